@@ -1,0 +1,13 @@
+//! What every Kubernetes API object and answer shares: group/version/kind, names, metadata,
+//! selectors, quantities, times, and the [`Status`] that every error is.
+//!
+//! Must not know: schemas, storage, HTTP beyond status codes, or any particular kind. Nothing here
+//! does I/O or looks at the clock: the time is always an argument.
+
+pub mod field;
+pub mod group;
+pub mod object;
+pub mod status;
+
+pub use group::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
+pub use status::{Reason, Status};

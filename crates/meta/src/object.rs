@@ -1,0 +1,70 @@
+//! The metadata that every object has, read and written in place on its tree.
+
+use pintle_value::{Map, Str, Value};
+
+/// `metadata.<field>` as text; `""` where it is absent or no text.
+pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.str_at(&["metadata", field]).unwrap_or_default()
+}
+
+/// The object's name.
+pub fn name(object: &Value) -> &str {
+    text(object, "name")
+}
+
+/// The object's namespace, `""` for a cluster-scoped object.
+pub fn namespace(object: &Value) -> &str {
+    text(object, "namespace")
+}
+
+/// The object's uid.
+pub fn uid(object: &Value) -> &str {
+    text(object, "uid")
+}
+
+/// The object's resource version as it stands in the object.
+pub fn resource_version(object: &Value) -> &str {
+    text(object, "resourceVersion")
+}
+
+/// `metadata.generation`, 0 where it is absent.
+pub fn generation(object: &Value) -> i64 {
+    object.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0)
+}
+
+/// Whether the object is being deleted.
+pub fn is_terminating(object: &Value) -> bool {
+    object.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null())
+}
+
+/// The labels.
+pub fn labels(object: &Value) -> Option<&Map> {
+    object.at(&["metadata", "labels"])?.as_object()
+}
+
+/// The annotations.
+pub fn annotations(object: &Value) -> Option<&Map> {
+    object.at(&["metadata", "annotations"])?.as_object()
+}
+
+/// The finalizers, in order.
+pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    let list = object.at(&["metadata", "finalizers"]).and_then(Value::as_array);
+    list.unwrap_or_default().iter().filter_map(Value::as_str)
+}
+
+/// `metadata`, made if absent.
+pub fn metadata_mut(object: &mut Value) -> &mut Map {
+    object.object_entry("metadata")
+}
+
+/// Sets `metadata.<field>`, or takes it away where `text` is empty.
+pub fn set_text(object: &mut Value, field: &str, text: impl Into<Str>) {
+    let text = text.into();
+    let metadata = metadata_mut(object);
+    if text.is_empty() {
+        metadata.remove(field);
+    } else {
+        metadata.insert(field, text);
+    }
+}

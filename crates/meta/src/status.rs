@@ -1,0 +1,411 @@
+//! `Status`: what every error answer is, and some success answers. The constructors here are the only
+//! place where one is made; their messages are those of `k8s.io/apimachinery/pkg/api/errors`.
+
+use std::fmt;
+
+use pintle_value::{Map, Value};
+
+use crate::field;
+use crate::{GroupKind, GroupResource};
+
+/// The machine-readable reason of a failure, and with it the HTTP code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// No reason is given.
+    Unknown,
+    /// 400: can never succeed as it is.
+    BadRequest,
+    /// 401: who are you?
+    Unauthorized,
+    /// 403: you may not.
+    Forbidden,
+    /// 404: there is no such thing.
+    NotFound,
+    /// 405: not with this verb.
+    MethodNotAllowed,
+    /// 406: not in an encoding that you accept.
+    NotAcceptable,
+    /// 409: there already is one.
+    AlreadyExists,
+    /// 409: it changed meanwhile.
+    Conflict,
+    /// 410: that state of the world is gone.
+    Gone,
+    /// 410: that resource version is too old.
+    Expired,
+    /// 413: too large.
+    RequestEntityTooLarge,
+    /// 415: not in an encoding that we read.
+    UnsupportedMediaType,
+    /// 422: the object breaks rules; the causes say which.
+    Invalid,
+    /// 429: slow down.
+    TooManyRequests,
+    /// 500: our fault.
+    InternalError,
+    /// 500: try again later.
+    ServerTimeout,
+    /// 503: not now.
+    ServiceUnavailable,
+    /// 504: it took too long.
+    Timeout,
+}
+
+impl Reason {
+    /// The word in `reason`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Unknown => "",
+            Self::BadRequest => "BadRequest",
+            Self::Unauthorized => "Unauthorized",
+            Self::Forbidden => "Forbidden",
+            Self::NotFound => "NotFound",
+            Self::MethodNotAllowed => "MethodNotAllowed",
+            Self::NotAcceptable => "NotAcceptable",
+            Self::AlreadyExists => "AlreadyExists",
+            Self::Conflict => "Conflict",
+            Self::Gone => "Gone",
+            Self::Expired => "Expired",
+            Self::RequestEntityTooLarge => "RequestEntityTooLarge",
+            Self::UnsupportedMediaType => "UnsupportedMediaType",
+            Self::Invalid => "Invalid",
+            Self::TooManyRequests => "TooManyRequests",
+            Self::InternalError => "InternalError",
+            Self::ServerTimeout => "ServerTimeout",
+            Self::ServiceUnavailable => "ServiceUnavailable",
+            Self::Timeout => "Timeout",
+        }
+    }
+
+    /// The HTTP code in `code` and on the status line.
+    pub const fn code(self) -> u16 {
+        match self {
+            Self::BadRequest => 400,
+            Self::Unauthorized => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::NotAcceptable => 406,
+            Self::AlreadyExists | Self::Conflict => 409,
+            Self::Gone | Self::Expired => 410,
+            Self::RequestEntityTooLarge => 413,
+            Self::UnsupportedMediaType => 415,
+            Self::Invalid => 422,
+            Self::TooManyRequests => 429,
+            Self::Unknown | Self::InternalError | Self::ServerTimeout => 500,
+            Self::ServiceUnavailable => 503,
+            Self::Timeout => 504,
+        }
+    }
+}
+
+/// One of the causes in `details.causes`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cause {
+    /// A word such as `FieldValueInvalid`.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// The field, if it is about one.
+    pub field: String,
+}
+
+/// What the failure is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// The object's name.
+    pub name: String,
+    /// The API group.
+    pub group: String,
+    /// The resource (or for `Invalid` the kind).
+    pub kind: String,
+    /// The object's uid.
+    pub uid: String,
+    /// The single things that are wrong.
+    pub causes: Vec<Cause>,
+    /// After how many seconds a retry makes sense; also sent as `Retry-After`.
+    pub retry_after_seconds: Option<u32>,
+}
+
+/// An answer of kind `Status`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Whether this reports a success.
+    pub success: bool,
+    /// For people.
+    pub message: String,
+    /// Why it failed; `None` in a success.
+    pub reason: Option<Reason>,
+    /// What it is about.
+    pub details: Option<Box<Details>>,
+    /// The HTTP code.
+    pub code: u16,
+    /// `metadata.continue`, only where an expired list can be resumed inconsistently.
+    pub continue_token: Option<String>,
+}
+
+impl Status {
+    /// A failure without details.
+    pub fn failure(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            success: false,
+            message: message.into(),
+            reason: Some(reason),
+            details: None,
+            code: reason.code(),
+            continue_token: None,
+        }
+    }
+
+    /// A failure about the object `name` of a resource.
+    fn about(reason: Reason, resource: &GroupResource, name: &str, message: String) -> Self {
+        let mut status = Self::failure(reason, message);
+        status.details = Some(Box::new(Details {
+            name: name.to_owned(),
+            group: resource.group.to_string(),
+            kind: resource.resource.to_string(),
+            ..Details::default()
+        }));
+        status
+    }
+
+    /// The answer to a delete that left nothing to return (DEL-08).
+    pub fn deleted(resource: &GroupResource, name: &str, uid: &str) -> Self {
+        Self {
+            success: true,
+            message: String::new(),
+            reason: None,
+            details: Some(Box::new(Details {
+                name: name.to_owned(),
+                group: resource.group.to_string(),
+                kind: resource.resource.to_string(),
+                uid: uid.to_owned(),
+                ..Details::default()
+            })),
+            code: 200,
+            continue_token: None,
+        }
+    }
+
+    /// A success with a code of its own, such as 201 after a binding or an eviction.
+    pub const fn success(code: u16) -> Self {
+        Self {
+            success: true,
+            message: String::new(),
+            reason: None,
+            details: None,
+            code,
+            continue_token: None,
+        }
+    }
+
+    /// 404.
+    pub fn not_found(resource: &GroupResource, name: &str) -> Self {
+        let message = format!("{resource} {name:?} not found");
+        Self::about(Reason::NotFound, resource, name, message)
+    }
+
+    /// 404 for a path that no resource has.
+    pub fn no_such_path() -> Self {
+        let mut status = Self::failure(
+            Reason::NotFound,
+            "the server could not find the requested resource",
+        );
+        status.details = Some(Box::default());
+        status
+    }
+
+    /// 409 on create.
+    pub fn already_exists(resource: &GroupResource, name: &str) -> Self {
+        let message = format!("{resource} {name:?} already exists");
+        Self::about(Reason::AlreadyExists, resource, name, message)
+    }
+
+    /// 409 on update.
+    pub fn conflict(resource: &GroupResource, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
+        Self::about(Reason::Conflict, resource, name, message)
+    }
+
+    /// 409: the object changed since the version that the client sent (UPD-01).
+    pub fn stale(resource: &GroupResource, name: &str) -> Self {
+        const WHY: &str = "the object has been modified; please apply your changes to the latest \
+                           version and try again";
+        Self::conflict(resource, name, WHY)
+    }
+
+    /// 403. `why` follows `pods "x" is forbidden: `.
+    pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
+        let message = if name.is_empty() {
+            format!("{resource} is forbidden: {why}")
+        } else {
+            format!("{resource} {name:?} is forbidden: {why}")
+        };
+        Self::about(Reason::Forbidden, resource, name, message)
+    }
+
+    /// 422 with a cause for each error.
+    pub fn invalid(kind: &GroupKind, name: &str, errors: &[field::Error]) -> Self {
+        let mut texts: Vec<String> = Vec::new();
+        for error in errors {
+            let text = error.to_string();
+            if !texts.contains(&text) {
+                texts.push(text); // upstream's aggregate says each message once
+            }
+        }
+        let list = match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let message = if texts.is_empty() {
+            format!("{kind} {name:?} is invalid")
+        } else {
+            format!("{kind} {name:?} is invalid: {list}")
+        };
+        let mut status = Self::failure(Reason::Invalid, message);
+        status.details = Some(Box::new(Details {
+            name: name.to_owned(),
+            group: kind.group.to_string(),
+            kind: kind.kind.to_string(),
+            causes: errors
+                .iter()
+                .map(|e| Cause {
+                    reason: e.error_type.reason().to_owned(),
+                    message: e.body(),
+                    field: e.field.clone(),
+                })
+                .collect(),
+            ..Details::default()
+        }));
+        status
+    }
+
+    /// 400.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::failure(Reason::BadRequest, message)
+    }
+
+    /// 401.
+    pub fn unauthorized() -> Self {
+        Self::failure(Reason::Unauthorized, "Unauthorized")
+    }
+
+    /// 405.
+    pub fn method_not_allowed(resource: &GroupResource, verb: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind \"{resource}\"");
+        Self::about(Reason::MethodNotAllowed, resource, "", message)
+    }
+
+    /// 410: the resource version is older than what is kept.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::failure(Reason::Expired, message)
+    }
+
+    /// 500. The message is for the client; log what is behind it.
+    pub fn internal(message: impl fmt::Display) -> Self {
+        let mut status =
+            Self::failure(Reason::InternalError, format!("Internal error occurred: {message}"));
+        status.details = Some(Box::new(Details {
+            causes: vec![Cause { message: message.to_string(), ..Cause::default() }],
+            ..Details::default()
+        }));
+        status
+    }
+
+    /// 504 with a hint when to retry.
+    pub fn timeout(message: impl Into<String>, retry_after_seconds: u32) -> Self {
+        let message = format!("Timeout: {}", message.into());
+        let mut status = Self::failure(Reason::Timeout, message);
+        status.details =
+            Some(Box::new(Details { retry_after_seconds: Some(retry_after_seconds), ..Details::default() }));
+        status
+    }
+
+    /// 504: a resource version that this server has not reached (RV-29).
+    pub fn too_large_resource_version(asked: u64, current: u64) -> Self {
+        let message = format!("Too large resource version: {asked}, current: {current}");
+        let mut status = Self::timeout(message, 1);
+        if let Some(details) = &mut status.details {
+            details.causes.push(Cause {
+                reason: "ResourceVersionTooLarge".to_owned(),
+                message: "Too large resource version".to_owned(),
+                field: String::new(),
+            });
+        }
+        status
+    }
+
+    /// Adds a cause.
+    #[must_use]
+    pub fn with_cause(mut self, reason: &str, message: &str, field: &str) -> Self {
+        self.details.get_or_insert_default().causes.push(Cause {
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            field: field.to_owned(),
+        });
+        self
+    }
+
+    /// The status as an object of `v1`, members in upstream's order when written with the schema of
+    /// `io.k8s.apimachinery.pkg.apis.meta.v1.Status`.
+    pub fn to_value(&self) -> Value {
+        let mut status = Map::new();
+        status.insert("kind", "Status");
+        status.insert("apiVersion", "v1");
+        let mut metadata = Map::new();
+        if let Some(token) = &self.continue_token {
+            metadata.insert("continue", token.as_str());
+        }
+        status.insert("metadata", metadata);
+        status.insert("status", if self.success { "Success" } else { "Failure" });
+        insert_text(&mut status, "message", &self.message);
+        insert_text(&mut status, "reason", self.reason.map_or("", Reason::word));
+        if let Some(details) = &self.details {
+            status.insert("details", details.to_value());
+        }
+        status.insert("code", i64::from(self.code));
+        Value::Object(status)
+    }
+}
+
+impl Details {
+    fn to_value(&self) -> Value {
+        let mut details = Map::new();
+        insert_text(&mut details, "name", &self.name);
+        insert_text(&mut details, "group", &self.group);
+        insert_text(&mut details, "kind", &self.kind);
+        insert_text(&mut details, "uid", &self.uid);
+        if !self.causes.is_empty() {
+            let causes: Vec<Value> = self.causes.iter().map(Cause::to_value).collect();
+            details.insert("causes", causes);
+        }
+        if let Some(seconds) = self.retry_after_seconds {
+            details.insert("retryAfterSeconds", i64::from(seconds));
+        }
+        Value::Object(details)
+    }
+}
+
+impl Cause {
+    fn to_value(&self) -> Value {
+        let mut cause = Map::new();
+        insert_text(&mut cause, "reason", &self.reason);
+        insert_text(&mut cause, "message", &self.message);
+        insert_text(&mut cause, "field", &self.field);
+        Value::Object(cause)
+    }
+}
+
+fn insert_text(map: &mut Map, key: &str, text: &str) {
+    if !text.is_empty() {
+        map.insert(key, text);
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Status {}

@@ -1,0 +1,23 @@
+//! The resource engine: resource definitions, the write path, lists, watches and the cache.
+//!
+//! Purpose: everything that is the same for every resource. A handler turns a request into a call on
+//! [`Registry`]; the registry answers with shared encoded objects or with a [`pintle_meta::Status`].
+//!
+//! Must not know: HTTP, encodings other than the stored one, or any particular kind.
+
+pub mod answer;
+pub mod definition;
+mod object;
+mod registry;
+pub mod request;
+mod resource;
+pub mod table;
+pub mod watch;
+
+pub use definition::{
+    Conversion, Generation, GracePeriod, NameRule, ResourceDefinition, Scope, SelectableField,
+    Storage, Strategy, Subresource, SubresourceBehaviour, Verb,
+};
+pub use object::{Index, Object};
+pub use registry::Registry;
+pub use resource::Resource;

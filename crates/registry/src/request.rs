@@ -1,0 +1,159 @@
+//! What a caller asks of the registry: a target, options, and perhaps a body.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pintle_value::Str;
+
+use crate::Resource;
+
+/// What a request is about.
+#[derive(Clone)]
+pub struct Target {
+    /// The resource, in the version that was asked for.
+    pub resource: Arc<Resource>,
+    /// The namespace in the URL; `""` for cluster-scoped resources and for all namespaces.
+    pub namespace: Str,
+    /// The name in the URL; `""` for collections.
+    pub name: Str,
+    /// The subresource in the URL, or `""`.
+    pub subresource: Str,
+}
+
+/// Who asks, and when: everything of the outside world that a write depends on.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The time of the request.
+    pub now: Now,
+    /// The user's name.
+    pub user: Str,
+    /// The `User-Agent`, from which a field manager's name is derived.
+    pub user_agent: Str,
+}
+
+/// A point in time: microseconds since 1970, UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Now {
+    /// Microseconds since 1970, UTC.
+    pub unix_micros: i64,
+}
+
+impl Now {
+    /// Whole seconds since 1970.
+    pub const fn unix_seconds(self) -> i64 {
+        self.unix_micros.div_euclid(1_000_000)
+    }
+}
+
+/// A request body that has not been read yet.
+#[derive(Clone, Debug)]
+pub struct Body {
+    /// The bytes as they came.
+    pub bytes: Bytes,
+    /// What they are.
+    pub encoding: Encoding,
+}
+
+/// The encodings of whole objects in bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// `application/json`
+    Json,
+    /// `application/yaml`
+    Yaml,
+}
+
+/// The patch media types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchType {
+    /// `application/json-patch+json`
+    Json,
+    /// `application/merge-patch+json`
+    Merge,
+    /// `application/strategic-merge-patch+json`
+    StrategicMerge,
+    /// `application/apply-patch+yaml`
+    Apply,
+}
+
+/// What to do about unknown and duplicate fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// Drop them silently.
+    Ignore,
+    /// Drop them and warn.
+    #[default]
+    Warn,
+    /// Refuse.
+    Strict,
+}
+
+/// Options of create, update and patch.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    /// Everything but the commit.
+    pub dry_run: bool,
+    /// Who owns what this changes; `""` where it is to be derived from the user agent.
+    pub field_manager: Str,
+    /// What to do about unknown and duplicate fields.
+    pub field_validation: FieldValidation,
+    /// Apply only: take what others own.
+    pub force: bool,
+}
+
+/// What becomes of the dependents of a deleted object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Propagation {
+    Orphan,
+    Background,
+    Foreground,
+}
+
+/// Options of delete.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    /// Everything but the commit.
+    pub dry_run: bool,
+    /// How long the object may live on; `None` for the kind's default.
+    pub grace_period_seconds: Option<i64>,
+    /// Only if the object has this uid.
+    pub uid: Option<Str>,
+    /// Only if the object has this resource version.
+    pub resource_version: Option<Str>,
+    /// What becomes of dependents.
+    pub propagation: Option<Propagation>,
+    /// The deprecated way to say it.
+    pub orphan_dependents: Option<bool>,
+}
+
+/// How a given resource version is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionMatch {
+    /// The state just after it.
+    Exact,
+    /// That state or a newer one.
+    NotOlderThan,
+}
+
+/// Options of list, watch and deletecollection, as the client gave them: [`ListOptions::check`] tells
+/// which combinations make sense.
+#[derive(Clone, Debug, Default)]
+pub struct ListOptions {
+    /// `labelSelector`, `""` for everything.
+    pub label_selector: Str,
+    /// `fieldSelector`, `""` for everything.
+    pub field_selector: Str,
+    /// `resourceVersion`, `""` where it is not given.
+    pub resource_version: Str,
+    /// `resourceVersionMatch`, as given; `""` where it is not.
+    pub version_match: Str,
+    /// `limit`, 0 where it is not given.
+    pub limit: u64,
+    /// `continue`, `""` where it is not given.
+    pub continue_token: Str,
+    /// `allowWatchBookmarks`
+    pub bookmarks: bool,
+    /// `sendInitialEvents`
+    pub send_initial_events: Option<bool>,
+}

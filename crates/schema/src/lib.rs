@@ -1,0 +1,14 @@
+//! Types: what a built-in table or a structural schema says about the objects of a kind.
+//!
+//! One form serves both: the built-in table is a `static`, a CustomResourceDefinition's schema is
+//! compiled into the same form at run time, and nothing that walks a [`Schema`] asks which it is.
+//! Decoding, defaults, the generic validation, strategic merge, server-side apply, Protobuf and
+//! OpenAPI all read this table.
+//!
+//! Must not know: storage, HTTP, strategies, or where a schema came from.
+
+mod table;
+
+pub use table::{
+    Default, Field, ListType, MapType, Patch, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,
+};

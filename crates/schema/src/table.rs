@@ -1,0 +1,225 @@
+//! The form of a schema: a flat table of types that refer to each other by index.
+//!
+//! Flat, so that the built-in one can be a constant in the binary (nothing is parsed or allocated at
+//! start-up) and recursion (`JSONSchemaProps`) needs nothing special.
+
+use std::borrow::Cow;
+
+/// An index into [`Schema::types`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(pub u32);
+
+/// A closed set of types.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// Every type, named or not. A [`TypeId`] is an index into it.
+    pub types: Cow<'static, [Type]>,
+    /// The named types, sorted by name.
+    pub names: Cow<'static, [(Cow<'static, str>, TypeId)]>,
+}
+
+/// One type.
+#[derive(Clone, Debug)]
+pub struct Type {
+    /// The OpenAPI definition's name (`io.k8s.api.core.v1.PodSpec`); empty for the lists and maps
+    /// that stand in fields.
+    pub name: Cow<'static, str>,
+    /// What its values look like.
+    pub shape: Shape,
+}
+
+/// What the values of a type look like.
+#[derive(Clone, Debug)]
+pub enum Shape {
+    /// A single value.
+    Scalar(Scalar),
+    /// An object with known members.
+    Struct {
+        /// The members in declaration order: the order in which they are written to JSON.
+        fields: Cow<'static, [Field]>,
+        /// Indices into `fields`, sorted by JSON name.
+        by_name: Cow<'static, [u16]>,
+        /// Whether its members have owners of their own.
+        map_type: MapType,
+    },
+    /// An object with any keys.
+    Map {
+        /// The type of its values.
+        value: TypeId,
+        /// Whether its entries have owners of their own.
+        map_type: MapType,
+    },
+    /// A list.
+    List {
+        /// The type of its items.
+        item: TypeId,
+        /// How its items are told apart.
+        list_type: ListType,
+    },
+}
+
+/// The kinds of single values, by how they are checked and encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    /// Text.
+    String,
+    /// A boolean.
+    Bool,
+    /// An integer of 32 bits.
+    Int32,
+    /// An integer of 64 bits.
+    Int64,
+    /// Any number.
+    Float64,
+    /// Bytes: base64 text in JSON.
+    Bytes,
+    /// `resource.Quantity`: text or a number in JSON; kept as canonical text.
+    Quantity,
+    /// `metav1.Time`: RFC 3339, whole seconds, UTC.
+    Time,
+    /// `metav1.MicroTime`: RFC 3339 with six fractional digits.
+    MicroTime,
+    /// `metav1.Duration`: text such as `1h30m`.
+    Duration,
+    /// A number or a string.
+    IntOrString,
+    /// Any object with `apiVersion` and `kind`, kept as it is (`runtime.RawExtension`).
+    RawExtension,
+    /// Any value at all (`JSON`, `FieldsV1`).
+    Any,
+}
+
+/// One member of a struct.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// The JSON name.
+    pub name: Cow<'static, str>,
+    /// Its type.
+    pub ty: TypeId,
+    /// What becomes of a missing or zero value.
+    pub presence: Presence,
+    /// Whether OpenAPI calls it required.
+    pub required: bool,
+    /// The Protobuf field number; 0 where there is none.
+    pub tag: u32,
+    /// How a strategic merge patch treats it.
+    pub patch: Patch,
+    /// The default, where one is declared.
+    pub default: Option<Default>,
+    /// The declared rules for its value.
+    pub rules: Cow<'static, [Rule]>,
+}
+
+/// What Go's encoding does with a field whose value is missing or zero, so that answers look as
+/// upstream's do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// A pointer with `omitempty`: present as given, zero values included.
+    Pointer,
+    /// A plain value with `omitempty`: a zero value (`""`, 0, false, empty list or map) is left out.
+    OmitZero,
+    /// No `omitempty`, or a struct by value: a missing one is written as its zero value
+    /// (`""`, 0, false, `null` for lists, maps, pointers and times, `{}` for structs).
+    Always,
+}
+
+/// How list items are told apart (`x-kubernetes-list-type`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListType {
+    /// The list is one value.
+    Atomic,
+    /// Each scalar item is itself its key.
+    Set,
+    /// Items are objects with these members as keys.
+    Map(Cow<'static, [Cow<'static, str>]>),
+}
+
+/// Whether the members of an object have owners of their own (`x-kubernetes-map-type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapType {
+    /// Each member is owned on its own.
+    Granular,
+    /// The object is one value.
+    Atomic,
+}
+
+/// How a strategic merge patch treats a field (`x-kubernetes-patch-strategy` and `-merge-key`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch {
+    /// Items of a list are merged, not replaced.
+    pub merge: bool,
+    /// Members of the object that the patch does not name are dropped.
+    pub retain_keys: bool,
+    /// The member by which items are matched; empty for lists of scalars.
+    pub merge_key: Cow<'static, str>,
+}
+
+impl Patch {
+    /// Objects are merged and lists replaced.
+    pub const REPLACE: Self = Self { merge: false, retain_keys: false, merge_key: Cow::Borrowed("") };
+}
+
+/// A declared default.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Default {
+    /// A string.
+    String(Cow<'static, str>),
+    /// An integer.
+    Int(i64),
+    /// A boolean.
+    Bool(bool),
+    /// JSON text of an object, a list or anything else.
+    Json(Cow<'static, str>),
+}
+
+/// A declared rule for a field's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// The text is one of these (upstream's `+enum` types).
+    Enum(Cow<'static, [Cow<'static, str>]>),
+    /// The number is at least this.
+    Minimum(i64),
+    /// The number is at most this.
+    Maximum(i64),
+    /// The text has at least so many characters.
+    MinLength(u32),
+    /// The text has at most so many bytes.
+    MaxLength(u32),
+    /// The list has at most so many items.
+    MaxItems(u32),
+    /// The text has a named format (upstream's `+k8s:format`).
+    Format(Cow<'static, str>),
+    /// The value cannot change once set (upstream's `+k8s:immutable`).
+    Immutable,
+}
+
+impl Schema {
+    /// The type at `id`.
+    ///
+    /// # Panics
+    /// Never for an id of this schema: a table is closed (checked by a test for the built-in one and
+    /// by construction for compiled ones).
+    pub fn get(&self, id: TypeId) -> &Type {
+        &self.types[id.0 as usize]
+    }
+
+    /// The named type.
+    pub fn find(&self, name: &str) -> Option<TypeId> {
+        let i = self.names.binary_search_by(|(n, _)| n.as_ref().cmp(name)).ok()?;
+        Some(self.names[i].1)
+    }
+
+    /// The member `name` of a struct type; `None` for unknown members and other shapes.
+    pub fn field(&self, id: TypeId, name: &str) -> Option<&Field> {
+        self.get(id).field(name)
+    }
+}
+
+impl Type {
+    /// The member `name` of a struct.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        let Shape::Struct { fields, by_name, .. } = &self.shape else { return None };
+        let at = by_name.binary_search_by(|&i| fields[usize::from(i)].name.as_ref().cmp(name)).ok()?;
+        Some(&fields[usize::from(by_name[at])])
+    }
+}

@@ -1,0 +1,158 @@
+//! The revisioned store: one order of committed writes, read at a revision, followed from one.
+//!
+//! Purpose: durability and order. A store accepts a [`Write`] with an expected revision, gives it the
+//! next [`Revision`], makes it durable, hands it to its followers in order, and only then acknowledges
+//! it (law 2: durable, then visible, then acknowledged).
+//!
+//! Must not know: what the bytes mean. No JSON, no object, no selector is at home here.
+//!
+//! Invariants:
+//! - Revisions only grow, by one for each committed write over all collections, also over restarts.
+//! - A follower sees every committed write exactly once, in order, and never one that is not durable.
+//! - A write whose future resolved to an error is not visible, now or later; after an error of the
+//!   medium itself ([`Error::Failed`]) the store takes no further writes.
+
+mod record;
+mod template;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub use record::{Key, Kind, Record, Revision};
+pub use template::Template;
+
+/// A boxed future, so that [`Store`] can be a trait object.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The newest revision, or one of the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// Whatever is newest now.
+    Head,
+    /// The state just after this revision.
+    Revision(Revision),
+}
+
+/// What must be true of a key for a write to be committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// The key is absent: this creates it.
+    Absent,
+    /// The key was last written at this revision.
+    At(Revision),
+}
+
+/// What a write does.
+#[derive(Debug)]
+pub enum Change {
+    /// The key's new value.
+    Put(Template),
+    /// The key goes; the template holds its last state, for followers.
+    Delete(Template),
+}
+
+/// One write.
+#[derive(Debug)]
+pub struct Write {
+    /// What is written.
+    pub key: Key,
+    /// What must hold for it.
+    pub expect: Expect,
+    /// The change itself.
+    pub change: Change,
+    /// Anything the writer wants its followers to have with the record, so that they need not read it
+    /// out of the bytes again. Never stored: a record from disk or from another process has none.
+    pub note: Option<Arc<dyn std::any::Any + Send + Sync>>,
+}
+
+/// Who wants to see every committed write.
+pub trait Follower: Send + Sync {
+    /// The next records, in order. What is applied here is visible to readers, and writers are
+    /// acknowledged after it returns; so it must be quick and must not fail.
+    fn apply(&self, records: &[Record]);
+}
+
+/// A durable, totally ordered store.
+pub trait Store: Send + Sync {
+    /// The newest revision that followers have seen.
+    fn head(&self) -> Revision;
+
+    /// The oldest revision at which the store can still be read: states before it are compacted away.
+    fn floor(&self) -> Revision;
+
+    /// Commits one write; resolves when it is durable and every follower has it. Writes that wait at
+    /// the same time share one synchronisation of the disk.
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>>;
+
+    /// The record of a key at a revision.
+    fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>>;
+
+    /// The records of a collection whose items begin with `prefix`, in the order of their items.
+    fn list(&self, collection: &str, prefix: &str, at: At) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
+
+    /// Gives the follower the state at [`Store::floor`] (as records with revisions up to it), then
+    /// every write since, then every write to come. Returns when it has all that is committed now.
+    fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Forgets states before `floor` and gives their space back.
+    fn compact(&self, floor: Revision) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Whether the store takes writes; the error is the reason why not.
+    fn check(&self) -> Result<(), Error>;
+
+    /// Stops taking writes, and returns when those under way are done.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Why a store did not do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The write expected another revision of its key; `current` is the key's record, if it has one.
+    #[error("the key was written at another revision")]
+    Conflict {
+        /// The key's newest record, `None` where the key is absent.
+        current: Option<Box<Record>>,
+    },
+    /// The revision asked for is older than the store keeps.
+    #[error("revision {asked} is compacted, the oldest is {floor}")]
+    Compacted {
+        /// The revision asked for.
+        asked: Revision,
+        /// The oldest that can be read.
+        floor: Revision,
+    },
+    /// The revision asked for is yet to come.
+    #[error("revision {asked} is in the future, the newest is {head}")]
+    Future {
+        /// The revision asked for.
+        asked: Revision,
+        /// The newest there is.
+        head: Revision,
+    },
+    /// Another process has the store open.
+    #[error("{path} is in use by another server; stop it, or choose another --data-dir")]
+    InUse {
+        /// The store's directory.
+        path: String,
+    },
+    /// The files are of a format that this version does not read.
+    #[error("{path} has storage format {found}, this version reads {supported}")]
+    Format {
+        /// The store's directory.
+        path: String,
+        /// What the files say.
+        found: u32,
+        /// What this version reads.
+        supported: u32,
+    },
+    /// The medium failed: nothing more is written until the process is started again.
+    #[error("the store failed and takes no more writes: {reason}")]
+    Failed {
+        /// What the medium said.
+        reason: String,
+    },
+    /// The store is closed.
+    #[error("the store is closed")]
+    Closed,
+}

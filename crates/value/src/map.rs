@@ -1,0 +1,172 @@
+//! The members of an object: a vector sorted by key.
+//!
+//! Objects are small (a Pod's largest has about forty members), so a sorted vector beats a tree or a
+//! hash table in time and memory, and the order makes equality and encoding canonical.
+
+use crate::{Str, Value};
+
+/// Members of an object, sorted by key, each key once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Map {
+    entries: Vec<(Str, Value)>,
+}
+
+impl Map {
+    /// No members.
+    pub const fn new() -> Self {
+        Self { entries: Vec::new() }
+    }
+
+    /// No members yet, room for `members`.
+    pub fn with_capacity(members: usize) -> Self {
+        Self { entries: Vec::with_capacity(members) }
+    }
+
+    /// How many members there are.
+    pub const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn find(&self, key: &str) -> Result<usize, usize> {
+        self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.find(key).ok().map(|i| &self.entries[i].1)
+    }
+
+    /// The value of `key`, to change.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        match self.find(key) {
+            Ok(i) => Some(&mut self.entries[i].1),
+            Err(_) => None,
+        }
+    }
+
+    /// Whether there is a member `key`.
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.find(key).is_ok()
+    }
+
+    /// Sets `key`, and returns the value that it replaces.
+    pub fn insert(&mut self, key: impl Into<Str>, value: impl Into<Value>) -> Option<Value> {
+        let (key, value) = (key.into(), value.into());
+        // Keys mostly arrive in order: check the end first.
+        if self.entries.last().is_none_or(|(last, _)| *last < key) {
+            self.entries.push((key, value));
+            return None;
+        }
+        match self.find(&key) {
+            Ok(i) => Some(std::mem::replace(&mut self.entries[i].1, value)),
+            Err(i) => {
+                self.entries.insert(i, (key, value));
+                None
+            }
+        }
+    }
+
+    /// Takes `key` out.
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        self.find(key).ok().map(|i| self.entries.remove(i).1)
+    }
+
+    /// The value of `key`, inserted as `default()` if absent.
+    pub fn entry_or(&mut self, key: &str, default: impl FnOnce() -> Value) -> &mut Value {
+        let i = match self.find(key) {
+            Ok(i) => i,
+            Err(i) => {
+                self.entries.insert(i, (Str::from(key), default()));
+                i
+            }
+        };
+        &mut self.entries[i].1
+    }
+
+    /// The member `key` as an object, made where it is absent or something else.
+    pub fn entry_object(&mut self, key: &str) -> &mut Self {
+        self.entry_or(key, Value::object).make_object()
+    }
+
+    /// The members in the order of their keys.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Str, &Value)> + DoubleEndedIterator {
+        self.entries.iter().map(|(k, v)| (k, v))
+    }
+
+    /// The members in the order of their keys, values to change.
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&Str, &mut Value)> {
+        self.entries.iter_mut().map(|(k, v)| (&*k, v))
+    }
+
+    /// The keys in order.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &Str> + DoubleEndedIterator {
+        self.entries.iter().map(|(k, _)| k)
+    }
+
+    /// The values in the order of their keys.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &Value> {
+        self.entries.iter().map(|(_, v)| v)
+    }
+
+    /// Keeps the members for which `keep` says so.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Str, &mut Value) -> bool) {
+        self.entries.retain_mut(|(k, v)| keep(k, v));
+    }
+
+    /// Takes members in any order, the last of equal keys winning; `duplicate` is told the keys that
+    /// came more than once (JSON and YAML say nothing of which one counts; Go's decoder takes the
+    /// last).
+    pub fn from_unsorted(
+        mut entries: Vec<(Str, Value)>,
+        mut duplicate: impl FnMut(&Str),
+    ) -> Self {
+        let sorted = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        if !sorted {
+            entries.sort_by(|a, b| a.0.cmp(&b.0)); // stable: equal keys keep their order
+            entries.dedup_by(|later, earlier| {
+                let same = later.0 == earlier.0;
+                if same {
+                    duplicate(&later.0);
+                    std::mem::swap(later, earlier);
+                }
+                same
+            });
+        }
+        Self { entries }
+    }
+}
+
+impl FromIterator<(Str, Value)> for Map {
+    fn from_iter<I: IntoIterator<Item = (Str, Value)>>(iter: I) -> Self {
+        Self::from_unsorted(iter.into_iter().collect(), |_| {})
+    }
+}
+
+impl IntoIterator for Map {
+    type Item = (Str, Value);
+    type IntoIter = std::vec::IntoIter<(Str, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsorted_members_are_sorted_and_the_last_duplicate_wins() {
+        let mut seen = Vec::new();
+        let entries = [("b", 1), ("a", 2), ("b", 3), ("b", 4)];
+        let entries = entries.map(|(k, n)| (Str::from(k), Value::Int(n))).to_vec();
+        let map = Map::from_unsorted(entries, |key| seen.push(key.to_string()));
+        assert_eq!(Value::Object(map), Value::from([("a", 2), ("b", 4)]));
+        assert_eq!(seen, ["b", "b"]);
+    }
+}

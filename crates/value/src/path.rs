@@ -1,0 +1,92 @@
+//! Where in an object something is: `spec.containers[0].image`, the way upstream writes it in
+//! errors, warnings and causes (`k8s.io/apimachinery/pkg/util/validation/field`).
+
+use std::fmt;
+
+use crate::Str;
+
+/// A path from the root of an object. Cheap to extend while walking: see [`Path::field`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    text: String,
+}
+
+impl Path {
+    /// The object itself.
+    pub const fn root() -> Self {
+        Self { text: String::new() }
+    }
+
+    /// A path that begins at a named member.
+    pub fn new(name: &str) -> Self {
+        Self { text: name.to_owned() }
+    }
+
+    /// The member `name` of what this path points at.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Self {
+        let mut path = self.clone();
+        path.push_field(name);
+        path
+    }
+
+    /// The item `index` of the list that this path points at.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        let mut path = self.clone();
+        path.push_index(index);
+        path
+    }
+
+    /// The entry `key` of the map that this path points at: `metadata.annotations[key]`.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self { text: format!("{}[{key}]", self.text) }
+    }
+
+    /// Extends this path by a member; undo with [`Path::truncate`].
+    pub fn push_field(&mut self, name: &str) {
+        if !self.text.is_empty() {
+            self.text.push('.');
+        }
+        self.text.push_str(name);
+    }
+
+    /// Extends this path by a list index; undo with [`Path::truncate`].
+    pub fn push_index(&mut self, index: usize) {
+        use fmt::Write;
+        write!(self.text, "[{index}]").expect("writing to a String cannot fail");
+    }
+
+    /// The length to give to [`Path::truncate`] later.
+    pub const fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Whether this is the root.
+    pub const fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Goes back to where the path had `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.text.truncate(len);
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<Path> for Str {
+    fn from(path: Path) -> Self {
+        path.text.into()
+    }
+}

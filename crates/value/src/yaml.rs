@@ -1,0 +1,1 @@
+//! YAML text to the same tokens as JSON.
