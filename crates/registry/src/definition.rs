@@ -158,9 +158,9 @@ pub struct Subresource {
 /// The behaviours that the engine knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubresourceBehaviour {
-    /// Writes touch only the named parts of the object: `status`, `approval`, `ephemeralcontainers`.
-    /// Reads give the whole object.
-    Part,
+    /// Writes touch only these members of the object (and its metadata); everything else is reset to
+    /// what is stored: `status`, `approval`, `ephemeralcontainers`. Reads give the whole object.
+    Part(Members),
     /// `autoscaling/v1` Scale; paths are members from the root of the object.
     Scale {
         /// Where the wanted count is: `["spec", "replicas"]`.
@@ -176,6 +176,9 @@ pub enum SubresourceBehaviour {
     Unserved,
 }
 
+/// Members of an object, each as a path from its root: `&[&["status"]]`.
+pub type Members = &'static [&'static [&'static str]];
+
 /// How objects of a kind behave: upstream's strategies, as data where it is data.
 ///
 /// Functions get the tree and change it in place; they do no I/O.
@@ -188,15 +191,18 @@ pub struct Strategy {
     /// PUT without a resource version overwrites (STRAT-02).
     pub unconditional_update: bool,
     /// Which members a write to the resource itself resets to what they were: mostly `status`.
-    pub reset_fields: &'static [&'static [&'static str]],
-    /// Which members a write to `/status` may change; everything else is reset. Usually `status`.
-    pub status_fields: &'static [&'static [&'static str]],
+    pub reset_fields: Members,
     /// When `metadata.generation` grows.
     pub generation: Generation,
     /// DELETE answers with the object instead of a Status (STRAT-03).
     pub delete_returns_object: bool,
     /// How long a DELETE lets the object live on.
     pub graceful: Option<fn(&Value) -> GracePeriod>,
+    /// Changes an object whose deletion begins and cannot be finished at once (a namespace's phase).
+    pub terminating: fn(&mut Value),
+    /// Whether something besides `metadata.finalizers` keeps a deleted object from going (a
+    /// namespace's `spec.finalizers`).
+    pub held: fn(&Value) -> bool,
     /// Objects of the kind vanish by themselves after so many seconds (events: an hour).
     pub ttl_seconds: Option<u64>,
     /// Members by which lists and watches may be selected, besides name and namespace (SEL-01).
@@ -236,6 +242,9 @@ pub enum Generation {
     None,
     /// It starts at 1 and grows when any member other than `metadata` and `status` changes.
     Spec,
+    /// As [`Generation::Spec`], and it also grows when this member of `metadata` changes:
+    /// `annotations` of deployments, `labels` of endpoint slices.
+    SpecAnd(&'static str),
 }
 
 /// How long after a DELETE an object lives on, in seconds.

@@ -15,7 +15,7 @@ pub mod table;
 pub mod watch;
 
 pub use definition::{
-    Conversion, Generation, GracePeriod, NameRule, ResourceDefinition, Scope, SelectableField,
+    Conversion, Generation, GracePeriod, Members, NameRule, ResourceDefinition, Scope, SelectableField,
     Storage, Strategy, Subresource, SubresourceBehaviour, Verb,
 };
 pub use object::{Index, Object};
