@@ -7,8 +7,17 @@
 //!
 //! Must not know: storage, HTTP, strategies, or where a schema came from.
 
+pub mod decode;
+pub mod default;
+pub mod encode;
+mod error;
+mod problem;
 mod table;
+pub mod validate;
 
+pub use decode::{Decoded, Format, conform, decode};
+pub use error::Error;
+pub use problem::{PROBLEMS_MAX, Problem};
 pub use table::{
     Default, Field, ListType, MapType, Patch, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,
 };

@@ -21,8 +21,8 @@ pub struct Schema {
 /// One type.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// The OpenAPI definition's name (`io.k8s.api.core.v1.PodSpec`); empty for the lists and maps
-    /// that stand in fields.
+    /// The OpenAPI definition's name (`io.k8s.api.core.v1.PodSpec`); empty for the scalars, lists and
+    /// maps that stand in fields. A variant of a named struct (other `map_type`) has its name too.
     pub name: Cow<'static, str>,
     /// What its values look like.
     pub shape: Shape,
@@ -102,6 +102,9 @@ pub struct Field {
     pub required: bool,
     /// The Protobuf field number; 0 where there is none.
     pub tag: u32,
+    /// The field numbers of the messages that the field stands in, outermost first, where Go embeds
+    /// a struct: JSON has its members inline, Protobuf has a message. Empty for most fields.
+    pub inside: Cow<'static, [u32]>,
     /// How a strategic merge patch treats it.
     pub patch: Patch,
     /// The default, where one is declared.
@@ -119,8 +122,11 @@ pub enum Presence {
     /// A plain value with `omitempty`: a zero value (`""`, 0, false, empty list or map) is left out.
     OmitZero,
     /// No `omitempty`, or a struct by value: a missing one is written as its zero value
-    /// (`""`, 0, false, `null` for lists, maps, pointers and times, `{}` for structs).
+    /// (`""`, 0, false, `null` for lists, maps and times, `{}` for structs with their own members
+    /// of this sort in them).
     Always,
+    /// A pointer without `omitempty`: a missing one is written as `null`.
+    Null,
 }
 
 /// How list items are told apart (`x-kubernetes-list-type`).
@@ -148,6 +154,8 @@ pub enum MapType {
 pub struct Patch {
     /// Items of a list are merged, not replaced.
     pub merge: bool,
+    /// An object is replaced, not merged (upstream's strategy `replace`).
+    pub replace: bool,
     /// Members of the object that the patch does not name are dropped.
     pub retain_keys: bool,
     /// The member by which items are matched; empty for lists of scalars.
@@ -156,7 +164,8 @@ pub struct Patch {
 
 impl Patch {
     /// Objects are merged and lists replaced.
-    pub const REPLACE: Self = Self { merge: false, retain_keys: false, merge_key: Cow::Borrowed("") };
+    pub const REPLACE: Self =
+        Self { merge: false, retain_keys: false, merge_key: Cow::Borrowed("") };
 }
 
 /// A declared default.
@@ -183,8 +192,10 @@ pub enum Rule {
     Maximum(i64),
     /// The text has at least so many characters.
     MinLength(u32),
-    /// The text has at most so many bytes.
+    /// The text has at most so many characters.
     MaxLength(u32),
+    /// The text has at most so many bytes.
+    MaxBytes(u32),
     /// The list has at most so many items.
     MaxItems(u32),
     /// The text has a named format (upstream's `+k8s:format`).
@@ -219,7 +230,8 @@ impl Type {
     /// The member `name` of a struct.
     pub fn field(&self, name: &str) -> Option<&Field> {
         let Shape::Struct { fields, by_name, .. } = &self.shape else { return None };
-        let at = by_name.binary_search_by(|&i| fields[usize::from(i)].name.as_ref().cmp(name)).ok()?;
+        let at =
+            by_name.binary_search_by(|&i| fields[usize::from(i)].name.as_ref().cmp(name)).ok()?;
         Some(&fields[usize::from(by_name[at])])
     }
 }

@@ -12,12 +12,15 @@
 //!   and is finite.
 //! - No input can recurse deeper than [`DEPTH_MAX`].
 
+mod error;
 pub mod json;
 mod map;
 pub mod path;
+pub mod token;
 mod value;
 pub mod yaml;
 
+pub use error::Error;
 pub use map::Map;
 pub use path::Path;
 pub use value::Value;

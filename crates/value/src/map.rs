@@ -121,10 +121,7 @@ impl Map {
     /// Takes members in any order, the last of equal keys winning; `duplicate` is told the keys that
     /// came more than once (JSON and YAML say nothing of which one counts; Go's decoder takes the
     /// last).
-    pub fn from_unsorted(
-        mut entries: Vec<(Str, Value)>,
-        mut duplicate: impl FnMut(&Str),
-    ) -> Self {
+    pub fn from_unsorted(mut entries: Vec<(Str, Value)>, mut duplicate: impl FnMut(&Str)) -> Self {
         let sorted = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
         if !sorted {
             entries.sort_by(|a, b| a.0.cmp(&b.0)); // stable: equal keys keep their order

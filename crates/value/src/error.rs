@@ -1,0 +1,46 @@
+//! What can be wrong with text that should be a value.
+
+/// Why text is not a value. The words are those of Go's `encoding/json` and of upstream's YAML
+/// reader, since clients see them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The text ends inside a value.
+    #[error("unexpected end of JSON input")]
+    UnexpectedEnd,
+    /// A character stands where it may not.
+    #[error("invalid character {} {context}", quoted(*.found))]
+    InvalidCharacter {
+        /// The first byte of what was found.
+        found: u8,
+        /// Where in the grammar.
+        context: &'static str,
+    },
+    /// Lists and maps are nested deeper than [`DEPTH_MAX`](crate::DEPTH_MAX).
+    #[error("exceeded max depth")]
+    Depth,
+    /// A number is beyond what 64 bits of floating point hold.
+    #[error("json: cannot unmarshal number {0} into Go value of type float64")]
+    NumberRange(String),
+    /// The text is not YAML, or not YAML that JSON can say; the whole message.
+    #[error("{0}")]
+    Yaml(String),
+}
+
+/// A byte as Go's scanner shows it: as the Latin-1 character, in single quotes.
+fn quoted(byte: u8) -> String {
+    match byte {
+        b'\'' => r"'\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        b'\\' => r"'\\'".to_owned(),
+        0x07 => r"'\a'".to_owned(),
+        0x08 => r"'\b'".to_owned(),
+        b'\t' => r"'\t'".to_owned(),
+        b'\n' => r"'\n'".to_owned(),
+        0x0b => r"'\v'".to_owned(),
+        0x0c => r"'\f'".to_owned(),
+        b'\r' => r"'\r'".to_owned(),
+        0x00..=0x1f | 0x7f => format!(r"'\x{byte:02x}'"),
+        0x80..=0xa0 | 0xad => format!(r"'\u00{byte:02x}'"),
+        _ => format!("'{}'", char::from(byte)),
+    }
+}

@@ -1,0 +1,324 @@
+//! The tokenizer: a pull reader over text, with Go's words for what it refuses.
+
+use std::borrow::Cow;
+
+use crate::{
+    DEPTH_MAX, Error,
+    token::{Token, Tokens},
+};
+
+/// Bytes as text, each invalid byte replaced by U+FFFD as Go's decoder does in strings. (Outside of
+/// strings such a byte is refused, replaced or not.)
+pub fn text(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len() + 16);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|_| text.push(char::REPLACEMENT_CHARACTER));
+    }
+    Cow::Owned(text)
+}
+
+/// Reads tokens from JSON text.
+pub struct Reader<'a> {
+    text: &'a str,
+    /// Where the next byte is.
+    at: usize,
+    /// How many lists and objects are open.
+    depth: usize,
+    /// The list or object just opened has had no item or key yet.
+    fresh: bool,
+    /// Holds the last string that had escapes.
+    unescaped: String,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads from the beginning of `text`.
+    pub const fn new(text: &'a str) -> Self {
+        Self { text, at: 0, depth: 0, fresh: false, unescaped: String::new() }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// The next byte that is not white space, not yet consumed.
+    fn next_visible(&mut self) -> Result<u8, Error> {
+        let bytes = self.text.as_bytes();
+        while let Some(&byte) = bytes.get(self.at) {
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return Ok(byte);
+            }
+            self.at += 1;
+        }
+        Err(Error::UnexpectedEnd)
+    }
+
+    /// The error for what stands at the cursor.
+    fn unexpected(&self, context: &'static str) -> Error {
+        match self.peek() {
+            Some(found) => Error::InvalidCharacter { found, context },
+            None => Error::UnexpectedEnd,
+        }
+    }
+
+    fn open(&mut self) -> Result<(), Error> {
+        self.at += 1;
+        self.depth += 1;
+        self.fresh = true;
+        if self.depth > DEPTH_MAX { Err(Error::Depth) } else { Ok(()) }
+    }
+
+    /// The literal whose first byte is at the cursor.
+    fn literal<'t>(&mut self, rest: &[Expected], token: Token<'t>) -> Result<Token<'t>, Error> {
+        self.at += 1;
+        for expected in rest {
+            if self.peek() != Some(expected.byte) {
+                return Err(self.unexpected(expected.context));
+            }
+            self.at += 1;
+        }
+        Ok(token)
+    }
+
+    fn digits(&mut self, context: &'static str) -> Result<(), Error> {
+        if !matches!(self.peek(), Some(b'0'..=b'9')) {
+            return Err(self.unexpected(context));
+        }
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// The number whose first byte is at the cursor.
+    fn number(&mut self) -> Result<&'a str, Error> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits("in numeric literal")?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits("after decimal point in numeric literal")?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits("in exponent of numeric literal")?;
+        }
+        Ok(&self.text[start..self.at])
+    }
+
+    /// The string whose opening quote is at the cursor.
+    fn string(&mut self) -> Result<&str, Error> {
+        let start = self.at + 1;
+        let end = start + plain_len(&self.text.as_bytes()[start..]);
+        self.at = end;
+        match self.peek() {
+            Some(b'"') => {
+                self.at += 1;
+                Ok(&self.text[start..end])
+            }
+            Some(b'\\') => {
+                self.unescape(start)?;
+                Ok(&self.unescaped)
+            }
+            _ => Err(self.unexpected("in string literal")),
+        }
+    }
+
+    /// Reads on in a string that began at `start` and has its first escape at the cursor.
+    #[cold]
+    fn unescape(&mut self, start: usize) -> Result<(), Error> {
+        self.unescaped.clear();
+        self.unescaped.push_str(&self.text[start..self.at]);
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    let c = self.escape()?;
+                    self.unescaped.push(c);
+                }
+                Some(0x20..) => {
+                    let len = plain_len(&self.text.as_bytes()[self.at..]);
+                    self.unescaped.push_str(&self.text[self.at..self.at + len]);
+                    self.at += len;
+                }
+                _ => return Err(self.unexpected("in string literal")),
+            }
+        }
+    }
+
+    /// The character of the escape whose backslash stands before the cursor.
+    fn escape(&mut self) -> Result<char, Error> {
+        let c = match self.peek() {
+            Some(c @ (b'"' | b'\\' | b'/')) => char::from(c),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                self.at += 1;
+                let unit = self.hex4()?;
+                return self.surrogate(unit);
+            }
+            _ => return Err(self.unexpected("in string escape code")),
+        };
+        self.at += 1;
+        Ok(c)
+    }
+
+    /// The character that begins with the UTF-16 unit `high`; a lone surrogate is U+FFFD, and what
+    /// follows it is read on its own.
+    fn surrogate(&mut self, high: u32) -> Result<char, Error> {
+        let low_follows = self.text.as_bytes()[self.at..].starts_with(b"\\u");
+        if !(0xd800..0xdc00).contains(&high) || !low_follows {
+            return Ok(char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+        let back = self.at;
+        self.at += 2;
+        let low = self.hex4()?;
+        if (0xdc00..0xe000).contains(&low) {
+            let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+            return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+        self.at = back;
+        Ok(char::REPLACEMENT_CHARACTER)
+    }
+
+    fn hex4(&mut self) -> Result<u32, Error> {
+        let mut unit = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
+            let Some(digit) = digit else {
+                return Err(self.unexpected("in \\u hexadecimal character escape"));
+            };
+            unit = unit * 16 + digit;
+            self.at += 1;
+        }
+        Ok(unit)
+    }
+
+    /// Moves past the comma before an item or key, or past the end; tells whether one follows.
+    fn follows(&mut self, end: u8, context: &'static str) -> Result<bool, Error> {
+        let byte = self.next_visible()?;
+        if byte == end {
+            self.at += 1;
+            self.depth -= 1;
+            self.fresh = false;
+            return Ok(false);
+        }
+        if !std::mem::take(&mut self.fresh) {
+            if byte != b',' {
+                return Err(self.unexpected(context));
+            }
+            self.at += 1;
+        }
+        Ok(true)
+    }
+}
+
+impl Tokens for Reader<'_> {
+    fn value(&mut self) -> Result<Token<'_>, Error> {
+        match self.next_visible()? {
+            b'"' => Ok(Token::String(self.string()?)),
+            b'{' => self.open().map(|()| Token::Object),
+            b'[' => self.open().map(|()| Token::Array),
+            b'-' | b'0'..=b'9' => Ok(Token::Number(self.number()?)),
+            b't' => self.literal(TRUE, Token::Bool(true)),
+            b'f' => self.literal(FALSE, Token::Bool(false)),
+            b'n' => self.literal(NULL, Token::Null),
+            _ => Err(self.unexpected("looking for beginning of value")),
+        }
+    }
+
+    fn item(&mut self) -> Result<bool, Error> {
+        self.follows(b']', "after array element")
+    }
+
+    fn key(&mut self) -> Result<Option<&str>, Error> {
+        if !self.follows(b'}', "after object key:value pair")? {
+            return Ok(None);
+        }
+        if self.next_visible()? != b'"' {
+            return Err(self.unexpected("looking for beginning of object key string"));
+        }
+        // The colon stands behind the key, and the key may lie in the buffer for escapes: look at the
+        // colon first where the key is plain, last where it is not.
+        let start = self.at + 1;
+        let plain = plain_len(&self.text.as_bytes()[start..]);
+        let escaped = self.text.as_bytes().get(start + plain) != Some(&b'"');
+        if escaped {
+            self.string()?;
+        } else {
+            self.at = start + plain + 1;
+        }
+        if self.next_visible()? != b':' {
+            return Err(self.unexpected("after object key"));
+        }
+        self.at += 1;
+        Ok(Some(if escaped { &self.unescaped } else { &self.text[start..start + plain] }))
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        match self.next_visible() {
+            Err(_) => Ok(()),
+            Ok(_) => Err(self.unexpected("after top-level value")),
+        }
+    }
+}
+
+/// One byte of a literal, and Go's words for another in its place.
+struct Expected {
+    byte: u8,
+    context: &'static str,
+}
+
+const TRUE: &[Expected] = &[
+    Expected { byte: b'r', context: "in literal true (expecting 'r')" },
+    Expected { byte: b'u', context: "in literal true (expecting 'u')" },
+    Expected { byte: b'e', context: "in literal true (expecting 'e')" },
+];
+const FALSE: &[Expected] = &[
+    Expected { byte: b'a', context: "in literal false (expecting 'a')" },
+    Expected { byte: b'l', context: "in literal false (expecting 'l')" },
+    Expected { byte: b's', context: "in literal false (expecting 's')" },
+    Expected { byte: b'e', context: "in literal false (expecting 'e')" },
+];
+const NULL: &[Expected] = &[
+    Expected { byte: b'u', context: "in literal null (expecting 'u')" },
+    Expected { byte: b'l', context: "in literal null (expecting 'l')" },
+    Expected { byte: b'l', context: "in literal null (expecting 'l')" },
+];
+
+/// How many bytes from the start stand for themselves in a string: no quote, backslash or control
+/// character.
+fn plain_len(bytes: &[u8]) -> usize {
+    let mut len = 0;
+    for chunk in bytes.chunks_exact(16) {
+        let special = chunk.iter().fold(false, |any, &b| any | is_special(b));
+        if special {
+            break;
+        }
+        len += 16;
+    }
+    len + bytes[len..].iter().position(|&b| is_special(b)).unwrap_or(bytes.len() - len)
+}
+
+const fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}

@@ -1,0 +1,50 @@
+use super::*;
+
+fn check(text: &str, expected: &str) {
+    let shown = match parse(text.as_bytes()) {
+        Ok(value) => to_string(&value),
+        Err(error) => error.to_string(),
+    };
+    assert_eq!(shown, expected, "{text}");
+}
+
+#[test]
+fn values_and_refusals_read_as_in_go() {
+    for (text, expected) in [
+        ("null", "null"),
+        (" [1, -2 ,3.5]\n", "[1,-2,3.5]"),
+        (r#"{"b":1,"a":{},"b":[]}"#, r#"{"a":{},"b":[]}"#),
+        (r#""a\u0041\n\/\ud83d\ude00""#, r#""aA\n/😀""#),
+        (r#""\ud800x""#, "\"\u{fffd}x\""),
+        (r#""\ud800\u0041""#, "\"\u{fffd}A\""),
+        ("9223372036854775807", "9223372036854775807"),
+        ("9223372036854775808", "9223372036854776000"),
+        ("1e21", "1e+21"),
+        ("1e20", "100000000000000000000"),
+        ("0.000001", "0.000001"),
+        ("0.0000001", "1e-7"),
+        ("-0.0", "-0"),
+        ("1e999", "json: cannot unmarshal number 1e999 into Go value of type float64"),
+        ("", "unexpected end of JSON input"),
+        ("{", "unexpected end of JSON input"),
+        ("\"a", "unexpected end of JSON input"),
+        ("x", "invalid character 'x' looking for beginning of value"),
+        ("[1,]", "invalid character ']' looking for beginning of value"),
+        ("[1 2]", "invalid character '2' after array element"),
+        ("{1:2}", "invalid character '1' looking for beginning of object key string"),
+        ("{\"a\" 1}", "invalid character '1' after object key"),
+        ("{\"a\":1 \"b\"", "invalid character '\"' after object key:value pair"),
+        ("1 2", "invalid character '2' after top-level value"),
+        ("01", "invalid character '1' after top-level value"),
+        ("-", "unexpected end of JSON input"),
+        ("-x", "invalid character 'x' in numeric literal"),
+        ("1.x", "invalid character 'x' after decimal point in numeric literal"),
+        ("1ex", "invalid character 'x' in exponent of numeric literal"),
+        ("trux", "invalid character 'x' in literal true (expecting 'e')"),
+        ("\"\\x\"", "invalid character 'x' in string escape code"),
+        ("\"\\u00g0\"", "invalid character 'g' in \\u hexadecimal character escape"),
+        ("\"\n\"", "invalid character '\\n' in string literal"),
+    ] {
+        check(text, expected);
+    }
+}
