@@ -165,7 +165,7 @@ pub struct Patch {
 impl Patch {
     /// Objects are merged and lists replaced.
     pub const REPLACE: Self =
-        Self { merge: false, retain_keys: false, merge_key: Cow::Borrowed("") };
+        Self { merge: false, replace: false, retain_keys: false, merge_key: Cow::Borrowed("") };
 }
 
 /// A declared default.
