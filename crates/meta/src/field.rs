@@ -4,6 +4,8 @@ use std::fmt;
 
 use pintle_value::{Path, Value};
 
+use crate::quote::quote;
+
 /// What is wrong with a field. The words are those of `k8s.io/apimachinery/pkg/util/validation/field`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorType {
@@ -90,6 +92,12 @@ impl Error {
         Self::new(ErrorType::Invalid, path, Some(shown(value)), detail.into())
     }
 
+    /// The value breaks a rule; `shown` is how messages show it where a [`Value`] would not show
+    /// upstream's order of members.
+    pub fn invalid_shown(path: &Path, shown: String, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::Invalid, path, Some(shown), detail.into())
+    }
+
     /// The value stands twice.
     pub fn duplicate(path: &Path, value: &Value) -> Self {
         Self::new(ErrorType::Duplicate, path, Some(shown(value)), String::new())
@@ -107,7 +115,7 @@ impl Error {
 
     /// The value is none of `supported`.
     pub fn not_supported(path: &Path, value: &Value, supported: &[&str]) -> Self {
-        let quoted: Vec<_> = supported.iter().map(|s| format!("{s:?}")).collect();
+        let quoted: Vec<_> = supported.iter().map(|s| quote(s)).collect();
         let detail = if quoted.is_empty() {
             String::new()
         } else {
@@ -152,6 +160,22 @@ impl fmt::Display for Error {
     }
 }
 
+/// Errors as one text: each message once, in brackets if there are several (upstream's
+/// `ErrorList.ToAggregate().Error()`).
+pub fn aggregate(errors: &[Error]) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for error in errors {
+        let text = error.to_string();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
 /// Writes a value the way upstream's field errors do: strings quoted as Go does, numbers and
 /// booleans bare, objects and lists as JSON.
 pub fn shown(value: &Value) -> String {
@@ -160,7 +184,7 @@ pub fn shown(value: &Value) -> String {
         Value::Bool(b) => b.to_string(),
         Value::Int(n) => n.to_string(),
         Value::Float(x) => x.to_string(),
-        Value::String(s) => format!("{:?}", s.as_str()),
+        Value::String(s) => quote(s),
         Value::Array(_) | Value::Object(_) => pintle_value::json::to_string(value),
     }
 }

@@ -4,10 +4,17 @@
 //! Must not know: schemas, storage, HTTP beyond status codes, or any particular kind. Nothing here
 //! does I/O or looks at the clock: the time is always an argument.
 
+mod error;
 pub mod field;
+pub mod fields;
 pub mod group;
+pub mod labels;
+pub mod names;
 pub mod object;
+pub mod quote;
 pub mod status;
+pub mod validation;
 
+pub use error::Error;
 pub use group::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 pub use status::{Reason, Status};

@@ -1,0 +1,296 @@
+//! Label selectors: `app in (a,b),!legacy`, as `k8s.io/apimachinery/pkg/labels` reads, writes and
+//! matches them (LIST-05, SEL-02).
+
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use pintle_value::{Map, Path, Str, Value};
+
+use crate::{Error, field, names, quote::quote};
+
+/// How a requirement relates a label to its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `key=value`
+    Equals,
+    /// `key==value`
+    DoubleEquals,
+    /// `key!=value`
+    NotEquals,
+    /// `key in (a,b)`
+    In,
+    /// `key notin (a,b)`
+    NotIn,
+    /// `key`
+    Exists,
+    /// `!key`
+    DoesNotExist,
+    /// `key>1`
+    GreaterThan,
+    /// `key<1`
+    LessThan,
+}
+
+/// What one label must be. Its key and values have passed their rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    key: Str,
+    operator: Operator,
+    values: Vec<Str>,
+}
+
+/// Which objects to select by their labels: those that meet every requirement, or none at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selector {
+    /// Sorted by key; `None` selects nothing.
+    requirements: Option<Vec<Requirement>>,
+}
+
+impl Selector {
+    /// The longest text that is parsed; a URL's query is shorter anyway.
+    pub const LENGTH_MAX: usize = 64 * 1024;
+
+    /// Selects every object.
+    pub const fn everything() -> Self {
+        Self { requirements: Some(Vec::new()) }
+    }
+
+    /// Selects no object.
+    pub const fn nothing() -> Self {
+        Self { requirements: None }
+    }
+
+    /// Reads a `labelSelector`.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        parse::requirements(text).map(Self::new).map_err(Error::LabelSelector)
+    }
+
+    /// From a `metav1.LabelSelector`; a missing one selects nothing, an empty one everything.
+    pub fn from_label_selector(selector: Option<&Value>) -> Result<Self, Error> {
+        let Some(selector) = selector.filter(|s| !s.is_null()) else { return Ok(Self::nothing()) };
+        let mut requirements = Vec::new();
+        for (key, value) in selector.get("matchLabels").and_then(Value::as_object).iter().flat_map(|m| m.iter()) {
+            let values = vec![Str::from(value.as_str().unwrap_or_default())];
+            requirements.push(checked(key.clone(), Operator::Equals, values)?);
+        }
+        for expression in selector.get("matchExpressions").and_then(Value::as_array).unwrap_or_default() {
+            requirements.push(from_expression(expression)?);
+        }
+        Ok(Self::new(requirements))
+    }
+
+    /// From a map in which every label must have the value given, such as a Service's selector;
+    /// a missing or empty one selects everything.
+    pub fn from_map(labels: Option<&Map>) -> Self {
+        let pairs = labels.into_iter().flat_map(Map::iter);
+        Self::new(
+            pairs
+                .map(|(key, value)| Requirement {
+                    key: key.clone(),
+                    operator: Operator::Equals,
+                    values: vec![value.as_str().unwrap_or_default().into()],
+                })
+                .collect(),
+        )
+    }
+
+    fn new(mut requirements: Vec<Requirement>) -> Self {
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        Self { requirements: Some(requirements) }
+    }
+
+    /// Whether an object with these labels is selected. `label` looks one up.
+    pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        match &self.requirements {
+            None => false,
+            Some(requirements) => requirements.iter().all(|r| r.matches(label(&r.key))),
+        }
+    }
+
+    /// Whether an object with `metadata.labels` such as these is selected.
+    pub fn matches_map(&self, labels: Option<&Map>) -> bool {
+        self.matches(|key| labels?.get(key)?.as_str())
+    }
+
+    /// Whether every object is selected.
+    pub fn is_everything(&self) -> bool {
+        self.requirements.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// Whether no object can be selected, for being made so.
+    pub const fn is_nothing(&self) -> bool {
+        self.requirements.is_none()
+    }
+
+    /// The requirements, sorted by key; none where nothing is selected.
+    pub fn requirements(&self) -> &[Requirement] {
+        self.requirements.as_deref().unwrap_or_default()
+    }
+
+    /// The one value that the label `key` must have, if there is just one.
+    pub fn exact_match(&self, key: &str) -> Option<&str> {
+        let requirement = self.requirements().iter().find(|r| r.key == key)?;
+        match (requirement.operator, requirement.values.as_slice()) {
+            (Operator::Equals | Operator::DoubleEquals | Operator::In, [value]) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// A `metav1.LabelSelector` as tables show it: `<none>` if empty or missing, `<error>` if wrong.
+pub fn format_label_selector(selector: Option<&Value>) -> String {
+    match Selector::from_label_selector(selector) {
+        Err(_) => "<error>".to_owned(),
+        Ok(selector) if selector.requirements().is_empty() => "<none>".to_owned(),
+        Ok(selector) => selector.to_string(),
+    }
+}
+
+fn from_expression(expression: &Value) -> Result<Requirement, Error> {
+    let operator = match expression.str_at(&["operator"]).unwrap_or_default() {
+        "In" => Operator::In,
+        "NotIn" => Operator::NotIn,
+        "Exists" => Operator::Exists,
+        "DoesNotExist" => Operator::DoesNotExist,
+        other => {
+            let message = format!("{} is not a valid label selector operator", quote(other));
+            return Err(Error::LabelSelector(message));
+        }
+    };
+    let key = expression.str_at(&["key"]).unwrap_or_default();
+    let values = expression.get("values").and_then(Value::as_array).unwrap_or_default();
+    let values = values.iter().map(|v| v.as_str().unwrap_or_default().into()).collect();
+    checked(key.into(), operator, values)
+}
+
+fn checked(key: Str, operator: Operator, values: Vec<Str>) -> Result<Requirement, Error> {
+    Requirement::new(key, operator, values)
+        .map_err(|errors| Error::LabelSelector(field::aggregate(&errors)))
+}
+
+impl Requirement {
+    /// A requirement whose key and values follow the rules.
+    pub fn new(key: Str, operator: Operator, values: Vec<Str>) -> Result<Self, Vec<field::Error>> {
+        let mut errors = Vec::new();
+        let wrong = names::qualified_name(&key);
+        if !wrong.is_empty() {
+            let value = Value::String(key.clone());
+            errors.push(field::Error::invalid(&Path::new("key"), &value, wrong.join("; ")));
+        }
+        let path = Path::new("values");
+        if let Some(detail) = wrong_count(operator, values.len()) {
+            // Upstream's list is nil where it is empty, and shows as that.
+            let shown = if values.is_empty() { Value::Null } else { values.clone().into() };
+            errors.push(field::Error::invalid(&path, &shown, detail));
+        }
+        for (i, value) in values.iter().enumerate() {
+            let path = path.index(i);
+            let shown = Value::String(value.clone());
+            let is_order = matches!(operator, Operator::GreaterThan | Operator::LessThan);
+            if is_order && integer(value).is_none() {
+                const DETAIL: &str = "for 'Gt', 'Lt' operators, the value must be an integer";
+                errors.push(field::Error::invalid(&path, &shown, DETAIL));
+            }
+        }
+        for (i, value) in values.iter().enumerate() {
+            let wrong = names::label_value(value);
+            if !wrong.is_empty() {
+                let shown = Value::String(value.clone());
+                let path = path.index(i).key(&key);
+                errors.push(field::Error::invalid(&path, &shown, wrong.join("; ")));
+            }
+        }
+        if errors.is_empty() { Ok(Self { key, operator, values }) } else { Err(errors) }
+    }
+
+    /// The label's key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// How the label is related to the values.
+    pub const fn operator(&self) -> Operator {
+        self.operator
+    }
+
+    /// The values.
+    pub fn values(&self) -> &[Str] {
+        &self.values
+    }
+
+    fn matches(&self, label: Option<&str>) -> bool {
+        let has = |label: &str| self.values.iter().any(|value| value == label);
+        match self.operator {
+            Operator::Equals | Operator::DoubleEquals | Operator::In => label.is_some_and(has),
+            Operator::NotEquals | Operator::NotIn => !label.is_some_and(has),
+            Operator::Exists => label.is_some(),
+            Operator::DoesNotExist => label.is_none(),
+            Operator::GreaterThan => self.compared(label).is_some_and(|(is, than)| is > than),
+            Operator::LessThan => self.compared(label).is_some_and(|(is, than)| is < than),
+        }
+    }
+
+    fn compared(&self, label: Option<&str>) -> Option<(i64, i64)> {
+        Some((integer(label?)?, integer(self.values.first()?)?))
+    }
+}
+
+/// What is wrong with giving `count` values to the operator.
+fn wrong_count(operator: Operator, count: usize) -> Option<&'static str> {
+    match operator {
+        Operator::In | Operator::NotIn if count == 0 => {
+            Some("for 'in', 'notin' operators, values set can't be empty")
+        }
+        Operator::Equals | Operator::DoubleEquals | Operator::NotEquals if count != 1 => {
+            Some("exact-match compatibility requires one single value")
+        }
+        Operator::Exists | Operator::DoesNotExist if count != 0 => {
+            Some("values set must be empty for exists and does not exist")
+        }
+        Operator::GreaterThan | Operator::LessThan if count != 1 => {
+            Some("for 'Gt', 'Lt' operators, exactly one value is required")
+        }
+        _ => None,
+    }
+}
+
+/// A decimal integer with an optional sign, as Go's `strconv.ParseInt` and Rust's `parse` agree on.
+fn integer(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+/// The requirements in the order of their keys, values sorted.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, requirement) in self.requirements().iter().enumerate() {
+            if i > 0 {
+                f.write_str(",")?;
+            }
+            requirement.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = &self.key;
+        let mut values: Vec<&str> = self.values.iter().map(Str::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        match self.operator {
+            Operator::Equals => write!(f, "{key}={values}"),
+            Operator::DoubleEquals => write!(f, "{key}=={values}"),
+            Operator::NotEquals => write!(f, "{key}!={values}"),
+            Operator::In => write!(f, "{key} in ({values})"),
+            Operator::NotIn => write!(f, "{key} notin ({values})"),
+            Operator::Exists => write!(f, "{key}"),
+            Operator::DoesNotExist => write!(f, "!{key}"),
+            Operator::GreaterThan => write!(f, "{key}>{values}"),
+            Operator::LessThan => write!(f, "{key}<{values}"),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Text as Go writes it into messages. Rust's `{:?}` differs in control and combining characters.
+
+use std::fmt::Write;
+
+/// The text in double quotes, as Go's `%q`.
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\x07' => out.push_str("\\a"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x0b' => out.push_str("\\v"),
+            c if is_print(c) => out.push(c),
+            c => push_escape(&mut out, c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn push_escape(out: &mut String, c: char) {
+    let code = u32::from(c);
+    let written = match code {
+        0..=0x7f => write!(out, "\\x{code:02x}"),
+        0x80..=0xffff => write!(out, "\\u{code:04x}"),
+        _ => write!(out, "\\U{code:08x}"),
+    };
+    written.expect("writing to a String cannot fail");
+}
+
+/// Whether Go's `unicode.IsPrint` holds: letters, marks, numbers, punctuation, symbols and the
+/// ASCII space.
+pub fn is_print(c: char) -> bool {
+    if c.is_ascii() {
+        return matches!(c, ' '..='~');
+    }
+    // The standard library keeps the table of printable characters to itself; its `escape_debug`
+    // leaves exactly those alone. The letter before keeps it from escaping a mark at the beginning.
+    ['x', c].iter().collect::<String>().escape_debug().count() == 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_as_go_does() {
+        for (text, quoted) in [
+            ("", r#""""#),
+            ("it's \"x\" \\", r#""it's \"x\" \\""#),
+            ("a\0b\u{1f}\u{7f}", r#""a\x00b\x1f\x7f""#),
+            ("\u{7}\u{8}\u{c}\n\r\t\u{b}", r#""\a\b\f\n\r\t\v""#),
+            ("é 日本 🙂", r#""é 日本 🙂""#),
+            ("e\u{301}\u{301}", "\"e\u{301}\u{301}\""),
+            ("\u{301}", "\"\u{301}\""),
+            ("\u{a0}\u{200b}\u{e000}\u{10ffff}", r#""\u00a0\u200b\ue000\U0010ffff""#),
+        ] {
+            assert_eq!(quote(text), quoted);
+        }
+    }
+}
