@@ -12,6 +12,11 @@
 //! - A write whose future resolved to an error is not visible, now or later; after an error of the
 //!   medium itself ([`Error::Failed`]) the store takes no further writes.
 
+mod committer;
+mod engine;
+mod horizon;
+mod index;
+mod local;
 mod record;
 mod template;
 
@@ -32,6 +37,12 @@ pub enum At {
     Head,
     /// The state just after this revision.
     Revision(Revision),
+}
+
+/// A store that lives and dies with the process.
+pub fn memory() -> Result<Arc<dyn Store>, Error> {
+    let engine = Box::new(engine::MemoryEngine::default());
+    Ok(Arc::new(local::Local::open(engine)?))
 }
 
 /// What must be true of a key for a write to be committed.

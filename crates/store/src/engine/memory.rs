@@ -1,0 +1,62 @@
+//! The medium of a store that does not outlive its process.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use parking_lot::RwLock;
+
+use super::{Batch, Engine, Failure, Visitor};
+use crate::{Record, Revision};
+
+/// A log in memory. It holds the very bytes that its readers get, not a copy of them.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryEngine {
+    log: RwLock<Log>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    records: BTreeMap<Revision, Record>,
+    floor: Revision,
+}
+
+impl Engine for MemoryEngine {
+    fn commit(&self, batch: &Batch) -> Result<(), Failure> {
+        let mut log = self.log.write();
+        for record in &batch.records {
+            log.records.insert(record.revision, kept(record));
+        }
+        for revision in &batch.garbage {
+            log.records.remove(revision);
+        }
+        if let Some(floor) = batch.floor {
+            log.floor = floor;
+        }
+        Ok(())
+    }
+
+    fn read(&self, revision: Revision) -> Result<Option<Record>, Failure> {
+        Ok(self.log.read().records.get(&revision).cloned())
+    }
+
+    fn scan(&self, after: Revision, limit: usize) -> Result<Vec<Record>, Failure> {
+        let log = self.log.read();
+        let later = log.records.range((Bound::Excluded(after), Bound::Unbounded));
+        Ok(later.take(limit).map(|(_, record)| record.clone()).collect())
+    }
+
+    fn floor(&self) -> Result<Revision, Failure> {
+        Ok(self.log.read().floor)
+    }
+
+    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
+        let log = self.log.read();
+        log.records.values().try_for_each(|r| visitor(r.revision, r.key.clone(), r.kind))
+    }
+}
+
+/// What a medium keeps of a record: no note, and nothing around the value.
+fn kept(record: &Record) -> Record {
+    let bytes = record.value();
+    Record { body: 0..bytes.len(), bytes, note: None, key: record.key.clone(), ..*record }
+}

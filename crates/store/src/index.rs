@@ -1,0 +1,179 @@
+//! Which revision holds a key's value, now and at every revision since the floor.
+//!
+//! Purpose: finding records. It lives in memory and is rebuilt from the log when a store is opened.
+//!
+//! Must not know: values, the medium, followers.
+//!
+//! Invariants:
+//! - `history` has one change for each revision above `base`, without gaps: the change of revision `r`
+//!   is at `r - base - 1`.
+//! - Every key whose newest version is above `base` can be followed back, change by change, to its
+//!   version at any revision from `base` on.
+//! - A key is in the map while it has a value, or while its deletion is above `base`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::{Key, Kind, Revision};
+
+/// The state of every key at every revision from `base` to the newest.
+///
+/// A key costs its name and 32 bytes, a change since `base` 48 bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    collections: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Version>>,
+    history: VecDeque<Change>,
+    base: Revision,
+}
+
+/// A key's state after one of its writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) revision: Revision,
+    /// Whether it has a value; if not, this write deleted it.
+    pub(crate) live: bool,
+}
+
+/// What one write did.
+#[derive(Debug)]
+struct Change {
+    key: Key,
+    kind: Kind,
+    /// The write of the same key before this one, if the index still knew of it then.
+    previous: Option<Revision>,
+}
+
+impl Change {
+    /// The key's state before this change.
+    fn before(&self) -> Option<Version> {
+        let revision = self.previous?;
+        Some(Version { revision, live: self.kind != Kind::Created })
+    }
+}
+
+impl Index {
+    /// An empty index that begins after `base`.
+    pub(crate) fn new(base: Revision) -> Self {
+        Self { base, ..Self::default() }
+    }
+
+    /// The newest revision there is a change of.
+    pub(crate) fn newest(&self) -> Revision {
+        Revision(self.base.0 + self.history.len() as u64)
+    }
+
+    /// The key's state now.
+    pub(crate) fn current(&self, key: &Key) -> Option<Version> {
+        self.collections.get(&key.collection)?.get(&key.item).copied()
+    }
+
+    /// The key's state at a revision, which must not be below `base`.
+    pub(crate) fn at(&self, key: &Key, revision: Revision) -> Option<Version> {
+        self.back_to(self.current(key)?, revision)
+    }
+
+    /// The revisions of a collection's values at a revision, for items that begin with `prefix`, in
+    /// the order of their items.
+    pub(crate) fn list(&self, collection: &str, prefix: &str, at: Revision) -> Vec<Revision> {
+        let Some(items) = self.collections.get(collection) else { return Vec::new() };
+        items
+            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
+            .take_while(|(item, _)| item.starts_with(prefix))
+            .filter_map(|(_, &newest)| self.back_to(newest, at))
+            .filter(|version| version.live)
+            .map(|version| version.revision)
+            .collect()
+    }
+
+    /// The same key, in the strings that the index holds anyway.
+    pub(crate) fn shared(&self, key: Key) -> Key {
+        let Some((collection, items)) = self.collections.get_key_value(&key.collection) else {
+            return key;
+        };
+        let item = items.get_key_value(&key.item).map_or(key.item, |(item, _)| item.clone());
+        Key { collection: collection.clone(), item }
+    }
+
+    /// Adds the change of the next revision.
+    pub(crate) fn push(&mut self, key: Key, kind: Kind) {
+        let version = Version {
+            revision: Revision(self.newest().0 + 1),
+            live: kind != Kind::Deleted,
+        };
+        let (key, previous) = self.set(key, version);
+        self.history.push_back(Change { key, kind, previous });
+    }
+
+    /// Adds a record from at or below `base`, while the index is rebuilt; returns the revision that
+    /// it makes garbage.
+    pub(crate) fn restore(&mut self, revision: Revision, key: Key, kind: Kind) -> Vec<Revision> {
+        debug_assert!(revision <= self.base, "only what is below the history is restored");
+        if kind != Kind::Deleted {
+            let (_, older) = self.set(key, Version { revision, live: true });
+            return older.into_iter().collect();
+        }
+        let older = self.current(&key).map(|version| version.revision);
+        self.remove(&key);
+        older.into_iter().chain([revision]).collect()
+    }
+
+    /// What nothing needs any more when `base` moves up to `floor`, and how far `base` can move if no
+    /// more than `limit` changes are looked at.
+    pub(crate) fn garbage(&self, floor: Revision, limit: usize) -> (Revision, Vec<Revision>) {
+        let count = (floor.0.saturating_sub(self.base.0) as usize).min(self.history.len()).min(limit);
+        let mut garbage = Vec::new();
+        for (revision, change) in (self.base.0 + 1..).zip(self.history.iter().take(count)) {
+            garbage.extend(change.before().filter(|v| v.live).map(|v| v.revision));
+            if change.kind == Kind::Deleted {
+                garbage.push(Revision(revision));
+            }
+        }
+        (Revision(self.base.0 + count as u64), garbage)
+    }
+
+    /// Moves `base` up to a revision.
+    pub(crate) fn forget(&mut self, base: Revision) {
+        while self.base < base {
+            let Some(change) = self.history.pop_front() else { return };
+            self.base.0 += 1;
+            let gone = Version { revision: self.base, live: false };
+            if self.current(&change.key) == Some(gone) {
+                self.remove(&change.key);
+            }
+        }
+    }
+
+    /// The revision before which no state is known.
+    pub(crate) fn base(&self) -> Revision {
+        self.base
+    }
+
+    fn back_to(&self, newest: Version, at: Revision) -> Option<Version> {
+        debug_assert!(at >= self.base, "states before the base are forgotten");
+        let mut version = newest;
+        while version.revision > at {
+            let place = version.revision.0 - self.base.0 - 1;
+            version = self.history.get(usize::try_from(place).ok()?)?.before()?;
+        }
+        Some(version)
+    }
+
+    fn set(&mut self, key: Key, version: Version) -> (Key, Option<Revision>) {
+        if !self.collections.contains_key(&key.collection) {
+            self.collections.insert(key.collection.clone(), BTreeMap::new());
+        }
+        let key = self.shared(key);
+        let items = self.collections.entry(key.collection.clone()).or_default();
+        let previous = items.insert(key.item.clone(), version).map(|v| v.revision);
+        (key, previous)
+    }
+
+    fn remove(&mut self, key: &Key) {
+        let Some(items) = self.collections.get_mut(&key.collection) else { return };
+        items.remove(&key.item);
+        if items.is_empty() {
+            self.collections.remove(&key.collection);
+        }
+    }
+}
