@@ -234,9 +234,11 @@ impl Status {
         Self::conflict(resource, name, WHY)
     }
 
-    /// 403. `why` follows `pods "x" is forbidden: `.
+    /// 403. `why` follows `pods "x" is forbidden: `, or `forbidden: ` where it is about no resource.
     pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
-        let message = if name.is_empty() {
+        let message = if resource.resource.is_empty() {
+            format!("forbidden: {why}")
+        } else if name.is_empty() {
             format!("{resource} is forbidden: {why}")
         } else {
             format!("{resource} {name:?} is forbidden: {why}")
@@ -294,6 +296,31 @@ impl Status {
     pub fn method_not_allowed(resource: &GroupResource, verb: &str) -> Self {
         let message = format!("{verb} is not supported on resources of kind \"{resource}\"");
         Self::about(Reason::MethodNotAllowed, resource, "", message)
+    }
+
+    /// 422 without causes of ours: a patch that can be read and does not apply (upstream's
+    /// NewGenericServerResponse).
+    pub fn unprocessable(why: impl fmt::Display) -> Self {
+        let message = "the server rejected our request due to an error in our request";
+        Self::failure(Reason::Invalid, message).with_cause(
+            "UnexpectedServerResponse",
+            &why.to_string(),
+            "",
+        )
+    }
+
+    /// 413: a body or a part of it is beyond a bound.
+    pub fn too_large(message: impl fmt::Display) -> Self {
+        let message = format!("Request entity is too large: {message}");
+        Self::failure(Reason::RequestEntityTooLarge, message)
+    }
+
+    /// 429 with a hint when to retry.
+    pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
+        let mut status = Self::failure(Reason::TooManyRequests, message);
+        let retry_after_seconds = Some(retry_after_seconds);
+        status.details = Some(Box::new(Details { retry_after_seconds, ..Details::default() }));
+        status
     }
 
     /// 410: the resource version is older than what is kept.

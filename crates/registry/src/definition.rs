@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use pintle_meta::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource, field};
+use pintle_meta::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource, field, names};
 use pintle_schema::{Schema, TypeId};
 use pintle_value::{Str, Value};
 
@@ -112,6 +112,12 @@ impl ResourceDefinition {
         self.resource.group_version().to_string()
     }
 
+    /// The type of the stored form of its objects.
+    pub fn stored_type(&self) -> TypeId {
+        let conversion = self.storage.as_ref().and_then(|s| s.conversion);
+        conversion.map_or(self.ty, |c| c.ty)
+    }
+
     /// Whether its objects live in namespaces.
     pub fn namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
@@ -136,6 +142,8 @@ pub struct Storage {
 /// How a version's objects become the stored form and back; both ways lose nothing.
 #[derive(Clone, Copy)]
 pub struct Conversion {
+    /// The stored form's type in the resource's schema.
+    pub ty: TypeId,
     /// From this version to the stored form, `apiVersion` included.
     pub to_stored: fn(&mut Value),
     /// From the stored form to this version, `apiVersion` included.
@@ -181,7 +189,8 @@ pub type Members = &'static [&'static [&'static str]];
 
 /// How objects of a kind behave: upstream's strategies, as data where it is data.
 ///
-/// Functions get the tree and change it in place; they do no I/O.
+/// Functions get the tree and change it in place; they do no I/O. `default` sees the version that the
+/// client sent; all the others see the stored form.
 #[derive(Clone)]
 pub struct Strategy {
     /// The rule for names.
@@ -233,6 +242,19 @@ pub enum NameRule {
     PathSegment,
     /// A rule of the kind's own.
     Custom(fn(name: &str, prefix: bool) -> Vec<String>),
+}
+
+impl NameRule {
+    /// What is wrong with a name; `prefix` for the beginning of a generated one.
+    pub fn check(self, name: &str, prefix: bool) -> Vec<String> {
+        match self {
+            Self::DnsSubdomain => names::subdomain_rule(name, prefix),
+            Self::DnsLabel => names::label_rule(name, prefix),
+            Self::Dns1035Label => names::dns1035_rule(name, prefix),
+            Self::PathSegment => names::path_segment_rule(name, prefix),
+            Self::Custom(rule) => rule(name, prefix),
+        }
+    }
 }
 
 /// When `metadata.generation` grows.

@@ -5,19 +5,25 @@
 //!
 //! Must not know: HTTP, encodings other than the stored one, or any particular kind.
 
+pub mod admission;
 pub mod answer;
+mod cache;
 pub mod definition;
+mod list;
 mod object;
 mod registry;
 pub mod request;
 mod resource;
+mod revision;
+mod select;
 pub mod table;
 pub mod watch;
+mod write;
 
 pub use definition::{
-    Conversion, Generation, GracePeriod, Members, NameRule, ResourceDefinition, Scope, SelectableField,
-    Storage, Strategy, Subresource, SubresourceBehaviour, Verb,
+    Conversion, Generation, GracePeriod, Members, NameRule, ResourceDefinition, Scope,
+    SelectableField, Storage, Strategy, Subresource, SubresourceBehaviour, Verb,
 };
-pub use object::{Index, Object};
-pub use registry::Registry;
+pub use object::{FRAME_TAIL, Index, Object, frame_head};
+pub use registry::{Options, Registry};
 pub use resource::Resource;

@@ -1,26 +1,30 @@
 //! A committed object: its one encoding, and what selection needs of it.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use pintle_store::Revision;
-use pintle_value::Str;
+use pintle_store::{Kind, Record, Revision, Template};
+use pintle_value::{Str, Value, json};
+
+use crate::ResourceDefinition;
+use crate::definition::SelectableField;
 
 /// An object as it is kept and sent. Shared by the cache, every list and every watch.
 ///
 /// The bytes are the watch frame of the write that made this version (`{"type":"MODIFIED","object":`
-/// … `}` and a newline), and the object's JSON is a slice of it: encoded once, held once.
+/// … `}` and a newline), and the object's JSON is a slice of it: encoded once, held once. An object
+/// that was read back from the disk has no frame around it.
 #[derive(Debug)]
 pub struct Object {
     bytes: Bytes,
     body: Range<usize>,
+    kind: Kind,
     /// `namespace/name`, or `name`: the key in its collection.
     pub item: Arc<str>,
     /// The write that made this version.
     pub revision: Revision,
-    /// What selectors look at.
-    pub index: Arc<Index>,
+    index: OnceLock<Arc<Index>>,
 }
 
 /// What selectors look at, apart from name and namespace.
@@ -32,10 +36,75 @@ pub struct Index {
     pub fields: Vec<Str>,
 }
 
+impl Index {
+    /// Reads the index out of an object of the stored form.
+    pub fn of(object: &Value, fields: &[SelectableField]) -> Self {
+        let labels = pintle_meta::object::labels(object);
+        Self {
+            labels: labels
+                .into_iter()
+                .flat_map(pintle_value::Map::iter)
+                .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().into()))
+                .collect(),
+            fields: fields.iter().map(|field| (field.value)(object)).collect(),
+        }
+    }
+
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(k, _)| k.as_str().cmp(key)).ok()?;
+        Some(&self.labels[at].1)
+    }
+}
+
 impl Object {
-    /// The object's JSON in its stored form, compact, with `kind` and `apiVersion` first.
+    /// The object that a record holds. The note of the registry's own writes is the object's index.
+    pub(crate) fn from_record(record: &Record) -> Self {
+        let index = OnceLock::new();
+        if let Some(note) = record.note.clone().and_then(|note| note.downcast::<Index>().ok()) {
+            index.get_or_init(|| note);
+        }
+        Self {
+            bytes: record.bytes.clone(),
+            body: record.body.clone(),
+            kind: record.kind,
+            item: record.key.item.clone(),
+            revision: record.revision,
+            index,
+        }
+    }
+
+    /// An object without a frame.
+    pub(crate) fn bare(bytes: Bytes, item: Arc<str>, revision: Revision, kind: Kind) -> Self {
+        let body = 0..bytes.len();
+        Self { bytes, body, kind, item, revision, index: OnceLock::new() }
+    }
+
+    /// The object's JSON in its stored form, compact; built-in kinds have `kind` and `apiVersion`
+    /// first.
     pub fn json(&self) -> Bytes {
         self.bytes.slice(self.body.clone())
+    }
+
+    /// The object's JSON, borrowed.
+    pub fn json_bytes(&self) -> &[u8] {
+        &self.bytes[self.body.clone()]
+    }
+
+    /// The watch frame of the write that made this version, if that is what a watcher should be told
+    /// (`kind`) and the frame is at hand.
+    pub fn frame(&self, kind: Kind) -> Option<Bytes> {
+        (kind == self.kind && self.body.start > 0).then(|| self.bytes.clone())
+    }
+
+    /// What became of the key when this version was made.
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The memory that the object's bytes take.
+    pub const fn size(&self) -> usize {
+        self.bytes.len()
     }
 
     /// The namespace, `""` for a cluster-scoped object.
@@ -47,4 +116,44 @@ impl Object {
     pub fn name(&self) -> &str {
         self.item.split_once('/').map_or(&*self.item, |(_, name)| name)
     }
+
+    /// The stored form as a tree.
+    pub fn tree(&self) -> Value {
+        // What the store gives back is what an encoder wrote; bytes that no longer parse would be a
+        // damaged store, and an empty object is then all that there is to say.
+        json::parse(self.json_bytes()).unwrap_or_default()
+    }
+
+    /// What selectors look at; read out of the object on first use where the writer did not leave it.
+    pub fn index(&self, fields: &[SelectableField]) -> &Index {
+        self.index.get_or_init(|| Arc::new(Index::of(&self.tree(), fields)))
+    }
 }
+
+/// Encodes an object of the stored form for the store, with the frame that its watchers get.
+pub(crate) fn template(definition: &ResourceDefinition, object: &Value, kind: Kind) -> Template {
+    let head = frame_head(kind);
+    let mut bytes = Vec::with_capacity(1024);
+    bytes.extend_from_slice(head);
+    let hole = pintle_schema::encode::write_object(
+        &definition.schema,
+        definition.stored_type(),
+        object,
+        &mut bytes,
+    );
+    let body = head.len()..bytes.len();
+    bytes.extend_from_slice(FRAME_TAIL);
+    Template::framed(bytes, body, hole)
+}
+
+/// What stands before the object in a watch frame.
+pub const fn frame_head(kind: Kind) -> &'static [u8] {
+    match kind {
+        Kind::Created => br#"{"type":"ADDED","object":"#,
+        Kind::Updated => br#"{"type":"MODIFIED","object":"#,
+        Kind::Deleted => br#"{"type":"DELETED","object":"#,
+    }
+}
+
+/// What stands after the object in a watch frame.
+pub const FRAME_TAIL: &[u8] = b"}\n";

@@ -1,5 +1,7 @@
 //! Tables: what a kind's printer gives, before anything is encoded.
 
+use std::cmp::Ordering;
+
 use pintle_value::{Str, Value};
 
 /// Prints objects of one kind as rows. Pure: the time comes in.
@@ -9,7 +11,15 @@ pub trait Printer: Send + Sync {
 
     /// The row of an object (in the version that was asked for).
     fn row(&self, object: &Value, now: UnixSeconds) -> Row;
+
+    /// How the rows of one page of a list are ordered; `None` keeps the list's order.
+    fn order(&self) -> Option<RowOrder> {
+        None
+    }
 }
+
+/// Which of two objects has its row first.
+pub type RowOrder = fn(&Value, &Value) -> Ordering;
 
 /// Seconds since 1970, UTC.
 pub type UnixSeconds = i64;

@@ -1,22 +1,164 @@
-//! Watches: cursors over a collection's log.
+//! Watches: what a client is told of a collection's log.
 
-use pintle_store::Revision;
+use std::sync::Arc;
+
+use pintle_meta::Status;
+use pintle_store::{Kind, Revision};
+use pintle_value::Str;
 
 use crate::answer::Event;
+use crate::cache::{Cache, Change, Cursor, Lagged};
+use crate::list::reach;
+use crate::request::{ListOptions, Target};
+use crate::revision;
+use crate::select::Selection;
+use crate::{Object, Resource};
 
 /// A running watch. Dropping it costs nobody anything.
-pub struct Watch {}
+pub struct Watch {
+    cache: Arc<Cache>,
+    resource: Arc<Resource>,
+    selection: Selection,
+    /// What is to be told before the log: the initial events, or the one error.
+    first: Vec<Event>,
+    /// `None` after an error.
+    cursor: Option<Cursor>,
+    /// Changes up to here are not told.
+    after: Revision,
+    bookmarks: bool,
+}
 
 impl Watch {
-    /// The next events, at least one, in order; waits until there are some. After an
-    /// [`Event::Error`] nothing follows. Cancel safe.
-    pub async fn next(&mut self) -> Vec<Event> {
-        todo!()
+    /// Begins a watch: the cells RV-W1 … RV-W3, and streaming lists (SL).
+    pub(crate) async fn start(
+        cache: &Arc<Cache>,
+        target: &Target,
+        options: &ListOptions,
+    ) -> Result<Self, Status> {
+        revision::check_watch(options)?;
+        let selection = Selection::of(target, options)?;
+        let asked = revision::parse(&options.resource_version)?;
+        let since = asked.filter(|revision| *revision > Revision(0));
+        let mut watch = Self {
+            cache: cache.clone(),
+            resource: target.resource.clone(),
+            selection,
+            first: Vec::new(),
+            cursor: None,
+            after: Revision(0),
+            bookmarks: options.bookmarks,
+        };
+        match (options.send_initial_events, since) {
+            (Some(true), since) => {
+                reach(cache, since.unwrap_or_default()).await?;
+                watch.begin_with_state(&target.namespace, true)?;
+            }
+            (Some(false), None) => {
+                let snapshot = target.resource.collection()?.snapshot(cache.visible());
+                watch.after = snapshot.revision;
+                watch.cursor = Some(Cursor::at(target.resource.collection()?.clone(), snapshot.next));
+            }
+            (None, None) => watch.begin_with_state(&target.namespace, false)?,
+            (_, Some(since)) => watch.begin_after(since)?,
+        }
+        Ok(watch)
     }
 
-    /// A bookmark for what has been told so far, where the client wants bookmarks: the handler calls
-    /// this by its own clock, about once a minute.
+    /// The whole state as ADDED events, then what changes.
+    fn begin_with_state(&mut self, namespace: &Str, mark_end: bool) -> Result<(), Status> {
+        let collection = self.resource.collection()?;
+        let snapshot = collection.snapshot(self.cache.visible());
+        let selected = snapshot.within(namespace, "").filter(|o| self.selection.matches(o));
+        self.first = selected.cloned().map(Event::Added).collect();
+        if mark_end && self.bookmarks {
+            self.first.push(Event::Bookmark { revision: snapshot.revision, initial_end: true });
+        }
+        self.after = snapshot.revision;
+        self.cursor = Some(Cursor::at(collection.clone(), snapshot.next));
+        Ok(())
+    }
+
+    /// Only what changed after a revision; an ERROR event where that is no longer known (WATCH-06).
+    fn begin_after(&mut self, since: Revision) -> Result<(), Status> {
+        self.after = since;
+        match Cursor::after(self.resource.collection()?.clone(), since) {
+            Ok(cursor) => self.cursor = Some(cursor),
+            Err(Lagged) => {
+                let current = self.cache.visible();
+                let message = format!("too old resource version: {since} ({current})");
+                self.first = vec![Event::Error(Box::new(Status::expired(message)))];
+            }
+        }
+        Ok(())
+    }
+
+    /// The next events, at least one, in order; waits until there are some. After an
+    /// [`Event::Error`] nothing follows: this then waits for ever. Cancel safe.
+    pub async fn next(&mut self) -> Vec<Event> {
+        if !self.first.is_empty() {
+            return std::mem::take(&mut self.first);
+        }
+        loop {
+            let Some(cursor) = &mut self.cursor else { return std::future::pending().await };
+            match cursor.next().await {
+                Ok(changes) => {
+                    let events: Vec<_> = changes.iter().filter_map(|c| self.event(c)).collect();
+                    if !events.is_empty() {
+                        return events;
+                    }
+                }
+                Err(Lagged) => {
+                    self.cursor = None;
+                    let status = Status::expired("The resourceVersion for the provided watch is too old.");
+                    return vec![Event::Error(Box::new(status))];
+                }
+            }
+        }
+    }
+
+    /// A bookmark for what has been told so far, where the client wants bookmarks and nothing is
+    /// waiting to be told: the handler calls this by its own clock, about once a minute (BM-01).
     pub fn bookmark(&self) -> Option<Revision> {
-        todo!()
+        let cursor = self.cursor.as_ref().filter(|_| self.bookmarks && self.first.is_empty())?;
+        // Read first: everything up to here is in the log by the time that the cursor is looked at.
+        let visible = self.cache.visible();
+        cursor.caught_up().then(|| visible.max(self.after))
+    }
+
+    /// What a change is to this watcher: entering the selection is an addition, leaving it a deletion
+    /// (WATCH-09).
+    fn event(&self, change: &Change) -> Option<Event> {
+        let object = &change.object;
+        if object.revision <= self.after {
+            return None;
+        }
+        let before = change.previous.as_ref().is_some_and(|o| self.selection.matches(o));
+        if object.kind() == Kind::Deleted {
+            return before.then(|| Event::Deleted(object.clone()));
+        }
+        match (before, self.selection.matches(object)) {
+            (false, true) => Some(Event::Added(object.clone())),
+            (true, true) => Some(Event::Modified(object.clone())),
+            (true, false) => {
+                let previous = change.previous.as_ref()?;
+                Some(Event::Deleted(Arc::new(self.moved(previous, object.revision))))
+            }
+            (false, false) => None,
+        }
+    }
+
+    /// An object as it was, at the revision of the change by which it left the selection (OAS-16).
+    fn moved(&self, object: &Object, revision: Revision) -> Object {
+        let mut tree = object.tree();
+        pintle_meta::object::set_text(&mut tree, "resourceVersion", revision.to_string());
+        let mut bytes = Vec::with_capacity(object.size());
+        let definition = &self.resource.definition;
+        pintle_schema::encode::write(
+            &definition.schema,
+            definition.stored_type(),
+            &tree,
+            &mut bytes,
+        );
+        Object::bare(bytes.into(), object.item.clone(), revision, Kind::Deleted)
     }
 }

@@ -1,0 +1,48 @@
+//! The admission seam: who may still say no, after authorization and before validation.
+
+use pintle_meta::Status;
+use pintle_value::Value;
+
+use crate::{Registry, Resource};
+
+/// What a write does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// An object that was absent.
+    Create,
+    /// An object that is there; every patch is one.
+    Update,
+    /// A deletion, also of each object of a collection.
+    Delete,
+}
+
+/// A write as admission sees it.
+pub struct Attributes<'a> {
+    /// What it does.
+    pub operation: Operation,
+    /// On which resource.
+    pub resource: &'a Resource,
+    /// In which namespace, `""` for cluster-scoped resources.
+    pub namespace: &'a str,
+    /// Which object; `""` where the name is yet to be generated.
+    pub name: &'a str,
+    /// Which part of it, or `""`.
+    pub subresource: &'a str,
+    /// The object that is to be written, in its stored form; absent in deletions.
+    pub object: Option<&'a Value>,
+}
+
+/// The admission chain.
+pub trait Admission: Send + Sync {
+    /// Refuses a write, or lets it pass.
+    fn admit(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status>;
+}
+
+/// Lets everything pass.
+pub struct AdmitAll;
+
+impl Admission for AdmitAll {
+    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! One resource's objects: the live set in key order, and the log of recent changes.
+
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use parking_lot::{Mutex, RwLock};
+use pintle_store::{Kind, Record, Revision};
+use tokio::sync::Notify;
+
+use crate::Object;
+
+/// The live set; cloning it is a snapshot and costs nothing.
+pub(crate) type Objects = OrdMap<Arc<str>, Arc<Object>>;
+
+/// One change of one object.
+#[derive(Debug)]
+pub(crate) struct Change {
+    /// The new state; for a deletion the last one, at the revision of the deletion.
+    pub(crate) object: Arc<Object>,
+    /// What was there before.
+    pub(crate) previous: Option<Arc<Object>>,
+}
+
+/// One resource's objects and recent changes.
+pub(crate) struct Collection {
+    pub(super) state: RwLock<State>,
+    /// Woken after each batch of changes.
+    pub(super) changed: Notify,
+    /// The last states that were worked out for exact reads: pages of one list share one.
+    recalled: Mutex<VecDeque<(Revision, Objects)>>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    live: Objects,
+    pub(super) log: VecDeque<Arc<Change>>,
+    log_bytes: usize,
+    /// The number of the log's first change; a cursor holds the number of the change it wants next.
+    pub(super) first: u64,
+    /// The newest revision that the log has forgotten: states before it cannot be told.
+    pub(super) floor: Revision,
+    /// The newest change.
+    pub(super) last: Revision,
+}
+
+/// A consistent state of a collection.
+pub(crate) struct Snapshot {
+    /// Its objects, in key order.
+    pub(crate) objects: Objects,
+    /// The revision that the state is that of.
+    pub(crate) revision: Revision,
+    /// The number of the first change after it.
+    pub(crate) next: u64,
+}
+
+/// How many worked-out past states a collection remembers.
+const RECALLED_MAX: usize = 4;
+
+impl Collection {
+    /// An empty collection whose log begins after `floor`.
+    pub(super) fn new(floor: Revision) -> Self {
+        Self {
+            state: RwLock::new(State { floor, last: floor, ..State::default() }),
+            changed: Notify::new(),
+            recalled: Mutex::default(),
+        }
+    }
+
+    /// Applies committed writes, in order.
+    pub(super) fn apply(&self, records: &[Record], log_bytes_max: usize) {
+        let mut state = self.state.write();
+        for record in records {
+            state.apply(Arc::new(Object::from_record(record)));
+        }
+        while state.log_bytes > log_bytes_max && state.log.len() > 1 {
+            state.forget_first();
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// The object of a key.
+    pub(crate) fn get(&self, item: &str) -> Option<Arc<Object>> {
+        self.state.read().live.get(item).cloned()
+    }
+
+    /// How many objects there are.
+    pub(crate) fn len(&self) -> usize {
+        self.state.read().live.len()
+    }
+
+    /// The newest state. `visible` is what the cache had made visible before this call: the state is at
+    /// least that new.
+    pub(crate) fn snapshot(&self, visible: Revision) -> Snapshot {
+        let state = self.state.read();
+        Snapshot {
+            objects: state.live.clone(),
+            revision: visible.max(state.last),
+            next: state.end(),
+        }
+    }
+
+    /// The state just after `revision`; `None` where the log no longer tells.
+    pub(crate) fn snapshot_at(&self, revision: Revision) -> Option<Objects> {
+        if let Some((_, objects)) = self.recalled.lock().iter().find(|(r, _)| *r == revision) {
+            return Some(objects.clone());
+        }
+        let (mut objects, undo) = {
+            let state = self.state.read();
+            if revision < state.floor {
+                return None;
+            }
+            let undo: Vec<_> = state.log.range(state.after(revision)..).cloned().collect();
+            (state.live.clone(), undo)
+        };
+        for change in undo.iter().rev() {
+            let item = &change.object.item;
+            match &change.previous {
+                Some(previous) => objects.insert(item.clone(), previous.clone()),
+                None => objects.remove(item),
+            };
+        }
+        if !undo.is_empty() {
+            let mut recalled = self.recalled.lock();
+            recalled.push_front((revision, objects.clone()));
+            recalled.truncate(RECALLED_MAX);
+        }
+        Some(objects)
+    }
+
+    /// Forgets changes up to `floor`.
+    pub(super) fn trim(&self, floor: Revision) {
+        self.recalled.lock().retain(|(revision, _)| *revision >= floor);
+        let mut state = self.state.write();
+        while state.log.front().is_some_and(|change| change.object.revision <= floor) {
+            state.forget_first();
+        }
+        state.floor = state.floor.max(floor);
+    }
+}
+
+impl State {
+    fn apply(&mut self, object: Arc<Object>) {
+        let previous = match object.kind() {
+            Kind::Deleted => self.live.remove(&object.item),
+            Kind::Created | Kind::Updated => self.live.insert(object.item.clone(), object.clone()),
+        };
+        self.last = object.revision;
+        if object.revision <= self.floor {
+            return; // the state at the store's floor, not a change after it
+        }
+        self.log_bytes += object.size();
+        self.log.push_back(Arc::new(Change { object, previous }));
+    }
+
+    fn forget_first(&mut self) {
+        if let Some(change) = self.log.pop_front() {
+            self.log_bytes -= change.object.size();
+            self.first += 1;
+            self.floor = self.floor.max(change.object.revision);
+        }
+    }
+
+    /// The number of the next change to come.
+    pub(super) fn end(&self) -> u64 {
+        self.first + self.log.len() as u64
+    }
+
+    /// The position in the log of the first change after `revision`.
+    pub(super) fn after(&self, revision: Revision) -> usize {
+        self.log.partition_point(|change| change.object.revision <= revision)
+    }
+}
+
+/// The objects of a namespace (`""`: of all), from a key on. A key is `namespace/name`.
+pub(crate) fn within<'a>(
+    objects: &'a Objects,
+    namespace: &str,
+    from: &str,
+) -> impl Iterator<Item = &'a Arc<Object>> {
+    let (start, end) = if namespace.is_empty() {
+        (from.to_owned(), None)
+    } else {
+        let first = format!("{namespace}/");
+        // '0' is the byte after '/'.
+        (if from > first.as_str() { from.to_owned() } else { first }, Some(format!("{namespace}0")))
+    };
+    let end = end.map_or(Bound::Unbounded, |end| Bound::Excluded(Arc::from(end)));
+    let bounds: (Bound<Arc<str>>, Bound<Arc<str>>) = (Bound::Included(start.into()), end);
+    objects.range(bounds).map(|(_, object)| object)
+}
+
+impl Snapshot {
+    /// The objects of a namespace (`""`: of all), from a key on.
+    pub(crate) fn within(&self, namespace: &str, from: &str) -> impl Iterator<Item = &Arc<Object>> {
+        within(&self.objects, namespace, from)
+    }
+}

@@ -1,0 +1,110 @@
+//! Lists: a snapshot of a collection, selected and cut into pages.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_meta::Status;
+use pintle_store::Revision;
+
+use crate::answer::List;
+use crate::cache::{Cache, Snapshot};
+use crate::request::{ListOptions, Target};
+use crate::revision::{self, Wanted};
+use crate::select::Selection;
+
+/// How long a reader waits for a revision that is yet to come: upstream's `blockTimeout`.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Lists a collection, in one namespace or in all.
+pub(crate) async fn list(
+    cache: &Cache,
+    target: &Target,
+    options: &ListOptions,
+) -> Result<List, Status> {
+    revision::check_list(options)?;
+    let selection = Selection::of(target, options)?;
+    let wanted = Wanted::of(options)?;
+    let (snapshot, from) = state(cache, target, wanted).await?;
+    Ok(page(target, &snapshot, &selection, &from, options.limit))
+}
+
+/// The state that is wanted, and the key where the page begins.
+async fn state(
+    cache: &Cache,
+    target: &Target,
+    wanted: Wanted,
+) -> Result<(Snapshot, String), Status> {
+    let collection = target.resource.collection()?;
+    let newest = || collection.snapshot(cache.visible());
+    match wanted {
+        Wanted::Newest => Ok((newest(), String::new())),
+        Wanted::NotOlderThan(revision) => {
+            reach(cache, revision).await?;
+            Ok((newest(), String::new()))
+        }
+        Wanted::Exact(revision) => {
+            reach(cache, revision).await?;
+            let objects = collection.snapshot_at(revision);
+            let objects = objects.ok_or_else(|| Status::expired(EXPIRED))?;
+            Ok((Snapshot { objects, revision, next: 0 }, String::new()))
+        }
+        Wanted::Continue { revision, from } => {
+            reach(cache, revision).await?;
+            let Some(objects) = collection.snapshot_at(revision) else {
+                let mut status = Status::expired(CONTINUE_EXPIRED);
+                status.continue_token = Some(revision::encode_token(None, &from));
+                return Err(status);
+            };
+            Ok((Snapshot { objects, revision, next: 0 }, from))
+        }
+        Wanted::ContinueInconsistent { from } => Ok((newest(), from)),
+    }
+}
+
+/// Waits until a revision is visible (RV-29).
+pub(crate) async fn reach(cache: &Cache, revision: Revision) -> Result<(), Status> {
+    if cache.wait_for(revision, PATIENCE).await {
+        return Ok(());
+    }
+    Err(Status::too_large_resource_version(revision.0, cache.visible().0))
+}
+
+/// Cuts one page.
+fn page(
+    target: &Target,
+    snapshot: &Snapshot,
+    selection: &Selection,
+    from: &str,
+    limit: u64,
+) -> List {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut objects = Vec::new();
+    let mut rest = snapshot.within(&target.namespace, from).filter(|o| selection.matches(o));
+    objects.extend(rest.by_ref().take(if limit == 0 { usize::MAX } else { limit }).map(Arc::clone));
+    let mut continue_token = String::new();
+    let mut remaining = None;
+    if limit > 0
+        && rest.next().is_some()
+        && let Some(last) = objects.last()
+    {
+        // From just after the last key: no key holds a NUL.
+        continue_token = revision::encode_token(Some(snapshot.revision), &format!("{}\0", last.item));
+        // Counted only where counting needs no selection (CHK-08).
+        remaining = selection.is_everything().then(|| rest.count() as u64 + 1);
+    }
+    List {
+        resource: target.resource.clone(),
+        revision: snapshot.revision,
+        objects,
+        continue_token,
+        remaining,
+    }
+}
+
+const EXPIRED: &str = "The resourceVersion for the provided list is too old.";
+
+const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent \
+    list result. You can start a new list without the continue parameter, or use the continue token \
+    in this response to retrieve the remainder of the results. Continuing with the provided token \
+    results in an inconsistent list - objects that were created, modified, or deleted between the \
+    time the first chunk was returned and now may show up in the list.";

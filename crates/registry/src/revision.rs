@@ -1,0 +1,158 @@
+//! What clients say about revisions: `resourceVersion`, its match, and continue tokens.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use pintle_meta::{GroupKind, Status, field};
+use pintle_store::Revision;
+use pintle_value::{Path, Value, json};
+
+use crate::request::ListOptions;
+
+/// Which state of a collection a list is of: the cells of the documents' table (RV-L01 … RV-L21).
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// The newest state there is.
+    Newest,
+    /// That revision's state or a newer one.
+    NotOlderThan(Revision),
+    /// Exactly that revision's state.
+    Exact(Revision),
+    /// The next page of a list: exactly that state, from a key on.
+    Continue { revision: Revision, from: String },
+    /// The next page of a list whose state is gone: the newest state, from a key on.
+    ContinueInconsistent { from: String },
+}
+
+impl Wanted {
+    /// Reads it out of list options that passed [`check_list`].
+    pub(crate) fn of(options: &ListOptions) -> Result<Self, Status> {
+        if !options.continue_token.is_empty() {
+            if !matches!(options.resource_version.as_str(), "" | "0") {
+                return Err(Status::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
+            }
+            return decode_token(&options.continue_token);
+        }
+        let Some(revision) = parse(&options.resource_version)? else { return Ok(Self::Newest) };
+        Ok(match options.version_match.as_str() {
+            _ if revision == Revision(0) => Self::Newest,
+            "Exact" => Self::Exact(revision),
+            // Legacy: with a limit, a bare revision means exactly that one (RV-L06).
+            "" if options.limit > 0 => Self::Exact(revision),
+            _ => Self::NotOlderThan(revision),
+        })
+    }
+}
+
+/// Reads a `resourceVersion`; `None` where it is not given.
+pub(crate) fn parse(text: &str) -> Result<Option<Revision>, Status> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let problem = match text.parse::<u64>() {
+        Ok(number) if !text.starts_with('+') => return Ok(Some(Revision(number))),
+        Err(e) if *e.kind() == std::num::IntErrorKind::PosOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    Err(Status::bad_request(format!(
+        "invalid resource version: resourceVersion: Invalid value: {text:?}: \
+         strconv.ParseUint: parsing {text:?}: {problem}"
+    )))
+}
+
+/// Which combinations of options a list may have (RV-L10 … RV-L20, RV-21, SL-07).
+pub(crate) fn check_list(options: &ListOptions) -> Result<(), Status> {
+    let mut errors = Vec::new();
+    let path = Path::new("resourceVersionMatch");
+    let wanted = options.version_match.as_str();
+    if !wanted.is_empty() {
+        let mut forbid = |detail: &str| errors.push(field::Error::forbidden(&path, detail));
+        if options.resource_version.is_empty() {
+            forbid("resourceVersionMatch is forbidden unless resourceVersion is provided");
+        }
+        if !options.continue_token.is_empty() {
+            forbid("resourceVersionMatch is forbidden when continue is provided");
+        }
+        if wanted == "Exact" && options.resource_version == "0" {
+            forbid("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+        }
+        if !matches!(wanted, "Exact" | "NotOlderThan") {
+            let supported = ["Exact", "NotOlderThan", ""];
+            errors.push(field::Error::not_supported(&path, &wanted.into(), &supported));
+        }
+    }
+    if options.send_initial_events.is_some() {
+        let path = Path::new("sendInitialEvents");
+        errors.push(field::Error::forbidden(&path, "sendInitialEvents is forbidden for list"));
+    }
+    invalid_options(&errors)
+}
+
+/// Which combinations of options a watch may have (SL-03).
+pub(crate) fn check_watch(options: &ListOptions) -> Result<(), Status> {
+    let mut errors = Vec::new();
+    let path = Path::new("resourceVersionMatch");
+    let wanted = options.version_match.as_str();
+    let mut forbid = |detail: &str| errors.push(field::Error::forbidden(&path, detail));
+    if options.send_initial_events.is_some() && wanted != "NotOlderThan" {
+        forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    }
+    if !wanted.is_empty() {
+        if options.send_initial_events.is_none() {
+            forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+        }
+        if !options.continue_token.is_empty() {
+            forbid("resourceVersionMatch is forbidden when continue is provided");
+        }
+        if wanted != "NotOlderThan" {
+            errors.push(field::Error::not_supported(&path, &wanted.into(), &["NotOlderThan"]));
+        }
+    }
+    invalid_options(&errors)
+}
+
+fn invalid_options(errors: &[field::Error]) -> Result<(), Status> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", errors))
+}
+
+/// Where the next page begins, in upstream's form (`k8s.io/apiserver/pkg/storage/continue.go`). The
+/// revision `None` makes a token that goes on with whatever state is newest.
+pub(crate) fn encode_token(revision: Option<Revision>, from: &str) -> String {
+    let revision = revision.map_or(-1, |r| i64::try_from(r.0).unwrap_or(i64::MAX));
+    let token = Value::from([
+        ("rv", Value::Int(revision)),
+        ("start", Value::from(from)),
+        ("v", Value::from(TOKEN_VERSION)),
+    ]);
+    URL_SAFE_NO_PAD.encode(json::to_string(&token))
+}
+
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
+fn decode_token(text: &str) -> Result<Wanted, Status> {
+    let refuse = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|e| refuse(&e.to_string()))?;
+    let token = json::parse(&bytes).map_err(|e| refuse(&e.to_string()))?;
+    let version = token.str_at(&["v"]).unwrap_or_default();
+    if version != TOKEN_VERSION {
+        let why = format!("server does not recognize this encoded version {version}");
+        return Err(refuse(&why));
+    }
+    let from = token.str_at(&["start"]).unwrap_or_default().to_owned();
+    if from.is_empty() {
+        return Err(refuse("encoded start key empty (version meta.k8s.io/v1)"));
+    }
+    match token.get("rv").and_then(Value::as_int) {
+        None | Some(0) => {
+            Err(refuse("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"))
+        }
+        Some(n) => Ok(match u64::try_from(n) {
+            Ok(n) => Wanted::Continue { revision: Revision(n), from },
+            Err(_) => Wanted::ContinueInconsistent { from },
+        }),
+    }
+}

@@ -1,0 +1,81 @@
+//! The last step: encode, commit against the expected revision, answer.
+
+use std::sync::Arc;
+
+use pintle_meta::Status;
+use pintle_store::{Change, Error, Expect, Kind};
+use pintle_value::Value;
+
+use super::Write;
+use crate::answer::{Answer, Outcome};
+use crate::object::{Index, template};
+use crate::{Object, Registry, Resource};
+
+/// What became of a commit.
+pub(super) enum Committed {
+    /// It is durable and visible.
+    Done(Arc<Object>),
+    /// The key is not as expected; the caller decides what that means.
+    Conflict,
+}
+
+impl Registry {
+    /// Writes `tree` (of the stored form) under a key, if the key is as expected.
+    pub(super) async fn commit(
+        &self,
+        resource: &Resource,
+        (namespace, name): (&str, &str),
+        tree: &Value,
+        expect: Expect,
+        kind: Kind,
+    ) -> Result<Committed, Status> {
+        let key = resource.key(namespace, name)?;
+        let template = template(&resource.definition, tree, kind);
+        if template.len() > OBJECT_BYTES_MAX {
+            return Err(Status::failure(
+                pintle_meta::Reason::RequestEntityTooLarge,
+                format!("the object is larger than {OBJECT_BYTES_MAX} bytes"),
+            ));
+        }
+        let change = match kind {
+            Kind::Created | Kind::Updated => Change::Put(template),
+            Kind::Deleted => Change::Delete(template),
+        };
+        let index = Index::of(tree, resource.strategy.fields);
+        let write = pintle_store::Write { key, expect, change, note: Some(Arc::new(index)) };
+        match self.store.commit(write).await {
+            Ok(record) => Ok(Committed::Done(Arc::new(Object::from_record(&record)))),
+            Err(Error::Conflict { .. }) => Ok(Committed::Conflict),
+            Err(error) => {
+                tracing::error!(%error, "a write was not committed");
+                Err(Status::internal(error))
+            }
+        }
+    }
+}
+
+impl Write<'_> {
+    /// The answer of a write that was not committed because it was a dry run.
+    pub(super) fn dry(&self, mut tree: Value) -> Answer {
+        let resource = &self.target.resource;
+        resource.from_stored(&mut tree);
+        Answer::Value(tree, resource.schema.get(resource.ty).name.to_string())
+    }
+}
+
+impl Outcome {
+    /// 200 with an answer.
+    pub(crate) const fn ok(answer: Answer) -> Self {
+        Self { answer, created: false, accepted: false, warnings: Vec::new() }
+    }
+
+    /// With texts for `Warning` headers.
+    pub(crate) fn warn(mut self, warnings: Vec<String>) -> Self {
+        self.warnings = warnings;
+        self
+    }
+}
+
+/// The largest object that is kept. Bodies are bounded to 3 MiB; what defaults and patches add is not
+/// allowed to go far beyond.
+const OBJECT_BYTES_MAX: usize = 4 * 1024 * 1024;

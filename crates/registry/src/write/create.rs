@@ -1,0 +1,116 @@
+//! POST: a new object.
+
+use pintle_meta::{Reason, Status, names, object, uid};
+use pintle_store::{Expect, Kind};
+use pintle_value::{Str, Value};
+
+use super::commit::Committed;
+use super::{Draft, Write, metadata};
+use crate::admission::{Attributes, Operation};
+use crate::answer::{Answer, Outcome};
+use crate::request::Body;
+
+/// How often a generated name is tried again (META-30; upstream: maxNameGenerationCreateAttempts).
+const NAME_ATTEMPTS_MAX: usize = 8;
+
+impl Write<'_> {
+    /// POST to the collection.
+    pub(crate) async fn create(&self, body: &Body) -> Result<Outcome, Status> {
+        let mut draft = self.decode(body)?;
+        self.place(&mut draft.tree)?;
+        if !object::resource_version(&draft.tree).is_empty() {
+            return Err(Status::failure(
+                Reason::Unknown,
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        self.create_draft(draft).await
+    }
+
+    /// Creates what a body holds: POST, and PUT to a free name where the kind allows that.
+    pub(super) async fn create_draft(&self, draft: Draft) -> Result<Outcome, Status> {
+        let Draft { mut tree, mut warnings } = draft;
+        let resource = &self.target.resource;
+        let given: Str = object::name(&tree).into();
+        self.store_form(&mut tree);
+        self.admit(Operation::Create, &given, Some(&tree))?;
+        metadata::begin(&mut tree, resource.strategy.generation, self.new_uid(), self.context.now);
+        (resource.strategy.prepare_create)(&mut tree);
+
+        let base: Str = object::text(&tree, "generateName").into();
+        let generated = given.is_empty() && !base.is_empty();
+        let mut attempts = if generated { NAME_ATTEMPTS_MAX } else { 1 };
+        loop {
+            if generated {
+                object::set_text(&mut tree, "name", names::generate(&base, self.random_u64()));
+            }
+            self.validate(&tree, None)?;
+            attempts -= 1;
+            if let Some(answer) = self.try_create(&tree).await? {
+                warnings.extend((resource.strategy.warnings)(&tree, None));
+                return Ok(Outcome { answer, created: true, accepted: false, warnings });
+            }
+            if attempts == 0 {
+                return Err(self.taken(object::name(&tree), generated));
+            }
+        }
+    }
+
+    /// Commits a new object; `None` if its name is taken.
+    async fn try_create(&self, tree: &Value) -> Result<Option<Answer>, Status> {
+        let resource = &self.target.resource;
+        let (namespace, name) = (self.target.namespace.as_str(), object::name(tree));
+        if self.options.dry_run {
+            let free = self.registry.peek(resource, namespace, name).is_none();
+            return Ok(free.then(|| self.dry(tree.clone())));
+        }
+        let place = (namespace, name);
+        match self.registry.commit(resource, place, tree, Expect::Absent, Kind::Created).await? {
+            Committed::Done(object) => Ok(Some(Answer::Object(object))),
+            Committed::Conflict => Ok(None),
+        }
+    }
+
+    /// The refusal of a name that is taken (META-30, META-31, DEL-13).
+    fn taken(&self, name: &str, generated: bool) -> Status {
+        let resource = &self.target.resource;
+        let mut status = Status::already_exists(&resource.group_resource(), name);
+        let existing = self.registry.peek(resource, &self.target.namespace, name);
+        if generated {
+            status.details.get_or_insert_default().retry_after_seconds = Some(1);
+        } else if existing.is_some_and(|o| object::is_terminating(&o.tree())) {
+            status.message = format!("object is being deleted: {}", status.message);
+        }
+        status
+    }
+
+    /// Asks the admission chain.
+    pub(super) fn admit(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: Option<&Value>,
+    ) -> Result<(), Status> {
+        let attributes = Attributes {
+            operation,
+            resource: &self.target.resource,
+            namespace: &self.target.namespace,
+            name,
+            subresource: &self.target.subresource,
+            object,
+        };
+        self.registry.admission.admit(&attributes, self.registry)
+    }
+
+    fn new_uid(&self) -> Str {
+        let mut bytes = [0; 16];
+        (self.registry.entropy)(&mut bytes);
+        uid::format(bytes).into()
+    }
+
+    fn random_u64(&self) -> u64 {
+        let mut bytes = [0; 8];
+        (self.registry.entropy)(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+}

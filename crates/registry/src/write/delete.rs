@@ -1,0 +1,254 @@
+//! DELETE: at once, after a grace period, or when the last finalizer is gone.
+
+use std::sync::Arc;
+
+use pintle_meta::{GroupKind, Status, field, object, time};
+use pintle_store::{Expect, Kind};
+use pintle_value::{Path, Str, Value};
+
+use super::commit::Committed;
+use super::metadata;
+use crate::admission::{Attributes, Operation};
+use crate::answer::{Answer, Outcome};
+use crate::request::{Context, DeleteOptions, Propagation, Target};
+use crate::{GracePeriod, Object, Registry};
+
+const ATTEMPTS_MAX: usize = 100;
+
+/// What is to be done with an object that a client wants gone.
+enum Step {
+    /// It goes now.
+    Remove,
+    /// It stays for now, in this state.
+    Keep(Value),
+    /// It is on its way already.
+    Nothing,
+}
+
+impl Registry {
+    /// Deletes one object.
+    pub(crate) async fn delete_object(
+        &self,
+        target: &Target,
+        options: &DeleteOptions,
+        context: &Context,
+    ) -> Result<Outcome, Status> {
+        check(options)?;
+        let resource = &target.resource;
+        let not_found = || Status::not_found(&resource.group_resource(), &target.name);
+        for _ in 0..ATTEMPTS_MAX {
+            let existing =
+                self.peek(resource, &target.namespace, &target.name).ok_or_else(not_found)?;
+            let tree = existing.tree();
+            check_preconditions(target, options, &tree)?;
+            self.admission.admit(
+                &Attributes {
+                    operation: Operation::Delete,
+                    resource,
+                    namespace: &target.namespace,
+                    name: &target.name,
+                    subresource: "",
+                    object: None,
+                },
+                self,
+            )?;
+            let step = self.next_step(target, options, context, tree.clone());
+            if let Some(outcome) = self.take(target, options, &existing, tree, step).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(Status::stale(&resource.group_resource(), &target.name))
+    }
+
+    /// Decides, without doing anything (upstream: rest.BeforeDelete and markAsDeleting).
+    fn next_step(
+        &self,
+        target: &Target,
+        options: &DeleteOptions,
+        context: &Context,
+        mut tree: Value,
+    ) -> Step {
+        let strategy = &target.resource.strategy;
+        let before = tree.clone();
+        self.set_collector_finalizers(&mut tree, options);
+        let now = context.now.unix_micros;
+        let grace = grace_seconds(strategy.graceful, options, &tree);
+        if object::is_terminating(&tree) {
+            match shorten(&mut tree, options, now) {
+                Shortened::Pending => return Step::Nothing,
+                Shortened::Yes => return Step::Keep(tree),
+                Shortened::Over => {}
+            }
+        } else if grace > 0 {
+            metadata::bump_generation(&mut tree);
+            metadata::mark_deleting(&mut tree, now + grace * 1_000_000, grace);
+            (strategy.terminating)(&mut tree);
+            return Step::Keep(tree);
+        }
+        if object::finalizers(&tree).next().is_none() && !(strategy.held)(&tree) {
+            return Step::Remove;
+        }
+        if !object::is_terminating(&tree) {
+            metadata::bump_generation(&mut tree);
+            metadata::mark_deleting(&mut tree, now, 0);
+            (strategy.terminating)(&mut tree);
+        }
+        if tree == before { Step::Nothing } else { Step::Keep(tree) }
+    }
+
+    /// Does what was decided; `None` if someone else wrote in between.
+    async fn take(
+        &self,
+        target: &Target,
+        options: &DeleteOptions,
+        existing: &Arc<Object>,
+        tree: Value,
+        step: Step,
+    ) -> Result<Option<Outcome>, Status> {
+        let resource = &target.resource;
+        let gone = matches!(step, Step::Remove);
+        let (state, kind) = match step {
+            Step::Remove => (tree, Kind::Deleted),
+            Step::Keep(state) => (state, Kind::Updated),
+            Step::Nothing => {
+                return Ok(Some(Outcome::ok(Answer::Object(existing.clone()))));
+            }
+        };
+        let uid: Str = object::uid(&state).into();
+        let answer = if options.dry_run {
+            let mut state = state;
+            resource.from_stored(&mut state);
+            Answer::Value(state, resource.schema.get(resource.ty).name.to_string())
+        } else {
+            let place = (target.namespace.as_str(), target.name.as_str());
+            let expect = Expect::At(existing.revision);
+            match self.commit(resource, place, &state, expect, kind).await? {
+                Committed::Done(object) => Answer::Object(object),
+                Committed::Conflict => return Ok(None),
+            }
+        };
+        let answer = if gone && !resource.strategy.delete_returns_object {
+            Answer::Status(Status::deleted(&resource.group_resource(), &target.name, &uid))
+        } else {
+            answer
+        };
+        // 202 only for those who said orphanDependents=false and must wait (STRAT-04).
+        let accepted = !gone && options.orphan_dependents == Some(false);
+        Ok(Some(Outcome { accepted, ..Outcome::ok(answer) }))
+    }
+
+    /// Leaves the finalizers by which the garbage collector learns what to do with dependents.
+    fn set_collector_finalizers(&self, tree: &mut Value, options: &DeleteOptions) {
+        if !self.garbage_collection {
+            return;
+        }
+        let current: Vec<String> = object::finalizers(tree).map(str::to_owned).collect();
+        let has = |name: &str| current.iter().any(|f| f == name);
+        let (orphan, foreground) = match (options.orphan_dependents, options.propagation) {
+            (Some(orphan), _) => (orphan, false),
+            (None, Some(Propagation::Orphan)) => (true, false),
+            (None, Some(Propagation::Foreground)) => (false, true),
+            (None, Some(Propagation::Background)) => (false, false),
+            (None, None) => (has(ORPHAN), !has(ORPHAN) && has(FOREGROUND)),
+        };
+        let mut wanted: Vec<String> =
+            current.iter().filter(|f| *f != ORPHAN && *f != FOREGROUND).cloned().collect();
+        wanted.extend(orphan.then(|| ORPHAN.to_owned()));
+        wanted.extend(foreground.then(|| FOREGROUND.to_owned()));
+        if wanted.is_empty() {
+            object::metadata_mut(tree).remove("finalizers");
+        } else {
+            object::metadata_mut(tree).insert("finalizers", wanted);
+        }
+    }
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// How long the object may live on: what the client says, else what the kind says.
+fn grace_seconds(
+    graceful: Option<fn(&Value) -> GracePeriod>,
+    options: &DeleteOptions,
+    tree: &Value,
+) -> i64 {
+    match graceful.map(|period| period(tree)) {
+        None | Some(GracePeriod::Immediate) => 0,
+        Some(GracePeriod::Seconds(default)) => match options.grace_period_seconds {
+            Some(..=-1) => 1, // as upstream takes it
+            Some(said) => said,
+            None => default,
+        },
+    }
+}
+
+/// What a second DELETE does to an object that is on its way.
+enum Shortened {
+    /// Its time is not up, and the client does not shorten it.
+    Pending,
+    /// Its time is shorter now.
+    Yes,
+    /// It waits for nothing but finalizers.
+    Over,
+}
+
+/// A grace period can only shrink (DEL-06).
+fn shorten(tree: &mut Value, options: &DeleteOptions, now: i64) -> Shortened {
+    let current = tree.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);
+    let Some(current @ 1..) = current else { return Shortened::Over };
+    let said = match options.grace_period_seconds {
+        Some(said) if said < current => if said < 0 { 1 } else { said },
+        _ => return Shortened::Pending,
+    };
+    if said == 0 {
+        metadata::mark_deleting(tree, now, 0);
+        return Shortened::Over;
+    }
+    let begun = time::parse(object::text(tree, "deletionTimestamp")).unwrap_or(now)
+        - current * 1_000_000;
+    let wanted = begun + said * 1_000_000;
+    let (at, said) = if wanted < now { (now, 1) } else { (wanted, said) };
+    metadata::mark_deleting(tree, at, said);
+    Shortened::Yes
+}
+
+/// The options must make sense together (KCM-01).
+fn check(options: &DeleteOptions) -> Result<(), Status> {
+    if options.propagation.is_none() || options.orphan_dependents.is_none() {
+        return Ok(());
+    }
+    let path = Path::new("propagationPolicy");
+    let said = match options.propagation {
+        Some(Propagation::Orphan) => "Orphan",
+        Some(Propagation::Foreground) => "Foreground",
+        Some(Propagation::Background) | None => "Background",
+    };
+    let why = "orphanDependents and deletionPropagation cannot be both set";
+    let error = field::Error::invalid(&path, &said.into(), why);
+    Err(Status::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", &[error]))
+}
+
+/// The object must be the one that the client means (DEL-09).
+fn check_preconditions(
+    target: &Target,
+    options: &DeleteOptions,
+    tree: &Value,
+) -> Result<(), Status> {
+    let conflict = |what: &str, wanted: &str, stored: &str, hint: &str| {
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record \
+             ({stored}). {hint}"
+        );
+        Status::conflict(&target.resource.group_resource(), &target.name, &why)
+    };
+    let (uid, version) = (object::uid(tree), object::resource_version(tree));
+    if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {
+        let hint = "The object might have been deleted and then recreated";
+        return Err(conflict("UID", wanted, uid, hint));
+    }
+    if let Some(wanted) = options.resource_version.as_deref().filter(|w| *w != version) {
+        let hint = "The object might have been modified";
+        return Err(conflict("ResourceVersion", wanted, version, hint));
+    }
+    Ok(())
+}

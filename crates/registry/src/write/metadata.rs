@@ -1,0 +1,103 @@
+//! The metadata that the server sets, whatever the client says.
+
+use pintle_meta::object::{self, metadata_mut};
+use pintle_meta::time;
+use pintle_value::{Str, Value};
+
+use crate::Generation;
+use crate::request::Now;
+
+/// Members that only the server sets; a client's values are dropped when an object is created.
+const SYSTEM: &[&str] = &[
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "generation",
+    "resourceVersion",
+    "managedFields", // until field ownership is tracked, nobody owns anything
+];
+
+/// Gives a new object its metadata.
+pub(super) fn begin(tree: &mut Value, generation: Generation, uid: Str, now: Now) {
+    let metadata = metadata_mut(tree);
+    for field in SYSTEM {
+        metadata.remove(field);
+    }
+    metadata.insert("uid", uid);
+    metadata.insert("creationTimestamp", time::format(now.unix_micros));
+    if generation == Generation::Spec {
+        metadata.insert("generation", 1);
+    }
+}
+
+/// Keeps what an update cannot change (upstream: rest.BeforeUpdate).
+pub(super) fn carry_over(new: &mut Value, old: &Value) {
+    let old_metadata = old.get("metadata").and_then(Value::as_object);
+    let metadata = metadata_mut(new);
+    metadata.remove("selfLink");
+    metadata.remove("managedFields");
+    let mut keep = |field: &str, only_if_absent: bool| {
+        let stored = old_metadata.and_then(|m| m.get(field)).filter(|v| !v.is_null());
+        match stored {
+            Some(_) if only_if_absent && metadata.contains_key(field) => {}
+            Some(stored) => {
+                metadata.insert(field, stored.clone());
+            }
+            None if !only_if_absent => {
+                metadata.remove(field);
+            }
+            None => {}
+        }
+    };
+    keep("generation", false);
+    keep("creationTimestamp", false);
+    keep("resourceVersion", false);
+    keep("uid", true);
+    if object::is_terminating(old) {
+        keep("deletionTimestamp", false);
+        keep("deletionGracePeriodSeconds", true);
+    } else {
+        metadata.remove("deletionTimestamp");
+        metadata.remove("deletionGracePeriodSeconds");
+    }
+}
+
+/// Grows the generation if anything but metadata and status changed (META-06).
+pub(super) fn grow_generation(new: &mut Value, old: &Value, generation: Generation) {
+    if generation == Generation::None || !spec_differs(new, old) {
+        return;
+    }
+    bump_generation(new);
+}
+
+/// The next generation, for objects that have one.
+pub(super) fn bump_generation(tree: &mut Value) {
+    let generation = object::generation(tree);
+    if generation > 0 {
+        metadata_mut(tree).insert("generation", generation + 1);
+    }
+}
+
+fn spec_differs(new: &Value, old: &Value) -> bool {
+    fn members(tree: &Value) -> impl Iterator<Item = (&Str, &Value)> {
+        let map = tree.as_object().into_iter().flat_map(pintle_value::Map::iter);
+        map.filter(|(key, _)| !matches!(key.as_str(), "metadata" | "status" | "kind" | "apiVersion"))
+    }
+    !members(new).eq(members(old))
+}
+
+/// Marks an object as going, at a time, in so many seconds of grace.
+pub(super) fn mark_deleting(tree: &mut Value, at_unix_micros: i64, grace_seconds: i64) {
+    let metadata = metadata_mut(tree);
+    metadata.insert("deletionTimestamp", time::format(at_unix_micros));
+    metadata.insert("deletionGracePeriodSeconds", grace_seconds);
+}
+
+/// Whether an object that is being deleted has nothing left to wait for (DEL-05; upstream:
+/// ShouldDeleteDuringUpdate).
+pub(super) fn may_go(new: &Value, old: &Value) -> bool {
+    let grace = old.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);
+    object::is_terminating(old) && grace.unwrap_or(0) == 0 && object::finalizers(new).next().is_none()
+}

@@ -1,0 +1,70 @@
+//! The write path (law 6): decode, default, admit, prepare, validate, encode, commit, answer. Create,
+//! update, every patch, subresources and finalizers are this path with other steps filled in; a dry
+//! run is this path without the commit.
+//!
+//! Must not know: which kind it writes; that is in the definition's strategy.
+
+mod body;
+mod commit;
+mod create;
+mod delete;
+mod metadata;
+mod patch;
+mod scale;
+mod update;
+
+use pintle_meta::Status;
+use pintle_meta::field;
+use pintle_value::{Path, Value};
+
+use crate::registry::Registry;
+use crate::request::{Context, Target, WriteOptions};
+
+pub(crate) use scale::scale_paths;
+
+/// One write request on its way.
+pub(crate) struct Write<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) target: &'a Target,
+    pub(crate) options: &'a WriteOptions,
+    pub(crate) context: &'a Context,
+}
+
+/// What a client sent, as a tree, with what it should hear about it.
+pub(crate) struct Draft {
+    /// In the version that the client sent, until [`Write::store_form`].
+    pub(crate) tree: Value,
+    /// Texts for `Warning` headers.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Write<'_> {
+    /// The declared defaults and the kind's own, then the stored form.
+    fn store_form(&self, tree: &mut Value) {
+        let resource = &self.target.resource;
+        pintle_schema::default::apply(&resource.schema, resource.ty, tree);
+        (resource.strategy.default)(tree);
+        resource.to_stored(tree);
+    }
+
+    /// Everything that is wrong with an object of the stored form, as one Status (VAL-01, VAL-06).
+    fn validate(&self, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+        let resource = &self.target.resource;
+        let path = Path::new("metadata");
+        let rule = |name: &str, prefix: bool| resource.strategy.name.check(name, prefix);
+        let mut errors: Vec<field::Error> =
+            pintle_meta::validation::object_meta(new, resource.namespaced(), &rule, &path);
+        if let Some(old) = old {
+            errors.extend(pintle_meta::validation::object_meta_update(new, old, &path));
+        }
+        let (schema, ty) = (&resource.schema, resource.stored_type());
+        errors.extend(pintle_schema::validate::validate(schema, ty, new, old));
+        if self.target.subresource.is_empty() {
+            errors.extend((resource.strategy.validate)(new, old));
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Status::invalid(&resource.group_kind(), pintle_meta::object::name(new), &errors))
+    }
+}

@@ -1,0 +1,202 @@
+//! PUT and everything that ends in one: an object that is there gets a new state.
+
+use std::sync::Arc;
+
+use pintle_meta::{Status, field, object};
+use pintle_store::{Expect, Kind, Revision};
+use pintle_value::{Path, Value};
+
+use super::commit::Committed;
+use super::{Draft, Write, metadata};
+use crate::admission::Operation;
+use crate::answer::{Answer, Outcome};
+use crate::definition::{Members, SubresourceBehaviour};
+use crate::request::Body;
+use crate::revision;
+use crate::Object;
+
+/// How often a change that names no revision is tried again when others write in between. Each failure
+/// means that some other write went through, so progress is made; the bound only stops the absurd.
+const ATTEMPTS_MAX: usize = 100;
+
+/// What an attempt came to.
+pub(super) enum Attempt {
+    /// The answer.
+    Done(Outcome),
+    /// Someone else wrote in between.
+    Raced,
+}
+
+impl Write<'_> {
+    /// PUT to an object or to one of its parts.
+    pub(crate) async fn update(&self, body: &Body) -> Result<Outcome, Status> {
+        if let Some(paths) = super::scale_paths(self.target) {
+            return self.update_scale(body, &paths).await;
+        }
+        let mut draft = self.decode(body)?;
+        self.check_name(&mut draft.tree)?;
+        self.place(&mut draft.tree)?;
+        let create = self.target.resource.strategy.create_on_update
+            && self.target.subresource.is_empty();
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(existing) = self.existing() else {
+                if create {
+                    return self.create_draft(draft).await;
+                }
+                return Err(self.not_found());
+            };
+            let new = Draft { tree: draft.tree.clone(), warnings: draft.warnings.clone() };
+            match self.replace(&existing, new).await? {
+                Attempt::Done(outcome) => return Ok(outcome),
+                Attempt::Raced if object::resource_version(&draft.tree).is_empty() => {}
+                Attempt::Raced => return Err(self.stale()),
+            }
+        }
+        Err(self.stale())
+    }
+
+    /// The object that the URL names, as it is now.
+    pub(super) fn existing(&self) -> Option<Arc<Object>> {
+        let target = self.target;
+        self.registry.peek(&target.resource, &target.namespace, &target.name)
+    }
+
+    pub(super) fn not_found(&self) -> Status {
+        Status::not_found(&self.target.resource.group_resource(), &self.target.name)
+    }
+
+    pub(super) fn stale(&self) -> Status {
+        Status::stale(&self.target.resource.group_resource(), &self.target.name)
+    }
+
+    /// One attempt to replace `existing` by what a client sent, in the version that it sent.
+    pub(super) async fn replace(
+        &self,
+        existing: &Arc<Object>,
+        draft: Draft,
+    ) -> Result<Attempt, Status> {
+        let Draft { tree: mut new, mut warnings } = draft;
+        let resource = &self.target.resource;
+        let old = existing.tree();
+        self.check_version(&new, existing.revision)?;
+        self.check_uid(&new, &old)?;
+        self.store_form(&mut new);
+        let mut new = self.confine(new, &old);
+        metadata::carry_over(&mut new, &old);
+        self.admit(Operation::Update, &self.target.name, Some(&new))?;
+        if self.target.subresource.is_empty() {
+            (resource.strategy.prepare_update)(&mut new, &old);
+        }
+        metadata::grow_generation(&mut new, &old, resource.strategy.generation);
+        self.validate(&new, Some(&old))?;
+        warnings.extend((resource.strategy.warnings)(&new, Some(&old)));
+        let attempt = self.settle(existing, &old, new).await?;
+        Ok(match attempt {
+            Attempt::Done(outcome) => Attempt::Done(outcome.warn(warnings)),
+            Attempt::Raced => Attempt::Raced,
+        })
+    }
+
+    /// Commits the new state: as nothing if nothing changed, as a deletion if that was all that a
+    /// deletion waited for.
+    async fn settle(
+        &self,
+        existing: &Arc<Object>,
+        old: &Value,
+        new: Value,
+    ) -> Result<Attempt, Status> {
+        let resource = &self.target.resource;
+        let goes = metadata::may_go(&new, old) && !(resource.strategy.held)(&new);
+        if new == *old && !goes {
+            return Ok(Attempt::Done(Outcome::ok(Answer::Object(existing.clone()))));
+        }
+        if self.options.dry_run {
+            return Ok(Attempt::Done(Outcome::ok(self.dry(new))));
+        }
+        let kind = if goes { Kind::Deleted } else { Kind::Updated };
+        let place = (self.target.namespace.as_str(), self.target.name.as_str());
+        let expect = Expect::At(existing.revision);
+        Ok(match self.registry.commit(resource, place, &new, expect, kind).await? {
+            Committed::Done(object) => Attempt::Done(Outcome::ok(Answer::Object(object))),
+            Committed::Conflict => Attempt::Raced,
+        })
+    }
+
+    /// The resource version that a client sent must be the stored one; whether it must send one is the
+    /// kind's choice (UPD-01, UPD-04).
+    fn check_version(&self, new: &Value, current: Revision) -> Result<(), Status> {
+        let resource = &self.target.resource;
+        match revision::parse(object::resource_version(new))? {
+            Some(said) if said == current => Ok(()),
+            None | Some(Revision(0)) if resource.strategy.unconditional_update => Ok(()),
+            None | Some(Revision(0)) => {
+                let path = Path::new("metadata").field("resourceVersion");
+                let why = "must be specified for an update";
+                let error = field::Error::invalid(&path, &Value::Int(0), why);
+                let kind = pintle_meta::GroupKind::new(
+                    resource.resource.group.clone(),
+                    resource.resource.resource.clone(),
+                );
+                Err(Status::invalid(&kind, &self.target.name, &[error]))
+            }
+            Some(_) => Err(self.stale()),
+        }
+    }
+
+    /// A uid that a client sent must be the stored one (STRAT-07).
+    fn check_uid(&self, new: &Value, old: &Value) -> Result<(), Status> {
+        let (said, stored) = (object::uid(new), object::uid(old));
+        if said.is_empty() || said == stored {
+            return Ok(());
+        }
+        let why = format!(
+            "Precondition failed: UID in precondition: {said}, UID in object meta: {stored}"
+        );
+        Err(Status::conflict(&self.target.resource.group_resource(), &self.target.name, &why))
+    }
+
+    /// Lets through only what the target may change: on the resource itself everything but the reset
+    /// members, on a part only that part and metadata.
+    fn confine(&self, mut new: Value, old: &Value) -> Value {
+        let resource = &self.target.resource;
+        let behaviour = resource.subresource(&self.target.subresource).map(|s| &s.behaviour);
+        match behaviour {
+            Some(SubresourceBehaviour::Part(members)) => {
+                let mut confined = old.clone();
+                copy_members(&mut confined, &new, members);
+                if let Some(metadata) = new.get_mut("metadata") {
+                    confined.make_object().insert("metadata", std::mem::take(metadata));
+                }
+                confined
+            }
+            Some(SubresourceBehaviour::Finalize) => {
+                let mut confined = old.clone();
+                copy_members(&mut confined, &new, &[&["spec", "finalizers"]]);
+                confined
+            }
+            _ => {
+                copy_members(&mut new, old, resource.strategy.reset_fields);
+                new
+            }
+        }
+    }
+}
+
+/// Makes the members of `to` what they are in `from`, absence included.
+fn copy_members(to: &mut Value, from: &Value, members: Members) {
+    for path in members {
+        let Some((last, parents)) = path.split_last() else { continue };
+        match from.at(path).cloned() {
+            Some(value) => {
+                let parent = parents.iter().fold(to.make_object(), |map, key| map.entry_object(key));
+                parent.insert(*last, value);
+            }
+            None => {
+                let parent = parents.iter().try_fold(&mut *to, |node, key| node.get_mut(key));
+                if let Some(map) = parent.and_then(Value::as_object_mut) {
+                    map.remove(last);
+                }
+            }
+        }
+    }
+}
