@@ -50,8 +50,11 @@ impl Selector {
         let mut terms = split_terms(text);
         terms.sort_unstable();
         let terms = terms.into_iter().filter(|term| !term.is_empty());
-        let requirements = terms.map(|term| requirement(text, term)).collect::<Result<_, _>>();
-        requirements.map(Self::new).map_err(Error::FieldSelector)
+        let requirements = terms.map(|term| requirement(text, term)).collect::<Result<Vec<_>, _>>();
+        let mut requirements = requirements.map_err(Error::FieldSelector)?;
+        // Upstream drops a bare operator.
+        requirements.retain(|r| !(r.field.is_empty() && r.value.is_empty()));
+        Ok(Self::new(requirements))
     }
 
     /// Whether an object with such fields is selected. `field` gives a field's text, `""` where the
@@ -123,7 +126,9 @@ fn unescape(text: &str) -> Result<Str, String> {
             // Upstream prints the character's number.
             ',' | '=' => {
                 let code = u32::from(c);
-                return Err(format!("invalid field selector: unescaped character in value: {code}"));
+                return Err(format!(
+                    "invalid field selector: unescaped character in value: {code}"
+                ));
             }
             c => value.push(c),
         }

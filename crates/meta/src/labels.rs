@@ -72,11 +72,15 @@ impl Selector {
     pub fn from_label_selector(selector: Option<&Value>) -> Result<Self, Error> {
         let Some(selector) = selector.filter(|s| !s.is_null()) else { return Ok(Self::nothing()) };
         let mut requirements = Vec::new();
-        for (key, value) in selector.get("matchLabels").and_then(Value::as_object).iter().flat_map(|m| m.iter()) {
+        for (key, value) in
+            selector.get("matchLabels").and_then(Value::as_object).iter().flat_map(|m| m.iter())
+        {
             let values = vec![Str::from(value.as_str().unwrap_or_default())];
             requirements.push(checked(key.clone(), Operator::Equals, values)?);
         }
-        for expression in selector.get("matchExpressions").and_then(Value::as_array).unwrap_or_default() {
+        for expression in
+            selector.get("matchExpressions").and_then(Value::as_array).unwrap_or_default()
+        {
             requirements.push(from_expression(expression)?);
         }
         Ok(Self::new(requirements))

@@ -4,6 +4,7 @@
 //! Must not know: schemas, storage, HTTP beyond status codes, or any particular kind. Nothing here
 //! does I/O or looks at the clock: the time is always an argument.
 
+pub mod duration;
 mod error;
 pub mod field;
 pub mod fields;
@@ -11,10 +12,14 @@ pub mod group;
 pub mod labels;
 pub mod names;
 pub mod object;
+pub mod quantity;
 pub mod quote;
 pub mod status;
+pub mod time;
+pub mod uid;
 pub mod validation;
 
 pub use error::Error;
 pub use group::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
+pub use quantity::Quantity;
 pub use status::{Reason, Status};

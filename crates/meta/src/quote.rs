@@ -35,6 +35,20 @@ fn push_escape(out: &mut String, c: char) {
     written.expect("writing to a String cannot fail");
 }
 
+/// The text in double quotes, as Go's `time` package writes it: bytes beyond ASCII are escaped.
+pub fn quote_ascii(text: &str) -> String {
+    let mut out = String::from('"');
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b' '..=b'~' | 0x7f => out.push(char::from(byte)),
+            _ => write!(out, "\\x{byte:02x}").expect("writing to a String cannot fail"),
+        }
+    }
+    out.push('"');
+    out
+}
+
 /// Whether Go's `unicode.IsPrint` holds: letters, marks, numbers, punctuation, symbols and the
 /// ASCII space.
 pub fn is_print(c: char) -> bool {

@@ -207,10 +207,8 @@ impl Status {
 
     /// 404 for a path that no resource has.
     pub fn no_such_path() -> Self {
-        let mut status = Self::failure(
-            Reason::NotFound,
-            "the server could not find the requested resource",
-        );
+        let mut status =
+            Self::failure(Reason::NotFound, "the server could not find the requested resource");
         status.details = Some(Box::default());
         status
     }
@@ -343,8 +341,10 @@ impl Status {
     pub fn timeout(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         let message = format!("Timeout: {}", message.into());
         let mut status = Self::failure(Reason::Timeout, message);
-        status.details =
-            Some(Box::new(Details { retry_after_seconds: Some(retry_after_seconds), ..Details::default() }));
+        status.details = Some(Box::new(Details {
+            retry_after_seconds: Some(retry_after_seconds),
+            ..Details::default()
+        }));
         status
     }
 

@@ -26,7 +26,8 @@ fn requirement(errors: &mut Vec<Error>, expression: &Value, path: &Path) {
             errors.push(Error::required(&at, DETAIL));
         }
         ("Exists" | "DoesNotExist", false) => {
-            const DETAIL: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            const DETAIL: &str =
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
             errors.push(Error::forbidden(&at, DETAIL));
         }
         ("In" | "NotIn", false) | ("Exists" | "DoesNotExist", true) => {}

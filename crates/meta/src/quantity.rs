@@ -1,0 +1,211 @@
+//! Quantities of resources: `100m`, `1.5Gi`, `12e6`.
+//!
+//! Exact decimal arithmetic with a 128-bit mantissa: enough for any quantity that means something.
+//! Upstream keeps any number of digits; a number that doesn't fit here is refused.
+
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::{borrow::Cow, cmp::Ordering, fmt, str::FromStr};
+
+use crate::Error;
+
+/// How a quantity is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `12e6`
+    DecimalExponent,
+    /// `12Mi`: 12 × 2²⁰
+    BinarySi,
+    /// `12M`: 12 × 10⁶
+    DecimalSi,
+}
+
+/// An amount of something. Equality and order are those of the amounts, whatever the format.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantity {
+    /// The amount is `mantissa × 10^exponent`. The mantissa is no multiple of ten; zero has the
+    /// exponent zero.
+    mantissa: i128,
+    exponent: i32,
+    format: Format,
+}
+
+/// The text that upstream's encoding makes of a quantity's text: `1000m` is `1`, `0.5` is `500m`.
+///
+/// Upstream keeps some texts that are not quite canonical, such as `1.500`; so do we.
+pub fn canonical(text: &str) -> Result<Cow<'_, str>, Error> {
+    let text = text.trim();
+    let (quantity, kept) = parse::parse(text)?;
+    Ok(if kept { text.into() } else { quantity.to_string().into() })
+}
+
+impl Quantity {
+    /// No amount.
+    pub const ZERO: Self = Self { mantissa: 0, exponent: 0, format: Format::DecimalSi };
+
+    /// A whole number.
+    pub fn from_int(amount: i64, format: Format) -> Self {
+        Self::new(i128::from(amount), 0, format)
+    }
+
+    /// A number of thousandths.
+    pub fn from_milli(amount: i64, format: Format) -> Self {
+        Self::new(i128::from(amount), -3, format)
+    }
+
+    fn new(mut mantissa: i128, mut exponent: i32, format: Format) -> Self {
+        if mantissa == 0 {
+            return Self { mantissa, exponent: 0, format };
+        }
+        while mantissa % 10 == 0 && exponent < i32::MAX {
+            mantissa /= 10;
+            exponent += 1;
+        }
+        Self { mantissa, exponent, format }
+    }
+
+    /// How it is written.
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// -1, 0 or 1.
+    pub const fn signum(&self) -> i32 {
+        self.mantissa.signum() as i32
+    }
+
+    /// Whether there is nothing.
+    pub const fn is_zero(&self) -> bool {
+        self.mantissa == 0
+    }
+
+    /// In whole units, rounded away from zero, and at most what fits.
+    pub fn value(&self) -> i64 {
+        self.scaled(0)
+    }
+
+    /// In thousandths, rounded away from zero, and at most what fits.
+    pub fn milli_value(&self) -> i64 {
+        self.scaled(-3)
+    }
+
+    fn scaled(&self, exponent: i32) -> i64 {
+        let saturated = if self.mantissa < 0 { i64::MIN } else { i64::MAX };
+        let scaled = match self.exponent.checked_sub(exponent) {
+            Some(up @ 0..) => pow10(up).and_then(|factor| self.mantissa.checked_mul(factor)),
+            Some(down) => Some(divide_away(self.mantissa, down.unsigned_abs())),
+            None => None,
+        };
+        scaled.and_then(|n| i64::try_from(n).ok()).unwrap_or(saturated)
+    }
+
+    /// The sum; `None` where it has too many digits. Added to zero, it has the other's format.
+    #[must_use]
+    pub fn checked_add(&self, other: &Self) -> Option<Self> {
+        let exponent = self.exponent.min(other.exponent);
+        let at = |q: &Self| match q.mantissa {
+            0 => Some(0),
+            mantissa => mantissa.checked_mul(pow10(q.exponent.checked_sub(exponent)?)?),
+        };
+        let format = if self.is_zero() { other.format } else { self.format };
+        Some(Self::new(at(self)?.checked_add(at(other)?)?, exponent, format))
+    }
+
+    /// The difference; `None` where it has too many digits.
+    #[must_use]
+    pub fn checked_sub(&self, other: &Self) -> Option<Self> {
+        self.checked_add(&Self { mantissa: -other.mantissa, ..*other })
+    }
+
+    /// The integer that this is, if it is one that fits.
+    fn integer(&self) -> Option<i128> {
+        let exponent = u32::try_from(self.exponent).ok()?;
+        self.mantissa.checked_mul(10_i128.checked_pow(exponent)?)
+    }
+}
+
+fn pow10(exponent: i32) -> Option<i128> {
+    10_i128.checked_pow(u32::try_from(exponent).ok()?)
+}
+
+/// `n / 10^digits`, rounded away from zero.
+fn divide_away(n: i128, digits: u32) -> i128 {
+    match 10_i128.checked_pow(digits) {
+        None => n.signum(),
+        Some(divisor) if n % divisor == 0 => n / divisor,
+        Some(divisor) => n / divisor + n.signum(),
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        (self.mantissa, self.exponent) == (other.mantissa, other.exponent)
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let signs = self.mantissa.signum().cmp(&other.mantissa.signum());
+        if signs != Ordering::Equal || self.is_zero() {
+            return signs;
+        }
+        // Both on the smaller exponent; what does not fit there is the larger in magnitude.
+        let at = |q: &Self, exponent: i32| {
+            q.mantissa.checked_mul(pow10(q.exponent.checked_sub(exponent)?)?)
+        };
+        let exponent = self.exponent.min(other.exponent);
+        match (at(self, exponent), at(other, exponent)) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            (None, _) => self.mantissa.cmp(&0),
+            (_, None) => 0.cmp(&other.mantissa),
+        }
+    }
+}
+
+impl FromStr for Quantity {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        parse::parse(text.trim()).map(|(quantity, _)| quantity)
+    }
+}
+
+/// The canonical text: no fraction, and the largest suffix that allows it.
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_zero() {
+            return f.write_str("0");
+        }
+        // A binary suffix only where nothing is lost: small numbers and fractions are decimal.
+        let binary = self.integer().filter(|n| self.format == Format::BinarySi && n.abs() >= 1024);
+        if let Some(mut amount) = binary {
+            let mut suffix = 0;
+            while amount % 1024 == 0 && suffix + 1 < parse::BINARY.len() {
+                amount /= 1024;
+                suffix += 1;
+            }
+            return write!(f, "{amount}{}", parse::BINARY[suffix]);
+        }
+        // The exponent down to a multiple of three.
+        let zeros = self.exponent.rem_euclid(3) as usize;
+        write!(f, "{}{:0<zeros$}", self.mantissa, "")?;
+        let exponent = self.exponent - zeros as i32;
+        let suffix = parse::DECIMAL.iter().find(|(_, e)| *e == exponent);
+        match suffix.filter(|_| self.format != Format::DecimalExponent) {
+            Some((suffix, _)) => f.write_str(suffix),
+            None if exponent == 0 => Ok(()),
+            // Beyond the last suffix upstream drops the exponent, and changes the amount.
+            None => write!(f, "e{exponent}"),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Reading quantities.
+
+use super::{Format, Quantity, divide_away};
+use crate::Error;
+
+/// Binary suffixes by the exponent of 1024.
+pub(super) const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+/// Decimal suffixes and their exponents of ten.
+pub(super) const DECIMAL: [(&str, i32); 10] = [
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
+
+/// Nothing is kept that is smaller than 10⁻⁹.
+const EXPONENT_MIN: i32 = -9;
+/// Up to so many digits, upstream takes its fast path, which may keep the text.
+const FAST_DIGITS_MAX: usize = 18;
+/// As many digits as surely fit 128 bits, with room for a factor of 1024.
+const DIGITS_MAX: usize = 35;
+
+/// The quantity, and whether upstream would write it as this very text.
+pub(super) fn parse(text: &str) -> Result<(Quantity, bool), Error> {
+    if text.is_empty() {
+        return Err(Error::QuantityFormat);
+    }
+    let parts = split(text)?;
+    match suffix(parts.suffix).ok_or(Error::QuantitySuffix)? {
+        Suffix::Binary(power) => binary(&parts, power),
+        Suffix::Decimal(exponent, format) => decimal(&parts, exponent, format),
+    }
+}
+
+struct Parts<'a> {
+    negative: bool,
+    /// The digits before the point, without leading zeros; `0` if there are none.
+    whole: &'a str,
+    /// The digits after the point.
+    fraction: &'a str,
+    suffix: &'a str,
+    /// Whether there is any digit before or after the point. Upstream's fast path takes none for
+    /// zero.
+    has_digits: bool,
+}
+
+impl Parts<'_> {
+    fn signed(&self, magnitude: i128) -> i128 {
+        if self.negative { -magnitude } else { magnitude }
+    }
+}
+
+fn split(text: &str) -> Result<Parts<'_>, Error> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (whole, rest) = unsigned.split_at(digits(unsigned));
+    let (fraction, suffix) = match rest.strip_prefix('.') {
+        Some(rest) => rest.split_at(digits(rest)),
+        None => ("", rest),
+    };
+    let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    if digits(exponent) != exponent.len() {
+        return Err(Error::QuantityFormat);
+    }
+    let has_digits = whole.len() + fraction.len() > 0;
+    let whole = match whole.trim_start_matches('0') {
+        "" => "0",
+        whole => whole,
+    };
+    Ok(Parts { negative: text.starts_with('-'), whole, fraction, suffix, has_digits })
+}
+
+enum Suffix {
+    /// The exponent of 1024.
+    Binary(u32),
+    /// The exponent of ten.
+    Decimal(i32, Format),
+}
+
+fn suffix(suffix: &str) -> Option<Suffix> {
+    if let Some((_, exponent)) = DECIMAL.iter().find(|(text, _)| *text == suffix) {
+        return Some(Suffix::Decimal(*exponent, Format::DecimalSi));
+    }
+    if let Some(power) = BINARY.iter().position(|text| *text == suffix) {
+        return Some(Suffix::Binary(power as u32));
+    }
+    let exponent = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+    Some(Suffix::Decimal(exponent, Format::DecimalExponent))
+}
+
+fn decimal(parts: &Parts<'_>, exponent: i32, format: Format) -> Result<(Quantity, bool), Error> {
+    let Parts { whole, fraction, .. } = *parts;
+    let digits = whole.len() + fraction.len();
+    let exponent = i64::from(exponent) - fraction.len() as i64;
+    if digits <= FAST_DIGITS_MAX && exponent >= i64::from(EXPONENT_MIN) {
+        let ends_in_000 = [whole, fraction].concat().ends_with("000");
+        let kept = exponent % 3 == 0 && !ends_in_000 && !whole.starts_with('0');
+        let exponent = i32::try_from(exponent).map_err(|_| Error::QuantitySuffix)?;
+        let quantity = Quantity::new(parts.signed(number(whole, fraction)?), exponent, format);
+        return Ok((quantity, kept));
+    }
+    if !parts.has_digits {
+        return Err(Error::QuantityNumber);
+    }
+    // Trailing zeros of the fraction count for nothing.
+    let trimmed = fraction.trim_end_matches('0');
+    let exponent = exponent + (fraction.len() - trimmed.len()) as i64;
+    let mantissa = number(whole, trimmed)?;
+    let lost = i64::from(EXPONENT_MIN) - exponent;
+    let (mantissa, exponent) = match u32::try_from(lost) {
+        Ok(lost) => (divide_away(mantissa, lost), EXPONENT_MIN),
+        Err(_) => (mantissa, i32::try_from(exponent).map_err(|_| Error::QuantitySuffix)?),
+    };
+    Ok((Quantity::new(parts.signed(mantissa), exponent, format), false))
+}
+
+fn binary(parts: &Parts<'_>, power: u32) -> Result<(Quantity, bool), Error> {
+    // Upstream's estimate of whether the product fits its fast path.
+    let digits = parts.whole.len() + (power * 3) as usize + 1;
+    let fast = parts.fraction.is_empty() && digits <= 15;
+    if !fast && !parts.has_digits {
+        return Err(Error::QuantityNumber);
+    }
+
+    let fraction = parts.fraction.trim_end_matches('0');
+    // `whole + part / one` is the amount without its suffix.
+    let one = 10_i128.checked_pow(fraction.len() as u32).ok_or(Error::QuantityNumber)?;
+    let whole = number(parts.whole, "")?;
+    let mut part = number("", fraction)?;
+    let mut amount = whole;
+    for _ in 0..power {
+        part *= 1024;
+        amount = amount.saturating_mul(1024).saturating_add(part / one);
+        part %= one;
+    }
+    let nanos = match fraction.len().checked_sub(9) {
+        Some(lost) => divide_away(part, lost as u32),
+        None => part * 10_i128.pow(9 - fraction.len() as u32),
+    };
+    let quantity = if amount >= i128::from(i64::MAX) {
+        Quantity::new(parts.signed(i128::from(i64::MAX)), 0, Format::BinarySi)
+    } else {
+        let mantissa = amount * 1_000_000_000 + nanos;
+        let format = if amount == 0 && nanos > 0 { Format::DecimalSi } else { Format::BinarySi };
+        Quantity::new(parts.signed(mantissa), EXPONENT_MIN, format)
+    };
+    Ok((quantity, fast && whole & 7 != 0))
+}
+
+/// The digits as one number.
+fn number(whole: &str, fraction: &str) -> Result<i128, Error> {
+    if whole.len() + fraction.len() > DIGITS_MAX {
+        return Err(Error::QuantityNumber);
+    }
+    let digits = whole.bytes().chain(fraction.bytes());
+    Ok(digits.fold(0, |n, digit| n * 10 + i128::from(digit - b'0')))
+}

@@ -1,0 +1,81 @@
+//! Times as the API writes them: RFC 3339 in UTC, whole seconds (`metav1.Time`) or microseconds
+//! (`metav1.MicroTime`). An instant is an `i64` of microseconds since 1970.
+//!
+//! Parsing accepts what Go's `time.Parse` accepts with upstream's layouts, and fails in its words.
+
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use crate::Error;
+
+/// Microseconds in a second.
+pub const SECOND: i64 = 1_000_000;
+const DAY_SECONDS: i64 = 24 * 60 * 60;
+
+/// Reads a `metav1.Time`; a fraction of a second is kept as far as microseconds go.
+pub fn parse(text: &str) -> Result<i64, Error> {
+    parse::parse(text, parse::Fraction::Optional).map_err(Error::Time)
+}
+
+/// Reads a `metav1.MicroTime`, which must have six digits of a second's fraction.
+pub fn parse_micro(text: &str) -> Result<i64, Error> {
+    parse::parse(text, parse::Fraction::Micros).map_err(Error::Time)
+}
+
+/// Writes a `metav1.Time`: `2006-01-02T15:04:05Z`.
+pub fn format(micros: i64) -> String {
+    let (date, _) = split(micros);
+    format!("{date}Z")
+}
+
+/// Writes a `metav1.MicroTime`: `2006-01-02T15:04:05.000000Z`.
+pub fn format_micro(micros: i64) -> String {
+    let (date, fraction) = split(micros);
+    format!("{date}.{fraction:06}Z")
+}
+
+/// The date and time of the second, and the microseconds after it.
+fn split(micros: i64) -> (String, i64) {
+    let seconds = micros.div_euclid(SECOND);
+    let (days, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
+    let (year, month, day) = civil_from_days(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let date = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
+    (date, micros.rem_euclid(SECOND))
+}
+
+/// Days since 1970-01-01 of a date in the Gregorian calendar. Years begin in March here, so that the
+/// leap day is a year's last.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * DAYS_PER_ERA + day_of_era - DAYS_TO_1970
+}
+
+/// The inverse of [`days_from_civil`]: year, month, day.
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + DAYS_TO_1970;
+    let (era, day_of_era) = (days.div_euclid(DAYS_PER_ERA), days.rem_euclid(DAYS_PER_ERA));
+    let leaps = day_of_era / 1460 - day_of_era / 36_524 + day_of_era / (DAYS_PER_ERA - 1);
+    let year_of_era = (day_of_era - leaps) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12 + 1;
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    (year, month, day)
+}
+
+/// Days in 400 years, after which the calendar repeats.
+const DAYS_PER_ERA: i64 = 146_097;
+/// Days from the first of March of the year 0 to 1970-01-01.
+const DAYS_TO_1970: i64 = 719_468;
+
+fn days_in_month(year: i64, month: i64) -> i64 {
+    let (next_year, next_month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    days_from_civil(next_year, next_month, 1) - days_from_civil(year, month, 1)
+}

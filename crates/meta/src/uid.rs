@@ -1,0 +1,29 @@
+//! Uids: UUIDs of version 4 (RFC 9562), made of random bytes that are an argument (META-04).
+
+/// The UUID of 16 random bytes.
+pub fn format(random: [u8; 16]) -> String {
+    let mut bits = u128::from_be_bytes(random);
+    bits = bits & !(0xf << 76) | 0x4 << 76; // version: 4, random
+    bits = bits & !(0x3 << 62) | 0x2 << 62; // variant: RFC 9562
+    let hex = format!("{bits:032x}");
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format;
+
+    #[test]
+    fn sets_version_and_variant() {
+        for (random, uid) in [
+            ([0x00; 16], "00000000-0000-4000-8000-000000000000"),
+            ([0xff; 16], "ffffffff-ffff-4fff-bfff-ffffffffffff"),
+            (
+                *b"\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef",
+                "01234567-89ab-4def-8123-456789abcdef",
+            ),
+        ] {
+            assert_eq!(format(random), uid);
+        }
+    }
+}
