@@ -1,0 +1,77 @@
+//! API scripts: black-box conversations with an API server, as data files, and their runner.
+//!
+//! A script says what is asked and what must be answered; the runner asks any server: Pintle inside
+//! a test, or a kube-apiserver far away. It knows HTTP and JSON and nothing of how Pintle works. A
+//! script that a kube-apiserver of the release we follow would fail is a wrong script.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+use anyhow::Result;
+
+mod answer;
+pub mod http;
+pub mod kubeconfig;
+pub mod matching;
+mod report;
+mod request;
+mod run;
+pub mod script;
+mod target;
+pub mod variables;
+mod watch;
+
+pub use report::{Case, Outcome, Report};
+pub use script::Script;
+pub use target::Target;
+
+/// Runs every script below a folder, a few at a time.
+pub fn run_dir(dir: &Path, target: &Target) -> Result<Report> {
+    Ok(run_scripts(&script::load(dir)?, target, 4, |_| ()))
+}
+
+/// Runs scripts, `jobs` at a time; `done` hears of each as it ends.
+pub fn run_scripts(
+    scripts: &[Script],
+    target: &Target,
+    jobs: usize,
+    mut done: impl FnMut(&Case),
+) -> Report {
+    let next = AtomicUsize::new(0);
+    let (sender, results) = channel();
+    let mut cases: Vec<(usize, Case)> = Vec::new();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            let (next, sender) = (&next, sender.clone());
+            scope.spawn(move || {
+                while let Some((index, script)) = take(scripts, next) {
+                    let start = Instant::now();
+                    let outcome = run::run(script, target);
+                    let case = Case {
+                        file: script.file.clone(),
+                        script: script.script.clone(),
+                        outcome,
+                        took: start.elapsed(),
+                    };
+                    if sender.send((index, case)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (index, case) in results {
+            done(&case);
+            cases.push((index, case));
+        }
+    });
+    cases.sort_by_key(|(index, _)| *index);
+    Report { cases: cases.into_iter().map(|(_, case)| case).collect() }
+}
+
+fn take<'a>(scripts: &'a [Script], next: &AtomicUsize) -> Option<(usize, &'a Script)> {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    scripts.get(index).map(|script| (index, script))
+}

@@ -1,0 +1,81 @@
+//! A watch that runs in the background of a script.
+//!
+//! One thread reads the stream and hands over whole events; the script takes them with a deadline,
+//! so a script never sleeps and never waits for ever.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+
+use crate::http::{Closer, Connection};
+
+/// A watch that was opened.
+pub(crate) struct Watch {
+    items: Receiver<Item>,
+    closer: Closer,
+}
+
+/// What a stream brings.
+#[derive(Debug)]
+enum Item {
+    Event(Value),
+    /// The stream ended as it should.
+    End,
+    /// It broke, or brought something that is no event.
+    Broken(String),
+}
+
+impl Watch {
+    /// Reads events from a connection whose answer has begun.
+    pub(crate) fn read(mut connection: Connection) -> Result<Self> {
+        connection.set_read_timeout(None)?;
+        let closer = connection.closer()?;
+        let (sender, items) = channel();
+        std::thread::spawn(move || {
+            let last = match forward(&mut connection, &sender) {
+                Ok(()) => Item::End,
+                Err(error) => Item::Broken(format!("{error:#}")),
+            };
+            let _ = sender.send(last); // nobody may be listening any more
+        });
+        Ok(Self { items, closer })
+    }
+
+    /// The next event; `None` where the stream ended by itself.
+    pub(crate) fn next(&self, deadline: Instant) -> Result<Option<Value>> {
+        match self.items.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(Item::Event(event)) => Ok(Some(event)),
+            Ok(Item::End) => Ok(None),
+            Ok(Item::Broken(why)) => bail!("the watch broke: {why}"),
+            Err(RecvTimeoutError::Timeout) => bail!("nothing came in time"),
+            Err(RecvTimeoutError::Disconnected) => bail!("the watch had already ended"),
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.closer.close();
+    }
+}
+
+/// Hands over each line as an event.
+fn forward(connection: &mut Connection, events: &Sender<Item>) -> Result<()> {
+    let mut rest = Vec::new();
+    while let Some(piece) = connection.next_piece()? {
+        rest.extend_from_slice(&piece);
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            let event = serde_json::from_slice(&line)?;
+            if events.send(Item::Event(event)).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    if !rest.is_empty() {
+        bail!("{} bytes after the last whole line", rest.len());
+    }
+    Ok(())
+}
