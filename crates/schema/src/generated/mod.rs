@@ -1,0 +1,4 @@
+//! Constants made by `cargo xtask generate`.
+
+#[rustfmt::skip]
+pub(crate) mod types;

@@ -1,0 +1,57 @@
+//! `cargo xtask generate`: the built-in API's tables out of facts.
+//!
+//! Two front ends ([`facts`], [`upstream`]) read [`sources::Sources`]; [`model::Model`] joins them;
+//! the back ends write it down.
+
+mod facts;
+mod model;
+mod rules;
+mod sources;
+mod types;
+mod upstream;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use sources::Sources;
+
+/// Runs the task with the arguments after its name.
+pub(crate) fn run(args: &[&str]) -> Result<()> {
+    let sources = match args {
+        ["--facts", dir] => facts::read(Path::new(dir), &supplement_path())?,
+        ["--upstream", dir] => upstream::read(Path::new(dir))?,
+        ["--supplement", facts_dir, upstream_dir] => {
+            let upstream = upstream::read_modules(Path::new(upstream_dir))?;
+            let supplement = facts::supplement(Path::new(facts_dir), &upstream)?;
+            let text = serde_json::to_string_pretty(&supplement)? + "\n";
+            return write(&supplement_path(), &text);
+        }
+        _ => bail!("generate wants --facts DIR or --upstream DIR"),
+    };
+    for (path, text) in files(&sources)? {
+        write(&path, &text)?;
+    }
+    Ok(())
+}
+
+/// The generated files and their texts.
+fn files(sources: &Sources) -> Result<Vec<(PathBuf, String)>> {
+    let model = model::Model::new(sources)?;
+    Ok(vec![(root().join("crates/schema/src/generated/types.rs"), types::render(&model))])
+}
+
+fn supplement_path() -> PathBuf {
+    root().join("xtask/facts/supplement.json")
+}
+
+/// The repository's root.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

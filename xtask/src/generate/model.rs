@@ -1,0 +1,487 @@
+//! The in-memory model of a release's types: what [`super::sources`] say, joined. The back ends write
+//! it down; nothing here knows Rust syntax.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::sources::{
+    Definition, Member, Message, MessageField, Sources, definition_of_message, go_name,
+};
+
+/// Types that OpenAPI does not publish (they are no request or response body), but that the server
+/// reads or writes. Their shapes come from Go and Protobuf.
+pub(crate) const UNPUBLISHED: &[&str] = &[
+    "io.k8s.api.admission.v1.AdmissionRequest",
+    "io.k8s.api.admission.v1.AdmissionResponse",
+    "io.k8s.api.admission.v1.AdmissionReview",
+    "io.k8s.api.core.v1.NodeProxyOptions",
+    "io.k8s.api.core.v1.PodAttachOptions",
+    "io.k8s.api.core.v1.PodExecOptions",
+    "io.k8s.api.core.v1.PodLogOptions",
+    "io.k8s.api.core.v1.PodPortForwardOptions",
+    "io.k8s.api.core.v1.PodProxyOptions",
+    "io.k8s.api.core.v1.RangeAllocation",
+    "io.k8s.api.core.v1.SerializedReference",
+    "io.k8s.api.core.v1.ServiceProxyOptions",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.CreateOptions",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionKind",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionResource",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.List",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.ListOptions",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.PatchOptions",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Table",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.TableColumnDefinition",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.TableOptions",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.TableRow",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.TableRowCondition",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.UpdateOptions",
+];
+
+/// Named types that are no structs, and what they are.
+const SCALARS: &[(&str, &str)] = &[
+    ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON", "Any"),
+    ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray", "Any"),
+    ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool", "Any"),
+    (
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
+        "Any",
+    ),
+    ("io.k8s.apimachinery.pkg.api.resource.Quantity", "Quantity"),
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.Duration", "Duration"),
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "Any"),
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime", "MicroTime"),
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.Patch", "Any"),
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.Time", "Time"),
+    ("io.k8s.apimachinery.pkg.runtime.RawExtension", "RawExtension"),
+    ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "IntOrString"),
+];
+
+/// The types by identifier.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Model {
+    pub(crate) types: BTreeMap<String, Type>,
+}
+
+/// One type, named or not.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Type {
+    /// The OpenAPI name; empty for scalars, lists and maps that stand in fields.
+    pub(crate) name: String,
+    /// Whether it is what its name stands for, not a variant of it.
+    pub(crate) canonical: bool,
+    pub(crate) shape: Shape,
+}
+
+/// References to other types are identifiers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shape {
+    Scalar(&'static str),
+    Struct { fields: Vec<Field>, atomic: bool },
+    Map { value: String, atomic: bool },
+    List { item: String, list_type: ListType },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ListType {
+    Atomic,
+    Set,
+    Map(Vec<String>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) ty: String,
+    pub(crate) presence: &'static str,
+    pub(crate) required: bool,
+    pub(crate) tag: u32,
+    pub(crate) inside: Vec<u32>,
+    pub(crate) patch: Patch,
+    pub(crate) default: Option<serde_json::Value>,
+    pub(crate) rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Patch {
+    pub(crate) merge: bool,
+    pub(crate) replace: bool,
+    pub(crate) retain_keys: bool,
+    pub(crate) merge_key: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Rule {
+    Enum(Vec<String>),
+    Number(&'static str, i64),
+    Format(String),
+    Immutable,
+}
+
+/// A Go member where it ends up in JSON: with embedded structs dissolved.
+struct Flat<'a> {
+    member: &'a Member,
+    /// The package that the member's type is written in.
+    package: &'a str,
+    tag: u32,
+    /// The Protobuf type, where there is one.
+    message: Option<(&'a MessageField, String)>,
+    inside: Vec<u32>,
+}
+
+impl Model {
+    /// Joins what the sources say.
+    pub(crate) fn new(sources: &Sources) -> Result<Self> {
+        let mut model = Self::default();
+        for (name, definition) in &sources.definitions {
+            model.named(sources, name, Some(definition)).with_context(|| name.clone())?;
+        }
+        for name in UNPUBLISHED {
+            model.named(sources, name, None).with_context(|| (*name).to_owned())?;
+        }
+        Ok(model)
+    }
+
+    fn named(
+        &mut self,
+        sources: &Sources,
+        name: &str,
+        definition: Option<&Definition>,
+    ) -> Result<()> {
+        let shape = match SCALARS.iter().find(|(n, _)| *n == name) {
+            Some((_, scalar)) => Shape::Scalar(scalar),
+            None => Shape::Struct {
+                fields: self.fields(sources, name, definition)?,
+                atomic: definition.is_some_and(|d| d.map_type.as_deref() == Some("atomic")),
+            },
+        };
+        let ty = Type { name: name.to_owned(), canonical: true, shape };
+        if self.types.insert(identifier(name), ty).is_some() {
+            bail!("two types would be called {}", identifier(name));
+        }
+        Ok(())
+    }
+
+    fn fields(
+        &mut self,
+        sources: &Sources,
+        name: &str,
+        definition: Option<&Definition>,
+    ) -> Result<Vec<Field>> {
+        let mut flat = Vec::new();
+        flatten(sources, name, &[], &mut flat)?;
+        let Some(definition) = definition else {
+            return flat.iter().map(|f| self.unpublished_field(sources, f)).collect();
+        };
+        let nothing = BTreeMap::new();
+        let published = definition.fields.as_ref().unwrap_or(&nothing);
+        let mut fields = Vec::new();
+        for f in &flat {
+            let Some(p) = published.get(&f.member.name) else { continue };
+            let ty = self.reference(p)?;
+            let required = definition.required.contains(&f.member.name);
+            fields.push(self.field(sources, f, ty, required, patch_of_definition(p))?);
+        }
+        if let Some(lost) = published.keys().find(|n| fields.iter().all(|f| f.name != **n)) {
+            bail!("no Go member for the field {lost}");
+        }
+        Ok(fields)
+    }
+
+    fn field(
+        &self,
+        sources: &Sources,
+        f: &Flat<'_>,
+        ty: String,
+        required: bool,
+        patch: Patch,
+    ) -> Result<Field> {
+        Ok(Field {
+            name: f.member.name.clone(),
+            presence: self.presence(f.member, &ty),
+            ty,
+            required,
+            tag: f.tag,
+            inside: f.inside.clone(),
+            patch,
+            default: default(sources, f)?,
+            rules: super::rules::of(sources, f.package, f.member),
+        })
+    }
+
+    /// A field of a type without an OpenAPI definition: its type is told by Protobuf, else by Go.
+    fn unpublished_field(&mut self, sources: &Sources, f: &Flat<'_>) -> Result<Field> {
+        let as_definition = match &f.message {
+            Some((field, package_of)) => definition_of_proto(sources, field, package_of),
+            None => definition_of_go(sources, f.package, &f.member.go)?,
+        };
+        let mut definition = as_definition;
+        if f.member.tag("listType") == Some("set") {
+            definition.list_type = Some("set".to_owned());
+        }
+        let ty = self.reference(&definition)?;
+        let required = !f.member.omit_empty && !f.member.tags.iter().any(|t| t == "optional");
+        self.field(sources, f, ty, required, Patch::default())
+    }
+
+    /// The identifier of the type of a field, an item or a value; makes it if it is new.
+    fn reference(&mut self, d: &Definition) -> Result<String> {
+        if let Some(name) = &d.reference {
+            let id = identifier(name);
+            return Ok(match d.map_type.as_deref() {
+                None => id,
+                Some("granular") => self.granular(&id)?,
+                Some(other) => bail!("a reference with map type {other}"),
+            });
+        }
+        let (id, shape) = match (d.kind.as_deref(), d.format.as_deref()) {
+            (Some("array"), _) => {
+                let item = self.reference(d.items.as_deref().context("a list without items")?)?;
+                let (prefix, suffix, list_type) = match d.list_type.as_deref() {
+                    None | Some("atomic") => ("ListOf", String::new(), ListType::Atomic),
+                    Some("set") => ("SetOf", String::new(), ListType::Set),
+                    Some("map") => {
+                        let keys = d.list_map_keys.clone();
+                        let by = keys.iter().map(|k| upper_first(k)).collect::<String>();
+                        ("ListOf", format!("By{by}"), ListType::Map(keys))
+                    }
+                    Some(other) => bail!("unknown list type {other}"),
+                };
+                (format!("{prefix}{item}{suffix}"), Shape::List { item, list_type })
+            }
+            (Some("object"), _) => {
+                let value =
+                    self.reference(d.values.as_deref().context("an object with fields")?)?;
+                let atomic = d.map_type.as_deref() == Some("atomic");
+                let prefix = if atomic { "AtomicMapOf" } else { "MapOf" };
+                (format!("{prefix}{value}"), Shape::Map { value, atomic })
+            }
+            (kind, format) => {
+                let scalar = match (kind, format) {
+                    (Some("string"), None) => "String",
+                    (Some("string"), Some("byte")) => "Bytes",
+                    (Some("boolean"), None) => "Bool",
+                    (Some("integer"), Some("int32")) => "Int32",
+                    (Some("integer"), Some("int64")) => "Int64",
+                    (Some("number"), Some("double")) => "Float64",
+                    (None, None) => "Any",
+                    other => bail!("unknown type {other:?}"),
+                };
+                (scalar.to_owned(), Shape::Scalar(scalar))
+            }
+        };
+        let ty = Type { name: String::new(), canonical: false, shape };
+        self.types.entry(id.clone()).or_insert(ty);
+        Ok(id)
+    }
+
+    /// The variant of an atomic struct whose members have owners of their own.
+    fn granular(&mut self, id: &str) -> Result<String> {
+        let Some(Type { name, shape: Shape::Struct { fields, .. }, .. }) = self.types.get(id)
+        else {
+            bail!("{id} must be made before its variant");
+        };
+        let shape = Shape::Struct { fields: fields.clone(), atomic: false };
+        let ty = Type { name: name.clone(), canonical: false, shape };
+        let variant = format!("Granular{id}");
+        self.types.insert(variant.clone(), ty);
+        Ok(variant)
+    }
+
+    /// What Go's `encoding/json` does with a zero value. `omitempty` has no effect on a struct, and
+    /// times, quantities and the like are structs.
+    fn presence(&self, member: &Member, ty: &str) -> &'static str {
+        let is_struct = match self.types.get(ty).map(|t| &t.shape) {
+            Some(Shape::Scalar(s)) => {
+                !matches!(*s, "String" | "Bool" | "Int32" | "Int64" | "Float64" | "Bytes")
+            }
+            Some(Shape::Struct { .. }) | None => true,
+            Some(Shape::Map { .. } | Shape::List { .. }) => false,
+        };
+        match (member.go.starts_with('*'), member.omit_empty) {
+            (true, true) => "Pointer",
+            (true, false) => "Null",
+            (false, _) if member.omit_zero => "OmitZero",
+            (false, true) if !is_struct => "OmitZero",
+            (false, _) => "Always",
+        }
+    }
+}
+
+/// Lists the members of a type in the order in which JSON has them.
+fn flatten<'a>(
+    sources: &'a Sources,
+    name: &str,
+    inside: &[u32],
+    out: &mut Vec<Flat<'a>>,
+) -> Result<()> {
+    let (package, members) = sources.go_struct(name).context("no Go struct")?;
+    let message = sources.message(name);
+    for member in members.iter().filter(|m| m.name != "-") {
+        let field = message.and_then(|m| message_field(m, member));
+        if message.is_some() && field.is_none() && member.name != "TypeMeta" {
+            bail!("no Protobuf field for {}", member.name);
+        }
+        if !member.inline {
+            let tag = field.map_or(0, |f| f.tag);
+            let message = field.map(|f| (f, name.to_owned()));
+            out.push(Flat { member, package, tag, message, inside: inside.to_vec() });
+        } else if member.name == "TypeMeta" {
+            let meta = "io.k8s.apimachinery.pkg.apis.meta.v1.TypeMeta";
+            let (package, members) = sources.go_struct(meta).context("no TypeMeta")?;
+            // Protobuf carries these two in the envelope.
+            out.extend(members.iter().map(|member| Flat {
+                member,
+                package,
+                tag: 0,
+                message: None,
+                inside: Vec::new(),
+            }));
+        } else {
+            let embedded = match field {
+                Some(f) => definition_of_message(&f.kind, name),
+                None => definition_of_message(&member.name, name),
+            };
+            let mut inside = inside.to_vec();
+            inside.extend(field.map(|f| f.tag));
+            flatten(sources, &embedded, &inside, out).with_context(|| embedded.clone())?;
+        }
+    }
+    Ok(())
+}
+
+/// The Protobuf field of a Go member: the same name but for case and punctuation. For an embedded
+/// struct, the field of its type (`ProbeHandler` is `handler`).
+pub(crate) fn message_field<'a>(message: &'a Message, member: &Member) -> Option<&'a MessageField> {
+    let plain = |name: &str| -> String {
+        name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+    };
+    let name = plain(&member.name);
+    let field = message.iter().find(|(n, f)| match member.inline {
+        true => f.kind.rsplit('.').next() == Some(&member.name),
+        false => plain(n) == name,
+    });
+    field.map(|(_, f)| f)
+}
+
+/// The type of a Protobuf field, in OpenAPI's words.
+fn definition_of_proto(sources: &Sources, field: &MessageField, package_of: &str) -> Definition {
+    let single = |kind: &str| {
+        let (kind, format) = match kind {
+            "string" => ("string", None),
+            "bytes" => ("string", Some("byte")),
+            "bool" => ("boolean", None),
+            "int32" => ("integer", Some("int32")),
+            "int64" => ("integer", Some("int64")),
+            "double" => ("number", Some("double")),
+            message => return of_message(sources, &definition_of_message(message, package_of)),
+        };
+        Definition {
+            kind: Some(kind.to_owned()),
+            format: format.map(str::to_owned),
+            ..Definition::default()
+        }
+    };
+    match field.kind.strip_prefix("map<string,").and_then(|k| k.strip_suffix('>')) {
+        Some(value) => Definition {
+            kind: Some("object".to_owned()),
+            values: Some(Box::new(single(value))),
+            ..Definition::default()
+        },
+        None if field.repeated => list_of(single(&field.kind)),
+        None => single(&field.kind),
+    }
+}
+
+/// A message stands for a named slice where its only field is `items` and no struct has its name.
+fn of_message(sources: &Sources, name: &str) -> Definition {
+    let items = sources.message(name).filter(|m| m.len() == 1).and_then(|m| m.get("items"));
+    match items {
+        Some(items) if sources.go_struct(name).is_none() => {
+            definition_of_proto(sources, items, name)
+        }
+        _ => Definition { reference: Some(name.to_owned()), ..Definition::default() },
+    }
+}
+
+/// The type of a Go member, in OpenAPI's words; only what structs without messages need.
+fn definition_of_go(sources: &Sources, package: &str, go: &str) -> Result<Definition> {
+    let plain = |kind: &str, format: Option<&str>| Definition {
+        kind: Some(kind.to_owned()),
+        format: format.map(str::to_owned),
+        ..Definition::default()
+    };
+    if let Some(item) = go.strip_prefix("[]") {
+        return Ok(list_of(definition_of_go(sources, package, item)?));
+    }
+    let named =
+        |name: &str| Definition { reference: Some(name.to_owned()), ..Definition::default() };
+    Ok(match go.trim_start_matches('*') {
+        "string" => plain("string", None),
+        "bool" => plain("boolean", None),
+        "int32" => plain("integer", Some("int32")),
+        "int64" => plain("integer", Some("int64")),
+        "interface{}" | "any" => Definition::default(),
+        "runtime.RawExtension" => named("io.k8s.apimachinery.pkg.runtime.RawExtension"),
+        "Time" => named("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+        local => {
+            let name = super::sources::definition_name(package, local);
+            match sources.go_struct(&name) {
+                Some(_) => named(&name),
+                None if local.contains('.') => bail!("cannot resolve the Go type {go}"),
+                None => plain("string", None),
+            }
+        }
+    })
+}
+
+fn list_of(item: Definition) -> Definition {
+    Definition {
+        kind: Some("array".to_owned()),
+        items: Some(Box::new(item)),
+        ..Definition::default()
+    }
+}
+
+fn patch_of_definition(d: &Definition) -> Patch {
+    let strategies: Vec<&str> = d.patch_strategy.as_deref().unwrap_or("").split(',').collect();
+    Patch {
+        merge: strategies.contains(&"merge"),
+        replace: strategies.contains(&"replace"),
+        retain_keys: strategies.contains(&"retainKeys"),
+        merge_key: d.patch_merge_key.clone().unwrap_or_default(),
+    }
+}
+
+/// The value of the marker `+default`.
+fn default(sources: &Sources, f: &Flat<'_>) -> Result<Option<serde_json::Value>> {
+    let Some(text) = f.member.tag("default") else { return Ok(None) };
+    let Some(constant) = text.strip_prefix("ref(").and_then(|t| t.strip_suffix(')')) else {
+        return Ok(Some(serde_json::from_str(text)?));
+    };
+    let package = sources.packages.get(f.package).context("no package")?;
+    let value = package.constants.get(constant).context("a default refers to no constant")?;
+    Ok(Some(serde_json::Value::from(value.clone())))
+}
+
+/// A short identifier of a named type: its group and version and its name.
+pub(crate) fn identifier(definition: &str) -> String {
+    let path =
+        go_name(definition).map_or_else(|| definition.to_owned(), |(p, n)| format!("{p}/{n}"));
+    let parts: Vec<&str> = path.split('/').collect();
+    let versioned = parts.len() >= 3 && is_version(parts[parts.len() - 2]);
+    let kept = &parts[parts.len() - if versioned { 3 } else { 2 }..];
+    kept.iter().map(|p| upper_first(p)).collect()
+}
+
+fn is_version(part: &str) -> bool {
+    part.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+pub(crate) fn upper_first(s: &str) -> String {
+    let mut chars = s.chars();
+    chars.next().map_or_else(String::new, |c| c.to_ascii_uppercase().to_string() + chars.as_str())
+}

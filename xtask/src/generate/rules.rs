@@ -1,0 +1,57 @@
+//! Markers in Go comments that declare rules for a value: `+k8s:minimum=0` and its kin, `+enum`.
+
+use super::model::Rule;
+use super::sources::{Member, Sources};
+
+/// The rules of one member. A rule that holds only under a feature gate, for part of the value, or
+/// for one member of a union is not declared for the value as such, and is left to code.
+pub(crate) fn of(sources: &Sources, package: &str, member: &Member) -> Vec<Rule> {
+    let mut rules: Vec<Rule> = enum_values(sources, package, &member.go).into_iter().collect();
+    for marker in &member.tags {
+        // A rule of an early stage is one that handwritten code already enforces the same way.
+        let staged = marker.strip_prefix("k8s:alpha(").or(marker.strip_prefix("k8s:beta("));
+        let marker = match staged {
+            Some(staged) => staged.split_once(")=+").map_or("", |(_, rule)| rule),
+            None => marker,
+        };
+        rules.extend(rule(marker).filter(|r| !rules.contains(r)));
+    }
+    rules
+}
+
+fn rule(marker: &str) -> Option<Rule> {
+    let (name, value) = match marker.strip_prefix("k8s:")?.split_once('=') {
+        Some((name, value)) => (name, value.split('#').next().unwrap_or("").trim()),
+        None => (marker.strip_prefix("k8s:")?, ""),
+    };
+    let number = |name| Some(Rule::Number(name, value.parse().ok()?));
+    match name {
+        "minimum" => number("Minimum"),
+        "maximum" => number("Maximum"),
+        "minLength" => number("MinLength"),
+        "maxLength" => number("MaxLength"),
+        "maxBytes" => number("MaxBytes"),
+        "maxItems" => number("MaxItems"),
+        "format" => Some(Rule::Format(value.trim_matches('"').to_owned())),
+        "immutable" => Some(Rule::Immutable),
+        _ => None,
+    }
+}
+
+/// The values of a type that upstream marks `+enum`; of an item, for a list of such.
+fn enum_values(sources: &Sources, package: &str, go: &str) -> Option<Rule> {
+    let bare = go.trim_start_matches(['*', '[', ']']);
+    let (packages, name) = match bare.split_once('.') {
+        None => (vec![package.to_owned()], bare),
+        // Sources do not keep what an import is called; the API imports these by such names.
+        Some((alias, name)) if alias.starts_with("meta") => {
+            (vec!["k8s.io/apimachinery/pkg/apis/meta/v1".to_owned()], name)
+        }
+        Some((_, name)) => {
+            let stable = package.rsplit_once('/').map(|(group, _)| format!("{group}/v1"));
+            (std::iter::once("k8s.io/api/core/v1".to_owned()).chain(stable).collect(), name)
+        }
+    };
+    let values = packages.iter().find_map(|p| sources.packages.get(p)?.enums.get(name))?;
+    Some(Rule::Enum(values.clone()))
+}

@@ -1,0 +1,179 @@
+//! What a release says about its API, in its own terms: OpenAPI definitions and paths, Protobuf
+//! messages, Go structs. Both front ends end here; [`super::model`] starts from here.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that is read of a release.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// OpenAPI v2 definitions by name (`io.k8s.api.core.v1.Pod`).
+    pub(crate) definitions: BTreeMap<String, Definition>,
+    /// OpenAPI v2 operations by path.
+    pub(crate) paths: BTreeMap<String, Path>,
+    /// Protobuf messages by full name (`k8s.io.api.core.v1.Pod`).
+    pub(crate) messages: BTreeMap<String, Message>,
+    /// Go packages by import path (`k8s.io/api/core/v1`).
+    pub(crate) packages: BTreeMap<String, Package>,
+    /// What only discovery says of a resource, by group and plural name.
+    pub(crate) names: BTreeMap<(String, String), Names>,
+}
+
+/// An OpenAPI schema, named or not.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(crate) struct Definition {
+    #[serde(rename = "ref")]
+    pub(crate) reference: Option<String>,
+    #[serde(rename = "type")]
+    pub(crate) kind: Option<String>,
+    pub(crate) format: Option<String>,
+    pub(crate) items: Option<Box<Definition>>,
+    pub(crate) values: Option<Box<Definition>>,
+    pub(crate) fields: Option<BTreeMap<String, Definition>>,
+    pub(crate) required: Vec<String>,
+    pub(crate) list_type: Option<String>,
+    pub(crate) list_map_keys: Vec<String>,
+    pub(crate) map_type: Option<String>,
+    pub(crate) patch_strategy: Option<String>,
+    pub(crate) patch_merge_key: Option<String>,
+    pub(crate) unions: Option<serde_json::Value>,
+    pub(crate) gvk: Vec<Gvk>,
+}
+
+/// A group, version and kind as OpenAPI writes it.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Gvk {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+}
+
+/// The operations of one path.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Path {
+    pub(crate) ops: BTreeMap<String, Operation>,
+}
+
+/// One operation: what `x-kubernetes-action` and `-group-version-kind` say.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Operation {
+    pub(crate) action: String,
+    pub(crate) kind: Option<Gvk>,
+}
+
+/// The fields of a message by their Protobuf names.
+pub(crate) type Message = BTreeMap<String, MessageField>;
+
+/// One field of a message.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct MessageField {
+    pub(crate) tag: u32,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) repeated: bool,
+}
+
+/// What is read of a Go package.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
+#[serde(default)]
+pub(crate) struct Package {
+    /// Structs by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) structs: BTreeMap<String, Vec<Member>>,
+    /// The values of the string types that are marked `+enum`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) enums: BTreeMap<String, Vec<String>>,
+    /// The string constants that a default refers to.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) constants: BTreeMap<String, String>,
+    /// Typed string constants, while the package is being read.
+    #[serde(skip)]
+    pub(crate) typed: Vec<(String, String)>,
+}
+
+/// One member of a Go struct.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
+#[serde(default)]
+pub(crate) struct Member {
+    /// The JSON name; the Go type's name where the member is inline.
+    pub(crate) name: String,
+    /// The Go type as written.
+    pub(crate) go: String,
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) omit_empty: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) omit_zero: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) inline: bool,
+    /// The comment markers, without the plus sign.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tags: Vec<String>,
+}
+
+/// What clients may call a resource besides its plural name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Names {
+    pub(crate) singular: String,
+    pub(crate) short: Vec<String>,
+    pub(crate) categories: Vec<String>,
+}
+
+fn is_false(b: &bool) -> bool {
+    !b
+}
+
+impl Member {
+    /// The values of the marker `+name=value`.
+    pub(crate) fn tag(&self, name: &str) -> Option<&str> {
+        self.tags.iter().find_map(|t| t.strip_prefix(name)?.strip_prefix('='))
+    }
+}
+
+impl Sources {
+    /// The message of an OpenAPI type; Go's import path with dots and underscores.
+    pub(crate) fn message(&self, definition: &str) -> Option<&Message> {
+        let name = definition.strip_prefix("io.k8s.")?.replace('-', "_");
+        self.messages.get(&format!("k8s.io.{name}"))
+    }
+
+    /// The Go struct of an OpenAPI type. A type of an older version can be an alias of the stable
+    /// one's, which no struct stands for.
+    pub(crate) fn go_struct(&self, definition: &str) -> Option<(&str, &[Member])> {
+        let (package, name) = go_name(definition)?;
+        let stable = package.rsplit_once('/').map(|(group, _)| format!("{group}/v1"));
+        [Some(package), stable].into_iter().flatten().find_map(|p| {
+            let (path, package) = self.packages.get_key_value(&p)?;
+            Some((path.as_str(), package.structs.get(name)?.as_slice()))
+        })
+    }
+}
+
+/// `io.k8s.api.core.v1.Pod` is `Pod` of `k8s.io/api/core/v1`.
+pub(crate) fn go_name(definition: &str) -> Option<(String, &str)> {
+    let (package, name) = definition.strip_prefix("io.k8s.")?.rsplit_once('.')?;
+    Some((format!("k8s.io/{}", package.replace('.', "/")), name))
+}
+
+/// `Pod` of `k8s.io/api/core/v1` is `io.k8s.api.core.v1.Pod`.
+pub(crate) fn definition_name(package: &str, name: &str) -> String {
+    format!("io.k8s.{}.{name}", package.trim_start_matches("k8s.io/").replace('/', "."))
+}
+
+/// The definition that a Protobuf type names, seen from a message of `package`.
+pub(crate) fn definition_of_message(kind: &str, definition: &str) -> String {
+    match kind.strip_prefix(".k8s.io.") {
+        Some(full) => {
+            let name = full
+                .replace("apiextensions_apiserver", "apiextensions-apiserver")
+                .replace("kube_aggregator", "kube-aggregator");
+            format!("io.k8s.{name}")
+        }
+        None => {
+            let package = definition.rsplit_once('.').map_or("", |(p, _)| p);
+            format!("{package}.{kind}")
+        }
+    }
+}
