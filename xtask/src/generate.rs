@@ -5,6 +5,7 @@
 
 mod facts;
 mod model;
+mod resources;
 mod rules;
 mod sources;
 mod types;
@@ -39,7 +40,12 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
 /// The generated files and their texts.
 fn files(sources: &Sources) -> Result<Vec<(PathBuf, String)>> {
     let model = model::Model::new(sources)?;
-    Ok(vec![(root().join("crates/schema/src/generated/types.rs"), types::render(&model))])
+    let resources = resources::model(sources)?;
+    let crates = root().join("crates");
+    Ok(vec![
+        (crates.join("schema/src/generated/types.rs"), types::render(&model)),
+        (crates.join("kinds/src/generated/resources.rs"), resources::render(&resources)),
+    ])
 }
 
 fn supplement_path() -> PathBuf {

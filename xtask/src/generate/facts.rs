@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::model::UNPUBLISHED;
-use super::sources::{Definition, Member, Message, Names, Package, Path, Sources, definition_name};
+use super::sources::{Definition, Member, Message, Named, Package, Path, Sources, definition_name};
 
 /// What the extracted facts lack.
 #[derive(Debug, Default, Deserialize, Serialize, PartialEq)]
@@ -64,6 +64,29 @@ struct Strategy {
     short_names: Vec<String>,
     #[serde(default)]
     categories: Vec<String>,
+    storage: Option<Storage>,
+}
+
+#[derive(Deserialize)]
+struct Storage {
+    version: String,
+}
+
+impl Strategy {
+    fn named(self, group: &str) -> Named {
+        // `core v1` is a form of another group.
+        let stored = |storage: Storage| match storage.version.split_once(' ') {
+            Some(("core", version)) => (String::new(), version.to_owned()),
+            Some((group, version)) => (group.to_owned(), version.to_owned()),
+            None => (group.to_owned(), storage.version),
+        };
+        Named {
+            singular: String::new(),
+            short: self.short_names,
+            categories: self.categories,
+            storage: self.storage.map(stored),
+        }
+    }
 }
 
 /// Reads the facts in `dir` and the supplement beside them.
@@ -128,17 +151,12 @@ fn read_bare(dir: &FilePath) -> Result<Sources> {
     let go: GoFacts = json(&dir.join("go-facts.json"))?;
     let mut strategies: BTreeMap<String, serde_json::Value> = json(&dir.join("strategies.json"))?;
     strategies.retain(|name, _| !name.starts_with('_'));
-    let names = strategies
+    let named = strategies
         .into_iter()
         .map(|(name, strategy)| {
             let (group, resource) = name.split_once('/').context("a strategy without a group")?;
             let strategy: Strategy = serde_json::from_value(strategy)?;
-            let names = Names {
-                singular: String::new(),
-                short: strategy.short_names,
-                categories: strategy.categories,
-            };
-            Ok(((group.to_owned(), resource.to_owned()), names))
+            Ok(((group.to_owned(), resource.to_owned()), strategy.named(group)))
         })
         .collect::<Result<_>>()?;
     let mut sources = Sources {
@@ -146,7 +164,7 @@ fn read_bare(dir: &FilePath) -> Result<Sources> {
         paths: openapi.paths,
         messages,
         packages: BTreeMap::new(),
-        names,
+        named,
     };
     for (path, structs) in go.types {
         let structs = structs

@@ -16,8 +16,8 @@ pub(crate) struct Sources {
     pub(crate) messages: BTreeMap<String, Message>,
     /// Go packages by import path (`k8s.io/api/core/v1`).
     pub(crate) packages: BTreeMap<String, Package>,
-    /// What only discovery says of a resource, by group and plural name.
-    pub(crate) names: BTreeMap<(String, String), Names>,
+    /// What the paths do not say of a resource, by group and plural name.
+    pub(crate) named: BTreeMap<(String, String), Named>,
 }
 
 /// An OpenAPI schema, named or not.
@@ -113,12 +113,22 @@ pub(crate) struct Member {
     pub(crate) tags: Vec<String>,
 }
 
-/// What clients may call a resource besides its plural name.
+/// What the operations of a resource do not say about it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Names {
+pub(crate) struct Named {
+    /// The name for one of it; empty where it is the kind in lower case.
     pub(crate) singular: String,
     pub(crate) short: Vec<String>,
     pub(crate) categories: Vec<String>,
+    /// The group and version of the stored form; `None` for resources that are not kept.
+    pub(crate) storage: Option<(String, String)>,
+}
+
+impl Named {
+    /// The name for one object of `kind`.
+    pub(crate) fn singular(&self, kind: &str) -> String {
+        if self.singular.is_empty() { kind.to_lowercase() } else { self.singular.clone() }
+    }
 }
 
 fn is_false(b: &bool) -> bool {

@@ -1,0 +1,81 @@
+//! The resources of the built-in API as constants made by `cargo xtask generate`: what discovery says
+//! of them, and how they are kept. How their objects behave is not here.
+
+#[rustfmt::skip]
+mod resources;
+#[cfg(test)]
+mod tests;
+
+use pintle_registry::Verb;
+
+/// A resource in one version.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    /// The API group, `""` for the core group.
+    pub(crate) group: &'static str,
+    /// The version.
+    pub(crate) version: &'static str,
+    /// The name in URLs: `pods`.
+    pub(crate) plural: &'static str,
+    /// The name for one of it: `pod`.
+    pub(crate) singular: &'static str,
+    /// The kind of its objects.
+    pub(crate) kind: &'static str,
+    /// The kind of its lists.
+    pub(crate) list_kind: &'static str,
+    /// Whether its objects live in namespaces.
+    pub(crate) namespaced: bool,
+    /// What clients may do with it; sorted.
+    pub(crate) verbs: &'static [Verb],
+    /// Short names for kubectl.
+    pub(crate) short_names: &'static [&'static str],
+    /// Categories for kubectl.
+    pub(crate) categories: &'static [&'static str],
+    /// Its subresources, sorted by name; namespaced as it is.
+    pub(crate) subresources: &'static [Subresource],
+    /// The name of its objects' type in the built-in schema.
+    pub(crate) type_name: &'static str,
+    /// The form in which its objects are kept; `None` where they are not.
+    pub(crate) storage: Option<Gvk>,
+    /// Whether it is served unless switched off; otherwise only when switched on.
+    pub(crate) on: bool,
+}
+
+/// A subresource.
+#[derive(Debug)]
+pub(crate) struct Subresource {
+    /// Its name in the URL.
+    pub(crate) name: &'static str,
+    /// The kind that it reads and writes.
+    pub(crate) kind: Gvk,
+    /// What clients may do with it; sorted.
+    pub(crate) verbs: &'static [Verb],
+}
+
+/// A group, version and kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gvk {
+    /// The API group, `""` for the core group.
+    pub(crate) group: &'static str,
+    /// The version.
+    pub(crate) version: &'static str,
+    /// The kind.
+    pub(crate) kind: &'static str,
+}
+
+/// Every resource in every version, sorted by group, version and plural name.
+pub(crate) fn resources() -> &'static [Resource] {
+    &resources::RESOURCES
+}
+
+/// All verbs.
+const ALL: &[Verb] = &[
+    Verb::Create,
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Update,
+    Verb::Watch,
+];
