@@ -11,6 +11,8 @@
 
 mod collection;
 mod cursor;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
