@@ -53,7 +53,8 @@ impl Cursor {
         }
     }
 
-    fn take(&mut self) -> Result<Vec<Arc<Change>>, Lagged> {
+    /// The next changes, if there are any yet.
+    pub(super) fn take(&mut self) -> Result<Vec<Arc<Change>>, Lagged> {
         let state = self.collection.state.read();
         let Some(from) = self.next.checked_sub(state.first) else { return Err(Lagged) };
         let changes: Vec<_> = state.log.iter().skip(from as usize).take(BATCH_MAX).cloned().collect();
