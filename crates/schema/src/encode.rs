@@ -1,13 +1,23 @@
 //! Trees to JSON: struct members in the order of their declaration, map keys sorted.
+//!
+//! Every committed object goes through here once, so the walk allocates nothing for objects of fewer
+//! than [`INLINE`] members.
 
-use pintle_value::{Value, json};
+use pintle_value::{
+    Str, Value,
+    json::{self, Compact, Layout, Pretty},
+};
 
-use crate::{Schema, TypeId};
+use crate::{Field, Schema, Shape, TypeId};
 
 /// Writes compact JSON.
 pub fn write(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
-    let _ = (schema, ty);
-    json::write(value, out);
+    write_as(schema, ty, value, &mut Compact, out);
+}
+
+/// Writes JSON on many lines, two spaces a level.
+pub fn write_pretty(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
+    write_as(schema, ty, value, &mut Pretty::default(), out);
 }
 
 /// Writes compact JSON with `metadata.resourceVersion` as `""`, whatever it is in the tree; gives the
@@ -18,12 +28,153 @@ pub fn write_object(
     value: &Value,
     out: &mut Vec<u8>,
 ) -> Option<usize> {
-    let _ = (schema, ty, value, out);
-    None
+    const HOLE: &[&str] = &["metadata", "resourceVersion"];
+    let metadata = schema.field(ty, HOLE[0])?.ty;
+    schema.field(metadata, HOLE[1])?;
+    let mut hole = None;
+    write_members(schema, ty, value, HOLE, &mut Compact, out, &mut hole);
+    hole
 }
 
-/// Writes JSON on many lines, two spaces a level.
-pub fn write_pretty(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
-    let _ = (schema, ty);
-    json::write_pretty(value, out);
+fn write_as<L: Layout>(
+    schema: &Schema,
+    ty: TypeId,
+    value: &Value,
+    layout: &mut L,
+    out: &mut Vec<u8>,
+) {
+    match (&schema.get(ty).shape, value) {
+        (Shape::Struct { .. }, Value::Object(_)) => {
+            write_members(schema, ty, value, &[], layout, out, &mut None);
+        }
+        (Shape::Map { value: ty, .. }, Value::Object(members)) => {
+            json::write_map(members.as_slice(), layout, out, |(key, member), layout, out| {
+                json::write_key(key, layout, out);
+                write_as(schema, *ty, member, layout, out);
+            });
+        }
+        (Shape::List { item: ty, .. }, Value::Array(items)) => {
+            json::write_list(items, layout, out, |item, layout, out| {
+                write_as(schema, *ty, item, layout, out);
+            });
+        }
+        _ => json::write_as(value, layout, out),
+    }
+}
+
+/// Writes the members of a struct. Where `path` names a member, that one is written whether the tree
+/// has it or not: as the hole at the end of the path, as a struct on the way there.
+fn write_members<L: Layout>(
+    schema: &Schema,
+    ty: TypeId,
+    value: &Value,
+    path: &[&str],
+    layout: &mut L,
+    out: &mut Vec<u8>,
+    hole: &mut Option<usize>,
+) {
+    let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else {
+        return write_as(schema, ty, value, layout, out);
+    };
+    let entries = value.as_object().map_or(&[][..], |members| members.as_slice());
+    let mut order = Order::default();
+    let slots = order.fill(fields, by_name, entries, path.first().copied());
+    json::write_map(slots, layout, out, |&slot, layout, out| {
+        let entry = entries.get(slot.entry());
+        let Some(field) = fields.get(slot.field()) else {
+            let Some((key, member)) = entry else { return };
+            json::write_key(key, layout, out);
+            return json::write_as(member, layout, out);
+        };
+        json::write_key(&field.name, layout, out);
+        let member = entry.map_or(&Value::Null, |(_, member)| member);
+        match path {
+            [name] if *name == field.name => {
+                *hole = Some(out.len() + 1);
+                out.extend_from_slice(b"\"\"");
+            }
+            [name, rest @ ..] if *name == field.name => {
+                write_members(schema, field.ty, member, rest, layout, out, hole);
+            }
+            _ => write_as(schema, field.ty, member, layout, out),
+        }
+    });
+}
+
+/// Up to so many members are put in order on the stack.
+const INLINE: usize = 48;
+
+/// Which member is written when: the index of the field in its upper half, that of the tree's entry
+/// in its lower one, so that the order of the numbers is the order of writing.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Slot(u64);
+
+impl Slot {
+    /// No field or entry has this index.
+    const NONE: u32 = u32::MAX;
+
+    const fn new(field: u32, entry: u32) -> Self {
+        Self((field as u64) << 32 | entry as u64)
+    }
+
+    const fn field(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    const fn entry(self) -> usize {
+        self.0 as u32 as usize
+    }
+}
+
+struct Order {
+    inline: [Slot; INLINE],
+    spilled: Vec<Slot>,
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self { inline: [Slot(0); INLINE], spilled: Vec::new() }
+    }
+}
+
+impl Order {
+    /// The slots of a struct's entries, and one for the member `also` if the tree lacks it. Entries
+    /// that the struct does not know come last.
+    fn fill(
+        &mut self,
+        fields: &[Field],
+        by_name: &[u16],
+        entries: &[(Str, Value)],
+        also: Option<&str>,
+    ) -> &[Slot] {
+        let room = if entries.len() < INLINE {
+            &mut self.inline[..]
+        } else {
+            self.spilled.resize(entries.len() + 1, Slot(0));
+            &mut self.spilled[..]
+        };
+        let name = |&i: &u16| fields[usize::from(i)].name.as_ref();
+        let mut rest = by_name;
+        for (entry, (key, _)) in (0..).zip(entries) {
+            // Both are sorted, and mostly the next field is the one.
+            let at = match rest.first().map(name) {
+                Some(first) if first == key => Ok(0),
+                _ => rest.binary_search_by(|i| name(i).cmp(key)),
+            };
+            let field = at.map_or(Slot::NONE, |at| u32::from(rest[at]));
+            rest = &rest[at.map_or_else(|at| at, |at| at + 1)..];
+            room[entry as usize] = Slot::new(field, entry);
+        }
+        let mut len = entries.len();
+        if let Some(also) = also {
+            let at = by_name.binary_search_by(|i| name(i).cmp(also)).ok();
+            let absent = entries.binary_search_by(|(key, _)| key.as_str().cmp(also)).is_err();
+            if let (Some(at), true) = (at, absent) {
+                room[len] = Slot::new(u32::from(by_name[at]), Slot::NONE);
+                len += 1;
+            }
+        }
+        room[..len].sort_unstable();
+        &room[..len]
+    }
 }

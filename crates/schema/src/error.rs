@@ -16,7 +16,10 @@ pub enum Error {
         /// `int32`, `[]v1.Container`.
         expected: String,
     },
-    /// Text that the type's own rules refuse (times, quantities); the whole message.
-    #[error("{0}")]
-    Scalar(String),
+    /// Base64 text is broken at this byte.
+    #[error("illegal base64 data at input byte {0}")]
+    Base64(usize),
+    /// Text that is no time, quantity or duration.
+    #[error(transparent)]
+    Scalar(#[from] pintle_meta::Error),
 }

@@ -7,14 +7,18 @@
 //!
 //! Must not know: storage, HTTP, strategies, or where a schema came from.
 
+mod builtin;
 pub mod decode;
 pub mod default;
 pub mod encode;
 mod error;
+mod generated;
 mod problem;
 mod table;
 pub mod validate;
+mod zero;
 
+pub use builtin::builtin;
 pub use decode::{Decoded, Format, conform, decode};
 pub use error::Error;
 pub use problem::{PROBLEMS_MAX, Problem};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use pintle_meta::quote::quote;
+
 /// A field that was dropped, or that came twice: refused, warned of or ignored as the client's
 /// `fieldValidation` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +20,8 @@ pub const PROBLEMS_MAX: usize = 100;
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(path) => write!(f, "unknown field {path:?}"),
-            Self::Duplicate(path) => write!(f, "duplicate field {path:?}"),
+            Self::Unknown(path) => write!(f, "unknown field {}", quote(path)),
+            Self::Duplicate(path) => write!(f, "duplicate field {}", quote(path)),
         }
     }
 }

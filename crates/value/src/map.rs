@@ -103,6 +103,11 @@ impl Map {
         self.entries.iter_mut().map(|(k, v)| (&*k, v))
     }
 
+    /// The members in the order of their keys, as they lie.
+    pub fn as_slice(&self) -> &[(Str, Value)] {
+        &self.entries
+    }
+
     /// The keys in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &Str> + DoubleEndedIterator {
         self.entries.iter().map(|(k, _)| k)
@@ -118,11 +123,17 @@ impl Map {
         self.entries.retain_mut(|(k, v)| keep(k, v));
     }
 
+    /// Takes members that are sorted by key, each key once.
+    pub fn from_sorted(entries: Vec<(Str, Value)>) -> Self {
+        debug_assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "sorted and unique");
+        Self { entries }
+    }
+
     /// Takes members in any order, the last of equal keys winning; `duplicate` is told the keys that
     /// came more than once (JSON and YAML say nothing of which one counts; Go's decoder takes the
     /// last).
     pub fn from_unsorted(mut entries: Vec<(Str, Value)>, mut duplicate: impl FnMut(&Str)) -> Self {
-        let sorted = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let sorted = entries.is_sorted_by(|a, b| a.0 < b.0);
         if !sorted {
             entries.sort_by(|a, b| a.0.cmp(&b.0)); // stable: equal keys keep their order
             entries.dedup_by(|later, earlier| {

@@ -10,7 +10,10 @@ mod tests;
 mod write;
 
 pub use read::{Reader, text};
-pub use write::{number as write_number, string as write_string, write, write_pretty};
+pub use write::{
+    Compact, Layout, Pretty, number as write_number, string as write_string, write, write_as,
+    write_key, write_list, write_map, write_pretty,
+};
 
 use crate::{Error, Value, token::Tokens};
 

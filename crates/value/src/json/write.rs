@@ -4,8 +4,78 @@ use std::io::Write;
 
 use crate::Value;
 
+/// Where white space goes. The walk over a value calls these at the same places for every layout.
+pub trait Layout {
+    /// Before an item or member; `first` is told of the first of a list or object.
+    fn before(&mut self, first: bool, out: &mut Vec<u8>);
+    /// Between a key and its value.
+    fn colon(&mut self, out: &mut Vec<u8>);
+    /// Before the end of a list or object that is not empty.
+    fn end(&mut self, out: &mut Vec<u8>);
+}
+
+/// No white space at all.
+pub struct Compact;
+
+impl Layout for Compact {
+    fn before(&mut self, first: bool, out: &mut Vec<u8>) {
+        if !first {
+            out.push(b',');
+        }
+    }
+
+    fn colon(&mut self, out: &mut Vec<u8>) {
+        out.push(b':');
+    }
+
+    fn end(&mut self, _: &mut Vec<u8>) {}
+}
+
+/// A line for each item and member, indented by two spaces a level, as Go's `json.Indent` does.
+#[derive(Default)]
+pub struct Pretty {
+    depth: usize,
+}
+
+impl Pretty {
+    fn new_line(&self, out: &mut Vec<u8>) {
+        out.push(b'\n');
+        out.extend(std::iter::repeat_n(b' ', 2 * self.depth));
+    }
+}
+
+impl Layout for Pretty {
+    fn before(&mut self, first: bool, out: &mut Vec<u8>) {
+        if first {
+            self.depth += 1;
+        } else {
+            out.push(b',');
+        }
+        self.new_line(out);
+    }
+
+    fn colon(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b": ");
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.depth -= 1;
+        self.new_line(out);
+    }
+}
+
 /// Writes a value as compact JSON, members in the order of their keys.
 pub fn write(value: &Value, out: &mut Vec<u8>) {
+    write_as(value, &mut Compact, out);
+}
+
+/// Writes a value as JSON on many lines, members in the order of their keys.
+pub fn write_pretty(value: &Value, out: &mut Vec<u8>) {
+    write_as(value, &mut Pretty::default(), out);
+}
+
+/// Writes a value as JSON in a layout, members in the order of their keys.
+pub fn write_as<L: Layout>(value: &Value, layout: &mut L, out: &mut Vec<u8>) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
@@ -14,72 +84,59 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
         Value::Float(x) => number(*x, out),
         Value::String(text) => string(text, out),
         Value::Array(items) => {
-            out.push(b'[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                write(item, out);
-            }
-            out.push(b']');
+            write_list(items, layout, out, |item, layout, out| write_as(item, layout, out));
         }
         Value::Object(members) => {
-            out.push(b'{');
-            for (i, (key, member)) in members.iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                string(key, out);
-                out.push(b':');
-                write(member, out);
-            }
-            out.push(b'}');
+            write_map(members.as_slice(), layout, out, |(key, member), layout, out| {
+                write_key(key, layout, out);
+                write_as(member, layout, out);
+            });
         }
     }
 }
 
-/// Writes a value as JSON on many lines, as Go's `json.Indent` does with two spaces.
-pub fn write_pretty(value: &Value, out: &mut Vec<u8>) {
-    pretty(value, 0, out);
+/// Writes a list of whatever `each` writes.
+pub fn write_list<T, L: Layout>(
+    items: &[T],
+    layout: &mut L,
+    out: &mut Vec<u8>,
+    each: impl FnMut(&T, &mut L, &mut Vec<u8>),
+) {
+    enclose(*b"[]", items, layout, out, each);
 }
 
-fn pretty(value: &Value, indent: usize, out: &mut Vec<u8>) {
-    match value {
-        Value::Array(items) if !items.is_empty() => {
-            out.push(b'[');
-            for (i, item) in items.iter().enumerate() {
-                line(i, indent + 1, out);
-                pretty(item, indent + 1, out);
-            }
-            new_line(indent, out);
-            out.push(b']');
-        }
-        Value::Object(members) if !members.is_empty() => {
-            out.push(b'{');
-            for (i, (key, member)) in members.iter().enumerate() {
-                line(i, indent + 1, out);
-                string(key, out);
-                out.extend_from_slice(b": ");
-                pretty(member, indent + 1, out);
-            }
-            new_line(indent, out);
-            out.push(b'}');
-        }
-        _ => write(value, out),
+/// Writes an object of whatever `each` writes: a key and a value.
+pub fn write_map<T, L: Layout>(
+    members: &[T],
+    layout: &mut L,
+    out: &mut Vec<u8>,
+    each: impl FnMut(&T, &mut L, &mut Vec<u8>),
+) {
+    enclose(*b"{}", members, layout, out, each);
+}
+
+fn enclose<T, L: Layout>(
+    [open, close]: [u8; 2],
+    inner: &[T],
+    layout: &mut L,
+    out: &mut Vec<u8>,
+    mut each: impl FnMut(&T, &mut L, &mut Vec<u8>),
+) {
+    out.push(open);
+    for (i, one) in inner.iter().enumerate() {
+        layout.before(i == 0, out);
+        each(one, layout, out);
     }
-}
-
-/// Begins the line of the item or member `i`.
-fn line(i: usize, indent: usize, out: &mut Vec<u8>) {
-    if i > 0 {
-        out.push(b',');
+    if !inner.is_empty() {
+        layout.end(out);
     }
-    new_line(indent, out);
+    out.push(close);
 }
 
-fn new_line(indent: usize, out: &mut Vec<u8>) {
-    out.push(b'\n');
-    out.extend(std::iter::repeat_n(b' ', 2 * indent));
+/// Writes a key and its colon.
+pub fn write_key<L: Layout>(key: &str, layout: &mut L, out: &mut Vec<u8>) {
+    string(key, out);
+    layout.colon(out);
 }
 
 /// Writes a finite number: the shortest digits that read back as it, with an exponent only where Go

@@ -5,7 +5,11 @@
 //! there is none. So the consumer's own call stack holds the nesting, and one pass over the text
 //! serves whatever the consumer makes of it.
 
-use crate::{Error, Map, Str, Value};
+mod tree;
+
+pub use tree::Tree;
+
+use crate::{Error, Map, Str, Value, json};
 
 /// A value, or the beginning of one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,13 +72,22 @@ pub trait Tokens {
     where
         Self: Sized,
     {
-        match self.value()? {
-            Token::Array => {
+        let begun = self.value()?.kind();
+        self.skip_rest(begun)
+    }
+
+    /// Reads past the rest of a value that has just begun.
+    fn skip_rest(&mut self, begun: Kind) -> Result<(), Error>
+    where
+        Self: Sized,
+    {
+        match begun {
+            Kind::Array => {
                 while self.item()? {
                     self.skip()?;
                 }
             }
-            Token::Object => {
+            Kind::Object => {
                 while self.key()?.is_some() {
                     self.skip()?;
                 }
@@ -82,6 +95,32 @@ pub trait Tokens {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// The kind of a token, without its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Null,
+    Bool,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+impl Kind {
+    /// The word for it, as Go's JSON decoder says it in its errors.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool => "bool",
+            Self::Number => "number",
+            Self::String => "string",
+            Self::Array => "array",
+            Self::Object => "object",
+        }
     }
 }
 
@@ -98,26 +137,37 @@ impl Token<'_> {
         })
     }
 
-    /// The word for the token's type, as Go's JSON decoder says it in its errors.
-    pub const fn type_name(self) -> &'static str {
+    /// Its kind.
+    pub const fn kind(self) -> Kind {
         match self {
-            Self::Null => "null",
-            Self::Bool(_) => "bool",
-            Self::Number(_) => "number",
-            Self::String(_) => "string",
-            Self::Array => "array",
-            Self::Object => "object",
+            Self::Null => Kind::Null,
+            Self::Bool(_) => Kind::Bool,
+            Self::Number(_) => Kind::Number,
+            Self::String(_) => Kind::String,
+            Self::Array => Kind::Array,
+            Self::Object => Kind::Object,
         }
     }
 }
 
-/// The value of a number in JSON's syntax: an integer where it is written as one and fits.
+/// The value of a number in JSON's syntax: an integer where 64 bits hold it, be it written as `1.0`
+/// or `1e3`; Go's encoder writes those as `1` and `1000`, so equal objects stay equal trees.
 pub fn number(text: &str) -> Result<Value, Error> {
     if let Ok(n) = text.parse() {
         return Ok(Value::Int(n));
     }
     match text.parse::<f64>() {
-        Ok(x) if x.is_finite() => Ok(Value::Float(x)),
+        Ok(x) if x.is_finite() => Ok(integral(x).map_or(Value::Float(x), Value::Int)),
         _ => Err(Error::NumberRange(text.to_owned())),
     }
+}
+
+/// The integer that a number is written as, if it is.
+fn integral(x: f64) -> Option<i64> {
+    if x.fract() != 0.0 {
+        return None;
+    }
+    let mut text = Vec::new();
+    json::write_number(x, &mut text);
+    std::str::from_utf8(&text).ok()?.parse().ok()
 }

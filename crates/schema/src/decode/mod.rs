@@ -1,0 +1,217 @@
+//! Bytes to trees, guided by a schema, in one pass.
+//!
+//! What comes out looks as if upstream had decoded the body into its Go types and encoded it again:
+//! unknown fields are gone, quantities and times are canonical, zero values are dropped or written
+//! as [`Presence`](crate::Presence) says. A patched tree goes through the very same code as a stream
+//! of tokens ([`conform`]), so it can't end up different from a body that says the same.
+//!
+//! Errors rank as in Go, where the text is checked before anything is decoded and a type with its own
+//! decoder fails at once, others when everything has been read: syntax, then [`Refusals::scalar`],
+//! then [`Refusals::other`].
+
+mod base64;
+mod place;
+mod scalar;
+mod structs;
+#[cfg(test)]
+mod tests;
+
+use pintle_value::{
+    Map, Str, Value, json,
+    token::{Kind, Token, Tokens, Tree},
+    yaml,
+};
+
+use crate::{Error, PROBLEMS_MAX, Problem, Schema, Shape, TypeId, zero::zero};
+use place::{Place, Step};
+
+/// The encodings of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// JSON.
+    Json,
+    /// YAML, one document.
+    Yaml,
+}
+
+/// An object as it came from a client.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decoded {
+    /// The object, normalised: as upstream's typed round trip would print it.
+    pub value: Value,
+    /// Unknown and duplicate fields, in the order of the text, each once and at most
+    /// [`PROBLEMS_MAX`] of them.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads an object of the type `ty`.
+pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8], format: Format) -> Result<Decoded, Error> {
+    let text = json::text(bytes);
+    match format {
+        Format::Json => Decoder::new(schema, json::Reader::new(&text)).root(ty),
+        Format::Yaml => Decoder::new(schema, yaml::Reader::new(&text)?).root(ty),
+    }
+}
+
+/// Checks and normalises a tree (the result of a patch) just as [`decode`] does bytes. After an error
+/// the tree is as it was.
+pub fn conform(schema: &Schema, ty: TypeId, value: &mut Value) -> Result<Vec<Problem>, Error> {
+    let decoded = Decoder::new(schema, Tree::new(value)).root(ty)?;
+    *value = decoded.value;
+    Ok(decoded.problems)
+}
+
+/// A syntax error stops the decoder at once; other errors are kept while it reads on.
+type Result<T, E = pintle_value::Error> = std::result::Result<T, E>;
+
+struct Decoder<'s, T> {
+    schema: &'s Schema,
+    tokens: T,
+    problems: Vec<Problem>,
+    refusals: Refusals,
+    /// The members of the structs that are being read, innermost last, each with its place among the
+    /// sorted names of its struct.
+    members: Vec<(u16, Value)>,
+}
+
+/// The first errors found.
+#[derive(Default)]
+struct Refusals {
+    /// By a type with its own decoder: a time, a quantity, an integer or string.
+    scalar: Option<Error>,
+    /// Any other.
+    other: Option<Error>,
+}
+
+impl<'s, T: Tokens> Decoder<'s, T> {
+    fn new(schema: &'s Schema, tokens: T) -> Self {
+        let refusals = Refusals::default();
+        Self { schema, tokens, problems: Vec::new(), refusals, members: Vec::new() }
+    }
+
+    fn root(mut self, ty: TypeId) -> Result<Decoded, Error> {
+        let value = self.value(ty, &Place::ROOT)?;
+        self.tokens.end()?;
+        if let Some(refusal) = self.refusals.scalar.or(self.refusals.other) {
+            return Err(refusal);
+        }
+        let value = if value.is_null() { zero(self.schema, ty) } else { value };
+        Ok(Decoded { value, problems: self.problems })
+    }
+
+    /// The next value as one of type `ty`; `null` where there is none, which the caller turns into
+    /// what its place demands.
+    fn value(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
+        let schema = self.schema;
+        match &schema.get(ty).shape {
+            Shape::Scalar(scalar) => self.scalar(*scalar, ty, place),
+            Shape::Struct { fields, .. } if fields.is_empty() => self.untyped_object(ty, place),
+            Shape::Struct { .. } => self.structure(ty, place),
+            Shape::Map { value, .. } => self.map(ty, *value, place),
+            Shape::List { item, .. } => self.list(ty, *item, place),
+        }
+    }
+
+    fn list(&mut self, ty: TypeId, item_ty: TypeId, place: &Place<'_>) -> Result<Value> {
+        if !self.begins(Kind::Array, ty, place)? {
+            return Ok(Value::Null);
+        }
+        let mut items = Vec::new();
+        while self.tokens.item()? {
+            let item = self.value(item_ty, &place.then(Step::Index(items.len())))?;
+            items.push(self.entry(item_ty, item));
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn map(&mut self, ty: TypeId, value_ty: TypeId, place: &Place<'_>) -> Result<Value> {
+        if !self.begins(Kind::Object, ty, place)? {
+            return Ok(Value::Null);
+        }
+        let mut entries = Vec::new();
+        while let Some(key) = self.tokens.key()? {
+            let key = Str::from(key);
+            let value = self.value(value_ty, &place.then(Step::Key(&key)))?;
+            entries.push((key, self.entry(value_ty, value)));
+        }
+        Ok(self.sorted(entries, place))
+    }
+
+    /// An item of a list or value of a map: Go has zero values where there is `null`.
+    fn entry(&self, ty: TypeId, value: Value) -> Value {
+        if value.is_null() { zero(self.schema, ty) } else { value }
+    }
+
+    /// A value of any type, kept as it is.
+    fn untyped(&mut self, place: &Place<'_>) -> Result<Value> {
+        match self.tokens.value()? {
+            Token::Array => {
+                let mut items = Vec::new();
+                while self.tokens.item()? {
+                    let item = self.untyped(&place.then(Step::Index(items.len())))?;
+                    items.push(item);
+                }
+                Ok(Value::Array(items))
+            }
+            Token::Object => self.untyped_members(place),
+            scalar => scalar.scalar(),
+        }
+    }
+
+    /// An object of any members, kept as they are.
+    fn untyped_object(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
+        if !self.begins(Kind::Object, ty, place)? {
+            return Ok(Value::Null);
+        }
+        self.untyped_members(place)
+    }
+
+    fn untyped_members(&mut self, place: &Place<'_>) -> Result<Value> {
+        let mut members = Vec::new();
+        while let Some(key) = self.tokens.key()? {
+            let key = Str::from(key);
+            let value = self.untyped(&place.then(Step::Key(&key)))?;
+            members.push((key, value));
+        }
+        Ok(self.sorted(members, place))
+    }
+
+    fn sorted(&mut self, entries: Vec<(Str, Value)>, place: &Place<'_>) -> Value {
+        let duplicate = |key: &Str| {
+            let path = place.then(Step::Key(key)).path();
+            note(&mut self.problems, Problem::Duplicate(path));
+        };
+        Value::Object(Map::from_unsorted(entries, duplicate))
+    }
+
+    /// Whether the next value begins as `wanted`; `null` does not, and another value is refused.
+    fn begins(&mut self, wanted: Kind, ty: TypeId, place: &Place<'_>) -> Result<bool> {
+        let found = self.tokens.value()?.kind();
+        if found == wanted {
+            return Ok(true);
+        }
+        if found != Kind::Null {
+            self.mismatch(found, ty, place)?;
+        }
+        Ok(false)
+    }
+
+    /// Reads past a value that is not of the type `ty`, and keeps the error if it is the first.
+    fn mismatch(&mut self, found: Kind, ty: TypeId, place: &Place<'_>) -> Result<Value> {
+        self.tokens.skip_rest(found)?;
+        let error = self.type_error(found.name().to_owned(), ty, place);
+        self.refusals.other.get_or_insert(error);
+        Ok(Value::Null)
+    }
+
+    fn type_error(&self, found: String, ty: TypeId, place: &Place<'_>) -> Error {
+        Error::Type { found, place: place.in_go(), expected: place::go_type(self.schema, ty) }
+    }
+}
+
+/// Adds a problem unless it is known already or there are enough of them.
+fn note(problems: &mut Vec<Problem>, problem: Problem) {
+    if problems.len() < PROBLEMS_MAX && !problems.contains(&problem) {
+        problems.push(problem);
+    }
+}

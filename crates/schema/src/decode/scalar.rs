@@ -1,0 +1,132 @@
+//! Scalars: one value each, with the checks and the canonical text of its type.
+
+use std::borrow::Cow;
+
+use pintle_meta::{duration, quantity, time};
+use pintle_value::{
+    Value,
+    token::{Kind, Token, Tokens, number},
+};
+
+use super::{Decoder, Place, Result, base64};
+use crate::{Error, Scalar, TypeId};
+
+impl<T: Tokens> Decoder<'_, T> {
+    /// The next value as a scalar.
+    pub(super) fn scalar(&mut self, kind: Scalar, ty: TypeId, at: &Place<'_>) -> Result<Value> {
+        match kind {
+            Scalar::Any => return self.untyped(at),
+            // Upstream keeps the bytes and does not look for duplicate fields in them.
+            Scalar::RawExtension => return self.tokens.tree(),
+            _ => {}
+        }
+        let token = self.tokens.value()?;
+        let read = match (kind, token) {
+            (_, Token::Null) => return Ok(Value::Null),
+            (Scalar::String, Token::String(text)) => return Ok(Value::from(text)),
+            (Scalar::Bool, Token::Bool(b)) => return Ok(Value::Bool(b)),
+            (Scalar::Float64, Token::Number(text)) => number(text).map_err(|_| Fault::number(text)),
+            (Scalar::Int32 | Scalar::IntOrString, Token::Number(text)) => match text.parse() {
+                Ok(n) => Ok(Value::Int(i32::into(n))),
+                Err(_) => Err(Fault::number(text)),
+            },
+            (Scalar::Int64, Token::Number(text)) => match text.parse() {
+                Ok(n) => Ok(Value::Int(n)),
+                Err(_) => Err(Fault::number(text)),
+            },
+            (Scalar::IntOrString, Token::String(text)) => Ok(Value::from(text)),
+            (Scalar::Bytes, Token::String(text)) => {
+                base64::canonical(text).map(as_value).map_err(Fault::Error)
+            }
+            (Scalar::Quantity, Token::String(text) | Token::Number(text)) => {
+                quantity::canonical(text.trim()).map(as_value).map_err(Fault::scalar)
+            }
+            (Scalar::Quantity, _) => Err(Fault::scalar(pintle_meta::Error::QuantityFormat)),
+            (Scalar::Time, Token::String(text)) => canonical_time(text).map_err(Fault::scalar),
+            (Scalar::MicroTime, Token::String(text)) => {
+                canonical_micro_time(text).map_err(Fault::scalar)
+            }
+            (Scalar::Duration, Token::String(text)) => match duration::parse(text) {
+                Ok(nanos) => Ok(Value::from(duration::format(nanos))),
+                Err(error) => Err(Fault::scalar(error)),
+            },
+            (_, token) => Err(Fault::Kind(token.kind())),
+        };
+        match read {
+            Ok(value) => Ok(value),
+            Err(fault) => self.refuse_scalar(fault, kind, ty, at),
+        }
+    }
+
+    #[cold]
+    fn refuse_scalar(
+        &mut self,
+        fault: Fault,
+        kind: Scalar,
+        ty: TypeId,
+        at: &Place<'_>,
+    ) -> Result<Value> {
+        let error = match fault {
+            Fault::Error(error) => error,
+            Fault::Kind(found) => {
+                self.tokens.skip_rest(found)?;
+                self.type_error(found.name().to_owned(), ty, at)
+            }
+            Fault::Number(text) => self.type_error(format!("number {text}"), ty, at),
+        };
+        let decodes_itself = matches!(
+            kind,
+            Scalar::Quantity
+                | Scalar::Time
+                | Scalar::MicroTime
+                | Scalar::Duration
+                | Scalar::IntOrString
+        );
+        let first = if decodes_itself { &mut self.refusals.scalar } else { &mut self.refusals.other };
+        first.get_or_insert(error);
+        Ok(Value::Null)
+    }
+}
+
+/// What is wrong with a scalar, before the place is known.
+enum Fault {
+    /// It is of another kind.
+    Kind(Kind),
+    /// It is a number that the type cannot hold.
+    Number(String),
+    /// Its text breaks the rules of its type.
+    Error(Error),
+}
+
+impl Fault {
+    const fn scalar(error: pintle_meta::Error) -> Self {
+        Self::Error(Error::Scalar(error))
+    }
+
+    fn number(text: &str) -> Self {
+        Self::Number(text.to_owned())
+    }
+}
+
+fn as_value(text: Cow<'_, str>) -> Value {
+    Value::String(text.into())
+}
+
+/// Go's zero time, which it encodes as `null`: the first of January of the year 1.
+const ZERO_TIME: i64 = -62_135_596_800 * time::SECOND;
+
+fn canonical_time(text: &str) -> Result<Value, pintle_meta::Error> {
+    let micros = time::parse(text)?;
+    Ok(if micros == ZERO_TIME {
+        Value::Null
+    } else if text.len() == "2006-01-02T15:04:05Z".len() && text.ends_with('Z') {
+        Value::from(text) // no other text of this length has the parser's consent
+    } else {
+        Value::from(time::format(micros))
+    })
+}
+
+fn canonical_micro_time(text: &str) -> Result<Value, pintle_meta::Error> {
+    let micros = time::parse_micro(text)?;
+    Ok(if micros == ZERO_TIME { Value::Null } else { Value::from(time::format_micro(micros)) })
+}

@@ -1,0 +1,56 @@
+//! Zero values: what Go's types have where nothing was given.
+
+use pintle_value::{Map, Str, Value};
+
+use crate::{Presence, Scalar, Schema, Shape, TypeId};
+
+/// What Go's encoding writes for a value of the type that was never set.
+pub(crate) fn zero(schema: &Schema, ty: TypeId) -> Value {
+    match &schema.get(ty).shape {
+        Shape::Scalar(scalar) => match scalar {
+            Scalar::String => Value::String(Str::default()),
+            Scalar::Bool => Value::Bool(false),
+            Scalar::Int32 | Scalar::Int64 | Scalar::Float64 | Scalar::IntOrString => Value::Int(0),
+            Scalar::Quantity => Value::from("0"),
+            Scalar::Duration => Value::from("0s"),
+            Scalar::Bytes
+            | Scalar::Time
+            | Scalar::MicroTime
+            | Scalar::RawExtension
+            | Scalar::Any => Value::Null,
+        },
+        Shape::List { .. } | Shape::Map { .. } => Value::Null,
+        Shape::Struct { fields, by_name, .. } => {
+            let mut members = Vec::new();
+            for &i in by_name.iter() {
+                let field = &fields[usize::from(i)];
+                match field.presence {
+                    Presence::Pointer | Presence::OmitZero => {}
+                    // Structs by value cannot hold themselves, so this ends.
+                    Presence::Always => {
+                        members.push((Str::from(&*field.name), zero(schema, field.ty)));
+                    }
+                    Presence::Null => members.push((Str::from(&*field.name), Value::Null)),
+                }
+            }
+            Value::Object(Map::from_sorted(members))
+        }
+    }
+}
+
+/// Whether Go's `omitempty` and `omitzero` leave the value out.
+pub(crate) fn is_zero(schema: &Schema, ty: TypeId, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(b) => !b,
+        Value::Int(n) => *n == 0,
+        Value::Float(x) => *x == 0.0,
+        Value::String(s) => s.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => {
+            members.is_empty()
+                || matches!(schema.get(ty).shape, Shape::Struct { .. })
+                    && *value == zero(schema, ty)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! A tree as a stream of tokens, so that what reads text also reads trees, by the same rules.
+
+use crate::{
+    DEPTH_MAX, Error, Str, Value, json,
+    token::{Token, Tokens},
+};
+
+/// Reads tokens from a tree.
+pub struct Tree<'v> {
+    /// What the next [`Tokens::value`] gives.
+    next: Option<&'v Value>,
+    /// The lists and objects that are open, innermost last.
+    open: Vec<Rest<'v>>,
+    /// Holds the text of the last number.
+    number: Vec<u8>,
+}
+
+/// What is still to come of an open list or object.
+enum Rest<'v> {
+    Items(&'v [Value]),
+    Members(&'v [(Str, Value)]),
+}
+
+impl<'v> Tree<'v> {
+    /// Reads `value`.
+    pub const fn new(value: &'v Value) -> Self {
+        Self { next: Some(value), open: Vec::new(), number: Vec::new() }
+    }
+
+    fn begin(&mut self, rest: Rest<'v>) -> Result<(), Error> {
+        self.open.push(rest);
+        if self.open.len() > DEPTH_MAX { Err(Error::Depth) } else { Ok(()) }
+    }
+}
+
+impl Tokens for Tree<'_> {
+    fn value(&mut self) -> Result<Token<'_>, Error> {
+        Ok(match self.next.take().unwrap_or(&Value::Null) {
+            Value::Null => Token::Null,
+            Value::Bool(b) => Token::Bool(*b),
+            Value::String(text) => Token::String(text),
+            Value::Array(items) => {
+                self.begin(Rest::Items(items))?;
+                Token::Array
+            }
+            Value::Object(members) => {
+                self.begin(Rest::Members(members.as_slice()))?;
+                Token::Object
+            }
+            number => {
+                self.number.clear();
+                json::write(number, &mut self.number);
+                Token::Number(std::str::from_utf8(&self.number).expect("numbers are ASCII"))
+            }
+        })
+    }
+
+    fn item(&mut self) -> Result<bool, Error> {
+        let Some(Rest::Items(items)) = self.open.last_mut() else { return Ok(false) };
+        let Some((item, rest)) = items.split_first() else {
+            self.open.pop();
+            return Ok(false);
+        };
+        *items = rest;
+        self.next = Some(item);
+        Ok(true)
+    }
+
+    fn key(&mut self) -> Result<Option<&str>, Error> {
+        let Some(Rest::Members(members)) = self.open.last_mut() else { return Ok(None) };
+        let Some(((key, value), rest)) = members.split_first() else {
+            self.open.pop();
+            return Ok(None);
+        };
+        *members = rest;
+        self.next = Some(value);
+        Ok(Some(key))
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,157 @@
+//! The nodes of YAML text, in the order of the text.
+
+use std::{borrow::Cow, ops::Index};
+
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError};
+
+use super::read::refused;
+use crate::{DEPTH_MAX, Error};
+
+/// The nodes of all documents of a text.
+pub(super) struct Nodes<'a> {
+    nodes: Vec<Node<'a>>,
+    /// The root node of each document.
+    pub(super) documents: Vec<usize>,
+}
+
+/// A node. Behind a list or map its own nodes follow, up to `end`.
+pub(super) enum Node<'a> {
+    Scalar { text: Cow<'a, str>, tag: Tag },
+    List { end: usize },
+    Map { end: usize },
+    Alias { target: usize },
+}
+
+/// What a scalar's tag and style say of its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tag {
+    /// Plain: the text decides.
+    None,
+    /// It is text: quoted, or tagged with anything that is none of YAML's own.
+    Text,
+    Null,
+    Bool,
+    Int,
+    Float,
+    /// Base64 of what it means.
+    Binary,
+}
+
+impl Tag {
+    fn of(tag: Option<&granit_parser::Tag>, style: ScalarStyle) -> Self {
+        let Some(tag) = tag else {
+            return if style == ScalarStyle::Plain { Self::None } else { Self::Text };
+        };
+        match tag.suffix_in_namespace("tag:yaml.org,2002:").as_deref() {
+            Some("null") => Self::Null,
+            Some("bool") => Self::Bool,
+            Some("int") => Self::Int,
+            Some("float") => Self::Float,
+            Some("binary") => Self::Binary,
+            _ => Self::Text,
+        }
+    }
+
+    /// The tag as it is written.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::None | Self::Text => "!!str",
+            Self::Null => "!!null",
+            Self::Bool => "!!bool",
+            Self::Int => "!!int",
+            Self::Float => "!!float",
+            Self::Binary => "!!binary",
+        }
+    }
+}
+
+/// The `end` of a list or map whose end has not been read yet.
+const OPEN: usize = 0;
+
+impl<'a> Nodes<'a> {
+    /// Reads all of `text`.
+    pub(super) fn load(text: &'a str) -> Result<Self, Error> {
+        let options = granit_parser::options! {
+            emit_comments: false,
+            emit_unresolved_aliases: true,
+            flow_nesting_limit: DEPTH_MAX,
+            block_nesting_limit: DEPTH_MAX,
+        };
+        let mut this = Self { nodes: Vec::new(), documents: Vec::new() };
+        let mut open = Vec::new();
+        // Anchors by their numbers, which grow.
+        let mut anchors: Vec<(usize, usize)> = Vec::new();
+        for event in Parser::new_from_str_with_options(text, options) {
+            let (event, span) = event.map_err(scan_error)?;
+            let at = this.nodes.len();
+            if open.is_empty() && event.is_node() {
+                this.documents.push(at);
+            }
+            anchors.extend(event.anchor_id().map(|id| (id, at)));
+            match event {
+                Event::Scalar(text, style, _, tag) => {
+                    let tag = Tag::of(tag.as_deref(), style);
+                    this.nodes.push(Node::Scalar { text, tag });
+                }
+                Event::SequenceStart(..) => {
+                    open.push(at);
+                    this.nodes.push(Node::List { end: OPEN });
+                }
+                Event::MappingStart(..) => {
+                    open.push(at);
+                    this.nodes.push(Node::Map { end: OPEN });
+                }
+                Event::SequenceEnd | Event::MappingEnd => this.close(open.pop()),
+                Event::Alias(id) => {
+                    let found = anchors.binary_search_by_key(&id, |(id, _)| *id);
+                    let target = found.map_or(at, |i| anchors[i].1);
+                    if target == at || this.is_open(target) {
+                        let name = span.slice(text).unwrap_or_default().trim_start_matches('*');
+                        let message = format!("yaml: anchor '{name}' value contains itself");
+                        return Err(refused(&message));
+                    }
+                    this.nodes.push(Node::Alias { target });
+                }
+                Event::UnresolvedAlias(name) => {
+                    return Err(refused(&format!("yaml: unknown anchor '{name}' referenced")));
+                }
+                _ => {}
+            }
+        }
+        Ok(this)
+    }
+
+    fn close(&mut self, at: Option<usize>) {
+        let len = self.nodes.len();
+        if let Some(Node::List { end } | Node::Map { end }) = at.map(|at| &mut self.nodes[at]) {
+            *end = len;
+        }
+    }
+
+    fn is_open(&self, at: usize) -> bool {
+        matches!(self.nodes[at], Node::List { end: OPEN } | Node::Map { end: OPEN })
+    }
+
+    /// Where the node after the one at `at`, and after all that is in it, stands.
+    pub(super) fn after(&self, at: usize) -> usize {
+        match self.nodes[at] {
+            Node::List { end } | Node::Map { end } => end,
+            Node::Scalar { .. } | Node::Alias { .. } => at + 1,
+        }
+    }
+}
+
+impl<'a> Index<usize> for Nodes<'a> {
+    type Output = Node<'a>;
+
+    fn index(&self, at: usize) -> &Self::Output {
+        &self.nodes[at]
+    }
+}
+
+fn scan_error(error: ScanError) -> Error {
+    match error.kind() {
+        ErrorKind::RecursionLimitExceeded => Error::Depth,
+        kind => refused(&format!("yaml: line {}: {kind}", error.marker().line())),
+    }
+}

@@ -1,0 +1,68 @@
+//! The order of keys in written YAML: numbers in keys count as numbers, letters come last.
+
+use std::cmp::Ordering;
+
+/// Sorts by go-yaml's order of keys.
+///
+/// That is no total order (`111` < `1a` < `2` < `111`), which the standard library's sorts may answer
+/// with a panic; this merge sort does not care.
+pub(super) fn sort<T>(members: &mut Vec<T>, key: impl Fn(&T) -> &str) {
+    let mut width = 1;
+    while width < members.len() {
+        let mut merged = Vec::with_capacity(members.len());
+        let mut rest = std::mem::take(members).into_iter().peekable();
+        while rest.peek().is_some() {
+            let left: Vec<T> = rest.by_ref().take(width).collect();
+            let right: Vec<T> = rest.by_ref().take(width).collect();
+            merge(left, right, &mut merged, &key);
+        }
+        *members = merged;
+        width *= 2;
+    }
+}
+
+fn merge<T>(left: Vec<T>, right: Vec<T>, merged: &mut Vec<T>, key: &impl Fn(&T) -> &str) {
+    let mut right = right.into_iter().peekable();
+    for item in left {
+        while let Some(earlier) = right.next_if(|other| compare(key(other), key(&item)).is_lt()) {
+            merged.push(earlier);
+        }
+        merged.push(item);
+    }
+    merged.extend(right);
+}
+
+/// go-yaml v2's order of two keys.
+pub(super) fn compare(a: &str, b: &str) -> Ordering {
+    let common = a.chars().zip(b.chars()).take_while(|(x, y)| x == y);
+    let common: usize = common.map(|(x, _)| x.len_utf8()).sum();
+    let (rest_a, rest_b) = (&a[common..], &b[common..]);
+    let (Some(x), Some(y)) = (rest_a.chars().next(), rest_b.chars().next()) else {
+        return a.len().cmp(&b.len());
+    };
+    match (x.is_alphabetic(), y.is_alphabetic()) {
+        (true, true) => return x.cmp(&y),
+        (true, false) => return Ordering::Greater,
+        (false, true) => return Ordering::Less,
+        (false, false) => {}
+    }
+    // A zero inside a number counts: 100 comes after 99.
+    let inside_number = (x == '0' || y == '0') && ends_in_number(&a[..common]);
+    let (number_a, digits_a) = number(rest_a, inside_number);
+    let (number_b, digits_b) = number(rest_b, inside_number);
+    number_a.cmp(&number_b).then(digits_a.cmp(&digits_b)).then(x.cmp(&y))
+}
+
+/// Whether the text ends in digits that are not all zero.
+fn ends_in_number(text: &str) -> bool {
+    text.bytes().rev().take_while(u8::is_ascii_digit).any(|digit| digit != b'0')
+}
+
+/// The number at the beginning, after a `1` where it goes on, and how many digits it has.
+fn number(text: &str, goes_on: bool) -> (u64, usize) {
+    let digits = text.bytes().take_while(u8::is_ascii_digit);
+    let value = digits.clone().fold(u64::from(goes_on), |n, digit| {
+        n.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+    });
+    (value, digits.count())
+}

@@ -1,0 +1,228 @@
+//! What a scalar means: the rules of YAML 1.1 as go-yaml v2 has them.
+
+use crate::json;
+
+/// The meaning of a scalar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Scalar {
+    Null,
+    Bool(bool),
+    /// An integer that 64 bits hold, signed or not.
+    Int(i128),
+    /// Any other number, infinite and undefined ones included.
+    Float(f64),
+    /// `<<`
+    Merge,
+    /// Text that reads as a point in time. It stays text, but has to be quoted when it is written.
+    Timestamp,
+    String,
+}
+
+impl Scalar {
+    /// The tag for it.
+    pub(super) const fn tag(self) -> &'static str {
+        match self {
+            Self::Null => "!!null",
+            Self::Bool(_) => "!!bool",
+            Self::Int(_) => "!!int",
+            Self::Float(_) => "!!float",
+            Self::Merge => "!!merge",
+            Self::Timestamp => "!!timestamp",
+            Self::String => "!!str",
+        }
+    }
+}
+
+/// The meaning of a plain scalar without a tag.
+pub(super) fn resolve(text: &str) -> Scalar {
+    match text.as_bytes().first() {
+        None => Scalar::Null,
+        Some(b'+' | b'-' | b'0'..=b'9') => number(text),
+        Some(b'.') => word(text).unwrap_or_else(|| float(text).unwrap_or(Scalar::String)),
+        Some(_) => word(text).unwrap_or(Scalar::String),
+    }
+}
+
+/// The words with a meaning of their own.
+fn word(text: &str) -> Option<Scalar> {
+    Some(match text {
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            Scalar::Bool(true)
+        }
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            Scalar::Bool(false)
+        }
+        "~" | "null" | "Null" | "NULL" => Scalar::Null,
+        ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Scalar::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => Scalar::Float(f64::NEG_INFINITY),
+        "<<" => Scalar::Merge,
+        _ => return None,
+    })
+}
+
+/// A scalar that begins with a sign or a digit.
+fn number(text: &str) -> Scalar {
+    if let Some(word) = word(text) {
+        return word;
+    }
+    if is_timestamp(text) {
+        return Scalar::Timestamp;
+    }
+    let digits = text.replace('_', "");
+    integer(&digits).or_else(|| float(&digits)).unwrap_or(Scalar::String)
+}
+
+/// An integer: decimal, `0x`, `0b`, `0o`, or octal with only a leading `0`.
+fn integer(text: &str) -> Option<Scalar> {
+    let (negative, rest) = match text.as_bytes()[..] {
+        [b'-', ..] => (true, &text[1..]),
+        [b'+', ..] => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let (radix, digits) = match rest.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (16, &rest[2..]),
+        [b'0', b'b' | b'B', ..] => (2, &rest[2..]),
+        [b'0', b'o' | b'O', ..] => (8, &rest[2..]),
+        [b'0', _, ..] => (8, &rest[1..]),
+        _ => (10, rest),
+    };
+    if !digits.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return None; // a second sign
+    }
+    let size = i128::from(u64::from_str_radix(digits, radix).ok()?);
+    let value = if negative { -size } else { size };
+    (value >= i128::from(i64::MIN)).then_some(Scalar::Int(value))
+}
+
+/// A number with a fraction, an exponent or too many digits for an integer:
+/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`.
+fn float(text: &str) -> Option<Scalar> {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => {
+            (mantissa, Some(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)))
+        }
+        None => (unsigned, None),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let has_digits = if whole.is_empty() { !fraction.is_empty() } else { true };
+    let exponent_fits = exponent.is_none_or(|digits| !digits.is_empty() && all_digits(digits));
+    if !(has_digits && all_digits(whole) && all_digits(fraction) && exponent_fits) {
+        return None;
+    }
+    text.parse().ok().filter(|x: &f64| x.is_finite()).map(Scalar::Float)
+}
+
+/// Whether the text is one of go-yaml's four forms of a timestamp: a date, or a date and a time with
+/// a zone after `T`, or without one after a space.
+fn is_timestamp(text: &str) -> bool {
+    let mut rest = text;
+    let Some(year) = digits(&mut rest, 4, 4) else { return false };
+    let date = |rest: &mut &str| {
+        eat(rest, "-")?;
+        let month = digits(rest, 1, 2).filter(|month| (1..=12).contains(month))?;
+        eat(rest, "-")?;
+        digits(rest, 1, 2).filter(|day| (1..=days_in_month(year, month)).contains(day))
+    };
+    if date(&mut rest).is_none() {
+        return false;
+    }
+    if rest.is_empty() {
+        return true;
+    }
+    let zoned = rest.starts_with(['T', 't']);
+    if !zoned && !rest.starts_with(' ') {
+        return false;
+    }
+    rest = &rest[1..];
+    time(&mut rest).is_some() && (!zoned || zone(&mut rest).is_some()) && rest.is_empty()
+}
+
+/// Moves past `15:4:5.999999999`.
+fn time(rest: &mut &str) -> Option<()> {
+    digits(rest, 1, 2).filter(|hour| *hour < 24)?;
+    eat(rest, ":")?;
+    digits(rest, 1, 2).filter(|minute| *minute < 60)?;
+    eat(rest, ":")?;
+    digits(rest, 1, 2).filter(|second| *second < 60)?;
+    let fraction = rest.strip_prefix(['.', ',']).unwrap_or("");
+    if fraction.starts_with(|c: char| c.is_ascii_digit()) {
+        *rest = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+    }
+    Some(())
+}
+
+/// Moves past `Z` or `+07:00`.
+fn zone(rest: &mut &str) -> Option<()> {
+    if eat(rest, "Z").is_some() {
+        return Some(());
+    }
+    *rest = rest.strip_prefix(['+', '-'])?;
+    digits(rest, 2, 2).filter(|hour| *hour <= 24)?;
+    eat(rest, ":")?;
+    digits(rest, 2, 2).filter(|minute| *minute <= 60).map(|_| ())
+}
+
+fn eat(rest: &mut &str, token: &str) -> Option<()> {
+    *rest = rest.strip_prefix(token)?;
+    Some(())
+}
+
+/// Moves past a number of `least` to `most` digits.
+fn digits(rest: &mut &str, least: usize, most: usize) -> Option<u32> {
+    let len = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
+    let (number, after) = rest.split_at(len);
+    *rest = after;
+    if len < least { None } else { number.parse().ok() }
+}
+
+const fn days_in_month(year: u32, month: u32) -> u32 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// A number in JSON's syntax, in `out`; the word Go has for it where JSON has no such number.
+pub(super) fn json_number(x: f64, out: &mut String) -> Result<(), &'static str> {
+    if x.is_nan() {
+        return Err("NaN");
+    }
+    if x.is_infinite() {
+        return Err(if x > 0.0 { "+Inf" } else { "-Inf" });
+    }
+    let mut text = Vec::new();
+    json::write_number(x, &mut text);
+    out.push_str(std::str::from_utf8(&text).expect("numbers are ASCII"));
+    Ok(())
+}
+
+/// A number as Go's `strconv.FormatFloat(x, 'g', -1, …)` writes it, from the text of its shortest
+/// digits in Rust's `{:e}` form.
+pub(super) fn general(scientific: &str) -> String {
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(unsigned) => ("-", unsigned),
+        None => ("", mantissa),
+    };
+    // Go's shortest form turns to exponents below 1e-4 and from 1e+06 on.
+    if !(-4..6).contains(&exponent) {
+        let direction = if exponent < 0 { '-' } else { '+' };
+        return format!("{sign}{mantissa}e{direction}{:02}", exponent.abs());
+    }
+    let digits = mantissa.replace('.', "");
+    let point = usize::try_from(exponent + 1).unwrap_or(0);
+    if exponent < 0 {
+        let zeros = "0".repeat(exponent.unsigned_abs() as usize - 1);
+        format!("{sign}0.{zeros}{digits}")
+    } else if digits.len() > point {
+        format!("{sign}{}.{}", &digits[..point], &digits[point..])
+    } else {
+        format!("{sign}{digits}{}", "0".repeat(point - digits.len()))
+    }
+}

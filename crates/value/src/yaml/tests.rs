@@ -1,0 +1,162 @@
+use super::*;
+use crate::json;
+
+/// YAML on the left means JSON on the right, or is refused with its words.
+fn check_read(yaml: &str, expected: &str) {
+    let shown = match parse(yaml.as_bytes()) {
+        Ok(value) => json::to_string(&value),
+        Err(error) => error.to_string(),
+    };
+    assert_eq!(shown, expected, "{yaml}");
+}
+
+/// The value on the left is written as the YAML on the right, which reads back as the value.
+fn check_write(value: &Value, expected: &str) {
+    let mut out = Vec::new();
+    write(value, &mut out);
+    assert_eq!(String::from_utf8(out).unwrap(), expected, "{value:?}");
+    assert_eq!(&parse(expected.as_bytes()).unwrap(), value, "{expected}");
+}
+
+#[test]
+fn scalars_mean_what_they_mean_to_go_yaml() {
+    for (yaml, expected) in [
+        ("", "null"),
+        ("~", "null"),
+        ("Null", "null"),
+        ("yes", "true"),
+        ("Off", "false"),
+        ("y", "true"),
+        ("YeS", "\"YeS\""),
+        ("0o17", "15"),
+        ("017", "15"),
+        ("08", "8"),
+        ("0x1F", "31"),
+        ("-0b11", "-3"),
+        ("1_000", "1000"),
+        ("+5", "5"),
+        ("--5", "\"--5\""),
+        ("-+5", "\"-+5\""),
+        ("0x-5", "\"0x-5\""),
+        ("18446744073709551615", "18446744073709552000"),
+        ("-9223372036854775808", "-9223372036854775808"),
+        ("1.0", "1"),
+        (".5", "0.5"),
+        ("5.", "5"),
+        (".", "\".\""),
+        ("1e3", "1000"),
+        ("1e999", "\"1e999\""),
+        ("1.2.3", "\"1.2.3\""),
+        ("2001-01-01", "\"2001-01-01\""),
+        ("12:30:45", "\"12:30:45\""),
+        ("'5'", "\"5\""),
+        ("\"true\"", "\"true\""),
+        ("!!str 5", "\"5\""),
+        ("!!int '5'", "5"),
+        ("!!float 5", "5"),
+        ("!!binary aGk=", "\"hi\""),
+        ("!mine 5", "\"5\""),
+        ("|\n  a\n  b\n", "\"a\\nb\\n\""),
+        (">-\n  a\n  b\n", "\"a b\""),
+        (".inf", "error converting YAML to JSON: json: unsupported value: +Inf"),
+        (".NaN", "error converting YAML to JSON: json: unsupported value: NaN"),
+        ("!!int x", "error converting YAML to JSON: yaml: cannot decode !!str `x` as a !!int"),
+    ] {
+        check_read(yaml, expected);
+    }
+}
+
+#[test]
+fn lists_and_maps_read_as_their_json() {
+    for (yaml, expected) in [
+        ("a: 1\nb: [x, {k: z}]\n", r#"{"a":1,"b":["x",{"k":"z"}]}"#),
+        ("a:\n- 1\n- - 2\n  - 3\n", r#"{"a":[1,[2,3]]}"#),
+        (
+            "1: a\ntrue: b\n1.50: c\n0x10: d\n2001-01-01: e\n",
+            r#"{"1":"a","1.5":"c","16":"d","2001-01-01":"e","true":"b"}"#,
+        ),
+        ("on: push\n", r#"{"true":"push"}"#),
+        ("a: 1\na: 2\n", r#"{"a":2}"#),
+        ("x: &x {a: 1, b: 2}\nz: *x\n", r#"{"x":{"a":1,"b":2},"z":{"a":1,"b":2}}"#),
+        (
+            "x: &x {a: 1, b: 2}\nz:\n  b: 3\n  <<: *x\n  a: 4\n",
+            r#"{"x":{"a":1,"b":2},"z":{"a":4,"b":2}}"#,
+        ),
+        (
+            "- &x {a: 1, b: 1}\n- &y {b: 2, c: 2}\n- <<: [*x, *y]\n  d: 3\n",
+            r#"[{"a":1,"b":1},{"b":2,"c":2},{"a":1,"b":1,"c":2,"d":3}]"#,
+        ),
+        ("? a\n: b\n", r#"{"a":"b"}"#),
+        ("&k a: *k\n", r#"{"a":"a"}"#),
+        ("# only\n---\na: 1\n", r#"{"a":1}"#),
+        ("a: 1\n---\nb: 2\n", "error converting YAML to JSON: yaml: more than one document"),
+        ("a: *x\n", "error converting YAML to JSON: yaml: unknown anchor 'x' referenced"),
+        ("a: &x [*x]\n", "error converting YAML to JSON: yaml: anchor 'x' value contains itself"),
+        (
+            "<<: 1\n",
+            "error converting YAML to JSON: yaml: map merge requires map or sequence of maps as the value",
+        ),
+        (
+            "a: b: c\n",
+            "error converting YAML to JSON: yaml: line 1: mapping values are not allowed in this context",
+        ),
+        (
+            "~: 1\n",
+            "error converting YAML to JSON: unsupported map key of type: %!s(<nil>), key: <nil>",
+        ),
+        ("{\"a\": [1, \"\\u0041\"]}", r#"{"a":[1,"A"]}"#),
+    ] {
+        check_read(yaml, expected);
+    }
+}
+
+#[test]
+fn documents_of_a_file_come_one_by_one_without_empty_ones() {
+    let documents = parse_documents(b"---\na: 1\n---\n# nothing\n---\n- b\n...\n").unwrap();
+    assert_eq!(json::to_string(&documents.into()), r#"[{"a":1},["b"]]"#);
+    assert_eq!(parse_documents(b"").unwrap(), []);
+}
+
+#[test]
+fn bombs_are_refused() {
+    const WORDS: &str = "error converting YAML to JSON: yaml: document contains excessive aliasing";
+    let laughs = |mark: &str| {
+        let mut text = "a0: &a0 {k: v}\n".to_owned();
+        for level in 1..12 {
+            let names = vec![format!("*a{}", level - 1); 10].join(", ");
+            text += &format!("a{level}: &a{level} {}\n", mark.replace('$', &names));
+        }
+        text
+    };
+    check_read(&laughs("[$]"), WORDS);
+    check_read(&laughs("{<<: [$]}"), WORDS);
+    check_read(&"[".repeat(100_000), "exceeded max depth");
+    check_read(&"- ".repeat(100_000), "exceeded max depth");
+    check_read(&"[{a: ".repeat(400), "exceeded max depth");
+}
+
+#[test]
+fn values_are_written_as_by_go_yaml() {
+    let long = "a".repeat(50) + " " + &"b".repeat(50);
+    let folded = format!("k: {}\n", long.replace(" b", " b")); // one space, before column 80
+    for (json, expected) in [
+        ("{}", "{}\n".to_owned()),
+        ("[]", "[]\n".to_owned()),
+        ("null", "null\n".to_owned()),
+        (r#"{"b":[1,2.5],"a":{"c":{}},"d":[]}"#, "a:\n  c: {}\nb:\n- 1\n- 2.5\nd: []\n".to_owned()),
+        (r#"[[1,[2]],{"a":1,"b":[{"c":2}]}]"#, "- - 1\n  - - 2\n- a: 1\n  b:\n  - c: 2\n".to_owned()),
+        (r#"["","5","0x1","yes","~","1e3","2001-01-01","1:30",".5"]"#,
+         "- \"\"\n- \"5\"\n- \"0x1\"\n- \"yes\"\n- \"~\"\n- \"1e3\"\n- \"2001-01-01\"\n- \"1:30\"\n- \".5\"\n".to_owned()),
+        (r##"["a: b","a:b","- a","-a","#a","a #b","a#b","'a'","a'b","*a","@a","{a","a{","?","? a","?a"]"##,
+         "- 'a: b'\n- a:b\n- '- a'\n- -a\n- '#a'\n- 'a #b'\n- a#b\n- '''a'''\n- a'b\n- '*a'\n- '@a'\n- '{a'\n- a{\n- '?'\n- '? a'\n- ?a\n".to_owned()),
+        (r#"[" a","a ","a\tb","a\u0000","---","\ud83d\ude00","é"]"#,
+         "- ' a'\n- 'a '\n- \"a\\tb\"\n- \"a\\0\"\n- '---'\n- \"\\U0001F600\"\n- é\n".to_owned()),
+        (r#"{"k":"a\nb","l":"a\nb\n","m":"a\n\n","n":" a\n","o":"a \nb","p":"\n"}"#,
+         "k: |-\n  a\n  b\nl: |\n  a\n  b\nm: |+\n  a\n\n\"n\": |2\n   a\no: \"a \\nb\"\np: |2+\n\n".to_owned()),
+        (r#"{"a10":1,"a9":2,"a-b":3,"ab":4,"A":5}"#, "A: 5\na-b: 3\na9: 2\na10: 1\nab: 4\n".to_owned()),
+        (r#"{"x":1000000.5,"y":1e30,"z":0.00001}"#, "x: 1.0000005e+06\n\"y\": 1e+30\nz: 1e-05\n".to_owned()),
+    ] {
+        check_write(&json::parse(json.as_bytes()).unwrap(), &expected);
+    }
+    check_write(&Value::from([("k", long.as_str())]), &folded);
+}
