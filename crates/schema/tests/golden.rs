@@ -1,0 +1,84 @@
+//! Upstream's fully populated objects: decoding their JSON or YAML and writing it gives the bytes of
+//! upstream's JSON.
+
+use std::{fs, path::PathBuf};
+
+use pintle_schema::{Format, TypeId, builtin, conform, decode, encode};
+
+/// The folder of facts beside the repository, where there is one.
+fn golden() -> Option<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/golden");
+    if path.is_dir() {
+        return Some(path);
+    }
+    eprintln!("skipped: no golden files at {}", path.display());
+    None
+}
+
+/// The golden files of kinds in the table, with their types.
+fn files() -> Vec<(PathBuf, TypeId)> {
+    let Some(folder) = golden() else { return Vec::new() };
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .filter_map(|path| {
+            let ty = type_of(path.file_stem()?.to_str()?)?;
+            Some((path, ty))
+        })
+        .collect();
+    files.sort();
+    assert!(files.len() > 50, "the table knows most kinds");
+    files
+}
+
+/// The type of `apps.v1.Deployment`: the kind of that version whose name ends like it.
+fn type_of(stem: &str) -> Option<TypeId> {
+    let mut parts = stem.trim_end_matches(".after_roundtrip").rsplitn(3, '.');
+    let (kind, version, group) = (parts.next()?, parts.next()?, parts.next()?);
+    let suffix = format!(".{version}.{kind}");
+    let package = match group {
+        "core" => "core",
+        "internal.apiserver.k8s.io" => "apiserverinternal",
+        "flowcontrol.apiserver.k8s.io" => "flowcontrol",
+        group => group.split('.').next()?,
+    };
+    let names = &builtin().names;
+    let found = names.iter().find(|(name, _)| name.ends_with(&suffix) && name.contains(package));
+    found.map(|(_, ty)| *ty)
+}
+
+#[test]
+fn objects_round_trip_byte_for_byte() {
+    let mut wrong = Vec::new();
+    for (path, ty) in files() {
+        let text = fs::read_to_string(&path).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let decoded = match decode(builtin(), ty, text.as_bytes(), Format::Json) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                wrong.push(format!("{name}: {error}"));
+                continue;
+            }
+        };
+        if !decoded.problems.is_empty() {
+            wrong.push(format!("{name}: {:?}", decoded.problems));
+        }
+        let mut out = Vec::new();
+        encode::write_pretty(builtin(), ty, &decoded.value, &mut out);
+        out.push(b'\n');
+        let out = String::from_utf8(out).unwrap();
+        if out.trim_end() != text.trim_end() {
+            let at = out.lines().zip(text.lines()).position(|(a, b)| a != b);
+            let line = at.map_or("", |at| out.lines().nth(at).unwrap());
+            let want = at.map_or("", |at| text.lines().nth(at).unwrap());
+            wrong.push(format!("{name}: wrote {line}, want {want}"));
+        }
+        let mut conformed = decoded.value.clone();
+        assert_eq!(conform(builtin(), ty, &mut conformed), Ok(Vec::new()), "{name}");
+        assert_eq!(conformed, decoded.value, "{name}");
+        let Ok(yaml) = fs::read(path.with_extension("yaml")) else { continue };
+        assert_eq!(decode(builtin(), ty, &yaml, Format::Yaml), Ok(decoded), "{name}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
