@@ -1,6 +1,9 @@
-//! Text as Go writes it into messages. Rust's `{:?}` differs in control and combining characters.
+//! Text and values as Go writes them into messages. Rust's `{:?}` differs in control and combining
+//! characters.
 
 use std::fmt::Write;
+
+use pintle_value::Value;
 
 /// The text in double quotes, as Go's `%q`.
 pub fn quote(text: &str) -> String {
@@ -47,6 +50,35 @@ pub fn quote_ascii(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// The value as Go's `%v` writes a decoded JSON value: `map[a:1 b:[x <nil>]]`.
+pub fn plain(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(" ");
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(b) => b.to_string(),
+        Value::Int(n) => n.to_string(),
+        Value::Float(x) => plain_float(*x),
+        Value::String(s) => s.to_string(),
+        Value::Array(items) => format!("[{}]", joined(items.iter().map(plain).collect())),
+        Value::Object(members) => {
+            let members = members.iter().map(|(key, value)| format!("{key}:{}", plain(value)));
+            format!("map[{}]", joined(members.collect()))
+        }
+    }
+}
+
+fn plain_float(x: f64) -> String {
+    const EXPONENTS: std::ops::Range<i32> = -4..6;
+    let scientific = format!("{x:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if x == 0.0 || EXPONENTS.contains(&exponent) {
+        return x.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
 }
 
 /// Whether Go's `unicode.IsPrint` holds: letters, marks, numbers, punctuation, symbols and the

@@ -54,11 +54,11 @@ impl Write<'_> {
         algorithm: Algorithm,
         (schema, ty, kind): (&Schema, TypeId, &str),
     ) -> Result<Draft, Status> {
-        let mut tree = pintle_apply::apply(algorithm, schema, ty, current, patch)
-            .map_err(|e| patch_status(&e))?;
-        let problems = pintle_schema::decode::conform(schema, ty, &mut tree)
+        let pintle_apply::Patched { value: mut tree, mut problems } =
+            pintle_apply::apply(algorithm, schema, ty, current, patch).map_err(|e| e.status())?;
+        let of_fields = pintle_schema::decode::conform(schema, ty, &mut tree)
             .map_err(|e| self.refused(kind, patch, &e.to_string()))?;
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        problems.extend(of_fields.iter().map(ToString::to_string));
         let warnings = match self.options.field_validation {
             FieldValidation::Ignore => Vec::new(),
             FieldValidation::Strict if !problems.is_empty() => {
@@ -77,14 +77,6 @@ impl Write<'_> {
         let group = &self.target.resource.resource.group;
         Status::invalid(&pintle_meta::GroupKind::new(group.clone(), kind), &self.target.name, &[error])
     }
-}
-
-/// The Status of a patch that cannot be read or does not apply.
-fn patch_status(error: &pintle_apply::Error) -> Status {
-    if error.is_malformed() {
-        return Status::bad_request(error.to_string());
-    }
-    Status::unprocessable(error)
 }
 
 fn unsupported() -> Status {

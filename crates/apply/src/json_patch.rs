@@ -1,0 +1,229 @@
+//! JSON patch (RFC 6902), as upstream's library applies it.
+//!
+//! It is laxer than the RFC: negative indices count from a list's end, `replace` of a missing member
+//! adds it, `copy` of a missing member makes a null, and what stands before a path's first slash is
+//! ignored.
+
+mod operation;
+mod pointer;
+#[cfg(test)]
+mod tests;
+
+use pintle_meta::quote::quote;
+use pintle_value::{DEPTH_MAX, Value, json};
+
+use crate::{Error, Patched};
+use operation::Operation;
+use pointer::{container, depth, index, segments};
+
+/// So many operations a patch may have.
+pub(crate) const OPERATIONS_MAX: usize = 10_000;
+/// So many bytes of JSON a patch's `copy` operations may add.
+const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+const MISSING: &str = "missing value";
+
+pub(crate) fn apply(current: &Value, patch: &[u8]) -> Result<Patched, Error> {
+    let (operations, problems) = operation::read(patch)?;
+    if operations.len() > OPERATIONS_MAX {
+        return Err(Error::TooManyOperations(operations.len()));
+    }
+    let mut document = Document { depth: depth(current), value: current.clone(), copied_bytes: 0 };
+    for operation in operations {
+        document.apply(operation).map_err(Error::DoesNotApply)?;
+    }
+    let problems = problems.iter().map(|problem| format!("json patch {problem}")).collect();
+    Ok(Patched { value: document.value, problems })
+}
+
+struct Document {
+    value: Value,
+    /// The value is at most this deep.
+    depth: usize,
+    /// What the copies so far have added.
+    copied_bytes: usize,
+}
+
+impl Document {
+    fn apply(&mut self, operation: Operation) -> Result<(), String> {
+        match operation.op.as_str() {
+            "add" => self.add(operation),
+            "remove" => self.remove(&operation),
+            "replace" => self.replace(operation),
+            "move" => self.move_value(&operation),
+            "copy" => self.copy(&operation),
+            "test" => self.test(&operation),
+            other => Err(format!("Unexpected kind: {other}")),
+        }
+    }
+
+    fn add(&mut self, operation: Operation) -> Result<(), String> {
+        let path = operation.path.as_deref();
+        let path = path.ok_or(format!("add operation failed to decode path: {MISSING}"))?;
+        let value = operation.value.unwrap_or_default();
+        let depth = depth(&value);
+        let Some((container, key)) = container(&mut self.value, path) else {
+            let doc = "add operation does not apply: doc is missing path";
+            return Err(format!("{doc}: \"{path}\": {MISSING}"));
+        };
+        add(container, &key, value).map_err(|e| format!("error in add for path: '{path}': {e}"))?;
+        self.deepened(segments(path) + depth)
+    }
+
+    fn remove(&mut self, operation: &Operation) -> Result<(), String> {
+        let path = operation.path.as_deref();
+        let path = path.ok_or(format!("remove operation failed to decode path: {MISSING}"))?;
+        let Some((container, key)) = container(&mut self.value, path) else {
+            let doc = "remove operation does not apply: doc is missing path";
+            return Err(format!("{doc}: \"{path}\": {MISSING}"));
+        };
+        remove(container, &key).map_err(|e| format!("error in remove for path: '{path}': {e}"))?;
+        Ok(())
+    }
+
+    fn replace(&mut self, operation: Operation) -> Result<(), String> {
+        let path = operation.path()?;
+        let value = operation.value.clone().unwrap_or_default();
+        if path.is_empty() {
+            if !matches!(value, Value::Object(_) | Value::Array(_)) {
+                return Err(
+                    "replace operation value must be object or array: %!w(<nil>)".to_owned()
+                );
+            }
+            self.depth = depth(&value);
+            self.value = value;
+            return Ok(());
+        }
+        let depth = depth(&value);
+        let Some((container, key)) = container(&mut self.value, path) else {
+            let doc = "replace operation does not apply: doc is missing path";
+            return Err(format!("{doc}: {path}: {MISSING}"));
+        };
+        match container {
+            Value::Array(items) => match index(&key, items.len()) {
+                Ok(i) => items[i] = value,
+                Err(_) => {
+                    let doc = "replace operation does not apply: doc is missing key";
+                    return Err(format!("{doc}: {path}: {MISSING}"));
+                }
+            },
+            other => {
+                other.make_object().insert(key, value);
+            }
+        }
+        self.deepened(segments(path) + depth)
+    }
+
+    fn move_value(&mut self, operation: &Operation) -> Result<(), String> {
+        let from = operation.from()?;
+        let Some((source, key)) = container(&mut self.value, from) else {
+            let doc = "move operation does not apply: doc is missing from path";
+            return Err(format!("{doc}: {from}: {MISSING}"));
+        };
+        let value =
+            remove(source, &key).map_err(|e| format!("error in move for path: '{key}': {e}"))?;
+        let path = operation.path()?;
+        let Some((target, key)) = container(&mut self.value, path) else {
+            let doc = "move operation does not apply: doc is missing destination path";
+            return Err(format!("{doc}: {path}: {MISSING}"));
+        };
+        add(target, &key, value).map_err(|e| format!("error in move for path: '{path}': {e}"))?;
+        self.deepened((self.depth + segments(path)).saturating_sub(segments(from)))
+    }
+
+    fn copy(&mut self, operation: &Operation) -> Result<(), String> {
+        let from = operation.from()?;
+        let Some((source, key)) = container(&mut self.value, from) else {
+            let doc = "copy operation does not apply: doc is missing from path";
+            return Err(format!("{doc}: {from}: {MISSING}"));
+        };
+        let value =
+            get(source, &key).map_err(|e| format!("error in copy for from: '{from}': {e}"))?;
+        let value = value.cloned();
+        let path = operation.path.as_deref();
+        let path = path.ok_or(format!("copy operation failed to decode path: {MISSING}"))?;
+        let Some((target, key)) = container(&mut self.value, path) else {
+            let doc = "copy operation does not apply: doc is missing destination path";
+            return Err(format!("{doc}: {path}: {MISSING}"));
+        };
+        self.copied_bytes += value.as_ref().map_or(0, |value| json::to_string(value).len());
+        if self.copied_bytes > COPIED_BYTES_MAX {
+            return Err(format!(
+                "Unable to complete the copy, the accumulated size increase of copy is {}, \
+                 exceeding the limit {COPIED_BYTES_MAX}",
+                self.copied_bytes
+            ));
+        }
+        let value = value.unwrap_or_default();
+        let depth = depth(&value);
+        add(target, &key, value)
+            .map_err(|e| format!("error while adding value during copy: {e}"))?;
+        self.deepened(segments(path) + depth)
+    }
+
+    fn test(&mut self, operation: &Operation) -> Result<(), String> {
+        let path = operation.path()?;
+        let failed = || Err(format!("testing value {path} failed: test failed"));
+        if path.is_empty() {
+            let same = operation.value.as_ref() == Some(&self.value);
+            return if same { Ok(()) } else { failed() };
+        }
+        let Some((container, key)) = container(&mut self.value, path) else {
+            let doc = "test operation does not apply: is missing path";
+            return Err(format!("{doc}: {path}: {MISSING}"));
+        };
+        let found = get(container, &key);
+        let found = found.map_err(|e| format!("error in test for path: '{path}': {e}"))?;
+        // What is absent, in the document or in the operation, is null.
+        let same =
+            found.unwrap_or(&Value::Null) == operation.value.as_ref().unwrap_or(&Value::Null);
+        if same { Ok(()) } else { failed() }
+    }
+
+    /// Notes that the value may now be `depth` deep, and refuses it if it really is too deep.
+    fn deepened(&mut self, depth_now: usize) -> Result<(), String> {
+        self.depth = self.depth.max(depth_now);
+        if self.depth > DEPTH_MAX {
+            self.depth = depth(&self.value);
+        }
+        if self.depth > DEPTH_MAX { Err("exceeded max depth".to_owned()) } else { Ok(()) }
+    }
+}
+
+/// The member or item, `None` where an object has no such member.
+fn get<'a>(container: &'a Value, key: &str) -> Result<Option<&'a Value>, String> {
+    match container {
+        Value::Array(items) => Ok(items.get(index(key, items.len())?)),
+        other => Ok(other.get(key)),
+    }
+}
+
+fn add(container: &mut Value, key: &str, value: Value) -> Result<(), String> {
+    match container {
+        Value::Array(items) if key == "-" => items.push(value),
+        Value::Array(items) => {
+            pointer::number(key)
+                .map_err(|e| format!("value was not a proper array index: '{key}': {e}"))?;
+            // One more place than there are items: behind the last.
+            let i = index(key, items.len() + 1)?;
+            items.insert(i, value);
+        }
+        other => {
+            other.make_object().insert(key, value);
+        }
+    }
+    Ok(())
+}
+
+fn remove(container: &mut Value, key: &str) -> Result<Value, String> {
+    match container {
+        Value::Array(items) => {
+            let i = index(key, items.len())?;
+            Ok(items.remove(i))
+        }
+        other => {
+            let missing = || format!("Unable to remove nonexistent key: {key}: {MISSING}");
+            other.make_object().remove(key).ok_or_else(missing)
+        }
+    }
+}

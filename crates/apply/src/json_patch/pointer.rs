@@ -1,0 +1,75 @@
+//! JSON pointers (RFC 6901): where in a document an operation works.
+
+use pintle_value::Value;
+
+use super::quote;
+
+/// The object or list that holds what `path` names, and the key or index of that in it.
+pub(super) fn container<'v>(root: &'v mut Value, path: &str) -> Option<(&'v mut Value, String)> {
+    // What stands before the first slash is ignored; without one there is no key.
+    let (_, path) = path.split_once('/')?;
+    let (parents, key) = path.rsplit_once('/').map_or((None, path), |(p, key)| (Some(p), key));
+    let mut node = root;
+    for parent in parents.into_iter().flat_map(|parents| parents.split('/')) {
+        let key = unescaped(parent);
+        node = match node {
+            Value::Object(members) => members.get_mut(&key)?,
+            Value::Array(items) => {
+                let i = index(&key, items.len()).ok()?;
+                &mut items[i]
+            }
+            _ => return None,
+        };
+    }
+    matches!(node, Value::Object(_) | Value::Array(_)).then(|| (node, unescaped(key)))
+}
+
+fn unescaped(key: &str) -> String {
+    // In one pass: `~01` is `~1`, not `/`.
+    let mut out = String::with_capacity(key.len());
+    let mut rest = key;
+    while let Some(at) = rest.find('~') {
+        out.push_str(&rest[..at]);
+        let (c, length) = match rest.as_bytes().get(at + 1) {
+            Some(b'1') => ('/', 2),
+            Some(b'0') => ('~', 2),
+            _ => ('~', 1),
+        };
+        out.push(c);
+        rest = &rest[at + length..];
+    }
+    out + rest
+}
+
+/// The place in a list of `length` items that `key` says; negative numbers count from the end.
+pub(super) fn index(key: &str, length: usize) -> Result<usize, String> {
+    let number = number(key)?;
+    let place = if number < 0 { number.checked_add_unsigned(length as u64) } else { Some(number) };
+    place.and_then(|place| usize::try_from(place).ok()).filter(|&place| place < length).ok_or_else(
+        || format!("Unable to access invalid index: {number}: invalid index referenced"),
+    )
+}
+
+/// A decimal integer, as Go's `strconv.Atoi`.
+pub(super) fn number(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| {
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        let why = if is_number { "value out of range" } else { "invalid syntax" };
+        format!("strconv.Atoi: parsing {}: {why}", quote(text))
+    })
+}
+
+/// How many members and items deep `path` leads.
+pub(super) fn segments(path: &str) -> usize {
+    path.matches('/').count()
+}
+
+/// How deep lists and objects are nested in a value.
+pub(super) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}

@@ -1,0 +1,57 @@
+//! JSON merge patch (RFC 7386), as upstream's library applies it.
+//!
+//! It differs from the RFC in one thing: in a list that replaces something, objects lose their null
+//! members too.
+
+use pintle_value::{Map, Value};
+
+use crate::{
+    Error, Patched,
+    read::{read, texts},
+};
+
+pub(crate) fn apply(current: &Value, patch: &[u8]) -> Result<Patched, Error> {
+    let malformed = |why: &str| Error::Malformed(format!("error decoding patch: {why}"));
+    let (patch, problems) = read(patch).map_err(|e| malformed(&e.to_string()))?;
+    let patch = match patch {
+        Value::Object(patch) => patch,
+        Value::Null => return Err(Error::malformed("Invalid JSON Patch")),
+        other => {
+            let found = other.type_name();
+            return Err(malformed(&format!(
+                "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            )));
+        }
+    };
+    let mut value = current.clone();
+    merge(value.make_object(), patch);
+    Ok(Patched { value, problems: texts(&problems) })
+}
+
+fn merge(current: &mut Map, patch: Map) {
+    for (key, change) in patch {
+        match (current.get_mut(&key), change) {
+            (_, Value::Null) => {
+                current.remove(&key);
+            }
+            (Some(Value::Object(current)), Value::Object(change)) => merge(current, change),
+            (Some(current @ Value::Object(_)), change) => *current = change,
+            (_, mut change) => {
+                prune(&mut change);
+                current.insert(key, change);
+            }
+        }
+    }
+}
+
+/// Takes away all members that are null.
+fn prune(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.retain(|_, value| {
+            prune(value);
+            !value.is_null()
+        }),
+        Value::Array(items) => items.iter_mut().for_each(prune),
+        _ => {}
+    }
+}

@@ -1,0 +1,168 @@
+//! Merging lists whose items are told apart by a key, or by themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pintle_meta::quote::plain;
+use pintle_schema::TypeId;
+use pintle_value::{Map, Value};
+
+use super::{Merger, PATCH, kind, order, unknown_directive};
+use crate::Error;
+
+/// What tells an item from others: a scalar item itself, an object's merge key. Written as JSON so
+/// that it has an order.
+pub(super) type Key = String;
+
+/// What the items of a list are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ItemKind {
+    Object,
+    Scalar,
+}
+
+impl Merger<'_> {
+    /// Merges `patch` into a list with items of the type `item`; with `deletes`, takes the items in
+    /// `patch` out.
+    pub(super) fn lists(
+        self,
+        original: Vec<Value>,
+        patch: Vec<Value>,
+        item: TypeId,
+        merge_key: &str,
+        deletes: bool,
+    ) -> Result<Vec<Value>, Error> {
+        if original.is_empty() && patch.is_empty() {
+            return Ok(original);
+        }
+        match item_kind(&[&original, &patch])? {
+            ItemKind::Scalar if deletes => {
+                let gone: BTreeSet<Key> = patch.iter().map(scalar_key).collect();
+                let stays = |value: &Value| !gone.contains(&scalar_key(value));
+                Ok(original.into_iter().filter(stays).collect())
+            }
+            ItemKind::Scalar => {
+                let merged = original.iter().chain(&patch).cloned().collect();
+                order::arrange(without_doubles(merged), &patch, &original, merge_key)
+            }
+            ItemKind::Object if merge_key.is_empty() => {
+                let kind = kind(&self.schema.get(item).shape);
+                Err(Error::Unclassified(format!("cannot merge lists without merge key for {kind}")))
+            }
+            ItemKind::Object => {
+                let (original, patch) = directed(original, patch, merge_key)?;
+                let order = patch.clone();
+                let merged = self.objects_by_key(original.clone(), patch, item, merge_key)?;
+                order::arrange(merged, &order, &original, merge_key)
+            }
+        }
+    }
+
+    fn objects_by_key(
+        self,
+        mut original: Vec<Value>,
+        patch: Vec<Value>,
+        item: TypeId,
+        merge_key: &str,
+    ) -> Result<Vec<Value>, Error> {
+        let mut places = BTreeMap::new();
+        for (i, value) in original.iter().enumerate() {
+            if let Some(key) = value.get(merge_key) {
+                places.entry(scalar_key(key)).or_insert(i);
+            }
+        }
+        for value in patch {
+            let key = key(&value, merge_key)?;
+            match places.get(&key) {
+                Some(&i) => {
+                    let current = std::mem::take(original[i].make_object());
+                    let Value::Object(change) = value else { continue };
+                    original[i] = self.objects(current, change, item)?.into();
+                }
+                None => {
+                    places.insert(key, original.len());
+                    original.push(value);
+                }
+            }
+        }
+        Ok(original)
+    }
+}
+
+/// Carries out the items that are directives: the rest of `original`, and of `patch`.
+fn directed(
+    mut original: Vec<Value>,
+    patch: Vec<Value>,
+    merge_key: &str,
+) -> Result<(Vec<Value>, Vec<Value>), Error> {
+    let mut values = Vec::with_capacity(patch.len());
+    let (mut replace, mut deleted) = (false, BTreeSet::new());
+    for item in patch {
+        let Some(directive) = item.get(PATCH) else {
+            values.push(item);
+            continue;
+        };
+        match directive.as_str() {
+            Some("delete") => {
+                deleted.insert(key(&item, merge_key)?);
+            }
+            Some("replace") => replace = true,
+            Some("merge") => {
+                const WHY: &str = "merging lists cannot yet be specified in the patch";
+                return Err(Error::Unclassified(WHY.to_owned()));
+            }
+            _ => {
+                let members = item.as_object().cloned().unwrap_or_default();
+                return Err(unknown_directive(directive.clone(), members));
+            }
+        }
+    }
+    if replace {
+        return Ok((values, Vec::new()));
+    }
+    original.retain(|item| {
+        let key = item.get(merge_key).map(scalar_key);
+        !key.is_some_and(|key| deleted.contains(&key))
+    });
+    Ok((original, values))
+}
+
+/// Whether the items of the lists are objects or scalars; all must be of one type.
+pub(super) fn item_kind(lists: &[&[Value]]) -> Result<ItemKind, Error> {
+    let mut items = lists.iter().copied().flatten();
+    let Some(first) = items.next() else {
+        return Err(Error::Unclassified("no elements in any of the given slices".to_owned()));
+    };
+    if matches!(first, Value::Array(_)) {
+        return Err(Error::DoesNotApply("lists of lists are not supported".to_owned()));
+    }
+    if first.is_null() || !items.all(|item| super::same_type(first, item)) {
+        let lists: Vec<Value> = lists.iter().map(|list| Value::Array(list.to_vec())).collect();
+        let lists = plain(&Value::Array(lists));
+        return Err(Error::Unclassified(format!("list element types are not identical: {lists}")));
+    }
+    Ok(if matches!(first, Value::Object(_)) { ItemKind::Object } else { ItemKind::Scalar })
+}
+
+/// What tells an item of a list from the others.
+pub(super) fn key(item: &Value, merge_key: &str) -> Result<Key, Error> {
+    if merge_key.is_empty() {
+        return Ok(scalar_key(item));
+    }
+    let object =
+        item.as_object().ok_or_else(|| super::wrong_type("map[string]interface {}", item))?;
+    object.get(merge_key).map(scalar_key).ok_or_else(|| no_merge_key(object, merge_key))
+}
+
+fn scalar_key(value: &Value) -> Key {
+    pintle_value::json::to_string(value)
+}
+
+fn no_merge_key(object: &Map, merge_key: &str) -> Error {
+    let object = plain(&Value::Object(object.clone()));
+    Error::Unclassified(format!("map: {object} does not contain declared merge key: {merge_key}"))
+}
+
+fn without_doubles(items: Vec<Value>) -> Vec<Value> {
+    let mut seen = BTreeSet::new();
+    items.into_iter().filter(|item| seen.insert(scalar_key(item))).collect()
+}

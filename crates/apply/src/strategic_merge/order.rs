@@ -1,0 +1,117 @@
+//! The order of a merged list: first what the patch says, then what the list was like before.
+
+use std::collections::BTreeMap;
+
+use pintle_meta::quote::plain;
+use pintle_value::Value;
+
+use super::{
+    PATCH, SET_ORDER,
+    lists::{Key, key},
+};
+use crate::Error;
+
+/// Makes sure that the items of `patch` stand in `order`, in the same order.
+pub(super) fn check(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), Error> {
+    if patch.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let mut places = order.iter();
+    for item in patch {
+        if !merge_key.is_empty() && item.get(PATCH).is_some() {
+            continue;
+        }
+        let wanted = key(item, merge_key)?;
+        loop {
+            let Some(place) = places.next() else { return Err(mismatch(patch, order)) };
+            if key(place, merge_key)? == wanted {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn mismatch(patch: &[Value], order: &[Value]) -> Error {
+    let [patch, order] = [patch, order].map(|list| plain(&Value::Array(list.to_vec())));
+    Error::Unclassified(format!(
+        "The order in patch list:\n{patch}\n doesn't match {SET_ORDER} list:\n{order}\n"
+    ))
+}
+
+/// Arranges `items`: those in `order` in that order, the others, which only the server knows, in the
+/// order of `before`. An item of the server's goes before the first item of the patch's that it stood
+/// before.
+pub(super) fn arrange(
+    items: Vec<Value>,
+    order: &[Value],
+    before: &[Value],
+    merge_key: &str,
+) -> Result<Vec<Value>, Error> {
+    let order = places(order, merge_key)?;
+    let before = places(before, merge_key)?;
+    let (mut patched, mut others) = (Vec::new(), Vec::new());
+    for item in items {
+        let key = key(&item, merge_key)?;
+        let was = before.get(&key).copied();
+        match order.get(&key) {
+            Some(&place) => patched.push(Item { place: Some(place), was, value: item }),
+            None => others.push(Item { place: was, was, value: item }),
+        }
+    }
+    sort(&mut patched);
+    sort(&mut others);
+    Ok(interleaved(others, patched))
+}
+
+struct Item {
+    /// Where it stands in the list that orders it.
+    place: Option<usize>,
+    /// Where it stood in the list before.
+    was: Option<usize>,
+    value: Value,
+}
+
+/// The first place of each key.
+fn places(list: &[Value], merge_key: &str) -> Result<BTreeMap<Key, usize>, Error> {
+    let mut places = BTreeMap::new();
+    for (i, item) in list.iter().enumerate() {
+        places.entry(key(item, merge_key)?).or_insert(i);
+    }
+    Ok(places)
+}
+
+/// Sorts by place. An item without one goes before all that precede it, as in upstream's sort; there
+/// is none unless an empty order is set for a list that has items.
+fn sort(items: &mut Vec<Item>) {
+    if items.iter().all(|item| item.place.is_some()) {
+        items.sort_by_key(|item| item.place);
+        return;
+    }
+    let mut sorted: Vec<Item> = Vec::with_capacity(items.len());
+    for item in items.drain(..) {
+        let stays =
+            |before: &Item| matches!((item.place, before.place), (Some(a), Some(b)) if a >= b);
+        let at = sorted.iter().rposition(stays).map_or(0, |i| i + 1);
+        sorted.insert(at, item);
+    }
+    *items = sorted;
+}
+
+fn interleaved(others: Vec<Item>, patched: Vec<Item>) -> Vec<Value> {
+    let mut out = Vec::with_capacity(others.len() + patched.len());
+    let (mut others, mut patched) = (others.into_iter().peekable(), patched.into_iter().peekable());
+    loop {
+        let other_first = match (others.peek(), patched.peek()) {
+            (Some(other), Some(patched)) => {
+                matches!((other.was, patched.was), (Some(a), Some(b)) if a < b)
+            }
+            (other, _) => other.is_some(),
+        };
+        let next = if other_first { others.next() } else { patched.next() };
+        match next {
+            Some(item) => out.push(item.value),
+            None => return out,
+        }
+    }
+}
