@@ -88,7 +88,8 @@ fn page(
         && let Some(last) = objects.last()
     {
         // From just after the last key: no key holds a NUL.
-        continue_token = revision::encode_token(Some(snapshot.revision), &format!("{}\0", last.item));
+        continue_token =
+            revision::encode_token(Some(snapshot.revision), &format!("{}\0", last.item));
         // Counted only where counting needs no selection (CHK-08).
         remaining = selection.is_everything().then(|| rest.count() as u64 + 1);
     }

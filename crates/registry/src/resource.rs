@@ -45,8 +45,8 @@ impl Resource {
     /// The store's key of an object.
     pub(crate) fn key(&self, namespace: &str, name: &str) -> Result<Key, Status> {
         let storage = self.storage.as_ref();
-        let storage =
-            storage.ok_or_else(|| Status::method_not_allowed(&self.group_resource(), "this verb"))?;
+        let storage = storage
+            .ok_or_else(|| Status::method_not_allowed(&self.group_resource(), "this verb"))?;
         Ok(Key { collection: storage.collection.clone(), item: item(namespace, name).into() })
     }
 

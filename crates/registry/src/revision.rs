@@ -100,7 +100,9 @@ pub(crate) fn check_watch(options: &ListOptions) -> Result<(), Status> {
     }
     if !wanted.is_empty() {
         if options.send_initial_events.is_none() {
-            forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+            forbid(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            );
         }
         if !options.continue_token.is_empty() {
             forbid("resourceVersionMatch is forbidden when continue is provided");

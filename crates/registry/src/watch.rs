@@ -56,7 +56,8 @@ impl Watch {
             (Some(false), None) => {
                 let snapshot = target.resource.collection()?.snapshot(cache.visible());
                 watch.after = snapshot.revision;
-                watch.cursor = Some(Cursor::at(target.resource.collection()?.clone(), snapshot.next));
+                watch.cursor =
+                    Some(Cursor::at(target.resource.collection()?.clone(), snapshot.next));
             }
             (None, None) => watch.begin_with_state(&target.namespace, false)?,
             (_, Some(since)) => watch.begin_after(since)?,
@@ -109,7 +110,8 @@ impl Watch {
                 }
                 Err(Lagged) => {
                     self.cursor = None;
-                    let status = Status::expired("The resourceVersion for the provided watch is too old.");
+                    let status =
+                        Status::expired("The resourceVersion for the provided watch is too old.");
                     return vec![Event::Error(Box::new(status))];
                 }
             }

@@ -57,7 +57,8 @@ impl Cursor {
     pub(super) fn take(&mut self) -> Result<Vec<Arc<Change>>, Lagged> {
         let state = self.collection.state.read();
         let Some(from) = self.next.checked_sub(state.first) else { return Err(Lagged) };
-        let changes: Vec<_> = state.log.iter().skip(from as usize).take(BATCH_MAX).cloned().collect();
+        let changes: Vec<_> =
+            state.log.iter().skip(from as usize).take(BATCH_MAX).cloned().collect();
         drop(state);
         self.next += changes.len() as u64;
         Ok(changes)

@@ -28,7 +28,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn record(revision: u64, item: &str, kind: Kind) -> Record {
-    let (bytes, body) = Template::whole(format!("{item}@{revision}").into_bytes()).fill(Revision(revision));
+    let (bytes, body) =
+        Template::whole(format!("{item}@{revision}").into_bytes()).fill(Revision(revision));
     let key = Key { collection: "things".into(), item: item.into() };
     Record { revision: Revision(revision), key, kind, bytes, body, note: None }
 }
@@ -73,7 +74,10 @@ fn state_at(collection: &Collection, revision: u64) -> Option<State> {
     Some(objects.iter().map(|(item, o)| (item.to_string(), o.revision.0)).collect())
 }
 
-fn changes_after(collection: &Arc<Collection>, revision: u64) -> Result<Vec<(u64, Option<u64>)>, Lagged> {
+fn changes_after(
+    collection: &Arc<Collection>,
+    revision: u64,
+) -> Result<Vec<(u64, Option<u64>)>, Lagged> {
     let mut cursor = Cursor::after(collection.clone(), Revision(revision))?;
     let mut told = Vec::new();
     while !cursor.caught_up() {
@@ -129,9 +133,14 @@ proptest! {
 fn a_log_over_its_bound_forgets_its_beginning_and_only_slow_cursors_notice() {
     let cache = Cache::new(Revision(0), 64);
     let collection = cache.collection(&"things".into());
-    let mut slow = Cursor::after(collection.clone(), Revision(0)).expect("nothing is forgotten yet");
+    let mut slow =
+        Cursor::after(collection.clone(), Revision(0)).expect("nothing is forgotten yet");
     for revision in 1..=100 {
-        cache.apply(&[record(revision, "x", if revision == 1 { Kind::Created } else { Kind::Updated })]);
+        cache.apply(&[record(
+            revision,
+            "x",
+            if revision == 1 { Kind::Created } else { Kind::Updated },
+        )]);
     }
     assert!(slow.take().is_err());
     assert!(Cursor::after(collection.clone(), Revision(1)).is_err());

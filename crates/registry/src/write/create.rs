@@ -5,6 +5,7 @@ use pintle_store::{Expect, Kind};
 use pintle_value::{Str, Value};
 
 use super::commit::Committed;
+use super::update::copy_members;
 use super::{Draft, Write, metadata};
 use crate::admission::{Attributes, Operation};
 use crate::answer::{Answer, Outcome};
@@ -35,6 +36,7 @@ impl Write<'_> {
         self.store_form(&mut tree);
         self.admit(Operation::Create, &given, Some(&tree))?;
         metadata::begin(&mut tree, resource.strategy.generation, self.new_uid(), self.context.now);
+        copy_members(&mut tree, &Value::Null, resource.strategy.reset_fields);
         (resource.strategy.prepare_create)(&mut tree);
 
         let base: Str = object::text(&tree, "generateName").into();

@@ -197,15 +197,21 @@ fn shorten(tree: &mut Value, options: &DeleteOptions, now: i64) -> Shortened {
     let current = tree.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);
     let Some(current @ 1..) = current else { return Shortened::Over };
     let said = match options.grace_period_seconds {
-        Some(said) if said < current => if said < 0 { 1 } else { said },
+        Some(said) if said < current => {
+            if said < 0 {
+                1
+            } else {
+                said
+            }
+        }
         _ => return Shortened::Pending,
     };
     if said == 0 {
         metadata::mark_deleting(tree, now, 0);
         return Shortened::Over;
     }
-    let begun = time::parse(object::text(tree, "deletionTimestamp")).unwrap_or(now)
-        - current * 1_000_000;
+    let begun =
+        time::parse(object::text(tree, "deletionTimestamp")).unwrap_or(now) - current * 1_000_000;
     let wanted = begun + said * 1_000_000;
     let (at, said) = if wanted < now { (now, 1) } else { (wanted, said) };
     metadata::mark_deleting(tree, at, said);

@@ -27,7 +27,7 @@ pub(super) fn begin(tree: &mut Value, generation: Generation, uid: Str, now: Now
     }
     metadata.insert("uid", uid);
     metadata.insert("creationTimestamp", time::format(now.unix_micros));
-    if generation == Generation::Spec {
+    if generation != Generation::None {
         metadata.insert("generation", 1);
     }
 }
@@ -66,10 +66,17 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) {
 
 /// Grows the generation if anything but metadata and status changed (META-06).
 pub(super) fn grow_generation(new: &mut Value, old: &Value, generation: Generation) {
-    if generation == Generation::None || !spec_differs(new, old) {
-        return;
+    let differs = match generation {
+        Generation::None => false,
+        Generation::Spec => spec_differs(new, old),
+        Generation::SpecAnd(member) => {
+            let path = ["metadata", member];
+            spec_differs(new, old) || new.at(&path) != old.at(&path)
+        }
+    };
+    if differs {
+        bump_generation(new);
     }
-    bump_generation(new);
 }
 
 /// The next generation, for objects that have one.
@@ -83,7 +90,9 @@ pub(super) fn bump_generation(tree: &mut Value) {
 fn spec_differs(new: &Value, old: &Value) -> bool {
     fn members(tree: &Value) -> impl Iterator<Item = (&Str, &Value)> {
         let map = tree.as_object().into_iter().flat_map(pintle_value::Map::iter);
-        map.filter(|(key, _)| !matches!(key.as_str(), "metadata" | "status" | "kind" | "apiVersion"))
+        map.filter(|(key, _)| {
+            !matches!(key.as_str(), "metadata" | "status" | "kind" | "apiVersion")
+        })
     }
     !members(new).eq(members(old))
 }
@@ -99,5 +108,7 @@ pub(super) fn mark_deleting(tree: &mut Value, at_unix_micros: i64, grace_seconds
 /// ShouldDeleteDuringUpdate).
 pub(super) fn may_go(new: &Value, old: &Value) -> bool {
     let grace = old.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);
-    object::is_terminating(old) && grace.unwrap_or(0) == 0 && object::finalizers(new).next().is_none()
+    object::is_terminating(old)
+        && grace.unwrap_or(0) == 0
+        && object::finalizers(new).next().is_none()
 }

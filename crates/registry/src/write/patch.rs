@@ -35,8 +35,8 @@ impl Write<'_> {
             resource.stamp(&mut draft.tree);
             self.check_name(&mut draft.tree)?;
             self.place(&mut draft.tree)?;
-            let conditional = object::resource_version(&draft.tree)
-                != object::resource_version(&current);
+            let conditional =
+                object::resource_version(&draft.tree) != object::resource_version(&current);
             match self.replace(&existing, draft).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Raced if conditional => return Err(self.stale()),
@@ -75,7 +75,11 @@ impl Write<'_> {
         let shown = Value::from(String::from_utf8_lossy(patch).into_owned());
         let error = field::Error::invalid(&Path::new("patch"), &shown, why);
         let group = &self.target.resource.resource.group;
-        Status::invalid(&pintle_meta::GroupKind::new(group.clone(), kind), &self.target.name, &[error])
+        Status::invalid(
+            &pintle_meta::GroupKind::new(group.clone(), kind),
+            &self.target.name,
+            &[error],
+        )
     }
 }
 

@@ -76,9 +76,11 @@ fn selector_text(selector: Option<&Value>) -> String {
         selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some();
     match selector {
         Value::String(text) => text.to_string(),
-        Value::Object(_) if is_label_selector => labels::Selector::from_label_selector(Some(selector))
-            .map(|s| s.to_string())
-            .unwrap_or_default(),
+        Value::Object(_) if is_label_selector => {
+            labels::Selector::from_label_selector(Some(selector))
+                .map(|s| s.to_string())
+                .unwrap_or_default()
+        }
         Value::Object(map) => labels::Selector::from_map(Some(map)).to_string(),
         _ => String::new(),
     }
@@ -153,8 +155,7 @@ impl Write<'_> {
             }
         }
         if let Some((last, parents)) = paths.spec_replicas.split_last() {
-            let parent =
-                parents.iter().fold(tree.make_object(), |map, key| map.entry_object(key));
+            let parent = parents.iter().fold(tree.make_object(), |map, key| map.entry_object(key));
             parent.insert(*last, wanted);
         }
         let draft = Draft { tree, warnings: scale.warnings };

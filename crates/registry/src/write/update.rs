@@ -8,12 +8,12 @@ use pintle_value::{Path, Value};
 
 use super::commit::Committed;
 use super::{Draft, Write, metadata};
+use crate::Object;
 use crate::admission::Operation;
 use crate::answer::{Answer, Outcome};
 use crate::definition::{Members, SubresourceBehaviour};
 use crate::request::Body;
 use crate::revision;
-use crate::Object;
 
 /// How often a change that names no revision is tried again when others write in between. Each failure
 /// means that some other write went through, so progress is made; the bound only stops the absurd.
@@ -36,8 +36,8 @@ impl Write<'_> {
         let mut draft = self.decode(body)?;
         self.check_name(&mut draft.tree)?;
         self.place(&mut draft.tree)?;
-        let create = self.target.resource.strategy.create_on_update
-            && self.target.subresource.is_empty();
+        let create =
+            self.target.resource.strategy.create_on_update && self.target.subresource.is_empty();
         for _ in 0..ATTEMPTS_MAX {
             let Some(existing) = self.existing() else {
                 if create {
@@ -183,12 +183,13 @@ impl Write<'_> {
 }
 
 /// Makes the members of `to` what they are in `from`, absence included.
-fn copy_members(to: &mut Value, from: &Value, members: Members) {
+pub(super) fn copy_members(to: &mut Value, from: &Value, members: Members) {
     for path in members {
         let Some((last, parents)) = path.split_last() else { continue };
         match from.at(path).cloned() {
             Some(value) => {
-                let parent = parents.iter().fold(to.make_object(), |map, key| map.entry_object(key));
+                let parent =
+                    parents.iter().fold(to.make_object(), |map, key| map.entry_object(key));
                 parent.insert(*last, value);
             }
             None => {

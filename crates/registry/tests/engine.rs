@@ -1,0 +1,373 @@
+//! The engine over a store in memory, with ConfigMaps and Deployments as they stand in the built-in
+//! schema: what no HTTP is needed to see.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pintle_meta::{GroupVersionKind, GroupVersionResource, Status, object};
+use pintle_registry::admission::AdmitAll;
+use pintle_registry::answer::{Answer, Event, Outcome};
+use pintle_registry::request::{
+    Body, Context, DeleteOptions, Encoding, ListOptions, Now, PatchType, Target, WriteOptions,
+};
+use pintle_registry::table::{Column, Printer, Row};
+use pintle_registry::{
+    Generation, NameRule, Options, Registry, ResourceDefinition, Scope, Storage, Strategy,
+    Subresource, SubresourceBehaviour,
+};
+use pintle_value::{Value, json};
+
+struct Blank;
+
+impl Printer for Blank {
+    fn columns(&self) -> &[Column] {
+        &[]
+    }
+
+    fn row(&self, _: &Value, _: i64) -> Row {
+        Row::default()
+    }
+}
+
+fn strategy(generation: Generation) -> Strategy {
+    Strategy {
+        name: NameRule::DnsSubdomain,
+        create_on_update: false,
+        unconditional_update: true,
+        reset_fields: &[&["status"]],
+        generation,
+        delete_returns_object: false,
+        graceful: None,
+        terminating: |_| {},
+        held: |_| false,
+        ttl_seconds: None,
+        fields: &[],
+        default: |_| {},
+        prepare_create: |_| {},
+        prepare_update: |_, _| {},
+        validate: |_, _| Vec::new(),
+        warnings: |_, _| Vec::new(),
+    }
+}
+
+fn definition(
+    group: &str,
+    resource: &str,
+    kind: &str,
+    generation: Generation,
+) -> ResourceDefinition {
+    let schema = pintle_schema::builtin();
+    let package = if group.is_empty() { "core" } else { group };
+    let ty = schema.find(&format!("io.k8s.api.{package}.v1.{kind}")).expect("a built-in type");
+    let part = |name: &str, kind: GroupVersionKind, behaviour| Subresource {
+        name: name.into(),
+        kind,
+        verbs: Vec::new(),
+        behaviour,
+    };
+    ResourceDefinition {
+        resource: GroupVersionResource::new(group, "v1", resource),
+        kind: kind.into(),
+        list_kind: format!("{kind}List").into(),
+        singular: kind.to_lowercase().into(),
+        scope: Scope::Namespaced,
+        verbs: Vec::new(),
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        storage_kind: GroupVersionKind::new(group, "v1", kind),
+        schema: Arc::new(schema.clone()),
+        ty,
+        strategy: strategy(generation),
+        subresources: vec![
+            part(
+                "status",
+                GroupVersionKind::new(group, "v1", kind),
+                SubresourceBehaviour::Part(&[&["status"]]),
+            ),
+            part(
+                "scale",
+                GroupVersionKind::new("autoscaling", "v1", "Scale"),
+                SubresourceBehaviour::Scale {
+                    spec_replicas: &["spec", "replicas"],
+                    status_replicas: &["status", "replicas"],
+                    selector: &["spec", "selector"],
+                },
+            ),
+        ],
+        printer: Arc::new(Blank),
+        storage: Some(Storage { collection: resource.into(), conversion: None }),
+        deprecation: None,
+        typed_items: false,
+    }
+}
+
+/// Different bytes at every call, the same in every run.
+fn entropy(bytes: &mut [u8]) {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let mut state = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    for byte in bytes {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        *byte = (state >> 56) as u8;
+    }
+}
+
+struct Engine {
+    registry: Registry,
+}
+
+impl Engine {
+    async fn new() -> Self {
+        let options = Options {
+            store: pintle_store::memory().expect("memory is to be had"),
+            admission: Arc::new(AdmitAll),
+            entropy,
+            garbage_collection: false,
+            history_bytes_max: usize::MAX,
+        };
+        let definitions = vec![
+            definition("", "configmaps", "ConfigMap", Generation::None),
+            definition("apps", "deployments", "Deployment", Generation::Spec),
+        ];
+        Self { registry: Registry::open(options, definitions).await.expect("an empty store opens") }
+    }
+
+    fn target(&self, resource: &str, name: &str, subresource: &str) -> Target {
+        let group = if resource == "deployments" { "apps" } else { "" };
+        let gvr = GroupVersionResource::new(group, "v1", resource);
+        Target {
+            resource: self.registry.resource(&gvr).expect("served"),
+            namespace: "ns".into(),
+            name: name.into(),
+            subresource: subresource.into(),
+        }
+    }
+
+    async fn create(&self, resource: &str, body: &str) -> Result<Value, Status> {
+        let target = self.target(resource, "", "");
+        let (body, options, context) = (json_body(body), WriteOptions::default(), context());
+        tree(self.registry.create(&target, &body, &options, &context).await?)
+    }
+
+    async fn update(
+        &self,
+        resource: &str,
+        name: &str,
+        part: &str,
+        body: &str,
+    ) -> Result<Value, Status> {
+        let target = self.target(resource, name, part);
+        let (body, options, context) = (json_body(body), WriteOptions::default(), context());
+        tree(self.registry.update(&target, &body, &options, &context).await?)
+    }
+
+    async fn merge(
+        &self,
+        resource: &str,
+        name: &str,
+        part: &str,
+        patch: &str,
+    ) -> Result<Value, Status> {
+        let target = self.target(resource, name, part);
+        let options = WriteOptions::default();
+        let patch = patch.as_bytes();
+        tree(self.registry.patch(&target, patch, PatchType::Merge, &options, &context()).await?)
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<pintle_registry::answer::List, Status> {
+        self.registry.list(&self.target("configmaps", "", ""), &options).await
+    }
+}
+
+fn json_body(text: &str) -> Body {
+    Body { bytes: text.to_owned().into(), encoding: Encoding::Json }
+}
+
+fn context() -> Context {
+    let now = Now { unix_micros: 1_700_000_000_000_000 };
+    Context { now, user: "someone".into(), user_agent: "test".into() }
+}
+
+fn tree(outcome: Outcome) -> Result<Value, Status> {
+    match outcome.answer {
+        Answer::Object(object) => Ok(object.tree()),
+        Answer::Value(tree, _) => Ok(tree),
+        Answer::Status(status) => Err(status),
+    }
+}
+
+fn data(pairs: &[(&str, &str)]) -> String {
+    let (name, pairs) = (pairs[0].1, &pairs[1..]);
+    let data: Value =
+        Value::Object(pairs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect());
+    format!(r#"{{"metadata":{{"name":"{name}"}},"data":{}}}"#, json::to_string(&data))
+}
+
+#[tokio::test]
+async fn an_object_lives_through_its_verbs() {
+    let engine = Engine::new().await;
+    let made = engine.create("configmaps", &data(&[("", "a"), ("k", "1")])).await.expect("created");
+    assert_eq!(made.str_at(&["kind"]), Some("ConfigMap"));
+    assert_eq!(made.str_at(&["metadata", "namespace"]), Some("ns"));
+    assert_eq!(made.str_at(&["metadata", "creationTimestamp"]), Some("2023-11-14T22:13:20Z"));
+    let again = engine.create("configmaps", &data(&[("", "a")])).await.expect_err("taken");
+    assert_eq!((again.code, again.message.as_str()), (409, r#"configmaps "a" already exists"#));
+
+    // A change gives a new version; the same again does not (UPD-16, RV-24).
+    let changed =
+        engine.merge("configmaps", "a", "", r#"{"data":{"k":"2"}}"#).await.expect("patched");
+    assert_ne!(object::resource_version(&changed), object::resource_version(&made));
+    let same = engine.merge("configmaps", "a", "", r#"{"data":{"k":"2"}}"#).await.expect("patched");
+    assert_eq!(same, changed);
+
+    // A stale version is refused (UPD-01).
+    let stale = json::to_string(&made);
+    let refused = engine.update("configmaps", "a", "", &stale).await.expect_err("stale");
+    assert_eq!(refused.code, 409);
+
+    let target = engine.target("configmaps", "a", "");
+    let gone = engine.registry.delete(&target, &DeleteOptions::default(), &context()).await;
+    assert!(matches!(gone.expect("deleted").answer, Answer::Status(status) if status.success));
+    assert_eq!(engine.registry.get(&target, "").await.err().map(|s| s.code), Some(404));
+}
+
+const DEPLOYMENT: &str = r#"{"metadata":{"name":"d"},"spec":{"replicas":1,
+    "selector":{"matchLabels":{"a":"b"}},
+    "template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}},
+    "status":{"replicas":9}}"#;
+
+#[tokio::test]
+async fn status_and_spec_are_written_apart_and_only_the_spec_counts() {
+    let engine = Engine::new().await;
+    let made = engine.create("deployments", DEPLOYMENT).await.expect("created");
+    assert_eq!(made.at(&["status", "replicas"]), None);
+    assert_eq!(object::generation(&made), 1);
+
+    let patch = r#"{"spec":{"replicas":5},"status":{"replicas":3}}"#;
+    let status = engine.merge("deployments", "d", "status", patch).await.expect("patched");
+    assert_eq!(status.at(&["status", "replicas"]), Some(&Value::Int(3)));
+    assert_eq!(status.at(&["spec", "replicas"]), Some(&Value::Int(1)));
+    assert_eq!(object::generation(&status), 1);
+
+    let spec = engine.merge("deployments", "d", "", patch).await.expect("patched");
+    assert_eq!(spec.at(&["spec", "replicas"]), Some(&Value::Int(5)));
+    assert_eq!(object::generation(&spec), 2);
+
+    let scale = r#"{"metadata":{"name":"d"},"spec":{"replicas":7}}"#;
+    let scale = engine.update("deployments", "d", "scale", scale).await.expect("scaled");
+    assert_eq!(scale.str_at(&["kind"]), Some("Scale"));
+    assert_eq!(scale.at(&["spec", "replicas"]), Some(&Value::Int(7)));
+    assert_eq!(scale.str_at(&["status", "selector"]), Some("a=b"));
+}
+
+#[tokio::test]
+async fn a_finalizer_holds_an_object_until_it_is_removed() {
+    let engine = Engine::new().await;
+    let body = r#"{"metadata":{"name":"a","finalizers":["example.com/x"]}}"#;
+    engine.create("configmaps", body).await.expect("created");
+    let target = engine.target("configmaps", "a", "");
+    let options = DeleteOptions::default();
+    for _ in 0..2 {
+        let going = engine.registry.delete(&target, &options, &context()).await.expect("accepted");
+        assert!(matches!(&going.answer, Answer::Object(o) if object::is_terminating(&o.tree())));
+    }
+    let more = r#"{"metadata":{"finalizers":["example.com/x","example.com/y"]}}"#;
+    let refused = engine.merge("configmaps", "a", "", more).await.expect_err("no new ones");
+    assert_eq!(refused.code, 422);
+    let freed = r#"{"metadata":{"finalizers":null}}"#;
+    engine.merge("configmaps", "a", "", freed).await.expect("the last one goes");
+    assert_eq!(engine.registry.get(&target, "").await.err().map(|s| s.code), Some(404));
+}
+
+#[tokio::test]
+async fn pages_are_of_one_state_whatever_happens_between_them() {
+    let engine = Engine::new().await;
+    for name in ["a", "b", "c", "d", "e"] {
+        engine.create("configmaps", &data(&[("", name)])).await.expect("created");
+    }
+    let limit = ListOptions { limit: 2, ..ListOptions::default() };
+    let first = engine.list(limit.clone()).await.expect("the first page");
+    assert_eq!((names(&first), first.remaining), ("a b".to_owned(), Some(3)));
+    engine.create("configmaps", &data(&[("", "bb")])).await.expect("created");
+    let next = |token: &str| ListOptions { continue_token: token.into(), ..limit.clone() };
+    let second = engine.list(next(&first.continue_token)).await.expect("the second page");
+    assert_eq!((names(&second), second.remaining), ("c d".to_owned(), Some(1)));
+    let third = engine.list(next(&second.continue_token)).await.expect("the third page");
+    assert_eq!((names(&third), third.continue_token.as_str()), ("e".to_owned(), ""));
+    assert_eq!((first.revision, second.revision), (third.revision, third.revision));
+}
+
+fn names(list: &pintle_registry::answer::List) -> String {
+    let names: Vec<_> = list.objects.iter().map(|o| o.name().to_owned()).collect();
+    names.join(" ")
+}
+
+#[tokio::test]
+async fn a_watch_tells_what_enters_and_leaves_its_selection() {
+    let engine = Engine::new().await;
+    let labelled = |name: &str, value: &str| {
+        format!(r#"{{"metadata":{{"name":"{name}","labels":{{"app":"{value}"}}}}}}"#)
+    };
+    engine.create("configmaps", &labelled("old", "x")).await.expect("created");
+    let target = engine.target("configmaps", "", "");
+    let options = ListOptions {
+        label_selector: "app=x".into(),
+        bookmarks: true,
+        send_initial_events: Some(true),
+        version_match: "NotOlderThan".into(),
+        ..ListOptions::default()
+    };
+    let mut watch = engine.registry.watch(&target, &options).await.expect("a watch");
+    engine.create("configmaps", &labelled("other", "y")).await.expect("created");
+    let enter = r#"{"metadata":{"labels":{"app":"x"}}}"#;
+    engine.merge("configmaps", "other", "", enter).await.expect("patched");
+    let leave = r#"{"metadata":{"labels":{"app":"z"}}}"#;
+    let left = engine.merge("configmaps", "old", "", leave).await.expect("patched");
+
+    let mut told = Vec::new();
+    while told.len() < 4 {
+        told.extend(watch.next().await);
+    }
+    let words: Vec<String> = told.iter().map(|e| describe(e)).collect();
+    assert_eq!(words, ["ADDED old x", "BOOKMARK end", "ADDED other x", "DELETED old x"]);
+    let Event::Deleted(gone) = &told[3] else { panic!("the last is a deletion") };
+    assert_eq!(object::resource_version(&gone.tree()), object::resource_version(&left));
+}
+
+fn describe(event: &Event) -> String {
+    let object = |word: &str, o: &pintle_registry::Object| {
+        let tree = o.tree();
+        format!(
+            "{word} {} {}",
+            o.name(),
+            tree.str_at(&["metadata", "labels", "app"]).unwrap_or("-")
+        )
+    };
+    match event {
+        Event::Added(o) => object("ADDED", o),
+        Event::Modified(o) => object("MODIFIED", o),
+        Event::Deleted(o) => object("DELETED", o),
+        Event::Bookmark { initial_end: true, .. } => "BOOKMARK end".to_owned(),
+        Event::Bookmark { .. } => "BOOKMARK".to_owned(),
+        Event::Error(status) => format!("ERROR {}", status.code),
+    }
+}
+
+#[tokio::test]
+async fn concurrent_patches_without_a_version_all_take_effect() {
+    let engine = Arc::new(Engine::new().await);
+    engine.create("configmaps", &data(&[("", "a")])).await.expect("created");
+    let mut writers = Vec::new();
+    for i in 0..32 {
+        let engine = engine.clone();
+        writers.push(tokio::spawn(async move {
+            let patch = format!(r#"{{"data":{{"k{i}":"v"}}}}"#);
+            engine.merge("configmaps", "a", "", &patch).await.map(|_| ())
+        }));
+    }
+    for writer in writers {
+        writer.await.expect("no panic").expect("no conflict (UPD-13)");
+    }
+    let now = engine.registry.get(&engine.target("configmaps", "a", ""), "").await.expect("there");
+    let now = tree(now).expect("an object");
+    assert_eq!(now.get("data").and_then(Value::as_object).map(pintle_value::Map::len), Some(32));
+}
