@@ -1,10 +1,71 @@
 //! The defaults that the table declares, set.
 
-use pintle_value::Value;
+use pintle_value::{DEPTH_MAX, Map, Str, Value, json};
 
-use crate::{Schema, TypeId};
+use crate::{
+    Default, Field, Presence, Schema, Shape, TypeId,
+    zero::{is_zero, zero},
+};
 
-/// Sets the declared defaults of members that are absent, innermost first.
+/// Sets the declared defaults of members that are absent, and those inside of what it set. A zero
+/// value is as good as none where Go has no pointer (`name: ""`, `replicas: 0`).
 pub fn apply(schema: &Schema, ty: TypeId, value: &mut Value) {
-    let _ = (schema, ty, value);
+    set(schema, ty, value, 0);
+}
+
+fn set(schema: &Schema, ty: TypeId, value: &mut Value, depth: usize) {
+    if depth > DEPTH_MAX {
+        return; // the default of a type that holds itself
+    }
+    match (&schema.get(ty).shape, value) {
+        (Shape::Struct { fields, by_name, .. }, Value::Object(members)) => {
+            for field in fields.iter() {
+                if let Some(default) = &field.default {
+                    set_member(schema, field, default, members);
+                }
+            }
+            let mut rest = &by_name[..];
+            for (key, member) in members.iter_mut() {
+                let name = |&i: &u16| fields[usize::from(i)].name.as_ref();
+                rest = &rest[rest.partition_point(|i| name(i) < key.as_str())..];
+                if let Some(&i) = rest.first().filter(|i| name(i) == key) {
+                    set(schema, fields[usize::from(i)].ty, member, depth + 1);
+                }
+            }
+        }
+        (Shape::Map { value: ty, .. }, Value::Object(members)) => {
+            members.iter_mut().for_each(|(_, member)| set(schema, *ty, member, depth + 1));
+        }
+        (Shape::List { item: ty, .. }, Value::Array(items)) => {
+            items.iter_mut().for_each(|item| set(schema, *ty, item, depth + 1));
+        }
+        _ => {}
+    }
+}
+
+fn set_member(schema: &Schema, field: &Field, default: &Default, members: &mut Map) {
+    let given = members.get(&field.name).is_some_and(|value| match field.presence {
+        Presence::Pointer => true,
+        Presence::Null => !value.is_null(),
+        Presence::OmitZero | Presence::Always => !is_zero(schema, field.ty, value),
+    });
+    if given {
+        return;
+    }
+    let value = default_value(schema, field.ty, default);
+    // Such a default only says in OpenAPI what Go's encoding leaves out.
+    if field.presence == Presence::OmitZero && is_zero(schema, field.ty, &value) {
+        return;
+    }
+    members.insert(Str::from(&*field.name), value);
+}
+
+fn default_value(schema: &Schema, ty: TypeId, default: &Default) -> Value {
+    match default {
+        Default::String(text) => Value::from(&**text),
+        Default::Int(n) => Value::Int(*n),
+        Default::Bool(b) => Value::Bool(*b),
+        // What is no JSON was refused when the schema was made; a zero value is the least harm.
+        Default::Json(text) => json::parse(text.as_bytes()).unwrap_or_else(|_| zero(schema, ty)),
+    }
 }

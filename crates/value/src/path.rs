@@ -41,7 +41,9 @@ impl Path {
     /// The entry `key` of the map that this path points at: `metadata.annotations[key]`.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
-        Self { text: format!("{}[{key}]", self.text) }
+        let mut path = self.clone();
+        path.push_key(key);
+        path
     }
 
     /// Extends this path by a member; undo with [`Path::truncate`].
@@ -56,6 +58,13 @@ impl Path {
     pub fn push_index(&mut self, index: usize) {
         use fmt::Write;
         write!(self.text, "[{index}]").expect("writing to a String cannot fail");
+    }
+
+    /// Extends this path by a map's key; undo with [`Path::truncate`].
+    pub fn push_key(&mut self, key: &str) {
+        self.text.push('[');
+        self.text.push_str(key);
+        self.text.push(']');
     }
 
     /// The length to give to [`Path::truncate`] later.

@@ -82,7 +82,8 @@ impl<T: Tokens> Decoder<'_, T> {
                 | Scalar::Duration
                 | Scalar::IntOrString
         );
-        let first = if decodes_itself { &mut self.refusals.scalar } else { &mut self.refusals.other };
+        let first =
+            if decodes_itself { &mut self.refusals.scalar } else { &mut self.refusals.other };
         first.get_or_insert(error);
         Ok(Value::Null)
     }

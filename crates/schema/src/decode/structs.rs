@@ -42,7 +42,8 @@ impl<T: Tokens> Decoder<'_, T> {
     /// Keeps a member of the struct whose members begin at `base`; a later one of the same name
     /// replaces it.
     fn member(&mut self, base: usize, rank: usize, value: Value, place: &Place<'_>) {
-        let rank = u16::try_from(rank).expect("by_name has at most as many entries as u16 has values");
+        let rank =
+            u16::try_from(rank).expect("by_name has at most as many entries as u16 has values");
         let known = &mut self.members[base..];
         match known.iter_mut().find(|(other, _)| *other == rank) {
             Some((_, earlier)) => {

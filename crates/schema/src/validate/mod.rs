@@ -1,0 +1,214 @@
+//! The rules that the table declares, checked.
+//!
+//! An object is checked as it is stored: decoded and defaulted. What an update leaves as it was is
+//! not checked again, so that an object stored under older rules can still be changed elsewhere.
+//!
+//! `metadata` has its own rules (`pintle_meta::validation`). In `status`, which components write, a
+//! field may be missing and an enum may have a value of tomorrow, as upstream allows.
+
+mod format;
+#[cfg(test)]
+mod tests;
+
+use pintle_meta::field::{Error, ErrorType};
+use pintle_value::{Path, Value};
+
+use crate::{Field, Rule, Schema, Shape, TypeId};
+
+/// What is wrong with a (decoded, defaulted) object by the table's rules; `old` is what it replaces.
+pub fn validate(schema: &Schema, ty: TypeId, value: &Value, old: Option<&Value>) -> Vec<Error> {
+    let mut validator =
+        Validator { schema, errors: Vec::new(), path: Path::root(), in_status: false };
+    if old != Some(value) {
+        validator.value(ty, value, old);
+    }
+    validator.errors
+}
+
+struct Validator<'a> {
+    schema: &'a Schema,
+    errors: Vec<Error>,
+    /// Where the value that is being checked is.
+    path: Path,
+    in_status: bool,
+}
+
+/// Required by OpenAPI, for Go always writes them, and yet free to be empty.
+const MAY_BE_EMPTY: &[(&str, &str)] =
+    &[("io.k8s.api.core.v1.HTTPHeader", "value"), ("io.k8s.api.core.v1.Sysctl", "value")];
+
+impl Validator<'_> {
+    fn value(&mut self, ty: TypeId, value: &Value, old: Option<&Value>) {
+        match (&self.schema.get(ty).shape, value) {
+            (Shape::Struct { .. }, Value::Object(_)) => self.members(ty, value, old),
+            (Shape::Map { value: ty, .. }, Value::Object(members)) => {
+                for (key, member) in members.iter() {
+                    let old = old.and_then(|old| old.get(key));
+                    self.at(|path| path.push_key(key), *ty, member, old);
+                }
+            }
+            (Shape::List { item: ty, .. }, Value::Array(items)) => {
+                for (i, item) in items.iter().enumerate() {
+                    let old = old.and_then(|old| old.as_array()?.get(i));
+                    self.at(|path| path.push_index(i), *ty, item, old);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Checks a value one step further down.
+    fn at(&mut self, step: impl FnOnce(&mut Path), ty: TypeId, value: &Value, old: Option<&Value>) {
+        if old == Some(value) {
+            return;
+        }
+        let back = self.path.len();
+        step(&mut self.path);
+        self.value(ty, value, old);
+        self.path.truncate(back);
+    }
+
+    fn members(&mut self, ty: TypeId, value: &Value, old: Option<&Value>) {
+        let schema = self.schema;
+        let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else { return };
+        let mut entries = value.as_object().map_or(&[][..], |members| members.as_slice());
+        let is_root = self.path.is_empty();
+        for &i in by_name.iter() {
+            let field = &fields[usize::from(i)];
+            let name = field.name.as_ref();
+            // Both are sorted.
+            while let Some(((key, _), rest)) = entries.split_first()
+                && key.as_str() < name
+            {
+                entries = rest;
+            }
+            let member = entries.first().filter(|(key, _)| key == name).map(|(_, member)| member);
+            if is_root && name == "metadata" {
+                continue;
+            }
+            let old_member = old.map(|old| old.get(name));
+            if old_member == Some(member) {
+                continue;
+            }
+            let back = self.path.len();
+            self.path.push_field(name);
+            self.in_status |= is_root && name == "status";
+            self.member(ty, field, member, old_member);
+            self.in_status &= !is_root;
+            self.path.truncate(back);
+        }
+    }
+
+    /// Checks a member that is new or changed; `old` is `None` where there is no old object.
+    fn member(
+        &mut self,
+        ty: TypeId,
+        field: &Field,
+        member: Option<&Value>,
+        old: Option<Option<&Value>>,
+    ) {
+        if field.rules.contains(&Rule::Immutable) && old.is_some() {
+            let value = member.unwrap_or(&Value::Null);
+            self.errors.push(Error::invalid(&self.path, value, "field is immutable"));
+            return;
+        }
+        if self.is_missing(ty, field, member) {
+            self.errors.push(Error::required(&self.path, ""));
+            return;
+        }
+        let Some(member) = member else { return };
+        for rule in field.rules.iter() {
+            match member {
+                Value::Array(items) if !matches!(rule, Rule::MaxItems(_)) => {
+                    for (i, item) in items.iter().enumerate() {
+                        let back = self.path.len();
+                        self.path.push_index(i);
+                        self.rule(rule, item);
+                        self.path.truncate(back);
+                    }
+                }
+                _ => self.rule(rule, member),
+            }
+        }
+        self.value(field.ty, member, old.flatten());
+    }
+
+    /// Whether a required member is missing. An empty text is as good as none, as upstream's
+    /// functions say; empty lists and maps are theirs to judge.
+    fn is_missing(&self, ty: TypeId, field: &Field, member: Option<&Value>) -> bool {
+        if !field.required || self.in_status {
+            return false;
+        }
+        match self.schema.get(field.ty).shape {
+            Shape::List { .. } | Shape::Map { .. } => false,
+            _ => match member {
+                None | Some(Value::Null) => true,
+                Some(Value::String(text)) if text.is_empty() => {
+                    let here = (self.schema.get(ty).name.as_ref(), field.name.as_ref());
+                    !MAY_BE_EMPTY.contains(&here)
+                }
+                Some(_) => false,
+            },
+        }
+    }
+
+    fn rule(&mut self, rule: &Rule, value: &Value) {
+        let path = &self.path;
+        let error = match (rule, value) {
+            (Rule::Enum(allowed), Value::String(text)) => {
+                let known = text.is_empty() || allowed.iter().any(|one| one == text.as_str());
+                if known || self.in_status {
+                    return;
+                }
+                let mut allowed: Vec<_> = allowed.iter().map(AsRef::as_ref).collect();
+                allowed.sort_unstable();
+                Error::not_supported(path, value, &allowed)
+            }
+            (Rule::Minimum(least), Value::Int(n)) if n < least => {
+                Error::invalid(path, value, format!("must be greater than or equal to {least}"))
+            }
+            (Rule::Maximum(most), Value::Int(n)) if n > most => {
+                Error::invalid(path, value, format!("must be less than or equal to {most}"))
+            }
+            (Rule::MinLength(least), Value::String(text))
+                if text.chars().count() < size(*least) =>
+            {
+                let detail = format!("must be at least {least} {}", characters(*least));
+                Error::invalid(path, value, detail)
+            }
+            (Rule::MaxLength(most), Value::String(text)) if text.chars().count() > size(*most) => {
+                Error {
+                    error_type: ErrorType::TooLong,
+                    field: path.as_str().to_owned(),
+                    value: None,
+                    detail: format!("may not be more than {most} {}", characters(*most)),
+                }
+            }
+            (Rule::MaxBytes(most), Value::String(text)) if text.len() > size(*most) => {
+                Error::too_long(path, size(*most))
+            }
+            (Rule::MaxItems(most), Value::Array(items)) if items.len() > size(*most) => {
+                Error::too_many(path, items.len(), size(*most))
+            }
+            (Rule::MaxItems(most), Value::Object(members)) if members.len() > size(*most) => {
+                Error::too_many(path, members.len(), size(*most))
+            }
+            (Rule::Format(format), Value::String(text)) if !text.is_empty() => {
+                let wrong = format::check(format, text);
+                self.errors
+                    .extend(wrong.into_iter().map(|words| Error::invalid(path, value, words)));
+                return;
+            }
+            _ => return,
+        };
+        self.errors.push(error);
+    }
+}
+
+const fn size(bound: u32) -> usize {
+    bound as usize
+}
+
+const fn characters(count: u32) -> &'static str {
+    if count == 1 { "character" } else { "characters" }
+}
