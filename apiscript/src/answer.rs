@@ -38,7 +38,7 @@ impl Answer {
         } else if media.starts_with("application/yaml") {
             Some(serde_saphyr::from_str(&text).map_err(|e| anyhow!("the body is not YAML: {e}\n{text}"))?)
         } else {
-            None
+            serde_json::from_str(&text).ok() // a kube-apiserver calls some of its JSON plain text
         };
         Ok(Self { head, text, tree })
     }
@@ -69,15 +69,33 @@ impl Answer {
 
     /// The answer for people, shortened.
     pub(crate) fn show(&self) -> String {
-        const LIMIT: usize = 6_000;
+        const LIMIT: usize = 3_000;
         let body = match &self.tree {
-            Some(tree) => format!("{tree:#}"),
+            Some(tree) => format!("{:#}", shortened(tree)),
             None => self.text.clone(),
         };
         let end = body.char_indices().nth(LIMIT).map_or(body.len(), |(end, _)| end);
         let headers: Vec<String> =
             self.head.headers.iter().map(|(name, value)| format!("< {name}: {value}")).collect();
         format!("< {}\n{}\n{}", self.head.status, headers.join("\n"), &body[..end])
+    }
+}
+
+/// A tree without what is long and seldom of interest.
+fn shortened(tree: &Value) -> Value {
+    const LIMIT: usize = 300;
+    match tree {
+        Value::Object(members) => members
+            .iter()
+            .filter(|(key, _)| *key != "managedFields" && *key != "description")
+            .map(|(key, value)| (key.clone(), shortened(value)))
+            .collect(),
+        Value::Array(items) => items.iter().map(shortened).collect(),
+        Value::String(text) => match text.char_indices().nth(LIMIT) {
+            Some((end, _)) => json!(format!("{}…", &text[..end])),
+            None => tree.clone(),
+        },
+        _ => tree.clone(),
     }
 }
 
@@ -130,7 +148,8 @@ impl Expectation {
         if let Some(expected) = &self.text
             && !text_matches(expected, &answer.text)
         {
-            found.push(format!("text: expected {expected}, got {:?}", answer.text));
+            let text: String = answer.text.chars().take(1_000).collect();
+            found.push(format!("text: expected {expected}, got {text:?}"));
         }
         if found.is_empty() { Ok(()) } else { bail!("{}", found.join("\n")) }
     }

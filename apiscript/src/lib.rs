@@ -33,17 +33,32 @@ pub fn run_dir(dir: &Path, target: &Target) -> Result<Report> {
 }
 
 /// Runs scripts, `jobs` at a time; `done` hears of each as it ends.
+///
+/// Those that make the server forget its history come last and alone, for that is felt by others.
 pub fn run_scripts(
     scripts: &[Script],
     target: &Target,
     jobs: usize,
     mut done: impl FnMut(&Case),
 ) -> Report {
+    let forgets = |script: &Script| script.requires.iter().any(|ability| ability == "compaction");
+    let (alone, together): (Vec<_>, Vec<_>) = scripts.iter().partition(|script| forgets(script));
+    let mut cases = run_some(&together, target, jobs.max(1), &mut done);
+    cases.extend(run_some(&alone, target, 1, &mut done));
+    Report { cases }
+}
+
+fn run_some(
+    scripts: &[&Script],
+    target: &Target,
+    jobs: usize,
+    done: &mut dyn FnMut(&Case),
+) -> Vec<Case> {
     let next = AtomicUsize::new(0);
     let (sender, results) = channel();
     let mut cases: Vec<(usize, Case)> = Vec::new();
     std::thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
+        for _ in 0..jobs {
             let (next, sender) = (&next, sender.clone());
             scope.spawn(move || {
                 while let Some((index, script)) = take(scripts, next) {
@@ -68,10 +83,10 @@ pub fn run_scripts(
         }
     });
     cases.sort_by_key(|(index, _)| *index);
-    Report { cases: cases.into_iter().map(|(_, case)| case).collect() }
+    cases.into_iter().map(|(_, case)| case).collect()
 }
 
-fn take<'a>(scripts: &'a [Script], next: &AtomicUsize) -> Option<(usize, &'a Script)> {
+fn take<'a>(scripts: &[&'a Script], next: &AtomicUsize) -> Option<(usize, &'a Script)> {
     let index = next.fetch_add(1, Ordering::Relaxed);
-    scripts.get(index).map(|script| (index, script))
+    scripts.get(index).map(|script| (index, *script))
 }

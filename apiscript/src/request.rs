@@ -112,7 +112,7 @@ pub(crate) fn delete(target: &Target, path: &str) -> Request {
 
 /// The request as a line for a shell; `$AUTH` stands for the credentials.
 pub(crate) fn curl(target: &Target, request: &Request) -> String {
-    const LIMIT: usize = 2_000;
+    const LIMIT: usize = 600;
     let mut line = format!("curl -isk $AUTH -X {}", request.method);
     for (name, value) in &request.headers {
         if name != "Authorization" {

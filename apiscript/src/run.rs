@@ -115,6 +115,7 @@ impl Run<'_> {
         }
         let one = [Row::new()];
         let rows = if step.rows.is_empty() { &one[..] } else { &step.rows };
+        let mut failures = Vec::new(); // of rows, which stand for themselves
         for row in rows {
             let mut scope = outer.clone();
             for (name, value) in row {
@@ -125,13 +126,14 @@ impl Run<'_> {
                 if step.times.is_some() {
                     scope.insert("i".to_owned(), json!(count));
                 }
-                self.once(step, &scope).map_err(|error| match row.is_empty() {
-                    true => error,
-                    false => anyhow!("with {}\n{error:#}", json!(row)),
-                })?;
+                match self.once(step, &scope) {
+                    Ok(()) => {}
+                    Err(error) if step.rows.is_empty() => return Err(error),
+                    Err(error) => failures.push(format!("with {}\n{error:#}", json!(row))),
+                }
             }
         }
-        Ok(())
+        if failures.is_empty() { Ok(()) } else { bail!("{}", failures.join("\n\n")) }
     }
 
     fn once(&mut self, step: &Step, row: &Row) -> Result<()> {
@@ -144,16 +146,17 @@ impl Run<'_> {
             return self.target.compact();
         }
         if let Some(name) = &step.close {
-            return self.watches.remove(name).map(|_| ()).ok_or_else(|| anyhow!("no watch {name}"));
+            let name = self.fill(name, row)?;
+            return self.watches.remove(&name).map(|_| ()).ok_or_else(|| anyhow!("no watch {name}"));
         }
         if let Some(name) = &step.end {
-            return self.expect_end(name, step, deadline);
+            return self.expect_end(&self.fill(name, row)?, step, deadline);
         }
         if let Some(name) = &step.events {
-            return self.expect_events(name, step, row, deadline);
+            return self.expect_events(&self.fill(name, row)?, step, row, deadline);
         }
         if let Some(name) = &step.watch {
-            return self.open_watch(name, step, row);
+            return self.open_watch(&self.fill(name, row)?, step, row);
         }
         if let Some(count) = step.race {
             return self.race(step, row, count);
@@ -165,6 +168,10 @@ impl Run<'_> {
             }
             std::thread::sleep(PAUSE);
         }
+    }
+
+    fn fill(&self, text: &str, row: &Row) -> Result<String> {
+        variables::fill_text(text, &Scoped { row, variables: &self.variables })
     }
 
     /// Sends the step's request and compares the answer.
