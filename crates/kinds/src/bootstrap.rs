@@ -1,0 +1,244 @@
+//! The objects that a server makes by itself when it starts (BOOT-01).
+//!
+//! [`objects`] gives them in the order in which they are to be made, as trees; [`BootstrapObject::step`]
+//! decides what to do about one, given what is stored. Nothing is read or parsed before that, and
+//! nothing is kept after it.
+
+mod apiservice;
+mod cluster;
+mod flowcontrol;
+mod rbac;
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+
+use pintle_meta::GroupVersionResource;
+use pintle_value::{Map, Value};
+
+use crate::RuntimeConfig;
+
+pub use apiservice::{Priority, priority};
+
+/// What the objects of a server depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// Which API versions are on.
+    pub config: &'a RuntimeConfig,
+    /// `--service-cluster-ip-range`: the ranges of the services' addresses, the primary one first.
+    pub service_ranges: &'a [&'a str],
+    /// Where clients in the cluster reach the server.
+    pub advertise_address: IpAddr,
+    /// And at which port.
+    pub secure_port: u16,
+    /// The authorities of client certificates as PEM, if there are any.
+    pub client_ca: Option<&'a str>,
+    /// What is believed of a front proxy, if there is one.
+    pub request_header: Option<RequestHeader<'a>>,
+}
+
+/// What is believed of a front proxy: the `--requestheader-*` flags.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHeader<'a> {
+    /// The authorities of the proxy's certificates as PEM.
+    pub client_ca: &'a str,
+    /// The names that the certificates may have.
+    pub allowed_names: &'a [&'a str],
+    /// The headers with the user's name, uid, groups, and the beginning of those with more.
+    pub username_headers: &'a [&'a str],
+    #[allow(missing_docs)]
+    pub uid_headers: &'a [&'a str],
+    #[allow(missing_docs)]
+    pub group_headers: &'a [&'a str],
+    #[allow(missing_docs)]
+    pub extra_headers_prefix: &'a [&'a str],
+}
+
+/// An object that the server makes.
+#[derive(Clone, Debug)]
+pub struct BootstrapObject {
+    /// Its resource.
+    pub resource: GroupVersionResource,
+    /// As it is to be. A status in it has to be written to `/status`: creating drops it.
+    pub object: Value,
+    /// What becomes of one that exists.
+    pub keep: Keep,
+}
+
+/// What becomes of an object that exists already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// It is left alone.
+    AsItIs,
+    /// It gets the rules, subjects, labels and annotations that it lacks, unless its annotation
+    /// `rbac.authorization.kubernetes.io/autoupdate` says otherwise; a binding to another role is
+    /// made anew.
+    AtLeast,
+    /// Its spec is made what it should be.
+    Exactly,
+    /// So is its spec, but only while its annotation `apf.kubernetes.io/autoupdate-spec` says so (or,
+    /// without the annotation, until someone else changes it).
+    WhileOurs,
+    /// Its data gets the entries that it should have; others stay.
+    WithData,
+    /// These members are made what they should be; others stay.
+    WithMembers(&'static [&'static str]),
+}
+
+/// What to do about an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// It is as it should be.
+    Nothing,
+    /// Create it.
+    Create,
+    /// Update it to this state.
+    Update(Value),
+    /// Delete it, then create it.
+    Replace,
+}
+
+/// The objects, in the order in which they are to be made.
+pub fn objects(settings: &Settings<'_>) -> Vec<BootstrapObject> {
+    let mut objects = cluster::namespaces();
+    objects.extend(cluster::priority_classes());
+    objects.extend(rbac::objects());
+    objects.extend(flowcontrol::objects());
+    objects.extend(apiservice::objects(settings.config));
+    objects.extend(cluster::service(settings));
+    objects.extend(cluster::authentication(settings));
+    objects.retain(|made| {
+        let r = &made.resource;
+        settings.config.serves(&r.group, &r.version, &r.resource, true)
+    });
+    objects
+}
+
+impl BootstrapObject {
+    fn new(resource: [&'static str; 3], object: Value, keep: Keep) -> Self {
+        let [group, version, plural] = resource;
+        Self { resource: GroupVersionResource::new(group, version, plural), object, keep }
+    }
+
+    /// What to do about the object, given what is stored.
+    pub fn step(&self, stored: Option<&Value>) -> Step {
+        let Some(stored) = stored else { return Step::Create };
+        let updated = match self.keep {
+            Keep::AsItIs => return Step::Nothing,
+            Keep::AtLeast if is_annotated(stored, rbac::AUTO_UPDATE) == Some(false) => {
+                return Step::Nothing;
+            }
+            Keep::AtLeast if stored.get("roleRef") != self.object.get("roleRef") => {
+                return Step::Replace;
+            }
+            Keep::AtLeast => self.at_least(stored),
+            Keep::WhileOurs if !is_ours(stored) => return Step::Nothing,
+            Keep::Exactly | Keep::WhileOurs => self.exactly(stored),
+            Keep::WithData => {
+                let mut updated = stored.clone();
+                merge(&mut updated, &self.object, &["data"]);
+                updated
+            }
+            Keep::WithMembers(members) => {
+                let mut updated = stored.clone();
+                for member in members {
+                    let wanted = self.object.get(member).cloned().unwrap_or_default();
+                    if !contains(stored.get(member).unwrap_or(&Value::Null), &wanted) {
+                        updated.make_object().insert(*member, wanted);
+                    }
+                }
+                updated
+            }
+        };
+        if updated == *stored { Step::Nothing } else { Step::Update(updated) }
+    }
+
+    fn at_least(&self, stored: &Value) -> Value {
+        let mut updated = stored.clone();
+        merge(&mut updated, &self.object, &["metadata", "labels"]);
+        merge(&mut updated, &self.object, &["metadata", "annotations"]);
+        for list in ["rules", "subjects"] {
+            let wanted = self.object.get(list).and_then(Value::as_array).unwrap_or_default();
+            let present = stored.get(list).and_then(Value::as_array).unwrap_or_default();
+            let missing: Vec<Value> =
+                wanted.iter().filter(|item| !present.contains(item)).cloned().collect();
+            if !missing.is_empty() {
+                let all: Vec<Value> = present.iter().cloned().chain(missing).collect();
+                updated.make_object().insert(list, all);
+            }
+        }
+        if let Some(rule) = self.object.get("aggregationRule") {
+            updated.make_object().insert("aggregationRule", rule.clone());
+        }
+        updated
+    }
+
+    fn exactly(&self, stored: &Value) -> Value {
+        let mut updated = stored.clone();
+        merge(&mut updated, &self.object, &["metadata", "labels"]);
+        merge(&mut updated, &self.object, &["metadata", "annotations"]);
+        let spec = self.object.get("spec").cloned().unwrap_or_default();
+        if !contains(stored.get("spec").unwrap_or(&Value::Null), &spec) {
+            updated.make_object().insert("spec", spec);
+        }
+        updated
+    }
+}
+
+/// Whether everything that is wanted is there; what is there besides may be a default.
+fn contains(stored: &Value, wanted: &Value) -> bool {
+    match (stored, wanted) {
+        (Value::Object(stored), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(member, value)| stored.get(member).is_some_and(|s| contains(s, value))),
+        (Value::Array(stored), Value::Array(wanted)) => {
+            stored.len() == wanted.len() && stored.iter().zip(wanted).all(|(s, w)| contains(s, w))
+        }
+        _ => stored == wanted,
+    }
+}
+
+/// Sets the entries of a map to what they are in another object.
+fn merge(to: &mut Value, from: &Value, path: &[&str]) {
+    let Some(entries) = from.at(path).and_then(Value::as_object) else { return };
+    let map = path.iter().fold(to.make_object(), |map, member| map.entry_object(member));
+    for (key, value) in entries.iter() {
+        map.insert(key.clone(), value.clone());
+    }
+}
+
+/// What an annotation that is a truth value says; `None` without it.
+fn is_annotated(object: &Value, annotation: &str) -> Option<bool> {
+    let annotations = pintle_meta::object::annotations(object)?;
+    Some(annotations.get(annotation)?.as_str() == Some("true"))
+}
+
+/// Whether a suggested flow control object still follows the server.
+fn is_ours(stored: &Value) -> bool {
+    is_annotated(stored, flowcontrol::AUTO_UPDATE)
+        .unwrap_or_else(|| pintle_meta::object::generation(stored) == 1)
+}
+
+/// An object with nothing but its kind and its metadata.
+fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Map {
+    let mut metadata = Map::new();
+    metadata.insert("name", name);
+    if !namespace.is_empty() {
+        metadata.insert("namespace", namespace);
+    }
+    let mut object = Map::new();
+    object.insert("apiVersion", api_version);
+    object.insert("kind", kind);
+    object.insert("metadata", metadata);
+    object
+}
+
+/// The data files are part of the program, and read by a test.
+fn parse(file: &str) -> Value {
+    pintle_value::json::parse(file.as_bytes()).expect("a test reads every data file")
+}
+
+/// The items of a list in a data file.
+fn list<'a>(file: &'a Value, name: &str) -> &'a [Value] {
+    file.get(name).and_then(Value::as_array).unwrap_or_default()
+}

@@ -1,0 +1,89 @@
+//! The APIServices of the built-in groups, and the priorities by which they are told apart.
+
+use pintle_value::{Map, Value};
+
+use super::{BootstrapObject, Keep, object};
+use crate::{RuntimeConfig, generated};
+
+const GROUP: &str = "apiregistration.k8s.io";
+
+/// How a group and a version rank among the others; discovery lists them in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Priority {
+    /// The higher the group's, the earlier it comes.
+    pub group: u32,
+    /// The same for the version in the group.
+    pub version: u32,
+}
+
+/// The priority of a built-in group version; `None` for those that upstream leaves out of its table.
+pub fn priority(group: &str, version: &str) -> Option<Priority> {
+    let row = PRIORITIES.iter().find(|row| (row.0, row.1) == (group, version))?;
+    Some(Priority { group: row.2, version: row.3 })
+}
+
+const PRIORITIES: &[(&str, &str, u32, u32)] = &[
+    ("", "v1", 18000, 1),
+    ("apps", "v1", 17800, 15),
+    ("events.k8s.io", "v1", 17750, 15),
+    ("authentication.k8s.io", "v1", 17700, 15),
+    ("authorization.k8s.io", "v1", 17600, 15),
+    ("autoscaling", "v2", 17500, 30),
+    ("autoscaling", "v1", 17500, 15),
+    ("batch", "v1", 17400, 15),
+    ("certificates.k8s.io", "v1", 17300, 15),
+    ("certificates.k8s.io", "v1beta1", 17300, 9),
+    ("certificates.k8s.io", "v1alpha1", 17300, 1),
+    ("networking.k8s.io", "v1", 17200, 15),
+    ("networking.k8s.io", "v1beta1", 17200, 9),
+    ("policy", "v1", 17100, 15),
+    ("rbac.authorization.k8s.io", "v1", 17000, 15),
+    ("storage.k8s.io", "v1", 16800, 15),
+    ("storage.k8s.io", "v1beta1", 16800, 9),
+    ("admissionregistration.k8s.io", "v1", 16700, 15),
+    ("admissionregistration.k8s.io", "v1beta1", 16700, 12),
+    ("admissionregistration.k8s.io", "v1alpha1", 16700, 9),
+    ("apiextensions.k8s.io", "v1", 16700, 15),
+    ("scheduling.k8s.io", "v1", 16600, 15),
+    ("scheduling.k8s.io", "v1alpha2", 16600, 9),
+    ("coordination.k8s.io", "v1", 16500, 15),
+    ("coordination.k8s.io", "v1beta1", 16500, 13),
+    ("coordination.k8s.io", "v1alpha2", 16500, 12),
+    ("node.k8s.io", "v1", 16300, 15),
+    ("discovery.k8s.io", "v1", 16200, 15),
+    ("resource.k8s.io", "v1", 16200, 20),
+    ("resource.k8s.io", "v1beta2", 16200, 15),
+    ("resource.k8s.io", "v1beta1", 16200, 9),
+    ("resource.k8s.io", "v1alpha3", 16200, 1),
+    ("flowcontrol.apiserver.k8s.io", "v1", 16100, 21),
+    ("internal.apiserver.k8s.io", "v1alpha1", 16000, 9),
+    ("storagemigration.k8s.io", "v1beta1", 15800, 9),
+];
+
+/// One for each group version of which anything is served.
+pub(super) fn objects(config: &RuntimeConfig) -> Vec<BootstrapObject> {
+    let is_served = |group: &str, version: &str| {
+        generated::resources().iter().any(|row| {
+            (row.group, row.version) == (group, version)
+                && config.serves(row.group, row.version, row.plural, row.on)
+        })
+    };
+    let served = PRIORITIES.iter().filter(|row| is_served(row.0, row.1));
+    served.map(|row| local(row.0, row.1, row.2, row.3)).collect()
+}
+
+fn local(group: &str, version: &str, group_priority: u32, priority: u32) -> BootstrapObject {
+    let mut spec = Map::new();
+    if !group.is_empty() {
+        spec.insert("group", group);
+    }
+    spec.insert("version", version);
+    spec.insert("groupPriorityMinimum", i64::from(group_priority));
+    spec.insert("versionPriority", i64::from(priority));
+    let name = format!("{version}.{group}");
+    let mut made = object("apiregistration.k8s.io/v1", "APIService", "", &name);
+    let label = Value::from([("kube-aggregator.kubernetes.io/automanaged", "onstart")]);
+    made.entry_object("metadata").insert("labels", label);
+    made.insert("spec", spec);
+    BootstrapObject::new([GROUP, "v1", "apiservices"], Value::Object(made), Keep::Exactly)
+}

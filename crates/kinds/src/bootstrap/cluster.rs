@@ -1,0 +1,171 @@
+//! The namespaces, priority classes, and what stands for the server itself.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use pintle_value::{Map, Value, json};
+
+use super::{BootstrapObject, Keep, Settings, object};
+
+const NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "default", "kube-node-lease"];
+
+pub(super) fn namespaces() -> Vec<BootstrapObject> {
+    let made = NAMESPACES.map(|name| {
+        let namespace = Value::Object(object("v1", "Namespace", "", name));
+        BootstrapObject::new(["", "v1", "namespaces"], namespace, Keep::AsItIs)
+    });
+    made.into()
+}
+
+pub(super) fn priority_classes() -> Vec<BootstrapObject> {
+    let rows = [
+        (
+            "system-node-critical",
+            2_000_001_000,
+            "Used for system critical pods that must not be moved from their current node.",
+        ),
+        (
+            "system-cluster-critical",
+            2_000_000_000,
+            "Used for system critical pods that must run in the cluster, but can be moved to another \
+             node if necessary.",
+        ),
+    ];
+    let made = rows.map(|(name, value, description)| {
+        let mut class = object("scheduling.k8s.io/v1", "PriorityClass", "", name);
+        class.insert("value", value);
+        class.insert("description", description);
+        let resource = ["scheduling.k8s.io", "v1", "priorityclasses"];
+        BootstrapObject::new(resource, Value::Object(class), Keep::AsItIs)
+    });
+    made.into()
+}
+
+/// The service `kubernetes`, behind which the server is, with what belongs to it.
+pub(super) fn service(settings: &Settings<'_>) -> Vec<BootstrapObject> {
+    let mut made = Vec::new();
+    if !settings.service_ranges.is_empty() {
+        made.push(service_cidr(settings));
+    }
+    if let Some(address) = settings.service_ranges.first().and_then(|range| first_address(range)) {
+        made.push(kubernetes(settings, address));
+    }
+    made.push(endpoints(settings));
+    made.push(endpoint_slice(settings));
+    made
+}
+
+fn service_cidr(settings: &Settings<'_>) -> BootstrapObject {
+    let ready = Value::from([
+        ("type", "Ready"),
+        ("status", "True"),
+        ("reason", ""),
+        ("message", "Kubernetes default Service CIDR is ready"),
+    ]);
+    let mut range = object("networking.k8s.io/v1", "ServiceCIDR", "", "kubernetes");
+    range.entry_object("spec").insert("cidrs", settings.service_ranges.to_vec());
+    range.entry_object("status").insert("conditions", vec![ready]);
+    let resource = ["networking.k8s.io", "v1", "servicecidrs"];
+    BootstrapObject::new(resource, Value::Object(range), Keep::AsItIs)
+}
+
+fn kubernetes(settings: &Settings<'_>, address: IpAddr) -> BootstrapObject {
+    let mut port = https_port(443);
+    port.insert("targetPort", i64::from(settings.secure_port));
+    let mut spec = Map::new();
+    spec.insert("type", "ClusterIP");
+    spec.insert("clusterIP", address.to_string());
+    spec.insert("clusterIPs", vec![address.to_string()]);
+    spec.insert("ipFamilies", vec![family(address)]);
+    spec.insert("ipFamilyPolicy", "SingleStack");
+    spec.insert("sessionAffinity", "None");
+    spec.insert("ports", vec![Value::Object(port)]);
+    let mut service = object("v1", "Service", "default", "kubernetes");
+    let labels = Value::from([("component", "apiserver"), ("provider", "kubernetes")]);
+    service.entry_object("metadata").insert("labels", labels);
+    service.insert("spec", spec);
+    BootstrapObject::new(["", "v1", "services"], Value::Object(service), Keep::AsItIs)
+}
+
+fn endpoints(settings: &Settings<'_>) -> BootstrapObject {
+    let address = Value::from([("ip", settings.advertise_address.to_string())]);
+    let port = https_port(settings.secure_port);
+    let mut subset = Map::new();
+    subset.insert("addresses", vec![address]);
+    subset.insert("ports", vec![Value::Object(port)]);
+    let mut endpoints = object("v1", "Endpoints", "default", "kubernetes");
+    let label = Value::from([("endpointslice.kubernetes.io/skip-mirror", "true")]);
+    endpoints.entry_object("metadata").insert("labels", label);
+    endpoints.insert("subsets", vec![Value::Object(subset)]);
+    let endpoints = Value::Object(endpoints);
+    BootstrapObject::new(["", "v1", "endpoints"], endpoints, Keep::WithMembers(&["subsets"]))
+}
+
+fn endpoint_slice(settings: &Settings<'_>) -> BootstrapObject {
+    let mut endpoint = Map::new();
+    endpoint.insert("addresses", vec![settings.advertise_address.to_string()]);
+    endpoint.insert("conditions", Value::from([("ready", true)]));
+    let mut slice = object("discovery.k8s.io/v1", "EndpointSlice", "default", "kubernetes");
+    let label = Value::from([("kubernetes.io/service-name", "kubernetes")]);
+    slice.entry_object("metadata").insert("labels", label);
+    slice.insert("addressType", family(settings.advertise_address));
+    slice.insert("endpoints", vec![Value::Object(endpoint)]);
+    slice.insert("ports", vec![Value::Object(https_port(settings.secure_port))]);
+    let resource = ["discovery.k8s.io", "v1", "endpointslices"];
+    let keep = Keep::WithMembers(&["endpoints", "ports"]);
+    BootstrapObject::new(resource, Value::Object(slice), keep)
+}
+
+/// By what other API servers of the cluster recognise clients.
+pub(super) fn authentication(settings: &Settings<'_>) -> Option<BootstrapObject> {
+    let texts = |texts: &[&str]| json::to_string(&Value::from(texts.to_vec()));
+    let mut data = Map::new();
+    if let Some(authorities) = settings.client_ca {
+        data.insert("client-ca-file", authorities);
+    }
+    if let Some(proxy) = &settings.request_header {
+        data.insert("requestheader-client-ca-file", proxy.client_ca);
+        data.insert("requestheader-allowed-names", texts(proxy.allowed_names));
+        data.insert("requestheader-username-headers", texts(proxy.username_headers));
+        data.insert("requestheader-uid-headers", texts(proxy.uid_headers));
+        data.insert("requestheader-group-headers", texts(proxy.group_headers));
+        data.insert("requestheader-extra-headers-prefix", texts(proxy.extra_headers_prefix));
+    }
+    if data.is_empty() {
+        return None;
+    }
+    let name = "extension-apiserver-authentication";
+    let mut map = object("v1", "ConfigMap", "kube-system", name);
+    map.insert("data", data);
+    Some(BootstrapObject::new(["", "v1", "configmaps"], Value::Object(map), Keep::WithData))
+}
+
+fn https_port(number: u16) -> Map {
+    let mut port = Map::new();
+    port.insert("name", "https");
+    port.insert("protocol", "TCP");
+    port.insert("port", i64::from(number));
+    port
+}
+
+const fn family(address: IpAddr) -> &'static str {
+    match address {
+        IpAddr::V4(_) => "IPv4",
+        IpAddr::V6(_) => "IPv6",
+    }
+}
+
+/// The first address of a range that a service can have: the one behind the range's own.
+fn first_address(range: &str) -> Option<IpAddr> {
+    let (base, length) = range.split_once('/')?;
+    let length: u32 = length.parse().ok()?;
+    Some(match base.parse().ok()? {
+        IpAddr::V4(base) => {
+            let mask = u32::MAX.checked_shl(32_u32.checked_sub(length)?).unwrap_or(0);
+            Ipv4Addr::from_bits((base.to_bits() & mask).checked_add(1)?).into()
+        }
+        IpAddr::V6(base) => {
+            let mask = u128::MAX.checked_shl(128_u32.checked_sub(length)?).unwrap_or(0);
+            Ipv6Addr::from_bits((base.to_bits() & mask).checked_add(1)?).into()
+        }
+    })
+}

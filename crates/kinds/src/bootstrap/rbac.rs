@@ -1,0 +1,96 @@
+//! The roles and bindings of a cluster, from `rbac.json`: what every role says apart from the label and
+//! the annotation that they all have.
+
+use pintle_value::{Map, Value};
+
+use super::{BootstrapObject, Keep, list, object, parse};
+
+const FILE: &str = include_str!("rbac.json");
+const GROUP: &str = "rbac.authorization.k8s.io";
+const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
+const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
+
+/// Whether the server may add to a role or binding.
+pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+
+pub(super) fn objects() -> Vec<BootstrapObject> {
+    let file = parse(FILE);
+    let mut objects = Vec::new();
+    for role in list(&file, "clusterRoles") {
+        objects.push(made("clusterroles", "ClusterRole", role, &["aggregationRule", "rules"]));
+    }
+    for controller in list(&file, "controllers") {
+        let role = named_for_controller(controller);
+        objects.push(made("clusterroles", "ClusterRole", &role, &["rules"]));
+    }
+    for binding in list(&file, "clusterRoleBindings") {
+        objects.push(bound("clusterrolebindings", "ClusterRoleBinding", "ClusterRole", binding));
+    }
+    for controller in list(&file, "controllers") {
+        let binding = named_for_controller(controller);
+        objects.push(bound("clusterrolebindings", "ClusterRoleBinding", "ClusterRole", &binding));
+    }
+    for role in list(&file, "roles") {
+        objects.push(made("roles", "Role", role, &["rules"]));
+    }
+    for binding in list(&file, "roleBindings") {
+        objects.push(bound("rolebindings", "RoleBinding", "Role", binding));
+    }
+    objects
+}
+
+/// A controller's entry as that of its role and of its binding: the role's name says whose it is, and
+/// it is bound to the controller's service account.
+fn named_for_controller(controller: &Value) -> Value {
+    let name = controller.str_at(&["name"]).unwrap_or_default();
+    let role = format!("system:controller:{name}");
+    let account =
+        Value::from([("kind", "ServiceAccount"), ("name", name), ("namespace", "kube-system")]);
+    let mut entry = Map::new();
+    entry.insert("name", role.as_str());
+    entry.insert("role", role);
+    entry.insert("subjects", vec![account]);
+    if let Some(rules) = controller.get("rules") {
+        entry.insert("rules", rules.clone());
+    }
+    Value::Object(entry)
+}
+
+/// An object from its entry, with the members that it takes from it.
+fn made(
+    resource: &'static str,
+    kind: &'static str,
+    entry: &Value,
+    members: &[&str],
+) -> BootstrapObject {
+    let of = |member: &str| entry.str_at(&[member]).unwrap_or_default();
+    let mut made = object(API_VERSION, kind, of("namespace"), of("name"));
+    let metadata = made.entry_object("metadata");
+    metadata.insert("annotations", Value::from([(AUTO_UPDATE, "true")]));
+    let labels = metadata.entry_object("labels");
+    labels.insert(BOOTSTRAPPING, "rbac-defaults");
+    for (label, value) in
+        entry.get("labels").and_then(Value::as_object).iter().flat_map(|l| l.iter())
+    {
+        labels.insert(label.clone(), value.clone());
+    }
+    for member in members {
+        if let Some(value) = entry.get(member) {
+            made.insert(*member, value.clone());
+        }
+    }
+    BootstrapObject::new([GROUP, "v1", resource], Value::Object(made), Keep::AtLeast)
+}
+
+fn bound(
+    resource: &'static str,
+    kind: &'static str,
+    role_kind: &'static str,
+    entry: &Value,
+) -> BootstrapObject {
+    let mut binding = made(resource, kind, entry, &["subjects"]);
+    let role = entry.str_at(&["role"]).unwrap_or_default();
+    let reference = Value::from([("apiGroup", GROUP), ("kind", role_kind), ("name", role)]);
+    binding.object.make_object().insert("roleRef", reference);
+    binding
+}

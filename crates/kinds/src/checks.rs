@@ -1,0 +1,115 @@
+//! What validation functions are made of: small checks with upstream's words.
+//!
+//! Deep validation of every kind is yet to come; what is here are the rules that users meet at once.
+
+use pintle_meta::field::Error;
+use pintle_value::{Map, Path, Value};
+
+/// What upstream says of a field that may not change.
+pub(crate) const IMMUTABLE: &str = "field is immutable";
+
+/// A value for a check of something that is absent.
+const ABSENT: &Value = &Value::Null;
+
+/// A member that may not change once the object exists.
+pub(crate) struct Frozen {
+    /// Where it is.
+    pub path: &'static [&'static str],
+    /// The words, where upstream calls a change forbidden; `None` where it calls the value invalid.
+    pub forbidden: Option<&'static str>,
+}
+
+/// A member whose new value is called invalid: `field is immutable`.
+pub(crate) const fn frozen(path: &'static [&'static str]) -> Frozen {
+    Frozen { path, forbidden: None }
+}
+
+/// A member whose change is called forbidden, in these words.
+pub(crate) const fn forbidden(path: &'static [&'static str], words: &'static str) -> Frozen {
+    Frozen { path, forbidden: Some(words) }
+}
+
+/// Which of the frozen members have changed.
+pub(crate) fn unchanged(new: &Value, old: Option<&Value>, frozen: &[Frozen]) -> Vec<Error> {
+    let Some(old) = old else { return Vec::new() };
+    let changed = frozen.iter().filter(|member| !same(new.at(member.path), old.at(member.path)));
+    changed
+        .map(|member| match member.forbidden {
+            Some(words) => Error::forbidden(&path(member.path), words),
+            None => {
+                let value = new.at(member.path).unwrap_or(ABSENT);
+                Error::invalid(&path(member.path), value, IMMUTABLE)
+            }
+        })
+        .collect()
+}
+
+/// Whether two values are the same to Go: what is absent equals what is null or empty.
+pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
+    fn visible(value: Option<&Value>) -> Option<&Value> {
+        value.filter(|value| match value {
+            Value::Null => false,
+            Value::Object(members) => !members.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            _ => true,
+        })
+    }
+    visible(a) == visible(b)
+}
+
+/// A path of members.
+pub(crate) fn path(members: &[&str]) -> Path {
+    let mut path = Path::root();
+    members.iter().for_each(|member| path.push_field(member));
+    path
+}
+
+/// The number may not be negative; an absent one is not.
+pub(crate) fn not_negative(object: &Value, at: &[&str], errors: &mut Vec<Error>) {
+    if let Some(value @ Value::Int(..0)) = object.at(at) {
+        errors.push(Error::invalid(&path(at), value, "must be greater than or equal to 0"));
+    }
+}
+
+/// Several numbers of the spec may not be negative.
+pub(crate) fn spec_not_negative(object: &Value, members: &[&str], errors: &mut Vec<Error>) {
+    members.iter().for_each(|member| not_negative(object, &["spec", member], errors));
+}
+
+/// The text must be there.
+pub(crate) fn required(parent: &Value, path: &Path, member: &str, errors: &mut Vec<Error>) -> bool {
+    let there = parent.get(member).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    if !there {
+        errors.push(Error::required(&path.field(member), ""));
+    }
+    there
+}
+
+/// The text must be one of these. An absent one is not looked at.
+pub(crate) fn one_of(
+    value: Option<&Value>,
+    path: &Path,
+    allowed: &[&str],
+    errors: &mut Vec<Error>,
+) {
+    let Some(value) = value else { return };
+    if !value.as_str().is_some_and(|text| allowed.contains(&text)) {
+        errors.push(Error::not_supported(path, value, allowed));
+    }
+}
+
+/// Errors of a name at a path, as rules of [`pintle_meta::names`] give them.
+pub(crate) fn invalid_text(path: &Path, text: &str, wrong: Vec<String>, errors: &mut Vec<Error>) {
+    errors.extend(wrong.into_iter().map(|words| Error::invalid(path, &Value::from(text), words)));
+}
+
+/// The items of a list, none where there is no list.
+pub(crate) fn items<'a>(object: &'a Value, at: &[&str]) -> &'a [Value] {
+    object.at(at).and_then(Value::as_array).unwrap_or_default()
+}
+
+/// The members of a map, none where there is no map.
+pub(crate) fn members<'a>(object: &'a Value, at: &[&str]) -> &'a Map {
+    static NONE: Map = Map::new();
+    object.at(at).and_then(Value::as_object).unwrap_or(&NONE)
+}

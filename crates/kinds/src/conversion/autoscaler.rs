@@ -1,0 +1,366 @@
+//! HorizontalPodAutoscalers: `autoscaling/v1`, kept as `autoscaling/v2`.
+//!
+//! v1 knows one metric, the use of CPU. Whatever else an object says stands in four annotations as
+//! JSON, in shapes that upstream fixed long ago: metrics as `v2beta1` had them, the behaviour with the
+//! member names of Go.
+
+use pintle_value::{Map, Str, Value, json};
+
+use super::set_api_version;
+
+const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
+const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
+const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+
+/// What v1 calls the wanted and the current use of CPU.
+const TARGET: &str = "targetCPUUtilizationPercentage";
+const CURRENT: &str = "currentCPUUtilizationPercentage";
+
+/// The metric of an autoscaler that has none: its pods are to use four fifths of the CPU that they ask
+/// for.
+pub(crate) fn cpu_default() -> Value {
+    cpu_metric("target", &Value::Int(80))
+}
+
+/// To v2.
+pub(crate) fn to_v2(autoscaler: &mut Value) {
+    set_api_version(autoscaler, "autoscaling/v2");
+    let [metrics, current, conditions, behavior] = take_annotations(autoscaler);
+    let spec = autoscaler.object_entry("spec");
+    let target = spec.remove(TARGET).filter(|target| !target.is_null());
+    let mut metrics: Vec<Value> =
+        list(metrics).into_iter().map(|metric| from_annotation(metric, &SPEC)).collect();
+    set_cpu_target(&mut metrics, target);
+    if metrics.is_empty() {
+        metrics.push(cpu_default());
+    }
+    spec.insert("metrics", metrics);
+    if let Some(behavior) = behavior {
+        spec.insert("behavior", with_names(behavior, lower));
+    }
+    let Some(Value::Object(status)) = autoscaler.get_mut("status") else {
+        return set_status(autoscaler, current, conditions);
+    };
+    if let Some(percentage) = status.remove(CURRENT).filter(|p| !p.is_null())
+        && current.is_none()
+    {
+        status.insert("currentMetrics", vec![cpu_metric("current", &percentage)]);
+    }
+    set_status(autoscaler, current, conditions);
+}
+
+/// From v2.
+pub(crate) fn from_v2(autoscaler: &mut Value) {
+    set_api_version(autoscaler, "autoscaling/v1");
+    // The annotations are ours to make; an object that came with them has them from elsewhere.
+    take_annotations(autoscaler);
+    let mut annotations = Vec::new();
+    let spec = autoscaler.object_entry("spec");
+    if let Some(Value::Array(metrics)) = spec.remove("metrics") {
+        let target = metrics.iter().find_map(|metric| cpu_utilization(metric, "target")).cloned();
+        // At the head of the list the use of CPU needs no annotation; elsewhere it keeps its place.
+        let from =
+            usize::from(metrics.first().and_then(|m| cpu_utilization(m, "target")).is_some());
+        annotations.push((METRICS, to_annotation(&metrics[from..], &SPEC)));
+        if let Some(target) = target {
+            spec.insert(TARGET, target);
+        }
+    }
+    annotations.push((BEHAVIOR, spec.remove("behavior").map(|b| with_names(b, upper))));
+    if let Some(Value::Object(status)) = autoscaler.get_mut("status") {
+        if let Some(Value::Array(metrics)) = status.remove("currentMetrics") {
+            let current = metrics.iter().find_map(|metric| cpu_utilization(metric, "current"));
+            if let Some(percentage) = current.cloned() {
+                status.insert(CURRENT, percentage);
+            }
+            annotations.push((CURRENT_METRICS, to_annotation(&metrics, &STATUS)));
+        }
+        annotations.push((CONDITIONS, status.remove("conditions").filter(|c| !is_empty(c))));
+    }
+    for (annotation, value) in annotations {
+        if let Some(value) = value.filter(|value| !value.is_null()) {
+            let metadata = autoscaler.object_entry("metadata");
+            metadata.entry_object("annotations").insert(annotation, json::to_string(&value));
+        }
+    }
+}
+
+/// A metric's member in v2, as a path, and in the annotation.
+type Names = (&'static [&'static str], &'static str);
+
+/// How the metrics of a kind stand in an annotation: their member, and its members.
+type Shapes = [(&'static str, &'static [Names]); 5];
+
+const SPEC: Shapes = [
+    (
+        "resource",
+        &[
+            (&["target", "averageUtilization"], "targetAverageUtilization"),
+            (&["target", "averageValue"], "targetAverageValue"),
+        ],
+    ),
+    (
+        "containerResource",
+        &[
+            (&["target", "averageUtilization"], "targetAverageUtilization"),
+            (&["target", "averageValue"], "targetAverageValue"),
+        ],
+    ),
+    (
+        "pods",
+        &[
+            (&["metric", "name"], "metricName"),
+            (&["metric", "selector"], "selector"),
+            (&["target", "averageValue"], "targetAverageValue"),
+        ],
+    ),
+    (
+        "object",
+        &[
+            (&["metric", "name"], "metricName"),
+            (&["metric", "selector"], "selector"),
+            (&["target", "value"], "targetValue"),
+            (&["target", "averageValue"], "averageValue"),
+            (&["describedObject"], "target"),
+        ],
+    ),
+    (
+        "external",
+        &[
+            (&["metric", "name"], "metricName"),
+            (&["metric", "selector"], "metricSelector"),
+            (&["target", "value"], "targetValue"),
+            (&["target", "averageValue"], "targetAverageValue"),
+        ],
+    ),
+];
+
+const STATUS: Shapes = [
+    (
+        "resource",
+        &[
+            (&["current", "averageUtilization"], "currentAverageUtilization"),
+            (&["current", "averageValue"], "currentAverageValue"),
+        ],
+    ),
+    (
+        "containerResource",
+        &[
+            (&["current", "averageUtilization"], "currentAverageUtilization"),
+            (&["current", "averageValue"], "currentAverageValue"),
+        ],
+    ),
+    (
+        "pods",
+        &[
+            (&["metric", "name"], "metricName"),
+            (&["metric", "selector"], "selector"),
+            (&["current", "averageValue"], "currentAverageValue"),
+        ],
+    ),
+    (
+        "object",
+        &[
+            (&["metric", "name"], "metricName"),
+            (&["metric", "selector"], "selector"),
+            (&["current", "value"], "currentValue"),
+            (&["current", "averageValue"], "averageValue"),
+            (&["describedObject"], "target"),
+        ],
+    ),
+    (
+        "external",
+        &[
+            (&["metric", "name"], "metricName"),
+            (&["metric", "selector"], "metricSelector"),
+            (&["current", "value"], "currentValue"),
+            (&["current", "averageValue"], "currentAverageValue"),
+        ],
+    ),
+];
+
+/// Metrics as they stand in an annotation; `None` for no metrics.
+fn to_annotation(metrics: &[Value], shapes: &Shapes) -> Option<Value> {
+    if metrics.is_empty() {
+        return None;
+    }
+    let flat = metrics.iter().cloned().map(|mut metric| {
+        for (member, names) in shapes {
+            let Some(Value::Object(source)) = metric.get_mut(member) else { continue };
+            flatten(source, names);
+        }
+        metric
+    });
+    Some(Value::Array(flat.collect()))
+}
+
+/// Moves members from their paths to their flat names, which are kept apart until all are moved:
+/// `target` is a name in both forms.
+fn flatten(source: &mut Map, names: &[Names]) {
+    let mut flat = Map::new();
+    for (path, name) in names {
+        let Some((last, parents)) = path.split_last() else { continue };
+        let parent = match parents {
+            [parent, ..] => source.get_mut(parent).and_then(Value::as_object_mut),
+            [] => Some(&mut *source),
+        };
+        if let Some(value) = parent.and_then(|parent| parent.remove(last)) {
+            flat.insert(*name, value);
+        }
+    }
+    // What is left of these is a type, which follows from the members.
+    ["metric", "target", "current"].iter().for_each(|nested| _ = source.remove(nested));
+    for (name, value) in flat {
+        source.insert(name, value);
+    }
+}
+
+/// A metric as it is in v2.
+fn from_annotation(mut metric: Value, shapes: &Shapes) -> Value {
+    for (member, names) in shapes {
+        let Some(Value::Object(source)) = metric.get_mut(member) else { continue };
+        let mut flat: Vec<(&Names, Value)> = Vec::new();
+        for row in *names {
+            if let Some(value) = source.remove(row.1).filter(|value| !value.is_null()) {
+                flat.push((row, value));
+            }
+        }
+        drop_zero_value(&mut flat);
+        for ((path, _), value) in flat {
+            if let [parent, last] = path {
+                source.entry_object(parent).insert(*last, value);
+            } else {
+                path.iter().for_each(|name| _ = source.insert(*name, value.clone()));
+            }
+        }
+        if let Some(Value::Object(target)) = source.get_mut("target") {
+            set_target_type(target);
+        }
+    }
+    metric
+}
+
+/// Upstream writes a value that is not there as 0; with an average beside it, it is none.
+fn drop_zero_value(flat: &mut Vec<(&Names, Value)>) {
+    let is_value = |path: &[&str]| path.last() == Some(&"value");
+    if flat.iter().any(|((path, _), _)| path.last() == Some(&"averageValue")) {
+        flat.retain(|((path, _), value)| !(is_value(path) && value.as_str() == Some("0")));
+    }
+}
+
+/// The type of a target follows from what it says.
+fn set_target_type(target: &mut Map) {
+    let of = [
+        ("averageUtilization", "Utilization"),
+        ("averageValue", "AverageValue"),
+        ("value", "Value"),
+    ];
+    if let Some((_, name)) = of.into_iter().find(|(member, _)| target.contains_key(member)) {
+        target.insert("type", name);
+    }
+}
+
+/// Puts the use of CPU that v1 wants into the metrics: where it stood, or at the head.
+fn set_cpu_target(metrics: &mut Vec<Value>, target: Option<Value>) {
+    let at = metrics.iter().position(|metric| cpu_utilization(metric, "target").is_some());
+    match (at, target) {
+        (Some(at), Some(target)) => metrics[at] = cpu_metric("target", &target),
+        (Some(at), None) => _ = metrics.remove(at),
+        (None, Some(target)) => metrics.insert(0, cpu_metric("target", &target)),
+        (None, None) => {}
+    }
+}
+
+/// The use of CPU, if that is what the metric is about.
+fn cpu_utilization<'a>(metric: &'a Value, part: &str) -> Option<&'a Value> {
+    let is_cpu = metric.str_at(&["type"]) == Some("Resource")
+        && metric.str_at(&["resource", "name"]) == Some("cpu");
+    metric.at(&["resource", part, "averageUtilization"]).filter(|v| is_cpu && !v.is_null())
+}
+
+/// `part` is `target` or `current`.
+fn cpu_metric(part: &'static str, percentage: &Value) -> Value {
+    let mut measure = Map::new();
+    measure.insert("averageUtilization", percentage.clone());
+    if part == "target" {
+        measure.insert("type", "Utilization");
+    }
+    let mut resource = Map::new();
+    resource.insert("name", "cpu");
+    resource.insert(part, measure);
+    let mut metric = Map::new();
+    metric.insert("type", "Resource");
+    metric.insert("resource", resource);
+    Value::Object(metric)
+}
+
+fn set_status(autoscaler: &mut Value, current: Option<Value>, conditions: Option<Value>) {
+    if let Some(current) = current {
+        let metrics = list(Some(current)).into_iter();
+        let metrics: Vec<Value> = metrics.map(|metric| from_annotation(metric, &STATUS)).collect();
+        autoscaler.object_entry("status").insert("currentMetrics", metrics);
+    }
+    if let Some(conditions) = conditions {
+        autoscaler.object_entry("status").insert("conditions", conditions);
+    }
+}
+
+/// Takes the four annotations out, read as JSON; like upstream, what cannot be read is dropped.
+fn take_annotations(autoscaler: &mut Value) -> [Option<Value>; 4] {
+    let metadata = autoscaler.get_mut("metadata").and_then(Value::as_object_mut);
+    let Some(metadata) = metadata else { return Default::default() };
+    let Some(Value::Object(annotations)) = metadata.get_mut("annotations") else {
+        return Default::default();
+    };
+    let taken = [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR].map(|annotation| {
+        let text = annotations.remove(annotation)?;
+        json::parse(text.as_str()?.as_bytes()).ok().filter(|value| !value.is_null())
+    });
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    }
+    taken
+}
+
+fn list(value: Option<Value>) -> Vec<Value> {
+    match value {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_array().is_some_and(<[Value]>::is_empty)
+}
+
+/// The same tree with other names of members, and without what is null.
+fn with_names(value: Value, name: fn(&str) -> Str) -> Value {
+    match value {
+        Value::Object(members) => Value::Object(
+            members
+                .into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(member, value)| (name(&member), with_names(value, name)))
+                .collect(),
+        ),
+        Value::Array(items) => {
+            Value::Array(items.into_iter().map(|item| with_names(item, name)).collect())
+        }
+        other => other,
+    }
+}
+
+/// `scaleUp` as `ScaleUp`.
+fn upper(name: &str) -> Str {
+    let mut letters = name.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// `ScaleUp` as `scaleUp`.
+fn lower(name: &str) -> Str {
+    let mut letters = name.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}

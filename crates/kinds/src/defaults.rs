@@ -1,0 +1,152 @@
+//! Defaults as data: what upstream's `SetDefaults_…` functions fill in, as rows.
+//!
+//! A row is about the members of one object, and rows nest as the object does, so that the rows of an
+//! embedded type (a pod template) are written once and stand wherever the type does.
+//!
+//! Invariant: setting defaults twice is the same as setting them once.
+
+use pintle_value::{Map, Value};
+
+/// The rows of one type, in the order in which they are applied.
+pub(crate) type Defaults = &'static [Row];
+
+/// One default of one object.
+pub(crate) enum Row {
+    /// The member is set where it is absent: what is a pointer upstream.
+    Unset(&'static str, Constant),
+    /// The member is set where it is absent or zero: `""`, 0, an empty list.
+    Empty(&'static str, Constant),
+    /// The rows of a member that is made where it is absent: a struct by value upstream.
+    In(&'static str, Defaults),
+    /// The rows of a member that may be absent, and then stays so.
+    At(&'static str, Defaults),
+    /// The rows of each item of a list.
+    Each(&'static str, Defaults),
+    /// Rows that hold under a condition.
+    When(Condition, Defaults),
+    /// The rows of another table, for the same object.
+    Also(Defaults),
+    /// What no row can say.
+    Do(fn(&mut Map)),
+}
+
+/// A condition on a member of the object that the row is about.
+pub(crate) enum Condition {
+    /// The text is this one.
+    Is(&'static str, &'static str),
+    /// The member is there, empty or not.
+    Set(&'static str),
+    /// The member is not there.
+    NotSet(&'static str),
+    /// The member is there and is not zero.
+    Filled(&'static str),
+    /// The member is not there or is zero.
+    NotFilled(&'static str),
+}
+
+/// A value that can stand in a constant.
+pub(crate) enum Constant {
+    /// Text.
+    Text(&'static str),
+    /// A number.
+    Int(i64),
+    /// A boolean.
+    Bool(bool),
+    /// An object without members.
+    EmptyObject,
+    /// A list of texts.
+    Texts(&'static [&'static str]),
+    /// Anything larger.
+    Made(fn() -> Value),
+}
+
+/// Sets the defaults of an object.
+pub(crate) fn set(object: &mut Value, rows: Defaults) {
+    if let Some(members) = object.as_object_mut() {
+        set_members(members, rows);
+    }
+}
+
+fn set_members(object: &mut Map, rows: Defaults) {
+    for row in rows {
+        match row {
+            Row::Unset(member, constant) => {
+                if !is_set(object, member) {
+                    object.insert(*member, constant.value());
+                }
+            }
+            Row::Empty(member, constant) => {
+                if !is_filled(object, member) {
+                    object.insert(*member, constant.value());
+                }
+            }
+            Row::In(member, rows) => {
+                if !is_set(object, member) {
+                    object.insert(*member, Value::object());
+                }
+                set_member(object, member, rows);
+            }
+            Row::At(member, rows) => set_member(object, member, rows),
+            Row::Each(member, rows) => {
+                let items = object.get_mut(member).and_then(Value::as_array_mut);
+                items.into_iter().flatten().for_each(|item| set(item, rows));
+            }
+            Row::When(condition, rows) => {
+                if condition.holds(object) {
+                    set_members(object, rows);
+                }
+            }
+            Row::Also(rows) => set_members(object, rows),
+            Row::Do(change) => change(object),
+        }
+    }
+}
+
+fn set_member(object: &mut Map, member: &str, rows: Defaults) {
+    if let Some(value) = object.get_mut(member) {
+        set(value, rows);
+    }
+}
+
+impl Condition {
+    fn holds(&self, object: &Map) -> bool {
+        match self {
+            Self::Is(member, text) => object.get(member).and_then(Value::as_str) == Some(text),
+            Self::Set(member) => is_set(object, member),
+            Self::NotSet(member) => !is_set(object, member),
+            Self::Filled(member) => is_filled(object, member),
+            Self::NotFilled(member) => !is_filled(object, member),
+        }
+    }
+}
+
+impl Constant {
+    fn value(&self) -> Value {
+        match self {
+            Self::Text(text) => Value::from(*text),
+            Self::Int(number) => Value::Int(*number),
+            Self::Bool(truth) => Value::Bool(*truth),
+            Self::EmptyObject => Value::object(),
+            Self::Texts(texts) => Value::Array(texts.iter().map(|t| Value::from(*t)).collect()),
+            Self::Made(make) => make(),
+        }
+    }
+}
+
+/// Whether the member is there; `null` is as good as absent.
+pub(crate) fn is_set(object: &Map, member: &str) -> bool {
+    object.get(member).is_some_and(|value| !value.is_null())
+}
+
+/// Whether the member is there and not what Go would have in its place if it were absent.
+pub(crate) fn is_filled(object: &Map, member: &str) -> bool {
+    object.get(member).is_some_and(|value| match value {
+        Value::Null => false,
+        Value::Bool(truth) => *truth,
+        Value::Int(number) => *number != 0,
+        Value::Float(number) => *number != 0.0,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+    })
+}

@@ -1,0 +1,91 @@
+//! `admissionregistration.k8s.io/v1`: webhook configurations and admission policies.
+
+use pintle_registry::Strategy;
+
+use crate::{
+    conversion::renamed,
+    defaults::{
+        Constant::{EmptyObject, Int, Text},
+        Defaults,
+        Row::{Also, At, Each, In, Unset},
+        set,
+    },
+    kind::{Form, Kind, kind},
+    strategy::{COUNTED, COUNTED_WITH_STATUS},
+};
+
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
+pub(crate) const KINDS: &[Kind] = &[
+    Kind {
+        conversions: POLICY_FORMS,
+        ..kind(ADMISSION, "mutatingadmissionpolicies", MUTATING_POLICY)
+    },
+    Kind {
+        conversions: POLICY_FORMS,
+        ..kind(ADMISSION, "mutatingadmissionpolicybindings", POLICY_BINDING)
+    },
+    kind(ADMISSION, "mutatingwebhookconfigurations", MUTATING_WEBHOOKS),
+    kind(ADMISSION, "validatingadmissionpolicies", VALIDATING_POLICY),
+    kind(ADMISSION, "validatingadmissionpolicybindings", POLICY_BINDING),
+    kind(ADMISSION, "validatingwebhookconfigurations", VALIDATING_WEBHOOKS),
+];
+
+const POLICY_FORMS: &[Form] = &[
+    renamed!(
+        "v1",
+        "admissionregistration.k8s.io/v1" => "admissionregistration.k8s.io/v1beta1"
+    ),
+    renamed!(
+        "v1alpha1",
+        "admissionregistration.k8s.io/v1alpha1" => "admissionregistration.k8s.io/v1beta1"
+    ),
+];
+
+/// What all six share.
+const BASE: Strategy = Strategy { unconditional_update: false, ..COUNTED };
+
+const MUTATING_WEBHOOKS: Strategy =
+    Strategy { default: |object| set(object, MUTATING_WEBHOOKS_DEFAULTS), ..BASE };
+
+const VALIDATING_WEBHOOKS: Strategy =
+    Strategy { default: |object| set(object, &[Each("webhooks", WEBHOOK)]), ..BASE };
+
+const MUTATING_POLICY: Strategy =
+    Strategy { default: |object| set(object, POLICY_DEFAULTS), ..BASE };
+
+const VALIDATING_POLICY: Strategy = Strategy {
+    unconditional_update: false,
+    default: |object| set(object, POLICY_DEFAULTS),
+    ..COUNTED_WITH_STATUS
+};
+
+const POLICY_BINDING: Strategy = Strategy {
+    default: |object| set(object, &[At("spec", &[At("matchResources", MATCH_RESOURCES)])]),
+    ..BASE
+};
+
+const MUTATING_WEBHOOKS_DEFAULTS: Defaults =
+    &[Each("webhooks", &[Also(WEBHOOK), Unset("reinvocationPolicy", Text("Never"))])];
+
+const WEBHOOK: Defaults = &[
+    Unset("failurePolicy", Text("Fail")),
+    Also(SELECTION),
+    Unset("timeoutSeconds", Int(10)),
+    Each("rules", SCOPE),
+    At("clientConfig", &[At("service", &[Unset("port", Int(443))])]),
+];
+
+const SELECTION: Defaults = &[
+    Unset("matchPolicy", Text("Equivalent")),
+    Unset("namespaceSelector", EmptyObject),
+    Unset("objectSelector", EmptyObject),
+];
+
+const POLICY_DEFAULTS: Defaults =
+    &[In("spec", &[Unset("failurePolicy", Text("Fail")), At("matchConstraints", MATCH_RESOURCES)])];
+
+const MATCH_RESOURCES: Defaults =
+    &[Also(SELECTION), Each("resourceRules", SCOPE), Each("excludeResourceRules", SCOPE)];
+
+const SCOPE: Defaults = &[Unset("scope", Text("*"))];

@@ -1,0 +1,8 @@
+//! `authentication.k8s.io/v1`: reviews that are answered and forgotten.
+
+use crate::kind::{Kind, virtual_kind};
+
+pub(crate) const KINDS: &[Kind] = &[
+    virtual_kind("authentication.k8s.io", "selfsubjectreviews"),
+    virtual_kind("authentication.k8s.io", "tokenreviews"),
+];

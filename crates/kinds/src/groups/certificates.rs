@@ -1,0 +1,60 @@
+//! `certificates.k8s.io`: signing requests; trust bundles and pod certificates are off by default.
+
+use pintle_registry::{NameRule, SelectableField, Strategy};
+
+use crate::{
+    conversion::renamed,
+    kind::{Form, Kind, kind},
+    strategy::{PLAIN, WITH_STATUS, selectable, text},
+};
+
+const CERTIFICATES: &str = "certificates.k8s.io";
+
+pub(crate) const KINDS: &[Kind] = &[
+    kind(CERTIFICATES, "certificatesigningrequests", SIGNING_REQUEST),
+    Kind {
+        conversions: &[renamed!(
+            "v1alpha1",
+            "certificates.k8s.io/v1alpha1" => "certificates.k8s.io/v1beta1"
+        )],
+        ..kind(CERTIFICATES, "clustertrustbundles", TRUST_BUNDLE)
+    },
+    kind(CERTIFICATES, "podcertificaterequests", POD_REQUEST),
+];
+
+const SIGNER: SelectableField = selectable!("spec.signerName" at "spec"."signerName");
+
+/// The requester's name comes with the request; the engine does not tell it to strategies yet.
+const SIGNING_REQUEST: Strategy = Strategy {
+    name: NameRule::PathSegment,
+    fields: &[SIGNER],
+    // A request is not changed once it is made: only its metadata is.
+    prepare_update: |new, old| {
+        let spec = old.get("spec").cloned().unwrap_or_default();
+        new.make_object().insert("spec", spec);
+    },
+    ..WITH_STATUS
+};
+
+const TRUST_BUNDLE: Strategy = Strategy {
+    name: NameRule::Custom(trust_bundle_rule),
+    unconditional_update: false,
+    fields: &[SIGNER],
+    ..PLAIN
+};
+
+/// `<signer with colons for slashes>:<subdomain>`, or a subdomain without a signer.
+fn trust_bundle_rule(name: &str, prefix: bool) -> Vec<String> {
+    let last = name.rsplit_once(':').map_or(name, |(_, last)| last);
+    pintle_meta::names::subdomain_rule(last, prefix)
+}
+
+const POD_REQUEST: Strategy = Strategy {
+    unconditional_update: false,
+    fields: &[
+        SIGNER,
+        selectable!("spec.podName" at "spec"."podName"),
+        selectable!("spec.nodeName" at "spec"."nodeName"),
+    ],
+    ..WITH_STATUS
+};

@@ -1,0 +1,62 @@
+//! Nodes.
+
+use pintle_registry::{SelectableField, Strategy};
+use pintle_value::{Map, Value};
+
+use crate::{
+    defaults::{
+        Row::{At, Do},
+        is_set, set,
+    },
+    strategy::{PLAIN, truth},
+};
+
+/// A kubelet registers its node with a status, so that creation keeps it, and only updates do not
+/// change it.
+pub(super) const NODE: Strategy = Strategy {
+    fields: &[SelectableField {
+        label: "spec.unschedulable",
+        value: |node| truth(node, &["spec", "unschedulable"]),
+    }],
+    default: |object| set(object, &[At("status", &[Do(allocatable_is_capacity)])]),
+    prepare_create: |node| {
+        remove(node, "spec", "configSource");
+        remove(node, "status", "config");
+    },
+    prepare_update: |new, old| {
+        let node = new.make_object();
+        match old.get("status").cloned() {
+            Some(status) => _ = node.insert("status", status),
+            None => _ = node.remove("status"),
+        }
+        if old.at(&["spec", "configSource"]).is_none() {
+            remove(new, "spec", "configSource");
+        }
+    },
+    warnings: |node, _| {
+        let mut warnings = Vec::new();
+        if node.at(&["spec", "configSource"]).is_some() {
+            warnings.push("spec.configSource: the feature is removed".to_owned());
+        }
+        if !node.str_at(&["spec", "externalID"]).unwrap_or_default().is_empty() {
+            let words = "this field is deprecated, and is unused by Kubernetes";
+            warnings.push(format!("spec.externalID: {words}"));
+        }
+        warnings
+    },
+    ..PLAIN
+};
+
+fn allocatable_is_capacity(status: &mut Map) {
+    if let Some(capacity) = status.get("capacity").cloned()
+        && !is_set(status, "allocatable")
+    {
+        status.insert("allocatable", capacity);
+    }
+}
+
+fn remove(node: &mut Value, part: &str, member: &str) {
+    if let Some(Value::Object(part)) = node.get_mut(part) {
+        part.remove(member);
+    }
+}

@@ -1,0 +1,49 @@
+//! LimitRanges and ResourceQuotas.
+
+use pintle_registry::Strategy;
+use pintle_value::{Map, Value};
+
+use crate::{
+    defaults::{
+        Condition::Is,
+        Constant::EmptyObject,
+        Defaults,
+        Row::{At, Do, Each, Unset, When},
+        set,
+    },
+    strategy::{PLAIN, WITH_STATUS},
+};
+
+pub(super) const QUOTA: Strategy = Strategy { delete_returns_object: true, ..WITH_STATUS };
+
+pub(super) const LIMIT_RANGE: Strategy =
+    Strategy { create_on_update: true, default: |object| set(object, DEFAULTS), ..PLAIN };
+
+const DEFAULTS: Defaults = &[At(
+    "spec",
+    &[Each(
+        "limits",
+        &[When(
+            Is("type", "Container"),
+            &[
+                Unset("default", EmptyObject),
+                Unset("defaultRequest", EmptyObject),
+                Do(defaults_from_bounds),
+            ],
+        )],
+    )],
+)];
+
+/// The default of a resource is its maximum; its default request is its default, else its minimum.
+fn defaults_from_bounds(item: &mut Map) {
+    for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")]
+    {
+        let Some(Value::Object(source)) = item.get(from).cloned() else { continue };
+        let target = item.entry_object(to);
+        for (resource, quantity) in source {
+            if !target.contains_key(&resource) {
+                target.insert(resource, quantity);
+            }
+        }
+    }
+}

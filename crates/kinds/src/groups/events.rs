@@ -1,0 +1,183 @@
+//! Events of both groups, which are the same objects (EVT-07): `events.k8s.io/v1`, and the core
+//! group's, in whose form they are kept.
+
+use pintle_meta::{field::Error, names};
+use pintle_registry::{NameRule, SelectableField, Strategy};
+use pintle_value::{Path, Str, Value};
+
+use crate::{
+    checks::{Frozen, frozen, invalid_text, path, same, unchanged},
+    conversion::event::{from_core, to_core},
+    kind::{Form, Kept, Kind, kind},
+    strategy::{PLAIN, selectable, text},
+};
+
+pub(crate) const KINDS: &[Kind] = &[Kind {
+    kept: Kept::With("events"),
+    conversions: &[Form { version: "v1", to_stored: to_core, from_stored: from_core }],
+    ..kind("events.k8s.io", "events", EVENT)
+}];
+
+/// One hour, `--event-ttl`.
+const TTL_SECONDS: u64 = 3600;
+
+/// The events of the core group, which are not held to much.
+pub(super) const CORE_EVENT: Strategy = Strategy {
+    name: NameRule::PathSegment,
+    create_on_update: true,
+    ttl_seconds: Some(TTL_SECONDS),
+    fields: &[
+        selectable!("involvedObject.kind" at "involvedObject"."kind"),
+        selectable!("involvedObject.namespace" at "involvedObject"."namespace"),
+        selectable!("involvedObject.name" at "involvedObject"."name"),
+        selectable!("involvedObject.uid" at "involvedObject"."uid"),
+        selectable!("involvedObject.apiVersion" at "involvedObject"."apiVersion"),
+        selectable!("involvedObject.resourceVersion" at "involvedObject"."resourceVersion"),
+        selectable!("involvedObject.fieldPath" at "involvedObject"."fieldPath"),
+        selectable!("reason" at "reason"),
+        selectable!("reportingComponent" at "reportingComponent"),
+        SelectableField { label: "source", value: source },
+        selectable!("type" at "type"),
+    ],
+    validate: |new, _| {
+        let mut errors = Vec::new();
+        check(new, "reportingComponent", &mut errors);
+        errors
+    },
+    ..PLAIN
+};
+
+/// The events of `events.k8s.io`, which are to be complete and do not change (EVT-05, EVT-06).
+const EVENT: Strategy = Strategy {
+    name: NameRule::DnsSubdomain,
+    fields: &[
+        selectable!("regarding.kind" at "involvedObject"."kind"),
+        selectable!("regarding.namespace" at "involvedObject"."namespace"),
+        selectable!("regarding.name" at "involvedObject"."name"),
+        selectable!("regarding.uid" at "involvedObject"."uid"),
+        selectable!("regarding.apiVersion" at "involvedObject"."apiVersion"),
+        selectable!("regarding.resourceVersion" at "involvedObject"."resourceVersion"),
+        selectable!("regarding.fieldPath" at "involvedObject"."fieldPath"),
+        selectable!("reason" at "reason"),
+        selectable!("reportingController" at "reportingComponent"),
+        SelectableField { label: "source", value: source },
+        selectable!("type" at "type"),
+    ],
+    validate: |new, old| {
+        let mut errors = Vec::new();
+        check(new, "reportingController", &mut errors);
+        match old {
+            None => check_new(new, &mut errors),
+            Some(old) => {
+                if !same(new.get("series"), old.get("series")) {
+                    check_series(new, &mut errors);
+                }
+                errors.extend(unchanged(new, Some(old), FROZEN));
+            }
+        }
+        errors
+    },
+    ..CORE_EVENT
+};
+
+const FROZEN: &[Frozen] = &[
+    frozen(&["involvedObject"]),
+    frozen(&["reason"]),
+    frozen(&["message"]),
+    frozen(&["source"]),
+    frozen(&["firstTimestamp"]),
+    frozen(&["lastTimestamp"]),
+    frozen(&["count"]),
+    frozen(&["type"]),
+    frozen(&["eventTime"]),
+    frozen(&["action"]),
+    frozen(&["related"]),
+    frozen(&["reportingComponent"]),
+    frozen(&["reportingInstance"]),
+];
+
+/// The component, of the old way to say it or of the new.
+fn source(event: &Value) -> Str {
+    let component = text(event, &["source", "component"]);
+    if component.is_empty() { text(event, &["reportingComponent"]) } else { component }
+}
+
+/// What holds for every event: it is where its object is, and if it has the time of the new way,
+/// everything else of the new way too. The reporting controller has another name in each group.
+fn check(event: &Value, controller: &str, errors: &mut Vec<Error>) {
+    let of = |member| event.str_at(&[member]).unwrap_or_default();
+    let namespace = pintle_meta::object::namespace(event);
+    let about = ["involvedObject", "namespace"];
+    let involved = event.str_at(&about).unwrap_or_default();
+    let is_new = is_set(event, "eventTime");
+    let fits = match (involved.is_empty(), is_new) {
+        (true, true) => matches!(namespace, "default" | "kube-system"),
+        (true, false) => matches!(namespace, "" | "default"),
+        (false, true) => true,
+        (false, false) => namespace == involved,
+    };
+    if !fits {
+        let words = "does not match event.namespace";
+        errors.push(Error::invalid(&path(&about), &Value::from(involved), words));
+    }
+    if !is_new {
+        return;
+    }
+    let reporter = of("reportingComponent");
+    if reporter.is_empty() {
+        errors.push(Error::required(&Path::new(controller), ""));
+    }
+    invalid_text(&Path::new(controller), reporter, names::qualified_name(reporter), errors);
+    for (member, length_max) in [("reportingInstance", 128), ("action", 128), ("reason", 128)] {
+        if of(member).is_empty() {
+            errors.push(Error::required(&Path::new(member), ""));
+        }
+        check_length(member, of(member), length_max, errors);
+    }
+    check_length("message", of("message"), 1024, errors);
+}
+
+fn check_length(member: &str, text: &str, length_max: usize, errors: &mut Vec<Error>) {
+    if text.len() > length_max {
+        let words = format!("can have at most {length_max} characters");
+        errors.push(Error::invalid(&Path::new(member), &Value::from(""), words));
+    }
+}
+
+/// What holds for new events of `events.k8s.io`; the paths are those of the core group.
+fn check_new(event: &Value, errors: &mut Vec<Error>) {
+    check_series(event, errors);
+    if !is_set(event, "eventTime") {
+        errors.push(Error::required(&Path::new("eventTime"), ""));
+    }
+    let kind = event.str_at(&["type"]).unwrap_or_default();
+    if !matches!(kind, "Normal" | "Warning") {
+        let words = format!("has invalid value: {kind}");
+        errors.push(Error::invalid(&Path::new("type"), &Value::from(""), words));
+    }
+    let filled = |member: &&str| match event.get(member) {
+        Some(Value::Object(members)) => members.values().any(|v| v.as_str() != Some("")),
+        Some(Value::Int(count)) => *count != 0,
+        other => other.is_some_and(|value| !value.is_null()),
+    };
+    let old = ["firstTimestamp", "lastTimestamp", "count", "source"];
+    for member in old.iter().filter(|member| filled(member)) {
+        let path = Path::new(member);
+        errors.push(Error::invalid(&path, &Value::from(""), "needs to be unset"));
+    }
+}
+
+fn check_series(event: &Value, errors: &mut Vec<Error>) {
+    let Some(series) = event.get("series").filter(|series| !series.is_null()) else { return };
+    if series.get("count").and_then(Value::as_int).unwrap_or(0) < 2 {
+        let path = Path::new("series").field("count");
+        errors.push(Error::invalid(&path, &Value::from(""), "should be at least 2"));
+    }
+    if !is_set(series, "lastObservedTime") {
+        errors.push(Error::required(&Path::new("series").field("lastObservedTime"), ""));
+    }
+}
+
+fn is_set(object: &Value, member: &str) -> bool {
+    object.get(member).is_some_and(|value| !value.is_null())
+}

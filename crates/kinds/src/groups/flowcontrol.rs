@@ -1,0 +1,57 @@
+//! `flowcontrol.apiserver.k8s.io/v1`: the objects are kept; priority and fairness is yet to come.
+
+use pintle_registry::Strategy;
+
+use crate::{
+    defaults::{
+        Constant::Int,
+        Defaults,
+        Row::{At, Empty, In, Unset},
+        set,
+    },
+    kind::{Kind, kind},
+    strategy::COUNTED_WITH_STATUS,
+};
+
+const FLOW_CONTROL: &str = "flowcontrol.apiserver.k8s.io";
+
+pub(crate) const KINDS: &[Kind] = &[
+    kind(FLOW_CONTROL, "flowschemas", FLOW_SCHEMA),
+    kind(FLOW_CONTROL, "prioritylevelconfigurations", PRIORITY_LEVEL),
+];
+
+const FLOW_SCHEMA: Strategy = Strategy {
+    default: |object| set(object, &[In("spec", &[Empty("matchingPrecedence", Int(1000))])]),
+    ..COUNTED_WITH_STATUS
+};
+
+const PRIORITY_LEVEL: Strategy =
+    Strategy { default: |object| set(object, PRIORITY_LEVEL_DEFAULTS), ..COUNTED_WITH_STATUS };
+
+const PRIORITY_LEVEL_DEFAULTS: Defaults = &[At(
+    "spec",
+    &[
+        At(
+            "exempt",
+            &[Unset("nominalConcurrencyShares", Int(0)), Unset("lendablePercent", Int(0))],
+        ),
+        At(
+            "limited",
+            &[
+                Unset("nominalConcurrencyShares", Int(30)),
+                Unset("lendablePercent", Int(0)),
+                At(
+                    "limitResponse",
+                    &[At(
+                        "queuing",
+                        &[
+                            Empty("handSize", Int(8)),
+                            Empty("queues", Int(64)),
+                            Empty("queueLengthLimit", Int(50)),
+                        ],
+                    )],
+                ),
+            ],
+        ),
+    ],
+)];

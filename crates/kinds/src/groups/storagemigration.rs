@@ -1,0 +1,18 @@
+//! `storagemigration.k8s.io`: off by default.
+
+use pintle_registry::Strategy;
+
+use crate::{
+    checks::{frozen, unchanged},
+    kind::{Kind, kind},
+    strategy::WITH_STATUS,
+};
+
+pub(crate) const KINDS: &[Kind] =
+    &[kind("storagemigration.k8s.io", "storageversionmigrations", MIGRATION)];
+
+const MIGRATION: Strategy = Strategy {
+    unconditional_update: false,
+    validate: |new, old| unchanged(new, old, &[frozen(&["spec"])]),
+    ..WITH_STATUS
+};

@@ -1,0 +1,50 @@
+//! A kind's entry: what the generated table of resources does not say about it.
+
+use pintle_registry::Strategy;
+use pintle_value::Value;
+
+/// The behaviour of one resource in all its versions. The resource's names, verbs and subresources
+/// stand in the generated table; the two are joined by group and plural name.
+pub(crate) struct Kind {
+    /// The API group, `""` for the core group.
+    pub group: &'static str,
+    /// The plural name in URLs.
+    pub resource: &'static str,
+    /// How its objects behave.
+    pub strategy: Strategy,
+    /// Where its objects are kept.
+    pub kept: Kept,
+    /// The versions that are not the stored form, and how they become it.
+    pub conversions: &'static [Form],
+}
+
+/// A version's form where it is not the stored one; both ways lose nothing.
+pub(crate) struct Form {
+    /// The version.
+    pub version: &'static str,
+    /// From this version to the stored form, `apiVersion` included.
+    pub to_stored: fn(&mut Value),
+    /// From the stored form to this version, `apiVersion` included.
+    pub from_stored: fn(&mut Value),
+}
+
+/// Where the objects of a kind are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// In a collection of their own: `pods`, `apps/deployments`.
+    Own,
+    /// In this collection, which another kind owns.
+    With(&'static str),
+    /// Nowhere: requests that are answered and forgotten.
+    Not,
+}
+
+/// A kind that is kept in one form, its own.
+pub(crate) const fn kind(group: &'static str, resource: &'static str, strategy: Strategy) -> Kind {
+    Kind { group, resource, strategy, kept: Kept::Own, conversions: &[] }
+}
+
+/// A kind that is answered and forgotten.
+pub(crate) const fn virtual_kind(group: &'static str, resource: &'static str) -> Kind {
+    Kind { kept: Kept::Not, ..kind(group, resource, crate::strategy::PLAIN) }
+}

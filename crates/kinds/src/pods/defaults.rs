@@ -1,0 +1,198 @@
+//! The defaults of pods, of pod templates, and of what is embedded in them (DEF-01).
+
+use pintle_value::{Map, Value};
+
+use super::image;
+use crate::defaults::{
+    Constant::{Bool, EmptyObject, Int, Text},
+    Defaults, Row,
+    Row::{Also, At, Do, Each, Empty, In, Unset},
+    is_filled, is_set,
+};
+
+/// A Pod. Some rules hold for pods only and not for templates.
+pub(crate) const POD: Defaults = &[In(
+    "spec",
+    &[
+        Each("containers", &[Do(requests_from_limits)]),
+        Each("initContainers", &[Do(requests_from_limits)]),
+        Unset("enableServiceLinks", Bool(true)),
+        Do(host_ports),
+        Also(POD_SPEC),
+    ],
+)];
+
+/// A PodTemplateSpec, in whatever it stands.
+pub(crate) const POD_TEMPLATE: Defaults = &[In("spec", POD_SPEC)];
+
+const POD_SPEC: Defaults = &[
+    Do(service_account),
+    Empty("dnsPolicy", Text("ClusterFirst")),
+    Empty("restartPolicy", Text("Always")),
+    Unset("securityContext", EmptyObject),
+    Unset("terminationGracePeriodSeconds", Int(30)),
+    Empty("schedulerName", Text("default-scheduler")),
+    Each("volumes", VOLUME),
+    Each("initContainers", CONTAINER),
+    Each("containers", CONTAINER),
+    Each("ephemeralContainers", CONTAINER),
+];
+
+const CONTAINER: Defaults = &[
+    Do(image_pull_policy),
+    Empty("terminationMessagePath", Text("/dev/termination-log")),
+    Empty("terminationMessagePolicy", Text("File")),
+    Each("ports", &[Empty("protocol", Text("TCP"))]),
+    Each(
+        "env",
+        &[At("valueFrom", &[FIELD_REF, At("fileKeyRef", &[Unset("optional", Bool(false))])])],
+    ),
+    At("livenessProbe", PROBE),
+    At("readinessProbe", PROBE),
+    At("startupProbe", PROBE),
+    At("lifecycle", &[At("postStart", HANDLER), At("preStop", HANDLER)]),
+];
+
+const PROBE: Defaults = &[
+    Empty("timeoutSeconds", Int(1)),
+    Empty("periodSeconds", Int(10)),
+    Empty("successThreshold", Int(1)),
+    Empty("failureThreshold", Int(3)),
+    HTTP_GET,
+    At("grpc", &[Unset("service", Text(""))]),
+];
+
+const HANDLER: Defaults = &[HTTP_GET];
+
+const HTTP_GET: Row = At("httpGet", &[Empty("path", Text("/")), Empty("scheme", Text("HTTP"))]);
+
+const FIELD_REF: Row = At("fieldRef", &[Empty("apiVersion", Text("v1"))]);
+
+/// Octal 0644.
+const FILE_MODE: Row = Unset("defaultMode", Int(0o644));
+
+const DOWNWARD_ITEMS: Row = Each("items", &[FIELD_REF]);
+
+/// A volume, and with it the volume sources that have defaults.
+const VOLUME: Defaults = &[
+    Do(empty_dir),
+    At("configMap", &[FILE_MODE]),
+    At("secret", &[FILE_MODE]),
+    At("downwardAPI", &[FILE_MODE, DOWNWARD_ITEMS]),
+    At(
+        "projected",
+        &[
+            FILE_MODE,
+            Each(
+                "sources",
+                &[
+                    At("serviceAccountToken", &[Unset("expirationSeconds", Int(3600))]),
+                    At("downwardAPI", &[DOWNWARD_ITEMS]),
+                ],
+            ),
+        ],
+    ),
+    At("image", &[Do(volume_pull_policy)]),
+    At("ephemeral", &[At("volumeClaimTemplate", &[In("spec", CLAIM_SPEC)])]),
+    Also(DISKS),
+];
+
+/// The volume sources that pods' volumes and PersistentVolumes share.
+pub(crate) const DISKS: Defaults = &[
+    At("hostPath", &[Unset("type", Text(""))]),
+    At("iscsi", &[Empty("iscsiInterface", Text("default"))]),
+    At(
+        "rbd",
+        &[
+            Empty("pool", Text("rbd")),
+            Empty("user", Text("admin")),
+            Empty("keyring", Text("/etc/ceph/keyring")),
+        ],
+    ),
+    At(
+        "azureDisk",
+        &[
+            Unset("cachingMode", Text("ReadWrite")),
+            Unset("fsType", Text("ext4")),
+            Unset("readOnly", Bool(false)),
+            Unset("kind", Text("Shared")),
+        ],
+    ),
+    At("scaleIO", &[Empty("storageMode", Text("ThinProvisioned")), Empty("fsType", Text("xfs"))]),
+];
+
+/// A PersistentVolumeClaimSpec, in whatever it stands.
+pub(crate) const CLAIM_SPEC: Defaults = &[Unset("volumeMode", Text("Filesystem"))];
+
+/// The labels of the pods that a workload makes, if it says any.
+pub(crate) fn template_labels(workload: &Map) -> Option<Value> {
+    let labels = workload.get("spec")?.at(&["template", "metadata", "labels"])?;
+    labels.as_object().is_some_and(|labels| !labels.is_empty()).then(|| labels.clone())
+}
+
+/// A volume without any source is an empty directory.
+fn empty_dir(volume: &mut Map) {
+    if !volume.iter().any(|(member, source)| member != "name" && !source.is_null()) {
+        volume.insert("emptyDir", Value::object());
+    }
+}
+
+/// `serviceAccount` is the old name of `serviceAccountName`; both are always shown.
+fn service_account(spec: &mut Map) {
+    let name = |member| spec.get(member).filter(|_| is_filled(spec, member)).cloned();
+    if let Some(account) = name("serviceAccountName").or_else(|| name("serviceAccount")) {
+        spec.insert("serviceAccountName", account.clone());
+        spec.insert("serviceAccount", account);
+    }
+}
+
+fn image_pull_policy(container: &mut Map) {
+    set_pull_policy(container, "image", "imagePullPolicy");
+}
+
+fn volume_pull_policy(image: &mut Map) {
+    set_pull_policy(image, "reference", "pullPolicy");
+}
+
+fn set_pull_policy(holder: &mut Map, image: &str, policy: &str) {
+    if !is_filled(holder, policy) {
+        let reference = holder.get(image).and_then(Value::as_str).unwrap_or_default();
+        let chosen = image::pull_policy(reference);
+        holder.insert(policy, chosen);
+    }
+}
+
+/// A limit without a request is the request too. Where there are limits, requests are made, though
+/// they may stay empty.
+fn requests_from_limits(container: &mut Map) {
+    let Some(Value::Object(resources)) = container.get_mut("resources") else { return };
+    let Some(Value::Object(limits)) = resources.get("limits") else { return };
+    let limits = limits.clone();
+    let requests = resources.entry_object("requests");
+    for (name, limit) in limits {
+        if !is_set(requests, &name) {
+            requests.insert(name, limit);
+        }
+    }
+}
+
+/// On the host's network a container's port is the host's port.
+fn host_ports(spec: &mut Map) {
+    if spec.get("hostNetwork").and_then(Value::as_bool) != Some(true) {
+        return;
+    }
+    for list in ["containers", "initContainers"] {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        let ports = containers
+            .into_iter()
+            .flatten()
+            .filter_map(|container| container.get_mut("ports").and_then(Value::as_array_mut));
+        for port in ports.flatten().filter_map(Value::as_object_mut) {
+            if let Some(number) = port.get("containerPort").cloned()
+                && !is_filled(port, "hostPort")
+            {
+                port.insert("hostPort", number);
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The pull policy that an image reference asks for.
+
+/// `Always` where the reference names the tag `latest`, or neither a tag nor a digest; else, and
+/// where it is no reference at all, `IfNotPresent`.
+pub(crate) fn pull_policy(reference: &str) -> &'static str {
+    match tag(reference) {
+        Some("latest") => "Always",
+        _ => "IfNotPresent",
+    }
+}
+
+/// The tag of an image reference, which is `latest` where there is neither tag nor digest; `None`
+/// without a tag, and where the text is no reference.
+fn tag(reference: &str) -> Option<&str> {
+    let (named, digest) = match reference.split_once('@') {
+        Some((named, digest)) => (named, Some(digest)),
+        None => (reference, None),
+    };
+    // A colon behind the last slash begins a tag; one before it belongs to the registry's port.
+    let name_start = named.rfind('/').map_or(0, |slash| slash + 1);
+    let (name, tag) = match named[name_start..].find(':') {
+        Some(colon) => (&named[..name_start + colon], Some(&named[name_start + colon + 1..])),
+        None => (named, None),
+    };
+    if !is_name(name) || !tag.is_none_or(is_tag) || !digest.is_none_or(is_digest) {
+        return None;
+    }
+    tag.or(if digest.is_none() { Some("latest") } else { None })
+}
+
+/// `[registry[:port]/]path/…`; upstream takes no bare identifier of 64 hexadecimal digits.
+fn is_name(name: &str) -> bool {
+    let is_identifier = name.len() == 64 && name.bytes().all(is_lower_hex);
+    let path = match name.split_once('/') {
+        Some((registry, path)) if is_registry(registry) => path,
+        _ => name,
+    };
+    !is_identifier && path.split('/').all(is_path_component)
+}
+
+/// Whether the first component names a registry rather than a part of the path.
+fn is_registry(component: &str) -> bool {
+    let named = component.contains(['.', ':'])
+        || component == "localhost"
+        || component.contains(|c: char| c.is_ascii_uppercase());
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b".:-[]".contains(&b);
+    named && component.bytes().all(inner)
+}
+
+/// Lower-case letters and digits, separated by one dot, one or two underscores, or dashes.
+fn is_path_component(component: &str) -> bool {
+    let is_word = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let bytes = component.as_bytes();
+    let ends_in_words =
+        bytes.first().is_some_and(|b| is_word(b)) && bytes.last().is_some_and(|b| is_word(b));
+    let mut separators = component.split(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+    ends_in_words
+        && separators.all(|between| {
+            matches!(between, "" | "." | "_" | "__") || between.bytes().all(|b| b == b'-')
+        })
+}
+
+fn is_tag(tag: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let first = tag.bytes().next();
+    tag.len() <= 128
+        && first.is_some_and(inner)
+        && tag.bytes().all(|b| inner(b) || b == b'.' || b == b'-')
+}
+
+/// `sha256:` and at least 32 hexadecimal digits.
+fn is_digest(digest: &str) -> bool {
+    digest.split_once(':').is_some_and(|(algorithm, hex)| {
+        !algorithm.is_empty() && hex.len() >= 32 && hex.bytes().all(|b| b.is_ascii_hexdigit())
+    })
+}
+
+const fn is_lower_hex(b: u8) -> bool {
+    matches!(b, b'0'..=b'9' | b'a'..=b'f')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pull_policy;
+
+    #[test]
+    fn the_tag_decides_the_pull_policy() {
+        const DIGEST: &str =
+            "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+        let rows = [
+            ("nginx", "Always"),
+            ("nginx:latest", "Always"),
+            ("nginx:1.27", "IfNotPresent"),
+            ("library/nginx", "Always"),
+            ("registry.k8s.io/pause:3.10", "IfNotPresent"),
+            ("localhost:5000/app", "Always"),
+            ("localhost:5000/app:v1", "IfNotPresent"),
+            ("[::1]:5000/app", "Always"),
+            (&format!("nginx{DIGEST}"), "IfNotPresent"),
+            (&format!("nginx:latest{DIGEST}"), "Always"),
+            ("a__b/c.d/e--f", "Always"),
+            ("a___b", "IfNotPresent"),
+            ("Upper/case", "Always"),
+            ("lower/Case", "IfNotPresent"),
+            ("", "IfNotPresent"),
+            (" nginx", "IfNotPresent"),
+            ("nginx:", "IfNotPresent"),
+            ("nginx@sha256:beef", "IfNotPresent"),
+            (&"a".repeat(64), "IfNotPresent"),
+        ];
+        for (reference, expected) in rows {
+            assert_eq!(pull_policy(reference), expected, "{reference:?}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A pod's quality of service, as it follows from its requests and limits.
+
+use std::cmp::Ordering;
+
+use pintle_meta::quantity::Quantity;
+use pintle_value::Value;
+
+use crate::checks::items;
+
+/// The resources that count.
+const COUNTED: [&str; 2] = ["cpu", "memory"];
+
+/// Sums of the counted resources; `None` where nothing above zero was added.
+type Sums = [Option<Quantity>; COUNTED.len()];
+
+/// The quality of service class of a pod.
+pub(crate) fn quality(pod: &Value) -> &'static str {
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
+    let is_set = |list| spec.at(&["resources", list]).is_some_and(|l| l != &Value::object());
+    // Resources of the pod as a whole make those of its containers irrelevant.
+    let owners: Vec<&Value> = if is_set("requests") || is_set("limits") {
+        vec![spec]
+    } else {
+        items(spec, &["containers"]).iter().chain(items(spec, &["initContainers"])).collect()
+    };
+    let (mut requests, mut limits) = (Sums::default(), Sums::default());
+    let mut all_limited = true;
+    for owner in owners {
+        add(owner, "requests", &mut requests);
+        let added = add(owner, "limits", &mut limits);
+        all_limited &= added == COUNTED.len();
+    }
+    match (requests == Sums::default(), limits == Sums::default()) {
+        (true, true) => "BestEffort",
+        _ if all_limited && requests == limits => "Guaranteed",
+        _ => "Burstable",
+    }
+}
+
+/// Adds the counted resources of one owner, and tells how many of them are above zero.
+fn add(owner: &Value, list: &str, sums: &mut Sums) -> usize {
+    let mut added = 0;
+    for (name, sum) in COUNTED.iter().zip(sums) {
+        let Some(quantity) = parse(owner.str_at(&["resources", list, name])) else { continue };
+        if quantity.signum() > 0 {
+            added += 1;
+            *sum = match sum.take() {
+                Some(before) => Some(before.checked_add(&quantity).unwrap_or(before)),
+                None => Some(quantity),
+            };
+        }
+    }
+    added
+}
+
+/// Whether the first quantity is above the second; false where one is no quantity.
+pub(crate) fn above(first: &str, second: &str) -> bool {
+    let compared = parse(Some(first)).zip(parse(Some(second))).map(|(a, b)| a.cmp(&b));
+    compared == Some(Ordering::Greater)
+}
+
+fn parse(text: Option<&str>) -> Option<Quantity> {
+    text?.parse().ok()
+}

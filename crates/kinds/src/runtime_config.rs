@@ -1,0 +1,143 @@
+//! `--runtime-config`: which built-in API versions and resources are on (GRP-06 … GRP-10).
+
+use crate::generated;
+
+/// What is wrong with `--runtime-config`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The key is none of the forms that there are.
+    #[error("runtime-config invalid key {0}")]
+    Key(String),
+    /// The value is no truth value.
+    #[error("invalid value of {key}: {value}, it must be true or false")]
+    Value {
+        /// The key.
+        key: String,
+        /// What stands behind it.
+        value: String,
+    },
+    /// The group exists and never had such a version.
+    #[error("group version {0} that has not been registered")]
+    Version(String),
+    /// Resources are named in lower case.
+    #[error(
+        "invalid key {key}: group/version/resource and resource is always lowercase plural, \
+         not {resource:?}"
+    )]
+    Resource {
+        /// The key.
+        key: String,
+        /// The resource in it.
+        resource: String,
+    },
+    /// Nothing would be left.
+    #[error("invalid runtime-config with only api/all=false")]
+    Nothing,
+}
+
+/// Which built-in APIs are on, beyond the defaults: stable versions are, beta and alpha ones are not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuntimeConfig {
+    /// `api/all`, `api/ga`, `api/beta`, `api/alpha`, in this order.
+    stages: [Option<bool>; STAGES.len()],
+    /// `group/version`
+    versions: Vec<(String, String, bool)>,
+    /// `group/version/resource`
+    resources: Vec<(String, String, String, bool)>,
+}
+
+const STAGES: [&str; 4] = ["api/all", "api/ga", "api/beta", "api/alpha"];
+
+impl RuntimeConfig {
+    /// Reads the flag's values; each is a list of `key[=true|false]` with commas between. Of settings
+    /// with one key the last holds, as with upstream's map of them.
+    pub fn parse<'a>(flags: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
+        let mut config = Self::default();
+        for setting in flags.into_iter().flat_map(|flag| flag.split(',')) {
+            let setting = setting.trim();
+            if !setting.is_empty() {
+                config.set(setting)?;
+            }
+        }
+        let only_all = Self { stages: [Some(false), None, None, None], ..Self::default() };
+        if config == only_all { Err(Error::Nothing) } else { Ok(config) }
+    }
+
+    fn set(&mut self, setting: &str) -> Result<(), Error> {
+        let (key, value) = setting.split_once('=').unwrap_or((setting, "true"));
+        let (key, value) = (key.trim(), value.trim());
+        let on = truth(value)
+            .ok_or_else(|| Error::Value { key: key.to_owned(), value: value.to_owned() })?;
+        if let Some(stage) = STAGES.iter().position(|stage| *stage == key) {
+            self.stages[stage] = Some(on);
+            return Ok(());
+        }
+        let (group, version, resource) = match *key.split('/').collect::<Vec<_>>() {
+            // The core group has no name; its path begins with `api`.
+            ["api", "legacy"] => return Ok(()),
+            [version] | ["api", version] => ("", version, None),
+            ["api", version, resource] => ("", version, Some(resource)),
+            [group, version] => (group, version, None),
+            [group, version, resource] => (group, version, Some(resource)),
+            _ => return Err(Error::Key(key.to_owned())),
+        };
+        if !knows(group, None) {
+            // Upstream ignored unknown groups for long; old command lines still name gone ones.
+            return if group.is_empty() { Err(Error::Key(key.to_owned())) } else { Ok(()) };
+        }
+        if !knows(group, Some(version)) {
+            let slash = if group.is_empty() { "" } else { "/" };
+            return Err(Error::Version(format!("{group}{slash}{version}")));
+        }
+        match resource {
+            None => self.versions.push((group.to_owned(), version.to_owned(), on)),
+            Some(resource) if resource.to_lowercase() != resource => {
+                return Err(Error::Resource { key: key.to_owned(), resource: resource.to_owned() });
+            }
+            Some(resource) => {
+                let setting = (group.to_owned(), version.to_owned(), resource.to_owned(), on);
+                self.resources.push(setting);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a resource is served that is `on` where nothing is said: a word about the resource
+    /// counts before one about its version, and that before one about its version's stage.
+    pub(crate) fn serves(&self, group: &str, version: &str, resource: &str, on: bool) -> bool {
+        let of_resource = self
+            .resources
+            .iter()
+            .rev()
+            .find(|(g, v, r, _)| (g.as_str(), v.as_str(), r.as_str()) == (group, version, resource))
+            .map(|setting| setting.3);
+        let of_version = || {
+            let mut settings = self.versions.iter().rev();
+            settings
+                .find(|(g, v, _)| (g.as_str(), v.as_str()) == (group, version))
+                .map(|setting| setting.2)
+        };
+        let stage = if version.contains("alpha") {
+            3
+        } else if version.contains("beta") {
+            2
+        } else {
+            1
+        };
+        of_resource.or_else(of_version).or(self.stages[stage]).or(self.stages[0]).unwrap_or(on)
+    }
+}
+
+/// As Go reads truth values; a key without a value is on.
+fn truth(value: &str) -> Option<bool> {
+    match value {
+        "" | "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+fn knows(group: &str, version: Option<&str>) -> bool {
+    let mut rows = generated::resources().iter();
+    rows.any(|row| row.group == group && version.is_none_or(|version| row.version == version))
+}
