@@ -5,6 +5,7 @@
 
 mod facts;
 mod model;
+mod openapi;
 mod resources;
 mod rules;
 mod sources;
@@ -17,6 +18,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use sources::Sources;
+
+#[cfg(test)]
+mod tests;
 
 /// Runs the task with the arguments after its name.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
@@ -44,6 +48,7 @@ fn files(sources: &Sources) -> Result<Vec<(PathBuf, String)>> {
     let crates = root().join("crates");
     Ok(vec![
         (crates.join("schema/src/generated/types.rs"), types::render(&model)),
+        (crates.join("schema/src/generated/openapi.rs"), openapi::render(sources)),
         (crates.join("kinds/src/generated/resources.rs"), resources::render(&resources)),
     ])
 }

@@ -1,9 +1,12 @@
 //! The front end for upstream's own published files: a checkout of kubernetes/kubernetes, or a
-//! directory with checkouts of its published modules and a `swagger.json` beside them.
+//! directory with checkouts of its published modules, and `swagger.json` and `discovery/` beside them.
 
+mod discovery;
 mod go;
 mod proto;
 mod swagger;
+
+pub(crate) use swagger::read as read_swagger;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +23,10 @@ pub(crate) fn read(dir: &Path) -> Result<Sources> {
     let mut sources = read_modules(dir)?;
     let published = [dir.join("api/openapi-spec/swagger.json"), dir.join("swagger.json")];
     let swagger = published.iter().find(|p| p.exists()).context("no swagger.json")?;
-    swagger::read(swagger, &mut sources)?;
+    read_swagger(swagger, &mut sources)?;
+    let published = [dir.join("api/discovery"), dir.join("discovery")];
+    let discovery = published.iter().find(|p| p.exists()).context("no discovery documents")?;
+    discovery::read(discovery, &mut sources)?;
     Ok(sources)
 }
 

@@ -1,4 +1,6 @@
 //! Constants made by `cargo xtask generate`.
 
 #[rustfmt::skip]
+pub(crate) mod openapi;
+#[rustfmt::skip]
 pub(crate) mod types;

@@ -1,0 +1,77 @@
+//! A writer of JSON text that needs no tree: objects and lists are closures.
+
+/// JSON text as it grows.
+pub(crate) struct Json {
+    out: Vec<u8>,
+    /// Whether the next member or item follows another.
+    follows: bool,
+}
+
+impl Json {
+    /// The text of one object.
+    pub(crate) fn document(write: impl FnOnce(&mut Self)) -> Vec<u8> {
+        let mut json = Self { out: Vec::new(), follows: false };
+        json.object(write);
+        json.out
+    }
+
+    /// An object as the value that is due.
+    pub(crate) fn object(&mut self, write: impl FnOnce(&mut Self)) {
+        self.nested(b'{', b'}', write);
+    }
+
+    /// A list as the value that is due.
+    pub(crate) fn list<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut write: impl FnMut(&mut Self, T),
+    ) {
+        self.nested(b'[', b']', |json| {
+            for item in items {
+                json.separate();
+                write(json, item);
+            }
+        });
+    }
+
+    /// The key of a member; its value is due next.
+    pub(crate) fn key(&mut self, key: &str) -> &mut Self {
+        self.separate();
+        pintle_value::json::write_string(key, &mut self.out);
+        self.out.push(b':');
+        self.follows = false;
+        self
+    }
+
+    /// A text as the value that is due.
+    pub(crate) fn text(&mut self, text: &str) {
+        pintle_value::json::write_string(text, &mut self.out);
+        self.follows = true;
+    }
+
+    /// Ready JSON text as the value that is due: constants, numbers, declared defaults.
+    pub(crate) fn raw(&mut self, json: &str) {
+        self.out.extend_from_slice(json.as_bytes());
+        self.follows = true;
+    }
+
+    /// A list of texts as the value that is due.
+    pub(crate) fn texts<T: AsRef<str>>(&mut self, texts: impl IntoIterator<Item = T>) {
+        self.list(texts, |json, text| json.text(text.as_ref()));
+    }
+
+    fn nested(&mut self, open: u8, close: u8, write: impl FnOnce(&mut Self)) {
+        self.out.push(open);
+        self.follows = false;
+        write(self);
+        self.out.push(close);
+        self.follows = true;
+    }
+
+    fn separate(&mut self) {
+        if self.follows {
+            self.out.push(b',');
+        }
+        self.follows = false;
+    }
+}

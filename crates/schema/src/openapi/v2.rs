@@ -1,0 +1,146 @@
+//! OpenAPI 2.0 (Swagger): one document for everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::json::Json;
+use super::operations::{Operation, Parameter, PathItem, group_path, paths, root_paths};
+use super::schemas::{Schemas, gvk};
+use super::{Descriptions, Dialect, GroupVersion};
+use crate::table::Schema;
+
+/// The document of all groups and versions; `version` is that of the server.
+pub fn v2_document(
+    schema: &Schema,
+    group_versions: &[GroupVersion],
+    version: &str,
+    descriptions: &dyn Descriptions,
+) -> Vec<u8> {
+    let items = items(schema, group_versions);
+    let named: BTreeSet<&str> =
+        items.iter().flat_map(|p| &p.operations).flat_map(Operation::types).collect();
+    let schemas = Schemas::new(schema, Dialect::V2, descriptions);
+    // Parameters that many operations share are written once. Those in paths, and those that differ
+    // between operations (`body`), are written where they are.
+    let shared: BTreeMap<(&str, &str), &Parameter> = items
+        .iter()
+        .flat_map(|p| p.parameters.iter().chain(p.operations.iter().flat_map(|o| &o.parameters)))
+        .filter(|p| !p.documented_in.is_empty())
+        .map(|p| ((p.name.as_str(), p.documented_in), p))
+        .collect();
+    let writer = Writer { schemas: &schemas };
+    Json::document(|json| {
+        json.key("swagger").text("2.0");
+        json.key("info").object(|json| super::info_of(json, version));
+        json.key("paths").object(|json| {
+            for item in &items {
+                json.key(&item.path).object(|json| writer.path(json, item));
+            }
+        });
+        json.key("definitions").object(|json| {
+            schemas.definitions(json, &schemas.closure(&named));
+        });
+        json.key("parameters").object(|json| {
+            for ((name, options), p) in shared {
+                json.key(&shared_name(name, options)).object(|json| {
+                    super::parameter(json, p, descriptions);
+                    plain(json, p);
+                });
+            }
+        });
+        json.key("securityDefinitions").object(|json| {
+            json.key("BearerToken").object(super::bearer_token);
+        });
+        json.key("security").raw(r#"[{"BearerToken":[]}]"#);
+    })
+}
+
+fn items(schema: &Schema, group_versions: &[GroupVersion]) -> Vec<PathItem> {
+    let groups: BTreeSet<&str> =
+        group_versions.iter().map(|gv| gv.group.as_str()).filter(|g| !g.is_empty()).collect();
+    let mut items: Vec<PathItem> = root_paths().into_iter().collect();
+    items.extend(groups.into_iter().map(group_path));
+    items.extend(group_versions.iter().flat_map(|gv| paths(schema, gv)));
+    items.sort_by(|a, b| a.path.cmp(&b.path));
+    items
+}
+
+fn shared_name(name: &str, options: &str) -> String {
+    format!("{name}-{options}")
+}
+
+fn plain(json: &mut Json, p: &Parameter) {
+    json.key("type").text(p.kind);
+    json.key("uniqueItems").raw("true");
+}
+
+struct Writer<'a> {
+    schemas: &'a Schemas<'a>,
+}
+
+impl Writer<'_> {
+    fn path(&self, json: &mut Json, item: &PathItem) {
+        for operation in &item.operations {
+            json.key(operation.method).object(|json| self.operation(json, operation));
+        }
+        if !item.parameters.is_empty() {
+            json.key("parameters").list(&item.parameters, parameter);
+        }
+    }
+
+    fn operation(&self, json: &mut Json, o: &Operation) {
+        json.key("consumes").texts(o.consumes);
+        json.key("operationId").text(&o.id);
+        if o.body.is_some() || !o.parameters.is_empty() {
+            // A body is a parameter like the others here.
+            let body = o.body.iter().map(|_| None);
+            let all = body.chain(o.parameters.iter().map(Some));
+            json.key("parameters").list(all, |json, p| match p {
+                Some(p) => parameter(json, p),
+                None => json.object(|json| self.body(json, o)),
+            });
+        }
+        json.key("produces").texts(o.produces);
+        json.key("responses").object(|json| {
+            for code in o.codes {
+                json.key(code).object(|json| {
+                    json.key("description").text(super::reason(code));
+                    if *code != "401" {
+                        json.key("schema").object(|json| match o.answer.as_str() {
+                            "" => json.key("type").text("string"),
+                            name => self.schemas.reference(json, name),
+                        });
+                    }
+                });
+            }
+        });
+        json.key("schemes").raw(r#"["https"]"#);
+        json.key("tags").texts([&o.tag]);
+        if let Some((group, version, kind)) = &o.gvk {
+            json.key("x-kubernetes-action").text(o.action);
+            json.key("x-kubernetes-group-version-kind")
+                .object(|json| gvk(json, group, version, kind));
+        }
+    }
+
+    fn body(&self, json: &mut Json, o: &Operation) {
+        let Some(body) = &o.body else { return };
+        json.key("in").text("body");
+        json.key("name").text("body");
+        if body.required {
+            json.key("required").raw("true");
+        }
+        json.key("schema").object(|json| self.schemas.reference(json, &body.type_name));
+    }
+}
+
+fn parameter(json: &mut Json, p: &Parameter) {
+    json.object(|json| match p.documented_in {
+        "" => {
+            super::parameter(json, p, &super::NoDescriptions);
+            plain(json, p);
+        }
+        options => {
+            json.key("$ref").text(&format!("#/parameters/{}", shared_name(&p.name, options)));
+        }
+    });
+}

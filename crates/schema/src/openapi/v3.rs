@@ -1,0 +1,147 @@
+//! OpenAPI 3.0: a document for each group and version, one for each group, and their index.
+
+use std::collections::BTreeSet;
+
+use super::json::Json;
+use super::operations::{Operation, Parameter, PathItem, group_path, paths, root_paths};
+use super::schemas::{Schemas, gvk};
+use super::{Descriptions, Dialect, GroupVersion};
+use crate::table::Schema;
+
+/// The document of one group and version.
+pub fn v3_document(
+    schema: &Schema,
+    group_version: &GroupVersion,
+    descriptions: &dyn Descriptions,
+) -> Vec<u8> {
+    document(schema, &paths(schema, group_version), descriptions)
+}
+
+/// The document of a group, which has its discovery alone: `apis/apps`. With no group, the document
+/// above all: that of `api` for `Some("")` and that of `apis` for `None`.
+pub fn v3_group_document(
+    schema: &Schema,
+    group: Option<&str>,
+    descriptions: &dyn Descriptions,
+) -> Vec<u8> {
+    let [core, all] = root_paths();
+    let path = match group {
+        Some("") => core,
+        Some(group) => group_path(group),
+        None => all,
+    };
+    document(schema, &[path], descriptions)
+}
+
+/// The index: for each document its path (`apis/apps/v1`) and a hash that changes with its text.
+pub fn v3_index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+    Json::document(|json| {
+        json.key("paths").object(|json| {
+            for (path, hash) in documents {
+                json.key(path).object(|json| {
+                    json.key("serverRelativeURL").text(&format!("/openapi/v3/{path}?hash={hash}"));
+                });
+            }
+        });
+    })
+}
+
+/// The path of a group and version in the index: `api/v1`, `apis/apps/v1`.
+pub fn v3_path(group: &str, version: &str) -> String {
+    super::operations::base(group, version).split_off(1)
+}
+
+fn document(schema: &Schema, paths: &[PathItem], descriptions: &dyn Descriptions) -> Vec<u8> {
+    let schemas = Schemas::new(schema, Dialect::V3, descriptions);
+    let named: BTreeSet<&str> =
+        paths.iter().flat_map(|p| &p.operations).flat_map(Operation::types).collect();
+    let writer = Writer { schemas: &schemas, descriptions };
+    Json::document(|json| {
+        json.key("openapi").text("3.0.0");
+        json.key("info").object(super::info);
+        json.key("paths").object(|json| {
+            for item in paths {
+                json.key(&item.path).object(|json| writer.path(json, item));
+            }
+        });
+        json.key("components").object(|json| {
+            json.key("schemas").object(|json| {
+                schemas.definitions(json, &schemas.closure(&named));
+            });
+            json.key("securitySchemes").object(|json| {
+                json.key("BearerToken").object(super::bearer_token);
+            });
+        });
+    })
+}
+
+struct Writer<'a> {
+    schemas: &'a Schemas<'a>,
+    descriptions: &'a dyn Descriptions,
+}
+
+impl Writer<'_> {
+    fn path(&self, json: &mut Json, item: &PathItem) {
+        for operation in &item.operations {
+            json.key(operation.method).object(|json| self.operation(json, operation));
+        }
+        self.parameters(json, &item.parameters);
+    }
+
+    fn operation(&self, json: &mut Json, o: &Operation) {
+        json.key("operationId").text(&o.id);
+        self.parameters(json, &o.parameters);
+        if let Some(body) = &o.body {
+            json.key("requestBody").object(|json| {
+                self.content(json, o.consumes, &body.type_name);
+                if body.required {
+                    json.key("required").raw("true");
+                }
+            });
+        }
+        json.key("responses").object(|json| {
+            for code in o.codes {
+                json.key(code).object(|json| {
+                    json.key("description").text(super::reason(code));
+                    if *code != "401" {
+                        self.content(json, o.produces, &o.answer);
+                    }
+                });
+            }
+        });
+        json.key("tags").texts([&o.tag]);
+        if let Some((group, version, kind)) = &o.gvk {
+            json.key("x-kubernetes-action").text(o.action);
+            json.key("x-kubernetes-group-version-kind")
+                .object(|json| gvk(json, group, version, kind));
+        }
+    }
+
+    fn content(&self, json: &mut Json, media_types: &[&str], type_name: &str) {
+        json.key("content").object(|json| {
+            for media_type in media_types {
+                json.key(media_type).object(|json| {
+                    json.key("schema").object(|json| match type_name {
+                        "" => json.key("type").text("string"),
+                        name => self.schemas.reference(json, name),
+                    });
+                });
+            }
+        });
+    }
+
+    fn parameters(&self, json: &mut Json, parameters: &[Parameter]) {
+        if parameters.is_empty() {
+            return;
+        }
+        json.key("parameters").list(parameters, |json, p| {
+            json.object(|json| {
+                super::parameter(json, p, self.descriptions);
+                json.key("schema").object(|json| {
+                    json.key("type").text(p.kind);
+                    json.key("uniqueItems").raw("true");
+                });
+            });
+        });
+    }
+}
