@@ -37,9 +37,6 @@ const COMPACTION_STEP: usize = 512;
 /// How long compaction waits before it looks again whether a reader that is in its way has finished.
 const PIN_RETRY: Duration = Duration::from_millis(5);
 
-/// Records that are read at once for a follower.
-pub(crate) const REPLAY_CHUNK: usize = 256;
-
 /// Where an answer goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
@@ -47,11 +44,19 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 pub(crate) enum Job {
     Write(Waiting),
     /// Give the follower what was committed after a revision, and from then on everything.
-    Follow { follower: Arc<dyn Follower>, after: Revision, reply: Reply<()> },
+    Follow {
+        follower: Arc<dyn Follower>,
+        after: Revision,
+        reply: Reply<()>,
+    },
     /// Forget states before the horizon's floor, which has been raised already.
-    Compact { reply: Reply<()> },
+    Compact {
+        reply: Reply<()>,
+    },
     /// Take no more writes, and end.
-    Close { reply: Reply<()> },
+    Close {
+        reply: Reply<()>,
+    },
 }
 
 /// A write that waits for its answer.
@@ -246,7 +251,8 @@ impl Committer {
     fn compaction(&self) -> Compaction {
         let horizon = &self.shared.horizon;
         let base = self.shared.index.read().base();
-        if self.shared.writable().is_err() || (self.leftover.is_empty() && base == horizon.floor()) {
+        if self.shared.writable().is_err() || (self.leftover.is_empty() && base == horizon.floor())
+        {
             Compaction::Done
         } else if self.leftover.is_empty() && base >= horizon.oldest() {
             Compaction::Pinned

@@ -11,8 +11,11 @@
 //! - After a commit that failed, the medium holds a state from before or after that batch; the store
 //!   never asks it to commit again.
 
+mod directory;
+mod disk;
 mod memory;
 
+pub(crate) use disk::DiskEngine;
 pub(crate) use memory::MemoryEngine;
 
 use crate::{Error, Key, Kind, Record, Revision};
@@ -43,8 +46,10 @@ pub(crate) trait Engine: Send + Sync {
     /// The record of a revision, if there is one.
     fn read(&self, revision: Revision) -> Result<Option<Record>, Failure>;
 
-    /// The next records after a revision, in order; at most `limit`, and none means there are no more.
-    fn scan(&self, after: Revision, limit: usize) -> Result<Vec<Record>, Failure>;
+    /// Visits the records after a revision, in order, for as long as the visitor says true. It must
+    /// be quick, for writers may have to wait for it.
+    fn scan(&self, after: Revision, visitor: &mut dyn FnMut(Record) -> bool)
+    -> Result<(), Failure>;
 
     /// The floor that was committed last.
     fn floor(&self) -> Result<Revision, Failure>;

@@ -97,10 +97,8 @@ impl Index {
 
     /// Adds the change of the next revision.
     pub(crate) fn push(&mut self, key: Key, kind: Kind) {
-        let version = Version {
-            revision: Revision(self.newest().0 + 1),
-            live: kind != Kind::Deleted,
-        };
+        let version =
+            Version { revision: Revision(self.newest().0 + 1), live: kind != Kind::Deleted };
         let (key, previous) = self.set(key, version);
         self.history.push_back(Change { key, kind, previous });
     }
@@ -121,7 +119,8 @@ impl Index {
     /// What nothing needs any more when `base` moves up to `floor`, and how far `base` can move if no
     /// more than `limit` changes are looked at.
     pub(crate) fn garbage(&self, floor: Revision, limit: usize) -> (Revision, Vec<Revision>) {
-        let count = (floor.0.saturating_sub(self.base.0) as usize).min(self.history.len()).min(limit);
+        let count =
+            (floor.0.saturating_sub(self.base.0) as usize).min(self.history.len()).min(limit);
         let mut garbage = Vec::new();
         for (revision, change) in (self.base.0 + 1..).zip(self.history.iter().take(count)) {
             garbage.extend(change.before().filter(|v| v.live).map(|v| v.revision));

@@ -13,14 +13,18 @@
 //!   medium itself ([`Error::Failed`]) the store takes no further writes.
 
 mod committer;
+mod encoding;
 mod engine;
 mod horizon;
 mod index;
 mod local;
 mod record;
 mod template;
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -39,10 +43,36 @@ pub enum At {
     Revision(Revision),
 }
 
+/// How a store on disk is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The directory it lies in, for itself alone; made where there is none.
+    pub dir: PathBuf,
+    /// What a write is waited for.
+    pub durability: Durability,
+}
+
+/// What must have happened before a write is visible and acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// It is on disk: it survives a power failure.
+    #[default]
+    Disk,
+    /// The operating system has it: it survives the process. After a power failure the store may be
+    /// beyond repair, so this is for tests and measurements.
+    System,
+}
+
+/// Opens the store in a directory, or begins one. Only one process can have it open.
+pub fn open(options: &Options) -> Result<Arc<dyn Store>, Error> {
+    let engine = engine::DiskEngine::open(&options.dir, options.durability)?;
+    Ok(Arc::new(local::Local::open(Box::new(engine))?))
+}
+
 /// A store that lives and dies with the process.
 pub fn memory() -> Result<Arc<dyn Store>, Error> {
-    let engine = Box::new(engine::MemoryEngine::default());
-    Ok(Arc::new(local::Local::open(engine)?))
+    let engine = engine::MemoryEngine::default();
+    Ok(Arc::new(local::Local::open(Box::new(engine))?))
 }
 
 /// What must be true of a key for a write to be committed.
@@ -100,7 +130,12 @@ pub trait Store: Send + Sync {
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>>;
 
     /// The records of a collection whose items begin with `prefix`, in the order of their items.
-    fn list(&self, collection: &str, prefix: &str, at: At) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
+    fn list(
+        &self,
+        collection: &str,
+        prefix: &str,
+        at: At,
+    ) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
 
     /// Gives the follower the state at [`Store::floor`] (as records with revisions up to it), then
     /// every write since, then every write to come. Returns when it has all that is committed now.

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::committer::{Committer, Job, REPLAY_CHUNK, Waiting};
+use crate::committer::{Committer, Job, Waiting};
 use crate::engine::{Engine, Failure};
 use crate::horizon::Horizon;
 use crate::index::{Index, Version};
@@ -24,6 +24,11 @@ use crate::{At, BoxFuture, Error, Follower, Key, Record, Revision, Store, Write}
 /// What may wait to be committed, in KiB; a write counts as at least one. So 64 MiB of values or 65,536
 /// writes: more than a server admits at once, less than would hurt it.
 const QUEUE_KIB_MAX: u32 = 64 << 10;
+
+/// Records that a follower is given at once while it catches up, and the bytes of their values after
+/// which there are no more: what one call must not take longer for than a batch of writes.
+const REPLAY_RECORDS_MAX: usize = 256;
+const REPLAY_BYTES_MAX: usize = 4 << 20;
 
 /// A follower that is at most this far behind is given the rest by the committer, between two batches.
 const REPLAY_LAG_MAX: u64 = 1024;
@@ -73,7 +78,11 @@ impl Local {
     }
 
     /// Hands a job to the committer and waits for its answer.
-    async fn ask<T>(&self, job: Job, answer: oneshot::Receiver<Result<T, Error>>) -> Result<T, Error> {
+    async fn ask<T>(
+        &self,
+        job: Job,
+        answer: oneshot::Receiver<Result<T, Error>>,
+    ) -> Result<T, Error> {
         // Without a committer the job is dropped here, and its reply with it.
         let _ = self.jobs.send(job);
         answer.await.unwrap_or_else(|_| Err(self.shared.stopped()))
@@ -101,12 +110,17 @@ impl Store for Local {
     }
 
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>> {
+        let key = key.clone();
         // One record is read where it is asked for: cheaper than to ask another thread.
-        let found = self.shared.get(key, at);
-        Box::pin(async move { found })
+        Box::pin(async move { self.shared.get(&key, at) })
     }
 
-    fn list(&self, collection: &str, prefix: &str, at: At) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
+    fn list(
+        &self,
+        collection: &str,
+        prefix: &str,
+        at: At,
+    ) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
         let (collection, prefix) = (collection.to_owned(), prefix.to_owned());
         Box::pin(async move {
             let shared = self.shared.clone();
@@ -234,15 +248,19 @@ impl Shared {
         after: Revision,
     ) -> Result<Revision, Error> {
         let head = self.horizon.head();
-        let mut records = self.engine.scan(after, REPLAY_CHUNK)?;
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        self.engine.scan(after, &mut |record| {
+            bytes += record.body.len();
+            records.push(record);
+            records.len() < REPLAY_RECORDS_MAX && bytes < REPLAY_BYTES_MAX
+        })?;
         let Some(last) = records.last().map(|record| record.revision) else { return Ok(head) };
         {
             let index = self.index.read();
             records.retain(|record| {
                 let Record { revision, .. } = *record;
                 let visible = Some(Version { revision, live: true });
-                revision <= head
-                    && (revision > floor || index.at(&record.key, floor) == visible)
+                revision <= head && (revision > floor || index.at(&record.key, floor) == visible)
             });
             for record in &mut records {
                 record.key = index.shared(record.key.clone());

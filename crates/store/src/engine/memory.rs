@@ -39,10 +39,15 @@ impl Engine for MemoryEngine {
         Ok(self.log.read().records.get(&revision).cloned())
     }
 
-    fn scan(&self, after: Revision, limit: usize) -> Result<Vec<Record>, Failure> {
+    fn scan(
+        &self,
+        after: Revision,
+        visitor: &mut dyn FnMut(Record) -> bool,
+    ) -> Result<(), Failure> {
         let log = self.log.read();
-        let later = log.records.range((Bound::Excluded(after), Bound::Unbounded));
-        Ok(later.take(limit).map(|(_, record)| record.clone()).collect())
+        let mut later = log.records.range((Bound::Excluded(after), Bound::Unbounded));
+        while later.next().is_some_and(|(_, record)| visitor(record.clone())) {}
+        Ok(())
     }
 
     fn floor(&self) -> Result<Revision, Failure> {

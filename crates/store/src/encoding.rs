@@ -1,0 +1,94 @@
+//! A record as bytes on disk: `docs/decisions/0002-storage-format.md` has the table.
+//!
+//! Purpose: the format of a record, and its checksum, so that a damaged record is never taken for a
+//! sound one.
+//!
+//! Must not know: where the bytes lie, what the value means.
+
+use std::str;
+
+use bytes::Bytes;
+
+use crate::engine::Failure;
+use crate::{Key, Kind, Record, Revision};
+
+const CREATED: u8 = 1;
+const UPDATED: u8 = 2;
+const DELETED: u8 = 3;
+
+/// The checksum, the kind, and the lengths of the key's two parts.
+const HEADER_LEN: usize = 4 + 1 + 4 + 4;
+
+/// A record's bytes, without its revision, under which they are stored.
+pub(crate) fn encode(record: &Record) -> Result<Vec<u8>, Failure> {
+    let Key { collection, item } = &record.key;
+    let value = &record.bytes[record.body.clone()];
+    let mut bytes = Vec::with_capacity(HEADER_LEN + collection.len() + item.len() + value.len());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.push(match record.kind {
+        Kind::Created => CREATED,
+        Kind::Updated => UPDATED,
+        Kind::Deleted => DELETED,
+    });
+    bytes.extend_from_slice(&length(collection)?);
+    bytes.extend_from_slice(&length(item)?);
+    bytes.extend_from_slice(collection.as_bytes());
+    bytes.extend_from_slice(item.as_bytes());
+    bytes.extend_from_slice(value);
+    let checksum = checksum(record.revision, &bytes[4..]);
+    bytes[..4].copy_from_slice(&checksum.to_be_bytes());
+    Ok(bytes)
+}
+
+/// The record of a revision, from its bytes.
+pub(crate) fn decode(revision: Revision, bytes: &[u8]) -> Result<Record, Failure> {
+    let (key, kind, value) = open(revision, bytes)?;
+    let bytes = Bytes::copy_from_slice(value);
+    Ok(Record { revision, key, kind, body: 0..bytes.len(), bytes, note: None })
+}
+
+/// What the record of a revision is about: [`decode`] without the value.
+pub(crate) fn decode_key(revision: Revision, bytes: &[u8]) -> Result<(Key, Kind), Failure> {
+    open(revision, bytes).map(|(key, kind, _)| (key, kind))
+}
+
+fn length(part: &str) -> Result<[u8; 4], Failure> {
+    let length = u32::try_from(part.len());
+    length.map(u32::to_be_bytes).map_err(|_| Failure("a key is longer than 4 GiB".to_owned()))
+}
+
+/// The revision counts, so that a record is damaged also where it is another revision's.
+fn checksum(revision: Revision, bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&revision.0.to_be_bytes());
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+fn open(revision: Revision, bytes: &[u8]) -> Result<(Key, Kind, &[u8]), Failure> {
+    let sound = bytes
+        .split_first_chunk()
+        .filter(|(sum, rest)| u32::from_be_bytes(**sum) == checksum(revision, rest))
+        .and_then(|(_, rest)| split(rest));
+    sound.ok_or_else(|| Failure(format!("the record of revision {revision} is damaged")))
+}
+
+fn split(bytes: &[u8]) -> Option<(Key, Kind, &[u8])> {
+    let (&kind, rest) = bytes.split_first()?;
+    let kind = match kind {
+        CREATED => Kind::Created,
+        UPDATED => Kind::Updated,
+        DELETED => Kind::Deleted,
+        _ => return None,
+    };
+    let (collection_len, rest) = rest.split_first_chunk()?;
+    let (item_len, rest) = rest.split_first_chunk()?;
+    let (collection, rest) = rest.split_at_checked(u32::from_be_bytes(*collection_len) as usize)?;
+    let (item, value) = rest.split_at_checked(u32::from_be_bytes(*item_len) as usize)?;
+    let collection = str::from_utf8(collection).ok()?.into();
+    let item = str::from_utf8(item).ok()?.into();
+    Some((Key { collection, item }, kind, value))
+}
+
+#[cfg(test)]
+mod tests;

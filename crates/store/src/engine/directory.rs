@@ -1,0 +1,105 @@
+//! The directory that a store lies in: one process has it, and it says which format it has.
+//!
+//! Purpose: to refuse a directory before anything in it is touched.
+//!
+//! Must not know: the database in it.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use super::Failure;
+use crate::Error;
+
+/// The storage format that this version reads and writes.
+const FORMAT: u32 = 1;
+
+/// The file that is locked while a process has the store open. It is empty, and stays.
+const LOCK: &str = "lock";
+
+/// The file that holds the format: this, the number, and a line end.
+const FORMAT_FILE: &str = "format";
+const FORMAT_PREFIX: &str = "pintle-store ";
+
+/// The database's file.
+const DATABASE: &str = "store.redb";
+
+/// A directory that this process has for itself, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Directory {
+    /// Takes a directory for this process; makes one where there is none.
+    pub(super) fn claim(path: &Path) -> Result<Self, Error> {
+        let failed = |e| failure(path, e);
+        fs::create_dir_all(path).map_err(failed)?;
+        let lock =
+            File::options().create(true).append(true).open(path.join(LOCK)).map_err(failed)?;
+        lock.try_lock().map_err(|e| match e {
+            TryLockError::WouldBlock => Error::InUse { path: path.display().to_string() },
+            TryLockError::Error(e) => failed(e).into(),
+        })?;
+        let directory = Self { path: path.to_owned(), _lock: lock };
+        match fs::read(path.join(FORMAT_FILE)) {
+            Ok(bytes) => directory.check(parse(&bytes))?,
+            Err(e) if e.kind() == ErrorKind::NotFound => directory.begin()?,
+            Err(e) => return Err(failed(e).into()),
+        }
+        Ok(directory)
+    }
+
+    /// Where the database is or comes to be.
+    pub(super) fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+
+    /// Makes durable that the directory's files are there, and the directory itself.
+    pub(super) fn sync(&self) -> Result<(), Failure> {
+        let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
+        synced.map_err(|e| failure(&self.path, e))?;
+        // Whoever may not read the parent did not make the directory either.
+        if let Some(Ok(parent)) = self.path.parent().map(File::open) {
+            parent.sync_all().map_err(|e| failure(&self.path, e))?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, found: u32) -> Result<(), Error> {
+        if found == FORMAT {
+            return Ok(());
+        }
+        let path = self.path.display().to_string();
+        Err(Error::Format { path, found, supported: FORMAT })
+    }
+
+    /// Says the format, before there is a database.
+    fn begin(&self) -> Result<(), Error> {
+        if self.database().exists() {
+            return self.check(0);
+        }
+        self.write_format().map_err(|e| failure(&self.path, e))?;
+        Ok(())
+    }
+
+    fn write_format(&self) -> io::Result<()> {
+        let unfinished = self.path.join("format.new");
+        let mut file = File::create(&unfinished)?;
+        file.write_all(format!("{FORMAT_PREFIX}{FORMAT}\n").as_bytes())?;
+        file.sync_all()?;
+        fs::rename(unfinished, self.path.join(FORMAT_FILE))
+    }
+}
+
+/// The format that the file says; 0 where it is not one of ours.
+fn parse(bytes: &[u8]) -> u32 {
+    let text = std::str::from_utf8(bytes).ok();
+    let number = text.and_then(|text| text.strip_prefix(FORMAT_PREFIX)?.strip_suffix('\n'));
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn failure(path: &Path, error: io::Error) -> Failure {
+    Failure(format!("{}: {error}", path.display()))
+}

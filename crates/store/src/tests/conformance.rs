@@ -1,0 +1,437 @@
+//! What every store must do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::*;
+use crate::{At, Kind};
+
+/// Runs each case on each store, on a runtime with several threads.
+macro_rules! conformance {
+    ($($case:ident)*) => {
+        mod memory {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $case() {
+                super::$case(crate::memory().unwrap()).await;
+            })*
+        }
+        mod disk {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $case() {
+                let (store, _dir) = super::super::on_disk();
+                super::$case(store).await;
+            })*
+        }
+    };
+}
+
+conformance! {
+    revisions_count_over_all_collections
+    a_write_needs_what_it_expects
+    a_conflict_has_the_current_record
+    the_revision_fills_the_hole
+    a_note_is_for_followers_only
+    an_acknowledged_write_is_visible
+    the_past_can_be_read
+    lists_are_by_prefix_and_in_order
+    what_is_not_there_cannot_be_read
+    followers_see_state_then_history_then_the_rest
+    followers_miss_nothing_while_others_write
+    followers_miss_nothing_while_it_compacts
+    compaction_forgets_the_past
+    compaction_of_nothing
+    one_of_many_writers_wins
+    a_dropped_write_hurts_nobody
+    many_writes_at_once
+    after_close_it_is_read_only
+}
+
+async fn revisions_count_over_all_collections(store: Arc<dyn Store>) {
+    assert_eq!((store.head(), store.floor()), (Revision(0), Revision(0)));
+    for n in 1..=10 {
+        let key = Key { collection: format!("c{}", n % 3).into(), item: n.to_string().into() };
+        let record = store.commit(write(key, Expect::Absent, Change::Put(whole("x")))).await;
+        assert_eq!(record.unwrap().revision, Revision(n));
+        assert_eq!(store.head(), Revision(n));
+    }
+    let refused = store.commit(create("a", "1")).await.and(store.commit(create("a", "2")).await);
+    assert!(refused.is_err());
+    let next = store.commit(create("b", "1")).await.unwrap();
+    assert_eq!(next.revision, Revision(12), "a refused write takes no revision");
+}
+
+async fn a_write_needs_what_it_expects(store: Arc<dyn Store>) {
+    let delete_absent =
+        |item| write(key(item), Expect::Absent, Change::Delete(whole("no such thing")));
+    let rows = [
+        (create("a", "1"), "1 Created a=1"),
+        (create("a", "2"), "conflict: 1 Created a=1"),
+        (update("a", 0, "2"), "conflict: 1 Created a=1"),
+        (update("a", 2, "2"), "conflict: 1 Created a=1"),
+        (update("a", 1, "2"), "2 Updated a=2"),
+        (update("a", 1, "3"), "conflict: 2 Updated a=2"),
+        (delete("a", 1, "2"), "conflict: 2 Updated a=2"),
+        (delete_absent("a"), "conflict: 2 Updated a=2"),
+        (delete_absent("b"), "conflict: absent"),
+        (update("b", 0, "1"), "conflict: absent"),
+        (update("b", 2, "1"), "conflict: absent"),
+        (delete("b", 2, "1"), "conflict: absent"),
+        (delete("a", 2, "2"), "3 Deleted a=2"),
+        (delete("a", 3, "2"), "conflict: absent"),
+        (update("a", 3, "2"), "conflict: absent"),
+        (create("a", "4"), "4 Created a=4"),
+        (delete("a", 4, ""), "5 Deleted a="),
+    ];
+    for (write, expected) in rows {
+        assert_eq!(outcome(store.commit(write).await), expected);
+    }
+}
+
+async fn a_conflict_has_the_current_record(store: Arc<dyn Store>) {
+    let template = Template::framed(b"<{}>".to_vec(), 1..3, None);
+    let framed = write(key("a"), Expect::Absent, Change::Put(template));
+    let current = store.commit(framed).await.unwrap();
+    let Err(Error::Conflict { current: Some(found) }) = store.commit(create("a", "2")).await else {
+        panic!("a conflict");
+    };
+    assert_eq!(*found, current);
+    assert_eq!(&found.value()[..], b"{}");
+}
+
+async fn the_revision_fills_the_hole(store: Arc<dyn Store>) {
+    for n in 1..=11 {
+        let bytes = br#"<{"rv":""}>"#.to_vec();
+        let template = Template::framed(bytes, 1..10, Some(8));
+        let item = n.to_string();
+        let record = store.commit(write(key(&item), Expect::Absent, Change::Put(template))).await;
+        let record = record.unwrap();
+        assert_eq!(&record.bytes[..], format!("<{{\"rv\":\"{n}\"}}>").as_bytes());
+        assert_eq!(record.value(), format!("{{\"rv\":\"{n}\"}}"));
+        let stored = store.get(&key(&item), At::Head).await.unwrap().unwrap();
+        assert_eq!(stored.value(), record.value());
+        assert_eq!(stored.body, 0..stored.bytes.len(), "what is around the value is not stored");
+    }
+}
+
+async fn a_note_is_for_followers_only(store: Arc<dyn Store>) {
+    let note = |record: &Record| record.note.clone().and_then(|n| n.downcast::<u32>().ok());
+    let seen = followed(&store).await;
+    let record = store.commit(Write { note: Some(Arc::new(7u32)), ..create("a", "1") }).await;
+    assert_eq!(note(&record.unwrap()).as_deref(), Some(&7));
+    assert_eq!(note(&seen.0.lock()[0]).as_deref(), Some(&7));
+    let stored = store.get(&key("a"), At::Head).await.unwrap().unwrap();
+    assert!(stored.note.is_none());
+}
+
+async fn an_acknowledged_write_is_visible(store: Arc<dyn Store>) {
+    let seen = followed(&store).await;
+    let writers = (0..8).map(|writer| {
+        let (store, seen) = (store.clone(), seen.clone());
+        tokio::spawn(async move {
+            for n in 0..50 {
+                let record = store.commit(create(&format!("{writer}-{n}"), "1")).await.unwrap();
+                assert!(store.head() >= record.revision);
+                assert!(seen.0.lock().iter().any(|other| *other == record));
+                let found = store.get(&record.key, At::Head).await.unwrap();
+                assert_eq!(found, Some(record));
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    seen.check_complete(Revision(0), Revision(400));
+}
+
+/// 1 a=1, 2 b=1, 3 a=2, 4 b gone, 5 c=1, 6 a gone, 7 b=2.
+async fn write_history(store: &Arc<dyn Store>) {
+    let writes = [
+        create("a", "1"),
+        create("b", "1"),
+        update("a", 1, "2"),
+        delete("b", 2, "1"),
+        create("c", "1"),
+        delete("a", 3, "2"),
+        create("b", "2"),
+    ];
+    for write in writes {
+        store.commit(write).await.unwrap();
+    }
+}
+
+const HISTORY: [&str; 7] = [
+    "1 Created a=1",
+    "2 Created b=1",
+    "3 Updated a=2",
+    "4 Deleted b=1",
+    "5 Created c=1",
+    "6 Deleted a=2",
+    "7 Created b=2",
+];
+
+/// What a list shows just after each revision of the history.
+const STATES: [&[&str]; 8] = [
+    &[],
+    &["1 Created a=1"],
+    &["1 Created a=1", "2 Created b=1"],
+    &["3 Updated a=2", "2 Created b=1"],
+    &["3 Updated a=2"],
+    &["3 Updated a=2", "5 Created c=1"],
+    &["5 Created c=1"],
+    &["7 Created b=2", "5 Created c=1"],
+];
+
+async fn check_state(store: &Arc<dyn Store>, at: u64) {
+    let at = At::Revision(Revision(at));
+    let expected = STATES[if let At::Revision(r) = at { r.0 as usize } else { 7 }];
+    let listed = store.list("things", "", at).await.unwrap();
+    assert_eq!(texts(&listed), expected, "{at:?}");
+    let mut got = Vec::new();
+    for item in ["a", "b", "c", "d"] {
+        got.extend(store.get(&key(item), at).await.unwrap());
+    }
+    assert_eq!(got, listed, "{at:?}");
+}
+
+async fn the_past_can_be_read(store: Arc<dyn Store>) {
+    write_history(&store).await;
+    for at in 0..=7 {
+        check_state(&store, at).await;
+    }
+    let head = store.list("things", "", At::Head).await.unwrap();
+    assert_eq!(texts(&head), STATES[7]);
+}
+
+async fn lists_are_by_prefix_and_in_order(store: Arc<dyn Store>) {
+    for item in ["b/1", "a", "a/2", "a/10", "a/1", "a-b/1", "ab/1", "a\u{fc}/1"] {
+        store.commit(create(item, "x")).await.unwrap();
+    }
+    let other = Key { collection: "thing".into(), item: "a/3".into() };
+    store.commit(write(other, Expect::Absent, Change::Put(whole("x")))).await.unwrap();
+    let rows: [(&str, &str, &[&str]); 6] = [
+        ("things", "a/", &["a/1", "a/10", "a/2"]),
+        ("things", "a/1", &["a/1", "a/10"]),
+        ("things", "", &["a", "a-b/1", "a/1", "a/10", "a/2", "ab/1", "a\u{fc}/1", "b/1"]),
+        ("things", "c", &[]),
+        ("thing", "", &["a/3"]),
+        ("nothing", "", &[]),
+    ];
+    for (collection, prefix, expected) in rows {
+        let listed = store.list(collection, prefix, At::Head).await.unwrap();
+        let items: Vec<_> = listed.iter().map(|record| &*record.key.item).collect();
+        assert_eq!(items, expected, "{collection} {prefix}");
+    }
+}
+
+async fn what_is_not_there_cannot_be_read(store: Arc<dyn Store>) {
+    write_history(&store).await;
+    store.compact(Revision(4)).await.unwrap();
+    let compacted = |asked| Error::Compacted { asked: Revision(asked), floor: Revision(4) };
+    let future = |asked| Error::Future { asked: Revision(asked), head: Revision(7) };
+    let rows = [(0, compacted(0)), (3, compacted(3)), (8, future(8)), (u64::MAX, future(u64::MAX))];
+    for (at, expected) in rows {
+        let at = At::Revision(Revision(at));
+        assert_eq!(store.get(&key("a"), at).await, Err(expected.clone()));
+        assert_eq!(store.list("things", "", at).await, Err(expected));
+    }
+    assert_eq!(store.compact(Revision(8)).await, Err(future(8)));
+}
+
+async fn followers_see_state_then_history_then_the_rest(store: Arc<dyn Store>) {
+    let first = followed(&store).await;
+    assert_eq!(first.texts(), [""; 0]);
+    write_history(&store).await;
+    let second = followed(&store).await;
+    store.compact(Revision(5)).await.unwrap();
+    let third = followed(&store).await;
+    store.commit(update("b", 7, "3")).await.unwrap();
+
+    let last = "8 Updated b=3";
+    let all: Vec<_> = HISTORY.into_iter().chain([last]).collect();
+    assert_eq!(first.texts(), all);
+    assert_eq!(second.texts(), all);
+    let later = ["3 Updated a=2", "5 Created c=1", "6 Deleted a=2", "7 Created b=2", last];
+    assert_eq!(third.texts(), later);
+}
+
+/// Writers that write until they are told to stop; returns the number of writers.
+fn start_writers(
+    store: &Arc<dyn Store>,
+    stop: &Arc<AtomicBool>,
+) -> Vec<tokio::task::JoinHandle<()>> {
+    let writer = |writer: usize| {
+        let (store, stop) = (store.clone(), stop.clone());
+        tokio::spawn(async move {
+            let item = writer.to_string();
+            let mut revision = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let write = match revision {
+                    0 => create(&item, "x"),
+                    at if at % 5 == 0 => delete(&item, at, "x"),
+                    at => update(&item, at, "y"),
+                };
+                let record = store.commit(write).await.unwrap();
+                revision = if record.kind == Kind::Deleted { 0 } else { record.revision.0 };
+            }
+        })
+    };
+    (0..16).map(writer).collect()
+}
+
+async fn followers_miss_nothing_while_others_write(store: Arc<dyn Store>) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers = start_writers(&store, &stop);
+    let mut followers = Vec::new();
+    while store.head() < Revision(3000) {
+        followers.push(followed(&store).await);
+        tokio::task::yield_now().await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    for follower in followers {
+        follower.check_complete(Revision(0), store.head());
+    }
+}
+
+async fn followers_miss_nothing_while_it_compacts(store: Arc<dyn Store>) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers = start_writers(&store, &stop);
+    while store.head() < Revision(3000) {
+        let before = store.floor();
+        let (seen, compacted) =
+            tokio::join!(followed(&store), store.compact(Revision(store.head().0 / 2)));
+        compacted.unwrap();
+        let (floor, head) = (store.floor(), store.head());
+        // It began at one of the floors between; from there on it has everything.
+        let records = seen.0.lock().clone();
+        assert!(records.is_sorted_by(|a, b| a.revision < b.revision), "each once, in order");
+        let gap = records.windows(2).rfind(|pair| pair[1].revision.0 != pair[0].revision.0 + 1);
+        let whole_from = gap.map_or(Revision(0), |pair| pair[1].revision);
+        assert!(whole_from <= Revision(floor.0 + 1), "{before} {floor} {head} {whole_from}");
+        // And it ends with the same state as the store.
+        let at = records.last().map_or(Revision(0), |record| record.revision);
+        let mut state = std::collections::BTreeMap::new();
+        for record in records {
+            match record.kind {
+                Kind::Deleted => state.remove(&record.key),
+                _ => state.insert(record.key.clone(), record),
+            };
+        }
+        let listed = store.list("things", "", At::Revision(at)).await.unwrap();
+        assert!(state.into_values().eq(listed), "the state at {at}");
+    }
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+}
+
+async fn compaction_forgets_the_past(store: Arc<dyn Store>) {
+    write_history(&store).await;
+    for floor in 0..=7 {
+        store.compact(Revision(floor)).await.unwrap();
+        assert_eq!(store.floor(), Revision(floor));
+        for at in floor..=7 {
+            check_state(&store, at).await;
+        }
+        let state = STATES[floor as usize];
+        let mut expected: Vec<_> =
+            state.iter().chain(&HISTORY[floor as usize..]).copied().collect();
+        expected.sort_unstable();
+        assert_eq!(followed(&store).await.texts(), expected, "floor {floor}");
+    }
+    assert_eq!(outcome(store.commit(update("a", 3, "3")).await), "conflict: absent");
+    assert_eq!(outcome(store.commit(create("b", "3")).await), "conflict: 7 Created b=2");
+    assert_eq!(outcome(store.commit(create("a", "3")).await), "8 Created a=3");
+    assert_eq!(outcome(store.commit(update("b", 7, "3")).await), "9 Updated b=3");
+}
+
+async fn compaction_of_nothing(store: Arc<dyn Store>) {
+    assert_eq!(store.compact(Revision(0)).await, Ok(()));
+    write_history(&store).await;
+    assert_eq!(store.compact(Revision(3)).await, Ok(()));
+    assert_eq!(store.compact(Revision(3)).await, Ok(()));
+    assert_eq!(store.compact(Revision(1)).await, Ok(()));
+    assert_eq!(store.floor(), Revision(3));
+}
+
+async fn one_of_many_writers_wins(store: Arc<dyn Store>) {
+    store.commit(create("counter", "0")).await.unwrap();
+    let wins = Arc::new(AtomicUsize::new(0));
+    let writers = (0..16).map(|_| {
+        let (store, wins) = (store.clone(), wins.clone());
+        tokio::spawn(async move {
+            for _ in 0..20 {
+                let current = store.get(&key("counter"), At::Head).await.unwrap().unwrap();
+                let count: usize = String::from_utf8_lossy(&current.value()).parse().unwrap();
+                let next = update("counter", current.revision.0, &(count + 1).to_string());
+                match store.commit(next).await {
+                    Ok(_) => wins.fetch_add(1, Ordering::Relaxed),
+                    Err(Error::Conflict { .. }) => 0,
+                    Err(error) => panic!("{error}"),
+                };
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let counter = store.get(&key("counter"), At::Head).await.unwrap().unwrap();
+    assert_eq!(counter.value(), wins.load(Ordering::Relaxed).to_string());
+    assert_eq!(store.head().0, 1 + wins.load(Ordering::Relaxed) as u64);
+}
+
+async fn a_dropped_write_hurts_nobody(store: Arc<dyn Store>) {
+    for n in 0..100 {
+        let impatient = store.commit(create(&format!("dropped-{n}"), "x"));
+        tokio::select! {
+            biased;
+            result = impatient => drop(result.unwrap()),
+            () = std::future::ready(()) => {}
+        }
+        store.commit(create(&format!("kept-{n}"), "x")).await.unwrap();
+    }
+    let kept = store.list("things", "kept-", At::Head).await.unwrap();
+    assert_eq!(kept.len(), 100);
+    followed(&store).await.check_complete(Revision(0), store.head());
+}
+
+/// More than fit into one batch, by count and by size; some fight over a key.
+async fn many_writes_at_once(store: Arc<dyn Store>) {
+    let seen = followed(&store).await;
+    let writes = (0..3000).map(|n| {
+        let store = store.clone();
+        let value = "x".repeat(if n % 10 == 0 { 40_000 } else { 10 });
+        tokio::spawn(async move {
+            let result = store.commit(create(&(n / 2).to_string(), &value)).await;
+            match result {
+                Ok(record) => assert_eq!(record.value(), value),
+                Err(Error::Conflict { current: Some(current) }) => {
+                    assert_eq!(*current.key.item, (n / 2).to_string());
+                }
+                Err(error) => panic!("{error}"),
+            }
+        })
+    });
+    for write in writes.collect::<Vec<_>>() {
+        write.await.unwrap();
+    }
+    assert_eq!(store.head(), Revision(1500), "one of each two");
+    seen.check_complete(Revision(0), Revision(1500));
+}
+
+async fn after_close_it_is_read_only(store: Arc<dyn Store>) {
+    write_history(&store).await;
+    assert_eq!(store.check(), Ok(()));
+    let under_way = store.commit(create("d", "1"));
+    store.close().await;
+    assert_eq!(store.check(), Err(Error::Closed));
+    assert_eq!(under_way.await, Err(Error::Closed), "it was not begun before");
+    assert_eq!(store.commit(create("e", "1")).await, Err(Error::Closed));
+    assert_eq!(store.compact(Revision(3)).await, Err(Error::Closed));
+    check_state(&store, 3).await;
+    check_state(&store, 7).await;
+    store.close().await;
+}
