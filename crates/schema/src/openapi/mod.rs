@@ -16,7 +16,7 @@ use json::Json;
 use operations::Parameter;
 
 pub use v2::v2_document;
-pub use v3::{v3_document, v3_group_document, v3_index, v3_path};
+pub use v3::{v3_document, v3_index, v3_page, v3_path};
 
 /// The resources of one group and version.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +61,31 @@ pub struct Subresource {
     pub kind: String,
     /// What clients may do with it, as discovery names it.
     pub verbs: Vec<&'static str>,
+}
+
+/// What has a document of its own besides the groups' versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Page<'a> {
+    /// The versions of the core group: `api`.
+    Core,
+    /// All groups: `apis`.
+    Groups,
+    /// One group: `apis/apps`.
+    Group(&'a str),
+    /// The server's version.
+    Version,
+}
+
+impl Page<'_> {
+    /// Its path in the index of documents.
+    pub fn path(self) -> String {
+        match self {
+            Self::Core => "api".to_owned(),
+            Self::Groups => "apis".to_owned(),
+            Self::Group(group) => format!("apis/{group}"),
+            Self::Version => "version".to_owned(),
+        }
+    }
 }
 
 /// What types and fields are for, in the words of their authors.

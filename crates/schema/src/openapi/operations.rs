@@ -1,7 +1,7 @@
 //! The requests that resources take: paths, methods, parameters, bodies and answers, in the form that
 //! both versions of OpenAPI are written from. Upstream: apiserver's endpoints installer.
 
-use super::{GroupVersion, Resource, Subresource};
+use super::{GroupVersion, Page, Resource, Subresource};
 use crate::table::{Scalar, Schema, Shape};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -147,21 +147,26 @@ pub(crate) fn paths(schema: &Schema, gv: &GroupVersion) -> Vec<PathItem> {
     paths
 }
 
-/// The discovery path of a group: `/apis/apps/`.
-pub(crate) fn group_path(group: &str) -> PathItem {
-    let short = group.strip_suffix(".k8s.io").unwrap_or(group);
-    let id = format!("get{}APIGroup", words(short, true));
-    discovery_path(format!("/apis/{group}/"), id, words(short, false), "APIGroup")
-}
-
-/// The discovery paths above all groups: `/api/` and `/apis/`.
-pub(crate) fn root_paths() -> [PathItem; 2] {
-    let core = "getCoreAPIVersions".to_owned();
-    let all = "getAPIVersions".to_owned();
-    [
-        discovery_path("/api/".to_owned(), core, "core".to_owned(), "APIVersions"),
-        discovery_path("/apis/".to_owned(), all, "apis".to_owned(), "APIGroupList"),
-    ]
+/// The path of a page.
+pub(crate) fn page(page: Page<'_>) -> PathItem {
+    let (id, tag, answer) = match page {
+        Page::Core => ("getCoreAPIVersions".to_owned(), "core".to_owned(), "APIVersions"),
+        Page::Groups => ("getAPIVersions".to_owned(), "apis".to_owned(), "APIGroupList"),
+        Page::Group(group) => {
+            let short = group.strip_suffix(".k8s.io").unwrap_or(group);
+            (format!("get{}APIGroup", words(short, true)), words(short, false), "APIGroup")
+        }
+        Page::Version => ("getCodeVersion".to_owned(), "version".to_owned(), ""),
+    };
+    let mut item = discovery_path(format!("/{}/", page.path()), id, tag, answer);
+    if page == Page::Version {
+        for operation in &mut item.operations {
+            operation.answer = "io.k8s.apimachinery.pkg.version.Info".to_owned();
+            operation.produces = &["application/json"];
+            operation.consumes = &["application/json"];
+        }
+    }
+    item
 }
 
 /// `/api/v1`, `/apis/apps/v1`.

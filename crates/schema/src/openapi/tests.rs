@@ -157,9 +157,10 @@ fn oas_03_v3_schemas_carry_what_clients_merge_by() {
 fn references_of_a_document_are_in_it() {
     for document in [
         v3_document(builtin(), &core(), &NoDescriptions),
-        v3_group_document(builtin(), Some("apps"), &NoDescriptions),
-        v3_group_document(builtin(), Some(""), &NoDescriptions),
-        v3_group_document(builtin(), None, &NoDescriptions),
+        v3_page(builtin(), Page::Group("apps"), &NoDescriptions),
+        v3_page(builtin(), Page::Core, &NoDescriptions),
+        v3_page(builtin(), Page::Groups, &NoDescriptions),
+        v3_page(builtin(), Page::Version, &NoDescriptions),
         v2_document(builtin(), &[core()], "v1.36.0", &NoDescriptions),
     ] {
         let document = json::parse(&document).expect("JSON");

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::json::Json;
-use super::operations::{Operation, Parameter, PathItem, group_path, paths, root_paths};
+use super::operations::{Operation, Parameter, PathItem, page, paths};
 use super::schemas::{Schemas, gvk};
-use super::{Descriptions, Dialect, GroupVersion};
+use super::{Descriptions, Dialect, GroupVersion, Page};
 use crate::table::Schema;
 
 /// The document of all groups and versions; `version` is that of the server.
@@ -57,8 +57,9 @@ pub fn v2_document(
 fn items(schema: &Schema, group_versions: &[GroupVersion]) -> Vec<PathItem> {
     let groups: BTreeSet<&str> =
         group_versions.iter().map(|gv| gv.group.as_str()).filter(|g| !g.is_empty()).collect();
-    let mut items: Vec<PathItem> = root_paths().into_iter().collect();
-    items.extend(groups.into_iter().map(group_path));
+    let pages = [Page::Core, Page::Groups, Page::Version].into_iter();
+    let pages = pages.chain(groups.into_iter().map(Page::Group));
+    let mut items: Vec<PathItem> = pages.map(page).collect();
     items.extend(group_versions.iter().flat_map(|gv| paths(schema, gv)));
     items.sort_by(|a, b| a.path.cmp(&b.path));
     items

@@ -1,11 +1,11 @@
-//! OpenAPI 3.0: a document for each group and version, one for each group, and their index.
+//! OpenAPI 3.0: a document for each group and version, one for each page, and their index.
 
 use std::collections::BTreeSet;
 
 use super::json::Json;
-use super::operations::{Operation, Parameter, PathItem, group_path, paths, root_paths};
+use super::operations::{Operation, Parameter, PathItem, paths};
 use super::schemas::{Schemas, gvk};
-use super::{Descriptions, Dialect, GroupVersion};
+use super::{Descriptions, Dialect, GroupVersion, Page};
 use crate::table::Schema;
 
 /// The document of one group and version.
@@ -17,20 +17,9 @@ pub fn v3_document(
     document(schema, &paths(schema, group_version), descriptions)
 }
 
-/// The document of a group, which has its discovery alone: `apis/apps`. With no group, the document
-/// above all: that of `api` for `Some("")` and that of `apis` for `None`.
-pub fn v3_group_document(
-    schema: &Schema,
-    group: Option<&str>,
-    descriptions: &dyn Descriptions,
-) -> Vec<u8> {
-    let [core, all] = root_paths();
-    let path = match group {
-        Some("") => core,
-        Some(group) => group_path(group),
-        None => all,
-    };
-    document(schema, &[path], descriptions)
+/// The document of a page.
+pub fn v3_page(schema: &Schema, page: Page<'_>, descriptions: &dyn Descriptions) -> Vec<u8> {
+    document(schema, &[super::operations::page(page)], descriptions)
 }
 
 /// The index: for each document its path (`apis/apps/v1`) and a hash that changes with its text.
