@@ -316,6 +316,10 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // A peer that closes without TLS's goodbye.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    self.closing = true;
+                    bail!("the server did not answer in time");
+                }
                 Err(error) => {
                     self.closing = true;
                     return Err(error).context("reading the answer");
