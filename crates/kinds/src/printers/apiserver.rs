@@ -1,0 +1,136 @@
+//! The kinds with which API servers keep house: what is served, stored and migrated, and how fairly.
+
+use std::cmp::Ordering;
+
+use pintle_value::Value;
+
+use super::column::Cell::{By, Int, IntOr, Text, TextOr};
+use super::column::{AGE, NAME, NAME_TEXT, filled, string};
+use super::read::{at, condition, int_at, is_true, items_at, str_at};
+use super::text::{first_few, qualified};
+use super::{Columns, Kind};
+
+const FLOW_CONTROL: &str = "flowcontrol.apiserver.k8s.io";
+
+pub(super) const KINDS: &[Kind] = &[
+    Kind::new("apiregistration.k8s.io", "APIService", API_SERVICE),
+    Kind::new(FLOW_CONTROL, "FlowSchema", FLOW_SCHEMA).with_order(precedence),
+    Kind::new(FLOW_CONTROL, "PriorityLevelConfiguration", PRIORITY_LEVEL_CONFIGURATION),
+    Kind::new("internal.apiserver.k8s.io", "StorageVersion", STORAGE_VERSION),
+    Kind::new("storagemigration.k8s.io", "StorageVersionMigration", STORAGE_VERSION_MIGRATION),
+];
+
+const API_SERVICE: Columns = &[
+    NAME,
+    string("Service", By(service), "The service that serves this version of a group."),
+    string("Available", By(available), "Whether it can be reached."),
+    AGE,
+];
+
+const FLOW_SCHEMA: Columns = &[
+    NAME,
+    string(
+        "PriorityLevel",
+        Text("spec.priorityLevelConfiguration.name"),
+        "The priority level of the requests that match.",
+    ),
+    string("MatchingPrecedence", Int("spec.matchingPrecedence"), "The lowest that matches wins."),
+    string(
+        "DistinguisherMethod",
+        TextOr("spec.distinguisherMethod.type", "<none>"),
+        "What makes two requests belong to one flow.",
+    ),
+    AGE,
+    string("MissingPL", By(missing_priority_level), "Whether there is no such priority level."),
+];
+
+const PRIORITY_LEVEL_CONFIGURATION: Columns = &[
+    NAME,
+    string("Type", Text("spec.type"), "Whether its requests are limited."),
+    string(
+        "NominalConcurrencyShares",
+        IntOr("spec.limited.nominalConcurrencyShares", "<none>"),
+        "Its part of all requests that run at a time.",
+    ),
+    string(
+        "Queues",
+        IntOr("spec.limited.limitResponse.queuing.queues", "<none>"),
+        "Number of queues for requests that must wait.",
+    ),
+    string(
+        "HandSize",
+        IntOr("spec.limited.limitResponse.queuing.handSize", "<none>"),
+        "Number of queues that a flow may use.",
+    ),
+    string(
+        "QueueLengthLimit",
+        IntOr("spec.limited.limitResponse.queuing.queueLengthLimit", "<none>"),
+        "Requests that a queue has room for.",
+    ),
+    AGE,
+];
+
+const STORAGE_VERSION: Columns = &[
+    NAME,
+    string(
+        "CommonEncodingVersion",
+        TextOr("status.commonEncodingVersion", "<unset>"),
+        "The version in which every server stores, if there is one.",
+    ),
+    string("StorageVersions", By(storage_versions), "The version in which each server stores."),
+    AGE,
+];
+
+const STORAGE_VERSION_MIGRATION: Columns = &[
+    string("Name", Text("metadata.name"), NAME_TEXT),
+    string("Resource", By(migrated), "The resource whose objects are stored anew."),
+    string("Status", By(migration_status), "How far it is."),
+];
+
+fn service(api_service: &Value) -> Value {
+    match at(api_service, "spec.service") {
+        Some(service) => {
+            format!("{}/{}", str_at(service, "namespace"), str_at(service, "name")).into()
+        }
+        None => "Local".into(),
+    }
+}
+
+fn available(api_service: &Value) -> Value {
+    let Some(condition) = condition(api_service, "Available") else { return "Unknown".into() };
+    match (str_at(condition, "status"), str_at(condition, "reason")) {
+        (status @ "True", _) | (status, "") => status.into(),
+        (status, reason) => format!("{status} ({reason})").into(),
+    }
+}
+
+fn missing_priority_level(flow_schema: &Value) -> Value {
+    condition(flow_schema, "Dangling").map_or("?", |condition| str_at(condition, "status")).into()
+}
+
+/// The order in which flow schemas are tried.
+fn precedence(a: &Value, b: &Value) -> Ordering {
+    let key = |schema| (int_at(schema, "spec.matchingPrecedence"), str_at(schema, "metadata.name"));
+    key(a).cmp(&key(b))
+}
+
+fn storage_versions(storage_version: &Value) -> Value {
+    let texts = items_at(storage_version, "status.storageVersions").iter().map(|server| {
+        format!("{}={}", str_at(server, "apiServerID"), str_at(server, "encodingVersion"))
+    });
+    filled(&first_few(texts), "<unset>").into()
+}
+
+fn migrated(migration: &Value) -> Value {
+    let resource = at(migration, "spec.resource").unwrap_or(&Value::Null);
+    qualified(str_at(resource, "resource"), str_at(resource, "group")).into()
+}
+
+fn migration_status(migration: &Value) -> Value {
+    let mut conditions = items_at(migration, "status.conditions").iter();
+    let last = conditions.rfind(|condition| {
+        is_true(condition)
+            && matches!(str_at(condition, "type"), "Running" | "Failed" | "Succeeded")
+    });
+    last.map_or("Unknown", |condition| str_at(condition, "type")).into()
+}

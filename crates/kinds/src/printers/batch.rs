@@ -1,0 +1,78 @@
+//! batch.
+
+use pintle_meta::duration;
+use pintle_registry::table::UnixSeconds;
+use pintle_value::Value;
+
+use super::column::Cell::{AgeOr, By, ByTime, Count, Text, TextOr};
+use super::column::{AGE, NAME, boolean, containers, images, integer, selector, string};
+use super::read::{at, bool_at, deleting, holds, int_at, time_at};
+use super::{Columns, Kind};
+
+const GROUP: &str = "batch";
+
+pub(super) const KINDS: &[Kind] =
+    &[Kind::new(GROUP, "CronJob", CRON_JOB), Kind::new(GROUP, "Job", JOB)];
+
+const CRON_JOB: Columns = &[
+    NAME,
+    string("Schedule", Text("spec.schedule"), "When it runs, in cron's form."),
+    string("Timezone", TextOr("spec.timeZone", "<none>"), "Where the schedule's clock stands."),
+    boolean("Suspend", By(suspend), "Whether runs are held back for now."),
+    integer("Active", Count("status.active"), "Jobs that are running."),
+    string(
+        "Last Schedule",
+        AgeOr("status.lastScheduleTime", "<none>"),
+        "Time since it last started a job.",
+    ),
+    AGE,
+    containers("spec.jobTemplate.spec.template.spec.containers").wide(),
+    images("spec.jobTemplate.spec.template.spec.containers").wide(),
+    selector("spec.jobTemplate.spec.selector").wide(),
+];
+
+const JOB: Columns = &[
+    NAME,
+    string("Status", By(status), "Whether it is running, done, or held up."),
+    string("Completions", By(completions), "Pods that succeeded, of those that must."),
+    string("Duration", ByTime(duration), "How long it took or has been taking."),
+    AGE,
+    containers("spec.template.spec.containers").wide(),
+    images("spec.template.spec.containers").wide(),
+    selector("spec.selector").wide(),
+];
+
+fn suspend(cron_job: &Value) -> Value {
+    match bool_at(cron_job, "spec.suspend") {
+        Some(true) => "True",
+        Some(false) => "False",
+        None => "<unset>",
+    }
+    .into()
+}
+
+fn status(job: &Value) -> Value {
+    let told =
+        |statuses: &[&'static str]| statuses.iter().find(|status| holds(job, status)).copied();
+    told(&["Complete", "Failed"])
+        .or_else(|| deleting(job).then_some("Terminating"))
+        .or_else(|| told(&["Suspended", "FailureTarget", "SuccessCriteriaMet"]))
+        .unwrap_or("Running")
+        .into()
+}
+
+fn completions(job: &Value) -> Value {
+    let succeeded = int_at(job, "status.succeeded");
+    match (at(job, "spec.completions"), int_at(job, "spec.parallelism")) {
+        (Some(_), _) => format!("{succeeded}/{}", int_at(job, "spec.completions")),
+        (None, parallelism @ 2..) => format!("{succeeded}/1 of {parallelism}"),
+        (None, _) => format!("{succeeded}/1"),
+    }
+    .into()
+}
+
+fn duration(job: &Value, now: UnixSeconds) -> Value {
+    let Some(start) = time_at(job, "status.startTime") else { return "".into() };
+    let end = time_at(job, "status.completionTime").unwrap_or(now);
+    duration::human(end.saturating_sub(start)).into()
+}

@@ -1,0 +1,189 @@
+//! The form in which a kind's columns are written down, and how a cell is computed from it.
+
+use pintle_meta::{labels, time};
+use pintle_registry::table::{self, UnixSeconds};
+use pintle_value::{Str, Value};
+
+use super::read::{ZERO_TIME, at, bool_at, count_at, int_at, items_at, str_at, time_at};
+use super::text::{access_modes, age, amount, joined, label_text};
+
+/// Members from the root of an object down, with dots between: `spec.template.spec`.
+pub(super) type Path = &'static str;
+
+/// One column: what clients are told of it, and how its cells come about.
+#[derive(Clone, Copy)]
+pub(super) struct Column {
+    name: &'static str,
+    kind: &'static str,
+    format: &'static str,
+    description: &'static str,
+    priority: i32,
+    declared: bool,
+    cell: Cell,
+}
+
+/// How a cell is computed from an object.
+///
+/// Upstream prints the decoded and defaulted object, where an optional member is a pointer: "absent"
+/// below is its nil. Members that are no pointers cannot be told from their zero value there; for
+/// them "absent or empty" is meant.
+#[derive(Clone, Copy)]
+pub(super) enum Cell {
+    /// The string at a path, `""` where it is absent.
+    Text(Path),
+    /// The string at a path, another text where it is absent.
+    TextOr(Path, &'static str),
+    /// The string at a path, another text where it is absent or empty.
+    FilledOr(Path, &'static str),
+    /// The integer at a path, 0 where it is absent.
+    Int(Path),
+    /// The integer at a path, a text where it is absent.
+    IntOr(Path, &'static str),
+    /// The boolean at a path, another where it is absent.
+    BoolOr(Path, bool),
+    /// How long ago the time at a path was, `<unknown>` where it is absent or zero.
+    Age(Path),
+    /// How long ago the time at a path was, another text where it is absent.
+    AgeOr(Path, &'static str),
+    /// The time at a path as RFC 3339 in UTC, the zero time where it is absent.
+    Time(Path),
+    /// The number of items in the list or map at a path.
+    Count(Path),
+    /// The strings of the list at a path with commas between, another text if that is empty.
+    JoinedOr(Path, &'static str),
+    /// The member of each item of the list at a path, with commas between.
+    Each(Path, &'static str),
+    /// The labels of the map at a path, `<none>` without any.
+    Labels(Path),
+    /// The label selector at a path, `<none>` where it is absent or selects everything.
+    Selector(Path),
+    /// The access modes of the list at a path, abbreviated.
+    AccessModes(Path),
+    /// The quantity at a path, another text where it is absent.
+    QuantityOr(Path, &'static str),
+    /// What a function says of the object.
+    By(fn(&Value) -> Value),
+    /// What a function says of the object at a time.
+    ByTime(fn(&Value, UnixSeconds) -> Value),
+}
+
+/// The column every table but the events' begins with.
+pub(super) const NAME: Column = string("Name", Cell::Text("metadata.name"), NAME_TEXT).named();
+/// The description of a column with the object's name.
+pub(super) const NAME_TEXT: &str = "The object's name, unique among its kind and namespace.";
+/// How long ago the object was made.
+pub(super) const AGE: Column =
+    string("Age", Cell::Age("metadata.creationTimestamp"), "Time since the object was created.");
+/// All that there is to say of kinds whose objects say it themselves.
+pub(super) const NAME_AND_AGE: &[Column] = &[NAME, AGE];
+
+/// The names of the containers in a pod's spec.
+pub(super) const fn containers(path: Path) -> Column {
+    string("Containers", Cell::Each(path, "name"), "Names of the pod's containers.")
+}
+
+/// The images of the containers in a pod's spec.
+pub(super) const fn images(path: Path) -> Column {
+    string("Images", Cell::Each(path, "image"), "Images of the pod's containers.")
+}
+
+/// The pods that a label selector chooses.
+pub(super) const fn selector(path: Path) -> Column {
+    string("Selector", Cell::Selector(path), "Labels of the pods that belong to it.")
+}
+
+/// A column that says it holds text. Some hold numbers nevertheless, as upstream's do.
+pub(super) const fn string(name: &'static str, cell: Cell, description: &'static str) -> Column {
+    Column { name, kind: "string", format: "", description, priority: 0, declared: true, cell }
+}
+
+/// A column of integers.
+pub(super) const fn integer(name: &'static str, cell: Cell, description: &'static str) -> Column {
+    Column { kind: "integer", ..string(name, cell, description) }
+}
+
+/// A column that says it holds booleans.
+pub(super) const fn boolean(name: &'static str, cell: Cell, description: &'static str) -> Column {
+    Column { kind: "boolean", ..string(name, cell, description) }
+}
+
+/// A column of times.
+pub(super) const fn date(name: &'static str, cell: Cell, description: &'static str) -> Column {
+    Column { kind: "date", ..string(name, cell, description) }
+}
+
+impl Column {
+    /// Shown with `-o wide` only.
+    pub(super) const fn wide(self) -> Self {
+        Self { priority: 1, ..self }
+    }
+
+    /// The column that names the object.
+    pub(super) const fn named(self) -> Self {
+        Self { format: "name", ..self }
+    }
+
+    /// A cell in each row that no column announces.
+    pub(super) const fn undeclared(self) -> Self {
+        Self { declared: false, ..self }
+    }
+
+    /// The column as tables announce it.
+    pub(super) fn definition(&self) -> Option<table::Column> {
+        self.declared.then(|| table::Column {
+            name: Str::const_new(self.name),
+            kind: self.kind,
+            format: Str::const_new(self.format),
+            description: Str::const_new(self.description),
+            priority: self.priority,
+        })
+    }
+
+    /// The column's cell in the row of an object.
+    pub(super) fn cell(&self, object: &Value, now: UnixSeconds) -> Value {
+        match self.cell {
+            Cell::Text(path) => str_at(object, path).into(),
+            Cell::TextOr(path, absent) => {
+                at(object, path).and_then(Value::as_str).unwrap_or(absent).into()
+            }
+            Cell::FilledOr(path, empty) => filled(str_at(object, path), empty).into(),
+            Cell::Int(path) => int_at(object, path).into(),
+            Cell::IntOr(path, absent) => match at(object, path).and_then(Value::as_int) {
+                Some(number) => number.into(),
+                None => absent.into(),
+            },
+            Cell::BoolOr(path, absent) => bool_at(object, path).unwrap_or(absent).into(),
+            Cell::Age(path) => age(time_at(object, path), now).into(),
+            Cell::AgeOr(path, absent) => match at(object, path) {
+                Some(_) => age(time_at(object, path), now).into(),
+                None => absent.into(),
+            },
+            Cell::Time(path) => {
+                let seconds = time_at(object, path).unwrap_or(ZERO_TIME);
+                time::format(seconds.saturating_mul(time::SECOND)).into()
+            }
+            Cell::Count(path) => count_at(object, path).into(),
+            Cell::JoinedOr(path, empty) => {
+                let texts = items_at(object, path).iter().filter_map(Value::as_str);
+                filled(&joined(texts), empty).into()
+            }
+            Cell::Each(path, member) => {
+                joined(items_at(object, path).iter().map(|item| str_at(item, member))).into()
+            }
+            Cell::Labels(path) => label_text(at(object, path)).into(),
+            Cell::Selector(path) => labels::format_label_selector(at(object, path)).into(),
+            Cell::AccessModes(path) => access_modes(items_at(object, path)).into(),
+            Cell::QuantityOr(path, absent) => match at(object, path) {
+                Some(value) => amount(value).into(),
+                None => absent.into(),
+            },
+            Cell::By(tell) => tell(object),
+            Cell::ByTime(tell) => tell(object, now),
+        }
+    }
+}
+
+/// A text, or another one if it is empty.
+pub(super) fn filled<'a>(text: &'a str, empty: &'a str) -> &'a str {
+    if text.is_empty() { empty } else { text }
+}

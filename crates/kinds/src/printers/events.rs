@@ -1,0 +1,81 @@
+//! Events, in the words of the core group: those of `events.k8s.io` are another form of them.
+
+use std::borrow::Cow;
+
+use pintle_registry::table::UnixSeconds;
+use pintle_value::Value;
+
+use super::column::Cell::{By, ByTime, Text};
+use super::column::{NAME_TEXT, filled, string};
+use super::read::{at, has, int_at, str_at, time_at};
+use super::text::age;
+use super::{Columns, Kind};
+use crate::conversion::event::to_core;
+
+pub(super) const KINDS: &[Kind] = &[
+    Kind::new("", "Event", COLUMNS),
+    Kind::new("events.k8s.io", "Event", COLUMNS).with_form(in_core_words),
+];
+
+const COLUMNS: Columns = &[
+    string("Last Seen", ByTime(last_seen), "Time since it was last observed."),
+    string("Type", Text("type"), "Normal or Warning."),
+    string("Reason", Text("reason"), "What happened, in one word for programs."),
+    string("Object", By(object), "What it happened to."),
+    string("Subobject", Text("involvedObject.fieldPath"), "The part of it.").wide(),
+    string("Source", By(source), "Who observed it.").wide(),
+    string("Message", By(message), "What happened, in words for people."),
+    string("First Seen", ByTime(first_seen), "Time since it was first observed.").wide(),
+    string("Count", By(count), "How often it was observed.").wide(),
+    string("Name", Text("metadata.name"), NAME_TEXT).named().wide(),
+];
+
+/// An event of `events.k8s.io` as the core group has it; one that is there already stays as it is.
+fn in_core_words(event: &Value) -> Cow<'_, Value> {
+    let mut event = event.clone();
+    to_core(&mut event);
+    Cow::Owned(event)
+}
+
+fn first_seen(event: &Value, now: UnixSeconds) -> Value {
+    age(time_at(event, "firstTimestamp").or_else(|| time_at(event, "eventTime")), now).into()
+}
+
+fn last_seen(event: &Value, now: UnixSeconds) -> Value {
+    if has(event, "series") {
+        return age(time_at(event, "series.lastObservedTime"), now).into();
+    }
+    match time_at(event, "lastTimestamp") {
+        Some(last) => age(Some(last), now).into(),
+        None => first_seen(event, now),
+    }
+}
+
+fn object(event: &Value) -> Value {
+    let kind = str_at(event, "involvedObject.kind").to_lowercase();
+    match str_at(event, "involvedObject.name") {
+        "" => kind.into(),
+        name => format!("{kind}/{name}").into(),
+    }
+}
+
+fn source(event: &Value) -> Value {
+    let component = filled(str_at(event, "source.component"), str_at(event, "reportingComponent"));
+    match filled(str_at(event, "source.host"), str_at(event, "reportingInstance")) {
+        "" => component.into(),
+        instance => format!("{component}, {instance}").into(),
+    }
+}
+
+fn message(event: &Value) -> Value {
+    str_at(event, "message").trim().into()
+}
+
+/// How often it was observed; what was observed once has no count in the newer way to write events.
+fn count(event: &Value) -> Value {
+    match at(event, "series") {
+        Some(series) => int_at(series, "count").into(),
+        None if int_at(event, "count") == 0 => 1_i64.into(),
+        None => int_at(event, "count").into(),
+    }
+}

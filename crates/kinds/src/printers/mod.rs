@@ -1,0 +1,152 @@
+//! The tables of the built-in kinds: which columns each has, and what its cells say.
+//!
+//! A kind is an entry in the `KINDS` of its group's file; most of its cells are a path and a word for
+//! how to print what is there ([`column::Cell`]), and a function is for what is particular to one
+//! kind. Kinds without an entry have the default table, a name and a time of creation.
+//!
+//! The cells are those of `kubectl get` on a v1.36 server in its wide form, which is the only one
+//! that servers print: all columns and cells, always (TBL-04). Versions of a kind share a table.
+//!
+//! Must not know: how tables are asked for or encoded, lists, the clock.
+//!
+//! Invariant: a printer has a row for every object tree, whatever is missing or of the wrong type.
+
+mod admission;
+mod apiserver;
+mod apps;
+mod autoscaling;
+mod batch;
+mod certificates;
+mod column;
+mod coordination;
+mod core;
+mod events;
+mod networking;
+mod nodes;
+mod pods;
+mod rbac;
+mod read;
+mod resource;
+mod scheduling;
+mod services;
+mod storage;
+#[cfg(test)]
+mod tests;
+mod text;
+mod volumes;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pintle_registry::table::{self, Printer, Row, RowOrder, UnixSeconds};
+use pintle_value::Value;
+
+use column::{Cell, Column, NAME, date};
+
+/// The printer of a kind in any of its versions; the default one for kinds that have none.
+///
+/// `Scale` (in `autoscaling`) and `Status` (in the core group) have printers too, though they are
+/// no resources.
+pub fn printer(group: &str, kind: &str) -> Arc<dyn Printer> {
+    let found = KINDS.iter().copied().flatten().find(|k| k.kind == kind && k.group == group);
+    Arc::new(Table::new(found.unwrap_or(&DEFAULT)))
+}
+
+const KINDS: &[&[Kind]] = &[
+    admission::KINDS,
+    apiserver::KINDS,
+    apps::KINDS,
+    autoscaling::KINDS,
+    batch::KINDS,
+    certificates::KINDS,
+    coordination::KINDS,
+    core::KINDS,
+    events::KINDS,
+    networking::KINDS,
+    nodes::KINDS,
+    pods::KINDS,
+    rbac::KINDS,
+    resource::KINDS,
+    scheduling::KINDS,
+    services::KINDS,
+    storage::KINDS,
+    volumes::KINDS,
+];
+
+const DEFAULT: Kind = Kind::new("", "", NAME_AND_TIME);
+
+const NAME_AND_TIME: Columns = &[
+    NAME,
+    date("Created At", Cell::Time("metadata.creationTimestamp"), "When the object was created."),
+];
+
+/// The columns of a kind, in their order.
+type Columns = &'static [Column];
+
+/// How objects of one kind are printed.
+struct Kind {
+    group: &'static str,
+    kind: &'static str,
+    columns: Columns,
+    form: fn(&Value) -> Cow<'_, Value>,
+    conditions: fn(&Value) -> Vec<Value>,
+    order: Option<RowOrder>,
+}
+
+impl Kind {
+    /// A kind whose rows carry no conditions and follow the list's order.
+    const fn new(group: &'static str, kind: &'static str, columns: Columns) -> Self {
+        Self {
+            group,
+            kind,
+            columns,
+            form: |object| Cow::Borrowed(object),
+            conditions: |_| Vec::new(),
+            order: None,
+        }
+    }
+
+    /// With columns that speak of the form that `form` gives to objects of any version.
+    const fn with_form(self, form: fn(&Value) -> Cow<'_, Value>) -> Self {
+        Self { form, ..self }
+    }
+
+    /// With conditions on the rows of some objects.
+    const fn with_conditions(self, conditions: fn(&Value) -> Vec<Value>) -> Self {
+        Self { conditions, ..self }
+    }
+
+    /// With rows in another order than the list's.
+    const fn with_order(self, order: RowOrder) -> Self {
+        Self { order: Some(order), ..self }
+    }
+}
+
+struct Table {
+    kind: &'static Kind,
+    columns: Vec<table::Column>,
+}
+
+impl Table {
+    fn new(kind: &'static Kind) -> Self {
+        Self { kind, columns: kind.columns.iter().filter_map(Column::definition).collect() }
+    }
+}
+
+impl Printer for Table {
+    fn columns(&self) -> &[table::Column] {
+        &self.columns
+    }
+
+    fn row(&self, object: &Value, now: UnixSeconds) -> Row {
+        let object = (self.kind.form)(object);
+        Row {
+            cells: self.kind.columns.iter().map(|column| column.cell(&object, now)).collect(),
+            conditions: (self.kind.conditions)(&object),
+        }
+    }
+
+    fn order(&self) -> Option<RowOrder> {
+        self.kind.order
+    }
+}

@@ -1,0 +1,78 @@
+//! Nodes.
+
+use std::collections::BTreeSet;
+
+use pintle_value::Value;
+
+use super::column::Cell::{By, FilledOr, Text};
+use super::column::{AGE, NAME, filled, string};
+use super::read::{bool_at, is_true, items_at, str_at};
+use super::text::joined;
+use super::{Columns, Kind};
+
+pub(super) const KINDS: &[Kind] = &[Kind::new("", "Node", NODE)];
+
+const NODE: Columns = &[
+    NAME,
+    string("Status", By(status), "Whether the node can run pods and may get new ones."),
+    string("Roles", By(roles), "What the node is for, by its labels."),
+    AGE,
+    string("Version", Text("status.nodeInfo.kubeletVersion"), "The version of its kubelet."),
+    string("Internal-IP", By(|n| address(n, "InternalIP")), "Where the cluster reaches it.").wide(),
+    string("External-IP", By(|n| address(n, "ExternalIP")), "Where others reach it.").wide(),
+    string(
+        "OS-Image",
+        FilledOr("status.nodeInfo.osImage", "<unknown>"),
+        "The name of its operating system.",
+    )
+    .wide(),
+    string("Kernel-Version", By(kernel), "The version of its kernel, and for which machine.")
+        .wide(),
+    string(
+        "Container-Runtime",
+        FilledOr("status.nodeInfo.containerRuntimeVersion", "<unknown>"),
+        "What runs its containers, in which version.",
+    )
+    .wide(),
+];
+
+fn status(node: &Value) -> Value {
+    // Of several conditions of a type, upstream has the last one here and the first elsewhere.
+    let conditions = items_at(node, "status.conditions");
+    let ready = match conditions.iter().rfind(|condition| str_at(condition, "type") == "Ready") {
+        Some(condition) if is_true(condition) => "Ready",
+        Some(_) => "NotReady",
+        None => "Unknown",
+    };
+    match bool_at(node, "spec.unschedulable") {
+        Some(true) => format!("{ready},SchedulingDisabled").into(),
+        _ => ready.into(),
+    }
+}
+
+fn roles(node: &Value) -> Value {
+    let labels = node.at(&["metadata", "labels"]).and_then(Value::as_object);
+    let labels = labels.into_iter().flat_map(|labels| labels.iter());
+    let roles =
+        labels.filter_map(|(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
+            Some(role) => Some(role),
+            None if key == "kubernetes.io/role" => value.as_str(),
+            None => None,
+        });
+    let roles = joined(roles.filter(|role| !role.is_empty()).collect::<BTreeSet<_>>());
+    filled(&roles, "<none>").into()
+}
+
+fn address(node: &Value, kind: &str) -> Value {
+    let mut addresses = items_at(node, "status.addresses").iter();
+    let found = addresses.find(|address| str_at(address, "type") == kind);
+    found.map_or("<none>", |address| str_at(address, "address")).into()
+}
+
+fn kernel(node: &Value) -> Value {
+    let version = filled(str_at(node, "status.nodeInfo.kernelVersion"), "<unknown>");
+    match str_at(node, "status.nodeInfo.architecture") {
+        "" => version.into(),
+        architecture => format!("{version} ({architecture})").into(),
+    }
+}

@@ -1,0 +1,213 @@
+//! Pods: what their containers are doing, in a few words.
+
+use std::borrow::Cow;
+
+use pintle_registry::table::UnixSeconds;
+use pintle_value::Value;
+
+use super::column::Cell::{By, ByTime, FilledOr};
+use super::column::{AGE, NAME, filled, string};
+use super::read::{at, bool_at, deleting, has, holds, int_at, is_true, items_at, str_at, time_at};
+use super::text::age;
+use super::{Columns, Kind};
+
+pub(super) const KINDS: &[Kind] = &[Kind::new("", "Pod", POD).with_conditions(completed)];
+
+const POD: Columns = &[
+    NAME,
+    string("Ready", By(ready), "Containers that are ready, of those that should run."),
+    string("Status", By(status), "The phase of the pod, or what keeps it from the next."),
+    string("Restarts", ByTime(restarts), "Restarts of its containers, and when the last was."),
+    AGE,
+    string("IP", By(ip), "The pod's first address.").wide(),
+    string("Node", FilledOr("spec.nodeName", "<none>"), "The node it runs on.").wide(),
+    string(
+        "Nominated Node",
+        FilledOr("status.nominatedNodeName", "<none>"),
+        "The node where others make room for it.",
+    )
+    .wide(),
+    string("Readiness Gates", By(readiness_gates), "Its readiness gates that are passed.").wide(),
+];
+
+/// Marks a row whose pod will not run again.
+fn completed(pod: &Value) -> Vec<Value> {
+    let phase = str_at(pod, "status.phase");
+    let message = match phase {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return Vec::new(),
+    };
+    let condition =
+        [("type", "Completed"), ("status", "True"), ("reason", phase), ("message", message)];
+    vec![condition.into()]
+}
+
+fn ready(pod: &Value) -> Value {
+    let containers = items_at(pod, "spec.containers").len();
+    let sidecars = items_at(pod, "spec.initContainers").iter().filter(|c| is_sidecar(c)).count();
+    format!("{}/{}", Summary::of(pod).ready, containers + sidecars).into()
+}
+
+fn status(pod: &Value) -> Value {
+    let phase = str_at(pod, "status.phase");
+    if deleting(pod) {
+        // Upstream: the node controller's reason for pods whose node is gone.
+        if str_at(pod, "status.reason") == "NodeLost" {
+            return "Unknown".into();
+        }
+        if !matches!(phase, "Succeeded" | "Failed") {
+            return "Terminating".into();
+        }
+    }
+    Summary::of(pod).status.as_ref().into()
+}
+
+fn restarts(pod: &Value, now: UnixSeconds) -> Value {
+    match Summary::of(pod).restarts {
+        Restarts { count, last: Some(last) } if count != 0 => {
+            format!("{count} ({} ago)", age(Some(last), now)).into()
+        }
+        Restarts { count, .. } => count.to_string().into(),
+    }
+}
+
+/// The first of the pod's addresses. Where kubelets wrote both members and they differ, `podIP` is
+/// the right one.
+fn ip(pod: &Value) -> Value {
+    let first = items_at(pod, "status.podIPs").first().map_or("", |ip| str_at(ip, "ip"));
+    filled(filled(str_at(pod, "status.podIP"), first), "<none>").into()
+}
+
+fn readiness_gates(pod: &Value) -> Value {
+    let gates = items_at(pod, "spec.readinessGates");
+    if gates.is_empty() {
+        return "<none>".into();
+    }
+    let passed = gates.iter().filter(|gate| holds(pod, str_at(gate, "conditionType"))).count();
+    format!("{passed}/{}", gates.len()).into()
+}
+
+/// Whether an init container keeps running beside the pod's containers.
+fn is_sidecar(init_container: &Value) -> bool {
+    str_at(init_container, "restartPolicy") == "Always"
+}
+
+/// What the statuses of a pod's containers amount to.
+struct Summary<'a> {
+    ready: usize,
+    restarts: Restarts,
+    status: Cow<'a, str>,
+}
+
+/// How often containers were restarted, and when the last one was.
+#[derive(Clone, Copy, Default)]
+struct Restarts {
+    count: i64,
+    last: Option<UnixSeconds>,
+}
+
+impl Restarts {
+    fn add(&mut self, container: &Value) {
+        self.count = self.count.saturating_add(int_at(container, "restartCount"));
+        self.last = self.last.max(time_at(container, "lastState.terminated.finishedAt"));
+    }
+}
+
+impl<'a> Summary<'a> {
+    /// Containers count once the init containers are through, or once the pod says so: sidecars that
+    /// have failed afterwards do not take it back.
+    fn of(pod: &'a Value) -> Self {
+        let (init, sidecars, initialized) = Self::of_init_containers(pod);
+        if !initialized && !holds(pod, "Initialized") {
+            return init;
+        }
+        Self { restarts: sidecars, ..init }.with_containers(pod)
+    }
+
+    /// What the pod says of itself.
+    fn of_pod(pod: &'a Value) -> Self {
+        let gated = items_at(pod, "status.conditions").iter().any(|condition| {
+            str_at(condition, "type") == "PodScheduled"
+                && str_at(condition, "reason") == "SchedulingGated"
+        });
+        let said = filled(str_at(pod, "status.reason"), str_at(pod, "status.phase"));
+        let status = if gated { "SchedulingGated" } else { said };
+        Self { ready: 0, restarts: Restarts::default(), status: status.into() }
+    }
+
+    /// The summary up to the init container that holds the pod up, the restarts of sidecars alone,
+    /// and whether no init container holds it up.
+    fn of_init_containers(pod: &'a Value) -> (Self, Restarts, bool) {
+        let mut summary = Self::of_pod(pod);
+        let mut sidecars = Restarts::default();
+        let containers = items_at(pod, "spec.initContainers");
+        for (index, status) in items_at(pod, "status.initContainerStatuses").iter().enumerate() {
+            let name = str_at(status, "name");
+            let container = containers.iter().rfind(|container| str_at(container, "name") == name);
+            let sidecar = container.is_some_and(is_sidecar);
+            summary.restarts.add(status);
+            if sidecar {
+                sidecars.add(status);
+            }
+            let terminated = at(status, "state.terminated");
+            if terminated.is_some_and(|state| int_at(state, "exitCode") == 0) {
+                continue;
+            }
+            if sidecar && bool_at(status, "started") == Some(true) {
+                summary.ready += usize::from(bool_at(status, "ready") == Some(true));
+                continue;
+            }
+            summary.status = match (terminated, str_at(status, "state.waiting.reason")) {
+                (Some(terminated), _) => format!("Init:{}", reason_of_end(terminated)),
+                (None, "" | "PodInitializing") => format!("Init:{index}/{}", containers.len()),
+                (None, reason) => format!("Init:{reason}"),
+            }
+            .into();
+            return (summary, sidecars, false);
+        }
+        (summary, sidecars, true)
+    }
+
+    /// Adds the containers: the first one with something to say has the word.
+    fn with_containers(mut self, pod: &'a Value) -> Self {
+        let mut running = false;
+        let mut error: Option<Cow<'a, str>> = None;
+        for status in items_at(pod, "status.containerStatuses").iter().rev() {
+            self.restarts.add(status);
+            let waiting = str_at(status, "state.waiting.reason");
+            if !waiting.is_empty() {
+                self.status = waiting.into();
+            } else if let Some(terminated) = at(status, "state.terminated") {
+                self.status = reason_of_end(terminated);
+                if int_at(terminated, "exitCode") != 0 {
+                    error = Some(self.status.clone());
+                }
+            } else if bool_at(status, "ready") == Some(true) && has(status, "state.running") {
+                running = true;
+                self.ready += 1;
+            }
+        }
+        if self.status == "Completed" {
+            let pod_ready = items_at(pod, "status.conditions")
+                .iter()
+                .any(|condition| str_at(condition, "type") == "Ready" && is_true(condition));
+            self.status = match error {
+                _ if running && pod_ready => "Running".into(),
+                Some(error) => error,
+                None if running => "NotReady".into(),
+                None => self.status,
+            };
+        }
+        self
+    }
+}
+
+/// Why a container ended.
+fn reason_of_end(terminated: &Value) -> Cow<'_, str> {
+    match (str_at(terminated, "reason"), int_at(terminated, "signal")) {
+        ("", 0) => format!("ExitCode:{}", int_at(terminated, "exitCode")).into(),
+        ("", signal) => format!("Signal:{signal}").into(),
+        (reason, _) => reason.into(),
+    }
+}

@@ -1,0 +1,83 @@
+//! scheduling.k8s.io, and what else bears on where pods run and stay: policy and node.k8s.io.
+
+use pintle_value::Value;
+
+use super::column::Cell::{BoolOr, By, Int, Text};
+use super::column::{AGE, NAME, NAME_AND_AGE, boolean, integer, string};
+use super::read::{at, has, is_true, items_at, str_at};
+use super::{Columns, Kind};
+
+const GROUP: &str = "scheduling.k8s.io";
+
+pub(super) const KINDS: &[Kind] = &[
+    Kind::new("node.k8s.io", "RuntimeClass", RUNTIME_CLASS),
+    Kind::new("policy", "PodDisruptionBudget", POD_DISRUPTION_BUDGET),
+    Kind::new(GROUP, "PodGroup", POD_GROUP),
+    Kind::new(GROUP, "PriorityClass", PRIORITY_CLASS),
+    Kind::new(GROUP, "Workload", NAME_AND_AGE),
+];
+
+const RUNTIME_CLASS: Columns =
+    &[NAME, string("Handler", Text("handler"), "What runs the containers of its pods."), AGE];
+
+const POD_DISRUPTION_BUDGET: Columns = &[
+    NAME,
+    string("Min Available", By(|b| limit(b, "spec.minAvailable")), "Pods that must remain."),
+    string("Max Unavailable", By(|b| limit(b, "spec.maxUnavailable")), "Pods that may be missed."),
+    integer("Allowed Disruptions", Int("status.disruptionsAllowed"), "Pods that may go now."),
+    AGE,
+];
+
+const POD_GROUP: Columns = &[
+    NAME,
+    string("Policy", By(policy), "Whether its pods are placed together or one by one."),
+    string("Workload", By(workload), "The workload that it belongs to."),
+    string("Status", By(status), "Whether its pods have a place."),
+    AGE,
+];
+
+const PRIORITY_CLASS: Columns = &[
+    NAME,
+    integer("Value", Int("value"), "The priority of its pods."),
+    boolean(
+        "Global-Default",
+        BoolOr("globalDefault", false),
+        "Whether pods without a class get it.",
+    ),
+    AGE,
+    string("PreemptionPolicy", Text("preemptionPolicy"), "Whether its pods may displace others."),
+];
+
+/// A number or a percentage, as it was written.
+fn limit(budget: &Value, path: &str) -> Value {
+    match at(budget, path) {
+        Some(Value::Int(number)) => number.to_string().into(),
+        Some(Value::String(text)) => text.clone().into(),
+        _ => "N/A".into(),
+    }
+}
+
+fn policy(group: &Value) -> Value {
+    if has(group, "spec.schedulingPolicy.gang") { "Gang" } else { "Basic" }.into()
+}
+
+fn workload(group: &Value) -> Value {
+    match at(group, "spec.podGroupTemplateRef") {
+        Some(reference) => str_at(reference, "workload.workloadName").into(),
+        None => "<none>".into(),
+    }
+}
+
+fn status(group: &Value) -> Value {
+    let mut status = "Pending";
+    let mut disrupted = None;
+    for condition in items_at(group, "status.conditions") {
+        match str_at(condition, "type") {
+            "PodGroupScheduled" if is_true(condition) => status = "Scheduled",
+            "PodGroupScheduled" => status = "Unschedulable",
+            "DisruptionTarget" => disrupted = Some(str_at(condition, "reason")),
+            _ => {}
+        }
+    }
+    disrupted.unwrap_or(status).into()
+}

@@ -1,0 +1,102 @@
+//! Services, and where their traffic goes: Endpoints and EndpointSlices.
+
+use pintle_value::Value;
+
+use super::column::Cell::{By, Labels, Text};
+use super::column::{AGE, NAME, filled, string};
+use super::read::{at, int_at, items_at, str_at};
+use super::text::{first_few, joined, load_balancer};
+use super::{Columns, Kind};
+
+pub(super) const KINDS: &[Kind] = &[
+    Kind::new("", "Service", SERVICE),
+    Kind::new("", "Endpoints", ENDPOINTS),
+    Kind::new("discovery.k8s.io", "EndpointSlice", ENDPOINT_SLICE),
+];
+
+const SERVICE: Columns = &[
+    NAME,
+    string("Type", Text("spec.type"), "How the service is made reachable."),
+    string("Cluster-IP", By(cluster_ip), "Its first address in the cluster."),
+    string("External-IP", By(external_ip), "Its addresses or name outside of the cluster."),
+    string("Port(s)", By(ports), "Its ports, with the nodes' ports for them."),
+    AGE,
+    string("Selector", Labels("spec.selector"), "Labels of the pods that serve it.").wide(),
+];
+
+const ENDPOINTS: Columns =
+    &[NAME, string("Endpoints", By(endpoints), "Addresses that are ready."), AGE];
+
+const ENDPOINT_SLICE: Columns = &[
+    NAME,
+    string("AddressType", Text("addressType"), "What its addresses are."),
+    string("Ports", By(slice_ports), "Ports of all of its endpoints."),
+    string("Endpoints", By(slice_endpoints), "Addresses of its endpoints."),
+    AGE,
+];
+
+fn cluster_ip(service: &Value) -> Value {
+    match items_at(service, "spec.clusterIPs").first().and_then(Value::as_str) {
+        Some(ip) => ip.into(),
+        None => filled(str_at(service, "spec.clusterIP"), "<none>").into(),
+    }
+}
+
+fn external_ip(service: &Value) -> Value {
+    let external = joined(items_at(service, "spec.externalIPs").iter().filter_map(Value::as_str));
+    match str_at(service, "spec.type") {
+        "ClusterIP" | "NodePort" => filled(&external, "<none>").into(),
+        "LoadBalancer" => {
+            let all = [load_balancer(service), external];
+            filled(&joined(all.iter().filter(|ips| !ips.is_empty())), "<pending>").into()
+        }
+        "ExternalName" => str_at(service, "spec.externalName").into(),
+        _ => "<unknown>".into(),
+    }
+}
+
+fn ports(service: &Value) -> Value {
+    let texts = items_at(service, "spec.ports").iter().map(|port| {
+        let protocol = str_at(port, "protocol");
+        match (int_at(port, "port"), int_at(port, "nodePort")) {
+            (port, node_port @ 1..) => format!("{port}:{node_port}/{protocol}"),
+            (port, _) => format!("{port}/{protocol}"),
+        }
+    });
+    filled(&joined(texts), "<none>").into()
+}
+
+/// Each ready address with each port of its subset, or alone if there are no ports.
+fn endpoints(endpoints: &Value) -> Value {
+    let subsets = items_at(endpoints, "subsets");
+    if subsets.is_empty() {
+        return "<none>".into();
+    }
+    let texts = subsets.iter().flat_map(|subset| {
+        let addresses = items_at(subset, "addresses").iter().map(|address| str_at(address, "ip"));
+        let ports = items_at(subset, "ports").iter().map(|port| Some(int_at(port, "port")));
+        let none = items_at(subset, "ports").is_empty().then_some(None);
+        ports.chain(none).flat_map(move |port| {
+            addresses.clone().map(move |address| match port {
+                Some(port) if address.contains(':') => format!("[{address}]:{port}"),
+                Some(port) => format!("{address}:{port}"),
+                None => address.to_owned(),
+            })
+        })
+    });
+    first_few(texts).into()
+}
+
+fn slice_ports(slice: &Value) -> Value {
+    let texts = items_at(slice, "ports").iter().map(|port| match at(port, "port") {
+        Some(number) => number.as_int().unwrap_or_default().to_string(),
+        None => at(port, "name").and_then(Value::as_str).unwrap_or("*").to_owned(),
+    });
+    filled(&first_few(texts), "<unset>").into()
+}
+
+fn slice_endpoints(slice: &Value) -> Value {
+    let endpoints = items_at(slice, "endpoints").iter();
+    let addresses = endpoints.flat_map(|endpoint| items_at(endpoint, "addresses"));
+    filled(&first_few(addresses.filter_map(Value::as_str)), "<unset>").into()
+}
