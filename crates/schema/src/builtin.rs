@@ -9,7 +9,7 @@ use crate::table::{
     Default, Field, ListType, MapType, Patch, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,
 };
 
-static BUILTIN: Schema = Schema { types: Cow::Borrowed(&TYPES), names: Cow::Borrowed(&NAMES) };
+static BUILTIN: Schema = Schema::new(Cow::Borrowed(&TYPES), Cow::Borrowed(&NAMES));
 
 /// The types of the built-in API. A clone of it copies two pointers.
 pub fn builtin() -> &'static Schema {

@@ -14,22 +14,22 @@ pub fn apply(schema: &Schema, ty: TypeId, value: &mut Value) {
 }
 
 fn set(schema: &Schema, ty: TypeId, value: &mut Value, depth: usize) {
-    if depth > DEPTH_MAX {
-        return; // the default of a type that holds itself
+    let index = schema.index();
+    if depth > DEPTH_MAX || !index.has_defaults(ty) {
+        return; // the former for the default of a type that holds itself
     }
     match (&schema.get(ty).shape, value) {
         (Shape::Struct { fields, by_name, .. }, Value::Object(members)) => {
-            for field in fields.iter() {
-                if let Some(default) = &field.default {
-                    set_member(schema, field, default, members);
-                }
+            let field = |rank: usize| &fields[usize::from(by_name[rank])];
+            for &rank in index.defaulted(ty) {
+                set_member(schema, field(usize::from(rank)), members);
             }
-            let mut rest = &by_name[..];
             for (key, member) in members.iter_mut() {
-                let name = |&i: &u16| fields[usize::from(i)].name.as_ref();
-                rest = &rest[rest.partition_point(|i| name(i) < key.as_str())..];
-                if let Some(&i) = rest.first().filter(|i| name(i) == key) {
-                    set(schema, fields[usize::from(i)].ty, member, depth + 1);
+                if !matches!(member, Value::Object(_) | Value::Array(_)) {
+                    continue;
+                }
+                if let Some(rank) = index.rank(ty, fields, by_name, key) {
+                    set(schema, field(rank).ty, member, depth + 1);
                 }
             }
         }
@@ -43,7 +43,8 @@ fn set(schema: &Schema, ty: TypeId, value: &mut Value, depth: usize) {
     }
 }
 
-fn set_member(schema: &Schema, field: &Field, default: &Default, members: &mut Map) {
+fn set_member(schema: &Schema, field: &Field, members: &mut Map) {
+    let Some(default) = &field.default else { return };
     let given = members.get(&field.name).is_some_and(|value| match field.presence {
         Presence::Pointer => true,
         Presence::Null => !value.is_null(),

@@ -29,11 +29,18 @@ pub fn write_object(
     out: &mut Vec<u8>,
 ) -> Option<usize> {
     const HOLE: &[&str] = &["metadata", "resourceVersion"];
-    let metadata = schema.field(ty, HOLE[0])?.ty;
-    schema.field(metadata, HOLE[1])?;
+    let metadata = field_at(schema, ty, HOLE[0])?.1.ty;
+    field_at(schema, metadata, HOLE[1])?;
     let mut hole = None;
     write_members(schema, ty, value, HOLE, &mut Compact, out, &mut hole);
     hole
+}
+
+/// The member `name` of a struct type, and its place in the order of declaration.
+fn field_at<'s>(schema: &'s Schema, ty: TypeId, name: &str) -> Option<(u16, &'s Field)> {
+    let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else { return None };
+    let at = by_name[schema.index().rank(ty, fields, by_name, name)?];
+    Some((at, &fields[usize::from(at)]))
 }
 
 fn write_as<L: Layout>(
@@ -73,12 +80,12 @@ fn write_members<L: Layout>(
     out: &mut Vec<u8>,
     hole: &mut Option<usize>,
 ) {
-    let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else {
+    let Shape::Struct { fields, .. } = &schema.get(ty).shape else {
         return write_as(schema, ty, value, layout, out);
     };
     let entries = value.as_object().map_or(&[][..], |members| members.as_slice());
     let mut order = Order::default();
-    let slots = order.fill(fields, by_name, entries, path.first().copied());
+    let slots = order.fill(schema, ty, entries, path.first().copied());
     json::write_map(slots, layout, out, |&slot, layout, out| {
         let entry = entries.get(slot.entry());
         let Some(field) = fields.get(slot.field()) else {
@@ -142,8 +149,8 @@ impl Order {
     /// that the struct does not know come last.
     fn fill(
         &mut self,
-        fields: &[Field],
-        by_name: &[u16],
+        schema: &Schema,
+        ty: TypeId,
         entries: &[(Str, Value)],
         also: Option<&str>,
     ) -> &[Slot] {
@@ -153,28 +160,22 @@ impl Order {
             self.spilled.resize(entries.len() + 1, Slot(0));
             &mut self.spilled[..]
         };
-        let name = |&i: &u16| fields[usize::from(i)].name.as_ref();
-        let mut rest = by_name;
-        for (entry, (key, _)) in (0..).zip(entries) {
-            // Both are sorted, and mostly the next field is the one.
-            let at = match rest.first().map(name) {
-                Some(first) if first == key => Ok(0),
-                _ => rest.binary_search_by(|i| name(i).cmp(key)),
-            };
-            let field = at.map_or(Slot::NONE, |at| u32::from(rest[at]));
-            rest = &rest[at.map_or_else(|at| at, |at| at + 1)..];
+        for ((key, _), entry) in entries.iter().zip(0..) {
+            let field = field_at(schema, ty, key).map_or(Slot::NONE, |(at, _)| u32::from(at));
             room[entry as usize] = Slot::new(field, entry);
         }
         let mut len = entries.len();
-        if let Some(also) = also {
-            let at = by_name.binary_search_by(|i| name(i).cmp(also)).ok();
-            let absent = entries.binary_search_by(|(key, _)| key.as_str().cmp(also)).is_err();
-            if let (Some(at), true) = (at, absent) {
-                room[len] = Slot::new(u32::from(by_name[at]), Slot::NONE);
-                len += 1;
-            }
+        if let Some(also) = also
+            && let Some((at, _)) = field_at(schema, ty, also)
+            && room[..len].iter().all(|slot| slot.field() != usize::from(at))
+        {
+            room[len] = Slot::new(u32::from(at), Slot::NONE);
+            len += 1;
         }
-        room[..len].sort_unstable();
-        &room[..len]
+        let slots = &mut room[..len];
+        if !slots.is_sorted() {
+            slots.sort_unstable();
+        }
+        slots
     }
 }

@@ -13,6 +13,7 @@ pub mod default;
 pub mod encode;
 mod error;
 mod generated;
+mod index;
 pub mod openapi;
 mod problem;
 mod table;

@@ -3,19 +3,26 @@
 //! Flat, so that the built-in one can be a constant in the binary (nothing is parsed or allocated at
 //! start-up) and recursion (`JSONSchemaProps`) needs nothing special.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
+
+use crate::index::Index;
 
 /// An index into [`Schema::types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub u32);
 
-/// A closed set of types.
+/// A closed set of types. It does not change once it is made.
 #[derive(Clone, Debug)]
 pub struct Schema {
     /// Every type, named or not. A [`TypeId`] is an index into it.
     pub types: Cow<'static, [Type]>,
     /// The named types, sorted by name.
     pub names: Cow<'static, [(Cow<'static, str>, TypeId)]>,
+    /// Worked out of the types when it is first needed.
+    index: OnceLock<Arc<Index>>,
 }
 
 /// One type.
@@ -205,6 +212,18 @@ pub enum Rule {
 }
 
 impl Schema {
+    /// A schema of these types; `names` is sorted by name.
+    pub const fn new(
+        types: Cow<'static, [Type]>,
+        names: Cow<'static, [(Cow<'static, str>, TypeId)]>,
+    ) -> Self {
+        Self { types, names, index: OnceLock::new() }
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        self.index.get_or_init(|| Arc::new(Index::of(self)))
+    }
+
     /// The type at `id`.
     ///
     /// # Panics

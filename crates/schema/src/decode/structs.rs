@@ -24,8 +24,7 @@ impl<T: Tokens> Decoder<'_, T> {
         };
         let base = self.members.len();
         while let Some(key) = self.tokens.key()? {
-            let Ok(rank) = by_name.binary_search_by(|&i| (*fields[usize::from(i)].name).cmp(key))
-            else {
+            let Some(rank) = schema.index().rank(ty, fields, by_name, key) else {
                 let path = place.then(Step::Key(key)).path();
                 note(&mut self.problems, Problem::Unknown(path));
                 self.tokens.skip()?;
@@ -36,6 +35,7 @@ impl<T: Tokens> Decoder<'_, T> {
             let value = self.value(field.ty, &place)?;
             self.member(base, rank, value, &place);
         }
+        self.fill(base, ty);
         Ok(self.settle(base, fields, by_name))
     }
 
@@ -54,15 +54,26 @@ impl<T: Tokens> Decoder<'_, T> {
         }
     }
 
+    /// Adds the missing members that are written all the same, and sorts all by name.
+    fn fill(&mut self, base: usize, ty: TypeId) {
+        let schema = self.schema;
+        for &rank in schema.index().filled(ty) {
+            if self.members[base..].iter().all(|(other, _)| *other != rank) {
+                self.members.push((rank, Value::Null));
+            }
+        }
+        let members = &mut self.members[base..];
+        if !members.is_sorted_by_key(|(rank, _)| *rank) {
+            members.sort_unstable_by_key(|(rank, _)| *rank);
+        }
+    }
+
     /// Makes the object of the members from `base` on.
     fn settle(&mut self, base: usize, fields: &[Field], by_name: &[u16]) -> Value {
         let schema = self.schema;
-        self.members[base..].sort_unstable_by_key(|(rank, _)| *rank);
-        let mut given = self.members.drain(base..).peekable();
-        let mut members = Vec::with_capacity(given.len());
-        for (rank, &i) in (0..).zip(by_name) {
-            let field = &fields[usize::from(i)];
-            let value = given.next_if(|(other, _)| *other == rank).map_or(Value::Null, |(_, v)| v);
+        let mut members = Vec::with_capacity(self.members.len() - base);
+        for (rank, value) in self.members.drain(base..) {
+            let field = &fields[usize::from(by_name[usize::from(rank)])];
             let kept = match (field.presence, value) {
                 (Presence::Pointer | Presence::OmitZero, Value::Null) => continue,
                 (Presence::OmitZero, value) if is_zero(schema, field.ty, &value) => continue,

@@ -39,6 +39,9 @@ const MAY_BE_EMPTY: &[(&str, &str)] =
 
 impl Validator<'_> {
     fn value(&mut self, ty: TypeId, value: &Value, old: Option<&Value>) {
+        if !self.schema.index().has_rules(ty) {
+            return;
+        }
         match (&self.schema.get(ty).shape, value) {
             (Shape::Struct { .. }, Value::Object(_)) => self.members(ty, value, old),
             (Shape::Map { value: ty, .. }, Value::Object(members)) => {
@@ -73,8 +76,8 @@ impl Validator<'_> {
         let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else { return };
         let mut entries = value.as_object().map_or(&[][..], |members| members.as_slice());
         let is_root = self.path.is_empty();
-        for &i in by_name.iter() {
-            let field = &fields[usize::from(i)];
+        for &rank in schema.index().checked(ty) {
+            let field = &fields[usize::from(by_name[usize::from(rank)])];
             let name = field.name.as_ref();
             // Both are sorted.
             while let Some(((key, _), rest)) = entries.split_first()

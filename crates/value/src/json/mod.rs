@@ -5,6 +5,7 @@
 //! surrogates become U+FFFD, `<`, `>` and `&` are written as escapes.
 
 mod read;
+mod scan;
 #[cfg(test)]
 mod tests;
 mod write;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::scan;
 use crate::{
     DEPTH_MAX, Error,
     token::{Token, Tokens},
@@ -305,20 +306,10 @@ const NULL: &[Expected] = &[
     Expected { byte: b'l', context: "in literal null (expecting 'l')" },
 ];
 
-/// How many bytes from the start stand for themselves in a string: no quote, backslash or control
-/// character.
+/// How many bytes from the start stand for themselves in a string.
 fn plain_len(bytes: &[u8]) -> usize {
-    let mut len = 0;
-    for chunk in bytes.chunks_exact(16) {
-        let special = chunk.iter().fold(false, |any, &b| any | is_special(b));
-        if special {
-            break;
-        }
-        len += 16;
-    }
-    len + bytes[len..].iter().position(|&b| is_special(b)).unwrap_or(bytes.len() - len)
+    scan::until(bytes, &SPECIAL)
 }
 
-const fn is_special(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
-}
+/// The bytes that do not stand for themselves.
+static SPECIAL: scan::Bytes = scan::Bytes::new(b"\"\\");

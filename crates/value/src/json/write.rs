@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use super::scan;
 use crate::Value;
 
 /// Where white space goes. The walk over a value calls these at the same places for every layout.
@@ -207,17 +208,8 @@ fn escape<'r>(rest: &'r [u8], out: &mut Vec<u8>) -> &'r [u8] {
 
 /// How many bytes from the start are written as they are.
 fn plain_len(bytes: &[u8]) -> usize {
-    let mut len = 0;
-    for chunk in bytes.chunks_exact(16) {
-        let special = chunk.iter().fold(false, |any, &b| any | is_special(b));
-        if special {
-            break;
-        }
-        len += 16;
-    }
-    len + bytes[len..].iter().position(|&b| is_special(b)).unwrap_or(bytes.len() - len)
+    scan::until(bytes, &SPECIAL)
 }
 
-const fn is_special(byte: u8) -> bool {
-    byte < 0x20 || matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2)
-}
+/// The bytes that are written in another way, or may be.
+static SPECIAL: scan::Bytes = scan::Bytes::new(b"\"\\<>&\xe2");

@@ -1,0 +1,205 @@
+//! What is worked out of a schema once, so that walks over objects touch only the fields that matter
+//! to them: a hash table of each struct's names, and which fields are written when they are missing,
+//! have a default, or have a rule.
+
+use std::ops::Range;
+
+use crate::{Field, Presence, Schema, Shape, TypeId};
+
+/// The index of a schema. Fields go by their *rank*, which is their place in `by_name`.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// By type.
+    types: Vec<TypeIndex>,
+    /// The lists of all types, one behind the other.
+    ranks: Vec<u16>,
+}
+
+/// What is known of one type; the lists are empty for all but structs.
+#[derive(Clone, Debug, Default)]
+struct TypeIndex {
+    /// A hash table; its length is a power of two.
+    names: Range<u32>,
+    filled: Range<u32>,
+    defaulted: Range<u32>,
+    checked: Range<u32>,
+    has_defaults: bool,
+    has_rules: bool,
+}
+
+/// A free slot of a hash table.
+const FREE: u16 = u16::MAX;
+
+impl Index {
+    /// Works out the index of a schema.
+    pub(crate) fn of(schema: &Schema) -> Self {
+        let types = vec![TypeIndex::default(); schema.types.len()];
+        let mut index = Self { types, ranks: Vec::new() };
+        while index.spread_flags(schema) {}
+        for (at, ty) in schema.types.iter().enumerate() {
+            if let Shape::Struct { fields, by_name, .. } = &ty.shape {
+                index.add_struct(at, fields, by_name);
+            }
+        }
+        index
+    }
+
+    /// The rank of the field `name` of a struct type.
+    #[inline]
+    pub(crate) fn rank(
+        &self,
+        ty: TypeId,
+        fields: &[Field],
+        by_name: &[u16],
+        name: &str,
+    ) -> Option<usize> {
+        let slots = self.list(&self.types[ty.0 as usize].names);
+        let last = slots.len().checked_sub(1)?;
+        let mut at = hash(name) as usize & last;
+        loop {
+            let rank = usize::from(*slots.get(at)?);
+            if rank == usize::from(FREE) {
+                return None;
+            }
+            if *fields[usize::from(by_name[rank])].name == *name {
+                return Some(rank);
+            }
+            at = (at + 1) & last;
+        }
+    }
+
+    /// The fields of a struct that are written when they are missing, by name.
+    pub(crate) fn filled(&self, ty: TypeId) -> &[u16] {
+        self.list(&self.types[ty.0 as usize].filled)
+    }
+
+    /// The fields of a struct that have a default, by name.
+    pub(crate) fn defaulted(&self, ty: TypeId) -> &[u16] {
+        self.list(&self.types[ty.0 as usize].defaulted)
+    }
+
+    /// The fields of a struct that have a rule, are required, or hold such fields, by name.
+    pub(crate) fn checked(&self, ty: TypeId) -> &[u16] {
+        self.list(&self.types[ty.0 as usize].checked)
+    }
+
+    /// Whether the type or anything in it has a default.
+    pub(crate) fn has_defaults(&self, ty: TypeId) -> bool {
+        self.types[ty.0 as usize].has_defaults
+    }
+
+    /// Whether the type or anything in it has a rule or a required field.
+    pub(crate) fn has_rules(&self, ty: TypeId) -> bool {
+        self.types[ty.0 as usize].has_rules
+    }
+
+    fn list(&self, range: &Range<u32>) -> &[u16] {
+        &self.ranks[range.start as usize..range.end as usize]
+    }
+
+    /// Tells every type of what the types in it have; whether that was news to any.
+    fn spread_flags(&mut self, schema: &Schema) -> bool {
+        let mut news = false;
+        for (at, ty) in schema.types.iter().enumerate() {
+            let (defaults, rules) = match &ty.shape {
+                Shape::Scalar(_) => (false, false),
+                Shape::List { item: ty, .. } | Shape::Map { value: ty, .. } => {
+                    (self.has_defaults(*ty), self.has_rules(*ty))
+                }
+                Shape::Struct { fields, .. } => (
+                    fields.iter().any(|f| f.default.is_some() || self.has_defaults(f.ty)),
+                    fields.iter().any(|f| has_rule(f) || self.has_rules(f.ty)),
+                ),
+            };
+            let known = &mut self.types[at];
+            news |= (known.has_defaults, known.has_rules) != (defaults, rules);
+            (known.has_defaults, known.has_rules) = (defaults, rules);
+        }
+        news
+    }
+
+    fn add_struct(&mut self, at: usize, fields: &[Field], by_name: &[u16]) {
+        let field = |rank: u16| &fields[usize::from(by_name[usize::from(rank)])];
+        let ranks = 0..u16::try_from(by_name.len()).expect("fields are counted by u16");
+        let names = self.add_names(ranks.clone().map(|rank| field(rank).name.as_ref()));
+        let filled = self.add(
+            ranks
+                .clone()
+                .filter(|rank| matches!(field(*rank).presence, Presence::Always | Presence::Null)),
+        );
+        let defaulted = self.add(ranks.clone().filter(|rank| field(*rank).default.is_some()));
+        let checked: Vec<u16> = ranks
+            .filter(|rank| has_rule(field(*rank)) || self.has_rules(field(*rank).ty))
+            .collect();
+        let checked = self.add(checked.into_iter());
+        let known = &mut self.types[at];
+        *known = TypeIndex { names, filled, defaulted, checked, ..known.clone() };
+    }
+
+    fn add(&mut self, ranks: impl Iterator<Item = u16>) -> Range<u32> {
+        let start = self.ranks.len() as u32;
+        self.ranks.extend(ranks);
+        start..self.ranks.len() as u32
+    }
+
+    /// Makes a hash table that is at most half full.
+    fn add_names<'n>(&mut self, names: impl ExactSizeIterator<Item = &'n str>) -> Range<u32> {
+        let len = (2 * names.len()).next_power_of_two();
+        let mut slots = vec![FREE; len];
+        for (rank, name) in (0..).zip(names) {
+            let mut at = hash(name) as usize & (len - 1);
+            while slots[at] != FREE {
+                at = (at + 1) & (len - 1);
+            }
+            slots[at] = rank;
+        }
+        self.add(slots.into_iter())
+    }
+}
+
+fn has_rule(field: &Field) -> bool {
+    field.required || !field.rules.is_empty()
+}
+
+/// A few bytes tell the names of a struct apart well enough.
+#[inline]
+fn hash(name: &str) -> u32 {
+    let bytes = name.as_bytes();
+    let at = |i: usize| u32::from(bytes.get(i).copied().unwrap_or(0));
+    let len = bytes.len();
+    let sample = at(0) | at(len / 2) << 8 | at(len.wrapping_sub(1)) << 16 | (len as u32) << 24;
+    sample.wrapping_mul(0x9e37_79b1) >> 16
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::builtin;
+
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_and_no_other() {
+        let schema = builtin();
+        let index = Index::of(schema);
+        for (id, ty) in (0..).map(TypeId).zip(schema.types.iter()) {
+            let Shape::Struct { fields, by_name, .. } = &ty.shape else { continue };
+            for (rank, &i) in by_name.iter().enumerate() {
+                let name = &fields[usize::from(i)].name;
+                assert_eq!(index.rank(id, fields, by_name, name), Some(rank), "{}", ty.name);
+                assert_eq!(index.rank(id, fields, by_name, &format!("{name}x")), None);
+            }
+            assert_eq!(index.rank(id, fields, by_name, ""), None);
+        }
+    }
+
+    #[test]
+    fn flags_reach_the_types_that_hold_others() {
+        let schema = builtin();
+        let index = Index::of(schema);
+        let of = |name: &str| schema.find(name).unwrap();
+        assert!(index.has_defaults(of("io.k8s.api.apps.v1.Deployment")), "ports have protocols");
+        assert!(!index.has_defaults(of("io.k8s.api.core.v1.ConfigMap")));
+        assert!(index.has_rules(of("io.k8s.api.core.v1.PodSpec")));
+        assert!(!index.has_rules(of("io.k8s.api.core.v1.Capabilities")));
+    }
+}
