@@ -3,6 +3,7 @@
 //! Two front ends ([`facts`], [`upstream`]) read [`sources::Sources`]; [`model::Model`] joins them;
 //! the back ends write it down.
 
+mod descriptions;
 mod facts;
 mod model;
 mod openapi;
@@ -49,6 +50,7 @@ fn files(sources: &Sources) -> Result<Vec<(PathBuf, String)>> {
     Ok(vec![
         (crates.join("schema/src/generated/types.rs"), types::render(&model)),
         (crates.join("schema/src/generated/openapi.rs"), openapi::render(sources)),
+        (crates.join("descriptions/generated/roots.rs"), descriptions::render(sources)),
         (crates.join("kinds/src/generated/resources.rs"), resources::render(&resources)),
     ])
 }

@@ -1,0 +1,77 @@
+//! What the built-in types and their fields are for, in upstream's words: for `kubectl explain`.
+//!
+//! The words are no part of this repository: the build takes them from `k8s-openapi` and keeps them
+//! compressed in the binary. This crate alone knows how; that library is not linked into the server.
+//!
+//! Must not know: anything but names of types and fields.
+
+#[cfg(test)]
+mod tests;
+
+use std::io::Read as _;
+
+use flate2::read::ZlibDecoder;
+
+/// Why descriptions cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What the build left behind cannot be inflated.
+    #[error("the descriptions in the binary are damaged")]
+    Damaged(#[from] std::io::Error),
+}
+
+/// The records that the build script left behind.
+static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.z"));
+
+/// All descriptions, inflated: about a megabyte. Made when a document is asked for, and dropped with
+/// it.
+#[derive(Clone, Debug)]
+pub struct Descriptions {
+    text: String,
+    /// Where each record begins; in the order of their keys.
+    records: Vec<u32>,
+}
+
+/// Inflates the descriptions.
+pub fn load() -> Result<Descriptions, Error> {
+    let mut text = String::new();
+    ZlibDecoder::new(COMPRESSED).read_to_string(&mut text)?;
+    let ends = text.match_indices('\x1e').map(|(at, _)| at as u32 + 1);
+    let mut records: Vec<u32> = std::iter::once(0).chain(ends).collect();
+    // Behind the last separator is nothing.
+    records.pop();
+    Ok(Descriptions { text, records })
+}
+
+impl Descriptions {
+    fn find(&self, type_name: &str, field: &str) -> Option<&str> {
+        let wanted = (type_name, field);
+        let at = self.records.binary_search_by(|&at| self.key(at).cmp(&wanted)).ok()?;
+        let (_, text) = self.record(self.records[at]);
+        Some(text)
+    }
+
+    /// The type and field that a record is about.
+    fn key(&self, at: u32) -> (&str, &str) {
+        let (key, _) = self.record(at);
+        key.split_once('\0').unwrap_or((key, ""))
+    }
+
+    fn record(&self, at: u32) -> (&str, &str) {
+        let record = self.text[at as usize..].split('\x1e').next().unwrap_or("");
+        record.split_once('\x1f').unwrap_or((record, ""))
+    }
+}
+
+impl pintle_schema::openapi::Descriptions for Descriptions {
+    fn of_type(&self, type_name: &str) -> Option<&str> {
+        self.find(type_name, "")
+    }
+
+    fn of_field(&self, type_name: &str, field: &str) -> Option<&str> {
+        let own = self.find(type_name, field);
+        // Lists are not described; these two say the same everywhere.
+        let shared = || self.find("io.k8s.api.core.v1.Pod", field);
+        own.or_else(|| matches!(field, "apiVersion" | "kind").then(shared).flatten())
+    }
+}
