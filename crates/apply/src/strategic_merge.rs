@@ -12,7 +12,7 @@ mod order;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use pintle_meta::quote::{plain, quote};
 use pintle_schema::{Field, Schema, Shape, TypeId};
@@ -144,18 +144,19 @@ impl Merger<'_> {
             let merge_key = &field.patch.merge_key;
             order::check(change.unwrap_or_default(), &order, merge_key)?;
 
+            let mut before = Cow::Borrowed(current.unwrap_or_default());
             let merged = match (current, change) {
                 (None, None) => continue,
                 (Some(current), None) => current.to_vec(),
                 (None, Some(change)) => change.iter().cloned().filter_map(undirected).collect(),
                 (Some(current), Some(change)) if field.patch.merge => {
+                    before = lists::before(current, change, merge_key)?;
                     self.lists(current.to_vec(), change.to_vec(), item, merge_key, false)?
                 }
                 (Some(_), Some(change)) => change.to_vec(),
             };
-            let current = current.unwrap_or_default();
-            lists::item_kind(&[current, change.unwrap_or_default()])?;
-            let arranged = order::arrange(merged, &order, current, merge_key)?;
+            lists::item_kind(&[current.unwrap_or_default(), change.unwrap_or_default()])?;
+            let arranged = order::arrange(merged, &order, &before, merge_key)?;
             patch.remove(key);
             original.insert(key, arranged);
         }

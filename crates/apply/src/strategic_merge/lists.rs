@@ -1,5 +1,6 @@
 //! Merging lists whose items are told apart by a key, or by themselves.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_meta::quote::plain;
@@ -124,6 +125,30 @@ fn directed(
         !key.is_some_and(|key| deleted.contains(&key))
     });
     Ok((original, values))
+}
+
+/// The list by whose order the server's items are arranged under a `$setElementOrder`.
+///
+/// That is the original, but upstream deletes items in that very list, and of the items that a patch
+/// adds the first take the room left. Clients know the outcome, so that is how it is.
+pub(super) fn before<'v>(
+    original: &'v [Value],
+    patch: &[Value],
+    merge_key: &str,
+) -> Result<Cow<'v, [Value]>, Error> {
+    let deletes = |item: &Value| item.get(PATCH).and_then(Value::as_str) == Some("delete");
+    if merge_key.is_empty() || !patch.iter().any(deletes) {
+        return Ok(original.into());
+    }
+    let (mut list, patch) = directed(original.to_vec(), patch.to_vec(), merge_key)?;
+    let room = original.len().saturating_sub(list.len());
+    let known: BTreeSet<Key> =
+        list.iter().map(|item| key(item, merge_key)).collect::<Result<_, _>>()?;
+    let added = patch.into_iter().filter(|item| {
+        key(item, merge_key).is_ok_and(|key| !known.contains(&key)) // each has one, checked before
+    });
+    list.extend(added.take(room));
+    Ok(list.into())
 }
 
 /// Whether the items of the lists are objects or scalars; all must be of one type.

@@ -11,25 +11,26 @@ use super::{
 };
 use crate::Error;
 
-/// Makes sure that the items of `patch` stand in `order`, in the same order.
+/// Makes sure that the items of `patch` that stay stand in `order`, in the same order.
 pub(super) fn check(patch: &[Value], order: &[Value], merge_key: &str) -> Result<(), Error> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
-    let mut places = order.iter();
-    for item in patch {
-        if !merge_key.is_empty() && item.get(PATCH).is_some() {
+    let directive = |item: &Value| item.get(PATCH).filter(|_| !merge_key.is_empty()).cloned();
+    let stays = |item: &&Value| directive(item).is_none_or(|d| d.as_str() != Some("delete"));
+    let mut items = patch.iter().filter(stays).peekable();
+    let mut places = order.iter().peekable();
+    while let (Some(item), Some(place)) = (items.peek(), places.peek()) {
+        if directive(item).is_some() {
+            items.next();
             continue;
         }
-        let wanted = key(item, merge_key)?;
-        loop {
-            let Some(place) = places.next() else { return Err(mismatch(patch, order)) };
-            if key(place, merge_key)? == wanted {
-                break;
-            }
+        if key(item, merge_key)? == key(place, merge_key)? {
+            items.next();
         }
+        places.next();
     }
-    Ok(())
+    if items.peek().is_some() { Err(mismatch(patch, order)) } else { Ok(()) }
 }
 
 fn mismatch(patch: &[Value], order: &[Value]) -> Error {
