@@ -1,0 +1,55 @@
+//! `cargo xtask tidy`: the house rules that a machine can check. Each check tells every offence, with
+//! its place, in one pass.
+
+mod code;
+mod manifests;
+mod sources;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::generate::root;
+
+/// Checks the repository; tells what is wrong and fails if anything is.
+pub(crate) fn run() -> Result<()> {
+    let offences = check(&root())?;
+    for offence in &offences {
+        println!("{offence}");
+    }
+    match offences.len() {
+        0 => Ok(()),
+        n => bail!("{n} offences against the house rules"),
+    }
+}
+
+/// All offences, in the order of the checks.
+fn check(root: &Path) -> Result<Vec<String>> {
+    let mut offences = manifests::check(root)?;
+    offences.extend(sources::check(root)?);
+    Ok(offences)
+}
+
+/// The Rust files of the repository, by their paths from its root.
+fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut due = vec![root.to_path_buf()];
+    while let Some(folder) = due.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
+            if path.is_dir() {
+                if !name.starts_with('.') && name != "target" {
+                    due.push(path);
+                }
+            } else if name.ends_with(".rs") {
+                files.push(path.strip_prefix(root)?.to_path_buf());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,119 @@
+//! Rust text without what is not code: the searches for forbidden words must not stumble over
+//! comments, strings and tests.
+
+/// The text with comments and the insides of literals blanked; lines stay where they are.
+pub(crate) fn without_comments_and_literals(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let len = match c {
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => block_comment(rest),
+            '"' => quoted(rest),
+            'r' | 'b' if !out.ends_with(is_word) => raw_string(rest).unwrap_or(0),
+            '\'' => char_literal(rest).unwrap_or(0),
+            _ => 0,
+        };
+        if len == 0 {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+        } else {
+            out.extend(rest[..len].chars().map(|c| if c == '\n' { c } else { ' ' }));
+            rest = &rest[len..];
+        }
+    }
+    out
+}
+
+/// The code (blanked as above) without modules and items under `#[cfg(test)]`.
+pub(crate) fn without_tests(code: &str) -> String {
+    let mut out = String::with_capacity(code.len());
+    let mut lines = code.lines();
+    while let Some(line) = lines.next() {
+        out.push_str(line);
+        out.push('\n');
+        if line.trim() != "#[cfg(test)]" {
+            continue;
+        }
+        // rustfmt closes an item where it began: at the indentation of its attributes.
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let end = [format!("{indent}}}"), format!("{indent}}};")];
+        let mut inside = false;
+        for line in lines.by_ref() {
+            out.push('\n');
+            inside |= line.ends_with('{');
+            if (!inside && line.trim_end().ends_with(';')) || end.iter().any(|e| e == line) {
+                break;
+            }
+        }
+    }
+    out
+}
+
+/// The lines in which `word` stands, from 1. A word that begins or ends with a letter stands alone.
+pub(crate) fn lines_with(code: &str, word: &str) -> Vec<usize> {
+    let stands = |line: &str| {
+        line.match_indices(word).any(|(at, _)| {
+            let before = line[..at].chars().next_back();
+            let after = line[at + word.len()..].chars().next();
+            !(word.starts_with(is_word) && before.is_some_and(is_word))
+                && !(word.ends_with(is_word) && after.is_some_and(is_word))
+        })
+    };
+    code.lines().enumerate().filter(|(_, line)| stands(line)).map(|(i, _)| i + 1).collect()
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn block_comment(text: &str) -> usize {
+    let mut depth = 0;
+    for (at, _) in text.char_indices() {
+        if text[at..].starts_with("/*") {
+            depth += 1;
+        } else if text[at..].starts_with("*/") {
+            depth -= 1;
+            if depth == 0 {
+                return at + 2;
+            }
+        }
+    }
+    text.len()
+}
+
+/// The length of a string in quotes.
+fn quoted(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// The length of `r#"…"#`, `br"…"` and the like.
+fn raw_string(text: &str) -> Option<usize> {
+    let start = text.strip_prefix('b').unwrap_or(text).strip_prefix('r')?;
+    let hashes = start.len() - start.trim_start_matches('#').len();
+    let inside = start[hashes..].strip_prefix('"')?;
+    let close = format!("\"{}", "#".repeat(hashes));
+    let end = inside.find(&close).map_or(inside.len(), |at| at + close.len());
+    Some(text.len() - inside.len() + end)
+}
+
+/// The length of `'x'` or `'\n'`; lifetimes are none.
+fn char_literal(text: &str) -> Option<usize> {
+    let inside = &text[1..];
+    if inside.starts_with('\\') {
+        // Behind the escaped character: that can be a quote.
+        let at = inside.char_indices().nth(2)?.0;
+        return Some(1 + at + inside[at..].find('\'')? + 1);
+    }
+    let (at, close) = inside.char_indices().nth(1)?;
+    (close == '\'').then_some(1 + at + 1)
+}
