@@ -1,6 +1,8 @@
-//! The rows of every kind, as data: `tests/*.yaml` has, by kind (with its group before a slash, if
-//! it has one), objects and the cells that they have, and conditions where there are any. Texts such
-//! as `now-5m` in an object stand for the time so long before the one that tables are printed at.
+//! The rows of every kind (TBL-04, TBL-06, TBL-07, RES-01 to RES-69), as data.
+//!
+//! `tests/*.yaml` has, by kind (with its group before a slash, if it has one), objects and the cells
+//! that they have, and conditions where there are any. Texts such as `now-5m` in an object stand for
+//! the time so long before the one that tables are printed at.
 
 use std::collections::BTreeMap;
 
