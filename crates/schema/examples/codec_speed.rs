@@ -16,17 +16,6 @@ use pintle_value::{Value, json, yaml};
 const SMALL: &str = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"settings","namespace":"default","labels":{"app":"web"}},"data":{"key":"value"}}"#;
 
 fn main() {
-        let b = std::fs::read(std::env::args().nth(1).unwrap()).unwrap();
-        let v = yaml::parse(&b).unwrap();
-        let s = builtin();
-        let ty = s.names.iter().find(|(n, _)| n.ends_with(".v1.Pod")).unwrap().1;
-        let mut d = Vec::new();
-        encode::write(s, ty, &v, &mut d);
-        for _ in 0..30000 {
-            black_box(decode(s, ty, &d, Format::Json)).ok();
-        }
-        return;
-    }
     let mut bodies =
         vec![("ConfigMap".to_owned(), json::parse(SMALL.as_bytes()).expect("is JSON"))];
     for file in std::env::args().skip(1) {

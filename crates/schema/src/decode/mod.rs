@@ -178,8 +178,7 @@ impl<'s, T: Tokens> Decoder<'s, T> {
 
     fn sorted(&mut self, entries: Vec<(Str, Value)>, place: &Place<'_>) -> Value {
         let duplicate = |key: &Str| {
-            let path = place.then(Step::Key(key)).path();
-            note(&mut self.problems, Problem::Duplicate(path));
+            note(&mut self.problems, Problem::Duplicate, &place.then(Step::Key(key)));
         };
         Value::Object(Map::from_unsorted(entries, duplicate))
     }
@@ -210,8 +209,11 @@ impl<'s, T: Tokens> Decoder<'s, T> {
 }
 
 /// Adds a problem unless it is known already or there are enough of them.
-fn note(problems: &mut Vec<Problem>, problem: Problem) {
-    if problems.len() < PROBLEMS_MAX && !problems.contains(&problem) {
-        problems.push(problem);
+fn note(problems: &mut Vec<Problem>, problem: fn(String) -> Problem, place: &Place<'_>) {
+    if problems.len() < PROBLEMS_MAX {
+        let problem = problem(place.path());
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
     }
 }

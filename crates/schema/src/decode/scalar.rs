@@ -41,7 +41,6 @@ impl<T: Tokens> Decoder<'_, T> {
             (Scalar::Quantity, Token::String(text) | Token::Number(text)) => {
                 quantity::canonical(text.trim()).map(as_value).map_err(Fault::scalar)
             }
-            (Scalar::Quantity, _) => Err(Fault::scalar(pintle_meta::Error::QuantityFormat)),
             (Scalar::Time, Token::String(text)) => canonical_time(text).map_err(Fault::scalar),
             (Scalar::MicroTime, Token::String(text)) => {
                 canonical_micro_time(text).map_err(Fault::scalar)
@@ -70,7 +69,11 @@ impl<T: Tokens> Decoder<'_, T> {
             Fault::Error(error) => error,
             Fault::Kind(found) => {
                 self.tokens.skip_rest(found)?;
-                self.type_error(found.name().to_owned(), ty, at)
+                match kind {
+                    // Upstream takes the text of any value for a quantity's.
+                    Scalar::Quantity => Error::Scalar(pintle_meta::Error::QuantityFormat),
+                    _ => self.type_error(found.name().to_owned(), ty, at),
+                }
             }
             Fault::Number(text) => self.type_error(format!("number {text}"), ty, at),
         };

@@ -25,8 +25,7 @@ impl<T: Tokens> Decoder<'_, T> {
         let base = self.members.len();
         while let Some(key) = self.tokens.key()? {
             let Some(rank) = schema.index().rank(ty, fields, by_name, key) else {
-                let path = place.then(Step::Key(key)).path();
-                note(&mut self.problems, Problem::Unknown(path));
+                note(&mut self.problems, Problem::Unknown, &place.then(Step::Key(key)));
                 self.tokens.skip()?;
                 continue;
             };
@@ -48,7 +47,7 @@ impl<T: Tokens> Decoder<'_, T> {
         match known.iter_mut().find(|(other, _)| *other == rank) {
             Some((_, earlier)) => {
                 *earlier = value;
-                note(&mut self.problems, Problem::Duplicate(place.path()));
+                note(&mut self.problems, Problem::Duplicate, place);
             }
             None => self.members.push((rank, value)),
         }
