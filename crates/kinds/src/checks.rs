@@ -1,6 +1,7 @@
 //! What validation functions are made of: small checks with upstream's words.
 //!
 //! Deep validation of every kind is yet to come; what is here are the rules that users meet at once.
+//! What the table of types declares (required members, enums, immutable ones) is checked there.
 
 use pintle_meta::field::Error;
 use pintle_value::{Map, Path, Value};
@@ -77,12 +78,10 @@ pub(crate) fn spec_not_negative(object: &Value, members: &[&str], errors: &mut V
 }
 
 /// The text must be there.
-pub(crate) fn required(parent: &Value, path: &Path, member: &str, errors: &mut Vec<Error>) -> bool {
-    let there = parent.get(member).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-    if !there {
+pub(crate) fn required(parent: &Value, path: &Path, member: &str, errors: &mut Vec<Error>) {
+    if parent.str_at(&[member]).unwrap_or_default().is_empty() {
         errors.push(Error::required(&path.field(member), ""));
     }
-    there
 }
 
 /// The text must be one of these. An absent one is not looked at.

@@ -1,1 +1,239 @@
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 
+use pintle_value::{Value, json};
+
+use super::{BootstrapObject, Keep, Settings, Step, objects};
+use crate::RuntimeConfig;
+
+fn tree(text: &str) -> Value {
+    json::parse(text.as_bytes()).expect("JSON")
+}
+
+fn made(flag: &str) -> Vec<BootstrapObject> {
+    let config = RuntimeConfig::parse([flag]).expect("a flag");
+    objects(&Settings {
+        config: &config,
+        service_ranges: &["10.96.0.0/12"],
+        advertise_address: IpAddr::from([192, 0, 2, 7]),
+        secure_port: 6443,
+        client_ca: Some("PEM"),
+        request_header: None,
+    })
+}
+
+fn find<'a>(all: &'a [BootstrapObject], resource: &str, name: &str) -> &'a BootstrapObject {
+    let is = |made: &&BootstrapObject| {
+        made.resource.resource == resource
+            && made.object.str_at(&["metadata", "name"]) == Some(name)
+    };
+    all.iter().find(is).unwrap_or_else(|| panic!("no {resource} {name}"))
+}
+
+/// BOOT-01
+#[test]
+fn a_new_cluster_has_what_upstreams_has() {
+    let all = made("");
+    let counts = |resource: &str| all.iter().filter(|m| m.resource.resource == resource).count();
+    for (resource, count) in [
+        ("namespaces", 4),
+        ("priorityclasses", 2),
+        ("clusterroles", 31 + 38),
+        ("clusterrolebindings", 12 + 38),
+        ("roles", 7),
+        ("rolebindings", 7),
+        ("prioritylevelconfigurations", 8),
+        ("flowschemas", 11),
+        ("apiservices", 21),
+        ("servicecidrs", 1),
+        ("services", 1),
+        ("endpoints", 1),
+        ("endpointslices", 1),
+        ("configmaps", 1),
+    ] {
+        assert_eq!(counts(resource), count, "{resource}");
+    }
+    let first: Vec<_> = all.iter().take(4).map(|m| m.resource.resource.as_str()).collect();
+    assert_eq!(first, ["namespaces"; 4], "namespaces come before what is in them");
+}
+
+/// What the facts say of the objects, where they are at hand.
+#[test]
+fn the_objects_agree_with_the_facts() {
+    let file =
+        format!("{}/../../../shared/reference/v1.36/bootstrap.json", env!("CARGO_MANIFEST_DIR"));
+    let Ok(bytes) = std::fs::read(file) else { return };
+    let facts = json::parse(&bytes).expect("the facts are JSON");
+    let all = made("");
+    let mut expected = Vec::new();
+    let mut take = |path: &[&str]| {
+        let list = facts.at(path).and_then(Value::as_array).expect("a list");
+        expected.extend(list.iter().cloned());
+    };
+    for list in [
+        "clusterRoles",
+        "controllerClusterRoles",
+        "clusterRoleBindings",
+        "controllerClusterRoleBindings",
+        "roles",
+        "roleBindings",
+    ] {
+        take(&["rbac", list]);
+    }
+    for kind in ["priorityLevelConfigurations", "flowSchemas"] {
+        take(&["flowControl", kind, "mandatory"]);
+        take(&["flowControl", kind, "suggested"]);
+    }
+    take(&["apiServices", "objects"]);
+    let ours: BTreeSet<String> = all.iter().map(|made| json::to_string(&made.object)).collect();
+    for mut object in expected {
+        // Said by the engine, or empty.
+        let members = object.make_object();
+        members.remove("status");
+        members.retain(|_, value| !value.is_null());
+        assert!(ours.contains(&json::to_string(&object)), "{}", json::to_string(&object));
+    }
+}
+
+#[test]
+fn the_server_is_a_service() {
+    let all = made("");
+    let service = find(&all, "services", "kubernetes");
+    assert_eq!(service.object.str_at(&["spec", "clusterIP"]), Some("10.96.0.1"));
+    let slice = find(&all, "endpointslices", "kubernetes");
+    let expected = tree(r#"[{"addresses":["192.0.2.7"],"conditions":{"ready":true}}]"#);
+    assert_eq!(slice.object.get("endpoints"), Some(&expected));
+    for (range, expected) in [
+        ("10.0.0.0/24", Some("10.0.0.1")),
+        ("10.1.2.3/8", Some("10.0.0.1")),
+        ("2001:db8::/64", Some("2001:db8::1")),
+        ("0.0.0.0/0", Some("0.0.0.1")),
+        ("255.255.255.255/32", None),
+        ("10.0.0.0/33", None),
+        ("10.0.0.0", None),
+        ("x/8", None),
+    ] {
+        let first = super::cluster::first_address(range).map(|address| address.to_string());
+        assert_eq!(first.as_deref(), expected, "{range}");
+    }
+}
+
+#[test]
+fn what_is_not_served_is_not_made() {
+    let all = made("rbac.authorization.k8s.io/v1=false,resource.k8s.io/v1beta2=true");
+    assert!(all.iter().all(|made| made.resource.group != "rbac.authorization.k8s.io"));
+    let names: Vec<_> =
+        all.iter().filter_map(|made| made.object.str_at(&["metadata", "name"])).collect();
+    assert!(!names.contains(&"v1.rbac.authorization.k8s.io"));
+    assert!(names.contains(&"v1beta2.resource.k8s.io"));
+}
+
+fn object(keep: Keep, text: &str) -> BootstrapObject {
+    BootstrapObject::new(["", "v1", "things"], tree(text), keep)
+}
+
+#[test]
+fn what_exists_is_kept_as_its_kind_wants() {
+    const ROLE: &str = r#"{"metadata":{"labels":{"l":"1"}},"rules":[{"verbs":["get"]}]}"#;
+    const LEVEL: &str = r#"{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"true"}},
+        "spec":{"type":"Limited"}}"#;
+    let nothing = Step::Nothing;
+    let update = |text: &str| Step::Update(tree(text));
+    for (keep, wanted, stored, expected) in [
+        (Keep::AsItIs, r#"{"a":1}"#, "{}", nothing.clone()),
+        // Roles grow, and keep what users added.
+        (
+            Keep::AtLeast,
+            ROLE,
+            r#"{"rules":[{"verbs":["put"]}]}"#,
+            update(
+                r#"{"metadata":{"labels":{"l":"1"}},
+                    "rules":[{"verbs":["put"]},{"verbs":["get"]}]}"#,
+            ),
+        ),
+        (
+            Keep::AtLeast,
+            ROLE,
+            r#"{"metadata":{"labels":{"l":"1"}},"rules":[{"verbs":["get"]},{"verbs":["put"]}]}"#,
+            nothing.clone(),
+        ),
+        (
+            Keep::AtLeast,
+            ROLE,
+            r#"{"metadata":{"annotations":{"rbac.authorization.kubernetes.io/autoupdate":"false"}}}"#,
+            nothing.clone(),
+        ),
+        (
+            Keep::AtLeast,
+            r#"{"roleRef":{"name":"a"}}"#,
+            r#"{"roleRef":{"name":"b"}}"#,
+            Step::Replace,
+        ),
+        // Mandatory objects are restored; what the stored one has by default is no difference.
+        (
+            Keep::Exactly,
+            LEVEL,
+            r#"{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"true"}},
+                "spec":{"type":"Limited","limited":{"default":1}},"status":{}}"#,
+            nothing.clone(),
+        ),
+        (
+            Keep::Exactly,
+            LEVEL,
+            r#"{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"false"}},
+                "spec":{"type":"Exempt"},"status":{"x":1}}"#,
+            update(
+                r#"{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"true"}},
+                    "spec":{"type":"Limited"},"status":{"x":1}}"#,
+            ),
+        ),
+        // Suggested ones only while they are the server's.
+        (
+            Keep::WhileOurs,
+            LEVEL,
+            r#"{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"false"}},
+                "spec":{"type":"Exempt"}}"#,
+            nothing.clone(),
+        ),
+        (
+            Keep::WhileOurs,
+            LEVEL,
+            r#"{"metadata":{"generation":2},"spec":{"type":"Exempt"}}"#,
+            nothing.clone(),
+        ),
+        (
+            Keep::WhileOurs,
+            LEVEL,
+            r#"{"metadata":{"generation":1},"spec":{"type":"Exempt"}}"#,
+            update(
+                r#"{"metadata":{"generation":1,
+                    "annotations":{"apf.kubernetes.io/autoupdate-spec":"true"}},
+                    "spec":{"type":"Limited"}}"#,
+            ),
+        ),
+        (
+            Keep::WithData,
+            r#"{"data":{"a":"1"}}"#,
+            r#"{"data":{"a":"0","b":"2"}}"#,
+            update(r#"{"data":{"a":"1","b":"2"}}"#),
+        ),
+        (
+            Keep::WithMembers(&["subsets"]),
+            r#"{"subsets":[1],"other":1}"#,
+            r#"{"subsets":[2],"other":2}"#,
+            update(r#"{"subsets":[1],"other":2}"#),
+        ),
+    ] {
+        let made = object(keep, wanted);
+        assert_eq!(made.step(Some(&tree(stored))), expected, "{keep:?} {wanted} {stored}");
+        assert_eq!(made.step(None), Step::Create);
+    }
+}
+
+/// Everything that is made agrees with itself, so that a restart changes nothing.
+#[test]
+fn a_restart_changes_nothing() {
+    for made in made("api/all=true") {
+        assert_eq!(made.step(Some(&made.object)), Step::Nothing, "{:?}", made.resource);
+    }
+}

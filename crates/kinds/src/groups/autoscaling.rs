@@ -5,7 +5,6 @@ use pintle_registry::Strategy;
 use pintle_value::{Map, Path, Value};
 
 use crate::{
-    checks::required,
     conversion::autoscaler::{cpu_default, from_v2, to_v2},
     defaults::{
         Condition::Is,
@@ -86,10 +85,6 @@ fn validate(autoscaler: &Value) -> Vec<Error> {
     if of("minReplicas").is_some_and(|least| most < least) {
         let words = "must be greater than or equal to `minReplicas`";
         errors.push(Error::invalid(&path, &most.into(), words));
-    }
-    let target = autoscaler.at(&["spec", "scaleTargetRef"]).unwrap_or(&Value::Null);
-    for member in ["kind", "name"] {
-        required(target, &spec.field("scaleTargetRef"), member, &mut errors);
     }
     errors
 }

@@ -7,7 +7,7 @@ use pintle_registry::{NameRule, Strategy};
 use pintle_value::{Path, Value};
 
 use crate::{
-    checks::{required, spec_not_negative},
+    checks::spec_not_negative,
     defaults::{
         Constant::{Bool, Int, Text},
         Defaults,
@@ -38,15 +38,13 @@ const CRON_JOB: Strategy = Strategy {
     default: |object| set(object, DEFAULTS),
     validate: |new, _| {
         let mut errors = Vec::new();
-        let spec = new.get("spec").unwrap_or(&Value::Null);
-        required(spec, &Path::new("spec"), "schedule", &mut errors);
         let counts =
             ["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"];
         spec_not_negative(new, &counts, &mut errors);
         let path = Path::new("spec").field("jobTemplate").field("spec");
         let job = new.at(&["spec", "jobTemplate", "spec"]).unwrap_or(&Value::Null);
         job::check_spec(job, &path, &mut errors);
-        if let Some(zone) = spec.get("timeZone")
+        if let Some(zone) = new.at(&["spec", "timeZone"])
             && zone.as_str() == Some("")
         {
             let path = Path::new("spec").field("timeZone");

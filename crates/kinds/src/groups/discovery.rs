@@ -1,10 +1,8 @@
 //! `discovery.k8s.io/v1`: endpoint slices.
 
 use pintle_registry::{Generation, Strategy};
-use pintle_value::Path;
 
 use crate::{
-    checks::{frozen, required, unchanged},
     defaults::{
         Constant::Text,
         Defaults,
@@ -20,12 +18,6 @@ pub(crate) const KINDS: &[Kind] = &[kind("discovery.k8s.io", "endpointslices", S
 const SLICE: Strategy = Strategy {
     generation: Generation::SpecAnd("labels"),
     default: |object| set(object, DEFAULTS),
-    validate: |new, old| {
-        let mut errors = Vec::new();
-        required(new, &Path::root(), "addressType", &mut errors);
-        errors.extend(unchanged(new, old, &[frozen(&["addressType"])]));
-        errors
-    },
     warnings: |new, old| {
         let is_fqdn = new.str_at(&["addressType"]) == Some("FQDN");
         if is_fqdn && old.is_none() {

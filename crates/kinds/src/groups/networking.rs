@@ -92,19 +92,7 @@ fn check_ingress(ingress: &Value, errors: &mut Vec<Error>) {
     }
 }
 
-const IP_ADDRESS: Strategy = Strategy {
-    name: NameRule::Custom(address_rule),
-    validate: |new, old| {
-        let mut errors = Vec::new();
-        if new.at(&["spec", "parentRef"]).is_none_or(Value::is_null) {
-            let path = Path::new("spec").field("parentRef");
-            errors.push(Error::required(&path, ""));
-        }
-        errors.extend(unchanged(new, old, &[frozen(&["spec", "parentRef"])]));
-        errors
-    },
-    ..PLAIN
-};
+const IP_ADDRESS: Strategy = Strategy { name: NameRule::Custom(address_rule), ..PLAIN };
 
 /// The name is the address, in its one canonical form.
 fn address_rule(name: &str, _prefix: bool) -> Vec<String> {

@@ -92,7 +92,6 @@ fn check_binding(binding: &Value, old: Option<&Value>, kinds: &[&str]) -> Vec<Er
     one_of(role.get("apiGroup"), &path.field("apiGroup"), &[RBAC], &mut errors);
     let kind = role.get("kind").cloned().unwrap_or_else(|| Value::from(""));
     one_of(Some(&kind), &path.field("kind"), kinds, &mut errors);
-    required(role, &path, "name", &mut errors);
     let needs_namespace = !kinds.contains(&"Role");
     for (i, subject) in items(binding, &["subjects"]).iter().enumerate() {
         check_subject(subject, &Path::new("subjects").index(i), needs_namespace, &mut errors);
@@ -110,7 +109,6 @@ fn check_binding(binding: &Value, old: Option<&Value>, kinds: &[&str]) -> Vec<Er
 }
 
 fn check_subject(subject: &Value, path: &Path, needs_namespace: bool, errors: &mut Vec<Error>) {
-    required(subject, path, "name", errors);
     let kind = subject.get("kind").cloned().unwrap_or_else(|| Value::from(""));
     let group = subject.get("apiGroup");
     match kind.as_str() {

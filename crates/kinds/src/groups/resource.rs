@@ -74,7 +74,6 @@ const TAINT_RULE: Strategy = Strategy { delete_returns_object: true, ..COUNTED_W
 const CLAIM: Strategy = Strategy {
     delete_returns_object: true,
     default: |object| set(object, CLAIM_DEFAULTS),
-    validate: |new, old| unchanged(new, old, &[frozen(&["spec"])]),
     ..WITH_STATUS
 };
 
@@ -102,12 +101,8 @@ const ALLOCATION: Defaults = &[
 
 const TOLERATIONS: Row = Each("tolerations", &[Empty("operator", Text("Equal"))]);
 
-const POOL_REQUEST: Strategy = Strategy {
-    unconditional_update: false,
-    delete_returns_object: true,
-    validate: |new, old| unchanged(new, old, &[frozen(&["spec"])]),
-    ..WITH_STATUS
-};
+const POOL_REQUEST: Strategy =
+    Strategy { unconditional_update: false, delete_returns_object: true, ..WITH_STATUS };
 
 const SLICE: Strategy = Strategy {
     delete_returns_object: true,

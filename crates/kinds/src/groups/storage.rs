@@ -5,7 +5,7 @@ use pintle_registry::{NameRule, Strategy};
 use pintle_value::Path;
 
 use crate::{
-    checks::{forbidden, frozen, required, unchanged},
+    checks::{forbidden, frozen, unchanged},
     conversion::renamed,
     defaults::{
         Constant::{Bool, Text, Texts},
@@ -66,11 +66,7 @@ const CSI_NODE: Strategy =
 const CAPACITY: Strategy = Strategy {
     unconditional_update: false,
     validate: |new, old| {
-        let mut errors = Vec::new();
-        required(new, &Path::root(), "storageClassName", &mut errors);
-        let frozen = [frozen(&["nodeTopology"]), frozen(&["storageClassName"])];
-        errors.extend(unchanged(new, old, &frozen));
-        errors
+        unchanged(new, old, &[frozen(&["nodeTopology"]), frozen(&["storageClassName"])])
     },
     ..PLAIN
 };
@@ -78,18 +74,6 @@ const CAPACITY: Strategy = Strategy {
 const CLASS: Strategy = Strategy {
     delete_returns_object: true,
     default: |object| set(object, CLASS_DEFAULTS),
-    validate: |new, old| {
-        let mut errors = Vec::new();
-        required(new, &Path::root(), "provisioner", &mut errors);
-        let frozen = [
-            forbidden(&["parameters"], "updates to parameters are forbidden."),
-            forbidden(&["provisioner"], "updates to provisioner are forbidden."),
-            forbidden(&["reclaimPolicy"], "updates to reclaimPolicy are forbidden."),
-            frozen(&["volumeBindingMode"]),
-        ];
-        errors.extend(unchanged(new, old, &frozen));
-        errors
-    },
     ..PLAIN
 };
 
@@ -100,7 +84,6 @@ const ATTACHMENT: Strategy = Strategy {
     unconditional_update: false,
     delete_returns_object: true,
     default: |object| set(object, ATTACHMENT_DEFAULTS),
-    validate: |new, old| unchanged(new, old, &[frozen(&["spec"])]),
     ..WITH_STATUS
 };
 
@@ -110,14 +93,11 @@ const ATTACHMENT_DEFAULTS: Defaults =
 const ATTRIBUTES_CLASS: Strategy = Strategy {
     delete_returns_object: true,
     validate: |new, old| {
-        let mut errors = Vec::new();
-        required(new, &Path::root(), "driverName", &mut errors);
         let frozen = [
             forbidden(&["driverName"], "updates to driverName are forbidden."),
             forbidden(&["parameters"], "updates to parameters are forbidden."),
         ];
-        errors.extend(unchanged(new, old, &frozen));
-        errors
+        unchanged(new, old, &frozen)
     },
     ..PLAIN
 };

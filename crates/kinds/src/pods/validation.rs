@@ -1,11 +1,14 @@
 //! The rules for pods and pod templates that users meet at once. The full set is yet to come.
+//!
+//! What the table of types declares (required members, enums) is checked there and not here, but for
+//! names, which have to be looked at anyway.
 
 use std::collections::BTreeSet;
 
 use pintle_meta::{field::Error, names, validation};
 use pintle_value::{Path, Value};
 
-use crate::checks::{invalid_text, items, members, one_of, required};
+use crate::checks::{invalid_text, items, members, required};
 
 /// What upstream says where a workload does not select its own pods.
 pub(crate) const LABELS_MISMATCH: &str = "`selector` does not match template `labels`";
@@ -21,11 +24,16 @@ pub(crate) fn validate_pod(pod: &Value) -> Vec<Error> {
 
 /// What is wrong with a PodTemplateSpec.
 pub(crate) fn validate_template(template: &Value, path: &Path, errors: &mut Vec<Error>) {
+    validate_template_metadata(template, path, errors);
+    validate_spec(template.get("spec").unwrap_or(&Value::Null), &path.field("spec"), errors);
+}
+
+/// What is wrong with the metadata of a PodTemplateSpec.
+pub(crate) fn validate_template_metadata(template: &Value, path: &Path, errors: &mut Vec<Error>) {
     let metadata = |member| template.at(&["metadata", member]).and_then(Value::as_object);
     // Upstream leaves `metadata` out of these two paths.
     errors.extend(validation::labels(metadata("labels"), &path.field("labels")));
     errors.extend(validation::annotations(metadata("annotations"), &path.field("annotations")));
-    validate_spec(template.get("spec").unwrap_or(&Value::Null), &path.field("spec"), errors);
 }
 
 /// What is wrong with a PodSpec.
@@ -57,13 +65,12 @@ fn validate_named<'a>(
     seen: &mut BTreeSet<&'a str>,
     errors: &mut Vec<Error>,
 ) {
-    if !required(named, path, "name", errors) {
-        return;
-    }
     let name = named.str_at(&["name"]).unwrap_or_default();
     let path = path.field("name");
     let wrong = names::dns1123_label(name);
-    if !wrong.is_empty() {
+    if name.is_empty() {
+        errors.push(Error::required(&path, ""));
+    } else if !wrong.is_empty() {
         invalid_text(&path, name, wrong, errors);
     } else if !seen.insert(name) {
         errors.push(Error::duplicate(&path, &Value::from(name)));
@@ -85,20 +92,13 @@ fn validate_container(
         } else if !(1..=65535).contains(&number) {
             errors.push(Error::invalid(&path.field("containerPort"), &number.into(), PORT_RANGE));
         }
-        one_of(port.get("protocol"), &path.field("protocol"), &["SCTP", "TCP", "UDP"], errors);
-    }
-    for (i, variable) in items(container, &["env"]).iter().enumerate() {
-        required(variable, &path.field("env").index(i), "name", errors);
     }
     for (i, mount) in items(container, &["volumeMounts"]).iter().enumerate() {
-        let path = path.field("volumeMounts").index(i);
         let name = mount.str_at(&["name"]).unwrap_or_default();
-        if name.is_empty() {
-            errors.push(Error::required(&path.field("name"), ""));
-        } else if !volumes.contains(name) {
-            errors.push(Error::not_found(&path.field("name"), &Value::from(name)));
+        if !name.is_empty() && !volumes.contains(name) {
+            let path = path.field("volumeMounts").index(i).field("name");
+            errors.push(Error::not_found(&path, &Value::from(name)));
         }
-        required(mount, &path, "mountPath", errors);
     }
     validate_resources(container, path, errors);
 }

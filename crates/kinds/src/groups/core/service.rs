@@ -10,7 +10,7 @@ use pintle_registry::{NameRule, SelectableField, Strategy};
 use pintle_value::{Map, Path, Value};
 
 use crate::{
-    checks::{invalid_text, items, members, one_of},
+    checks::{invalid_text, items, members},
     defaults::{
         Condition::{Filled, Is},
         Constant::{Bool, Text},
@@ -21,7 +21,6 @@ use crate::{
     strategy::{WITH_STATUS, selectable, text},
 };
 
-const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
 
 pub(super) const SERVICE: Strategy = Strategy {
@@ -229,7 +228,6 @@ fn validate_ports(ports: &[Value], path: &Path, errors: &mut Vec<Error>) {
         if !(1..=65535).contains(&number) {
             errors.push(Error::invalid(&path.field("port"), &number.into(), PORT_RANGE));
         }
-        one_of(port.get("protocol"), &path.field("protocol"), PROTOCOLS, errors);
         if let Some(target @ Value::Int(number)) = port.get("targetPort")
             && !(1..=65535).contains(number)
         {

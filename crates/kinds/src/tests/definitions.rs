@@ -1,0 +1,253 @@
+use std::collections::BTreeSet;
+
+use pintle_meta::GroupVersionResource;
+use pintle_registry::{Generation, ResourceDefinition, SubresourceBehaviour};
+use pintle_value::Value;
+
+use super::fact;
+use crate::{Error, RuntimeConfig, definitions, generated, groups, kind::Kept};
+
+fn config(flag: &str) -> RuntimeConfig {
+    RuntimeConfig::parse([flag]).unwrap_or_else(|error| panic!("{flag}: {error}"))
+}
+
+fn everything() -> Vec<ResourceDefinition> {
+    definitions(&config("api/all=true"))
+}
+
+fn find<'a>(all: &'a [ResourceDefinition], name: &str) -> Option<&'a ResourceDefinition> {
+    let (group_version, resource) = name.rsplit_once('/').unwrap_or(("", name));
+    let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
+    let name = GroupVersionResource::new(group, version, resource);
+    all.iter().find(|definition| definition.resource == name)
+}
+
+#[test]
+fn every_resource_of_the_table_has_an_entry_and_the_other_way_round() {
+    let rows: BTreeSet<_> = generated::resources().iter().map(|r| (r.group, r.plural)).collect();
+    let kinds: Vec<_> = groups::all().map(|kind| (kind.group, kind.resource)).collect();
+    assert_eq!(rows, kinds.iter().copied().collect());
+    assert_eq!(rows.len(), kinds.len(), "an entry stands twice");
+    assert_eq!(everything().len(), generated::resources().len());
+}
+
+/// Of the versions of a resource, all but the stored one have a conversion (DEP-03).
+#[test]
+fn the_versions_of_a_resource_share_one_stored_form() {
+    for kind in groups::all() {
+        let rows = generated::resources().iter();
+        for row in rows.filter(|r| (r.group, r.plural) == (kind.group, kind.resource)) {
+            let has_form = kind.conversions.iter().any(|form| form.version == row.version);
+            let stored = row.storage.map(|s| (s.group, s.version));
+            let needs_form = stored.is_some_and(|stored| stored != (row.group, row.version));
+            assert_eq!(has_form, needs_form, "{}/{} {}", row.group, row.version, row.plural);
+            assert_eq!(kind.kept == Kept::Not, row.storage.is_none(), "{}", row.plural);
+        }
+    }
+    for definition in everything() {
+        let Some(storage) = &definition.storage else { continue };
+        let stored = definition.schema.get(definition.stored_type());
+        let is_own = definition.ty == definition.stored_type();
+        assert_eq!(is_own, storage.conversion.is_none(), "{}", stored.name);
+    }
+}
+
+#[test]
+fn collections_are_named_for_resources_and_shared_by_versions() {
+    let all = everything();
+    let collection = |name: &str| {
+        let storage = find(&all, name).and_then(|definition| definition.storage.as_ref());
+        storage.map(|storage| storage.collection.to_string())
+    };
+    for (resource, expected) in [
+        ("v1/pods", Some("pods")),
+        ("apps/v1/deployments", Some("apps/deployments")),
+        ("autoscaling/v1/horizontalpodautoscalers", Some("autoscaling/horizontalpodautoscalers")),
+        ("autoscaling/v2/horizontalpodautoscalers", Some("autoscaling/horizontalpodautoscalers")),
+        ("v1/events", Some("events")),
+        ("events.k8s.io/v1/events", Some("events")),
+        ("v1/bindings", None),
+        ("v1/componentstatuses", None),
+        ("authentication.k8s.io/v1/tokenreviews", None),
+        ("authorization.k8s.io/v1/subjectaccessreviews", None),
+    ] {
+        assert_eq!(collection(resource).as_deref(), expected, "{resource}");
+    }
+}
+
+#[test]
+fn subresources_behave_by_their_names() {
+    let all = everything();
+    let behaviour = |resource: &str, name: &str| {
+        let definition = find(&all, resource).unwrap_or_else(|| panic!("{resource}"));
+        let sub = definition.subresource(name).unwrap_or_else(|| panic!("{resource}/{name}"));
+        sub.behaviour.clone()
+    };
+    let part = |members| SubresourceBehaviour::Part(members);
+    let csr = "certificates.k8s.io/v1/certificatesigningrequests";
+    assert_eq!(behaviour("v1/pods", "status"), part(&[&["status"]]));
+    assert_eq!(
+        behaviour("v1/pods", "ephemeralcontainers"),
+        part(&[&["spec", "ephemeralContainers"]])
+    );
+    assert_eq!(behaviour(csr, "approval"), part(&[&["status", "conditions"]]));
+    assert_eq!(behaviour("v1/namespaces", "finalize"), SubresourceBehaviour::Finalize);
+    for resource in [
+        "apps/v1/deployments",
+        "apps/v1/replicasets",
+        "apps/v1/statefulsets",
+        "v1/replicationcontrollers",
+    ] {
+        let scale = behaviour(resource, "scale");
+        assert!(matches!(scale, SubresourceBehaviour::Scale { .. }), "{resource}");
+    }
+    for name in ["attach", "binding", "eviction", "exec", "log", "portforward", "proxy"] {
+        assert_eq!(behaviour("v1/pods", name), SubresourceBehaviour::Unserved, "{name}");
+    }
+    assert_eq!(behaviour("v1/serviceaccounts", "token"), SubresourceBehaviour::Unserved);
+}
+
+#[test]
+fn deprecated_resources_say_so() {
+    let all = everything();
+    for (resource, expected) in [
+        ("v1/pods", None),
+        ("v1/componentstatuses", Some("v1 ComponentStatus is deprecated in v1.19+")),
+        (
+            "v1/endpoints",
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+        ),
+        (
+            "storage.k8s.io/v1beta1/volumeattributesclasses",
+            Some(
+                "storage.k8s.io/v1beta1 VolumeAttributesClass is deprecated in v1.34+, unavailable \
+                 in v1.37+; use storage.k8s.io/v1 VolumeAttributesClass",
+            ),
+        ),
+        (
+            "networking.k8s.io/v1beta1/ipaddresses",
+            Some(
+                "networking.k8s.io/v1beta1 IPAddress is deprecated in v1.34+, unavailable in v1.37+",
+            ),
+        ),
+        ("autoscaling/v1/horizontalpodautoscalers", None),
+    ] {
+        let definition = find(&all, resource).unwrap_or_else(|| panic!("{resource}"));
+        assert_eq!(definition.deprecation.as_deref(), expected, "{resource} (DEP-12)");
+    }
+}
+
+#[test]
+fn the_runtime_config_switches_versions_and_resources() {
+    const PODS: &str = "v1/pods";
+    const DEPLOYMENTS: &str = "apps/v1/deployments";
+    const REPLICA_SETS: &str = "apps/v1/replicasets";
+    const BETA: &str = "resource.k8s.io/v1beta1/resourceclaims";
+    const ALPHA: &str = "internal.apiserver.k8s.io/v1alpha1/storageversions";
+    for (flag, on, off) in [
+        ("", &[PODS, DEPLOYMENTS][..], &[BETA, ALPHA][..]), // GRP-06, GRP-07
+        ("api/beta=true", &[PODS, BETA], &[ALPHA]),
+        ("api/alpha", &[PODS, ALPHA], &[BETA]), // GRP-09
+        ("api/all=true", &[PODS, BETA, ALPHA], &[]),
+        ("api/all=true,api/alpha=false", &[PODS, BETA], &[ALPHA]),
+        ("resource.k8s.io/v1beta1", &[PODS, BETA], &[ALPHA]),
+        ("apps/v1=false", &[PODS], &[DEPLOYMENTS, REPLICA_SETS]),
+        ("apps/v1/deployments=false", &[PODS, REPLICA_SETS], &[DEPLOYMENTS]), // GRP-10
+        ("apps/v1=false,apps/v1/deployments=true", &[DEPLOYMENTS], &[REPLICA_SETS]),
+        ("api/ga=false,apps/v1=true", &[DEPLOYMENTS], &[PODS]),
+        ("v1=false", &[DEPLOYMENTS], &[PODS]),
+        ("api/all=false, api/v1=true", &[PODS], &[DEPLOYMENTS]),
+        ("apps/v1=true,apps/v1=false", &[PODS], &[DEPLOYMENTS]),
+        ("policy.example/v1=true", &[PODS], &[]), // unknown group
+    ] {
+        let all = definitions(&config(flag));
+        for name in on {
+            assert!(find(&all, name).is_some(), "{flag:?} should serve {name}");
+        }
+        for name in off {
+            assert!(find(&all, name).is_none(), "{flag:?} should not serve {name}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_runtime_config_is_refused() {
+    for (flag, expected) in [
+        ("apps/v9=true", Error::Version("apps/v9".into())),
+        ("v2=true", Error::Version("v2".into())),
+        ("api/beta=maybe", Error::Value { key: "api/beta".into(), value: "maybe".into() }),
+        ("apps/v1=yes", Error::Value { key: "apps/v1".into(), value: "yes".into() }),
+        ("a/b/c/d", Error::Key("a/b/c/d".into())),
+        (
+            "apps/v1/Deployments",
+            Error::Resource { key: "apps/v1/Deployments".into(), resource: "Deployments".into() },
+        ),
+        ("api/all=false", Error::Nothing),
+    ] {
+        assert_eq!(RuntimeConfig::parse([flag]), Err(expected), "{flag}");
+    }
+}
+
+/// The strategies agree with the facts about upstream's (STRAT-01, STRAT-02, STRAT-03).
+#[test]
+fn strategies_agree_with_the_facts() {
+    let Some(facts) = fact("reference/v1.36/strategies.json") else { return };
+    let truth = |entry: &Value, path: &[&str]| entry.at(path).and_then(Value::as_bool);
+    let mut seen = 0;
+    for (key, entry) in facts.as_object().expect("an object").iter() {
+        let Some((group, resource)) = key.split_once('/') else { continue };
+        let kind = groups::find(group, resource).unwrap_or_else(|| panic!("{key}"));
+        let strategy = &kind.strategy;
+        let Some(create_on_update) = truth(entry, &["allowCreateOnUpdate"]) else {
+            assert_eq!(kind.kept, Kept::Not, "{key}");
+            continue;
+        };
+        seen += 1;
+        assert_eq!(strategy.create_on_update, create_on_update, "{key} create on update");
+        let unconditional = truth(entry, &["allowUnconditionalUpdate"]);
+        assert_eq!(Some(strategy.unconditional_update), unconditional, "{key} unconditional");
+        let returns = truth(entry, &["delete", "returnDeletedObject"]);
+        assert_eq!(Some(strategy.delete_returns_object), returns, "{key} returns deleted");
+        let graceful = entry.str_at(&["delete", "graceful"]).unwrap_or_default();
+        assert_eq!(strategy.graceful.is_some(), graceful.starts_with("graceful"), "{key} graceful");
+        assert_eq!(strategy.ttl_seconds.is_some(), entry.str_at(&["ttl"]).is_some(), "{key} ttl");
+        check_fields(key, entry, strategy.fields.iter().map(|field| field.label));
+        check_generation(key, entry, strategy.generation);
+        // A node may be created with a status.
+        let drops = entry.at(&["subresources", "status"]).is_some() && key != "/nodes";
+        assert_eq!(strategy.reset_fields == [&["status"][..]], drops, "{key} resets status");
+    }
+    assert!(seen > 60, "only {seen}");
+}
+
+/// SEL-01
+fn check_fields(key: &str, entry: &Value, labels: impl Iterator<Item = &'static str>) {
+    let facts = entry.at(&["fieldSelectors", "labels"]).and_then(Value::as_array);
+    let mut expected: BTreeSet<&str> = facts
+        .unwrap_or_default()
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|label| !matches!(*label, "metadata.name" | "metadata.namespace"))
+        .collect();
+    if key == "/pods" {
+        expected.insert("spec.host"); // an alias
+    }
+    assert_eq!(labels.collect::<BTreeSet<_>>(), expected, "{key} selectable fields");
+}
+
+/// META-06
+fn check_generation(key: &str, entry: &Value, generation: Generation) {
+    let fact = entry.str_at(&["generation"]).unwrap_or_default();
+    let own_way = matches!(key, "scheduling.k8s.io/priorityclasses" | "storage.k8s.io/csidrivers");
+    let expected = match key {
+        _ if own_way => Generation::None,
+        "apps/deployments" => Generation::SpecAnd("annotations"),
+        "discovery.k8s.io/endpointslices" => Generation::SpecAnd("labels"),
+        _ if fact.starts_with("1 on create") => Generation::Spec,
+        _ => Generation::None,
+    };
+    assert_eq!(generation, expected, "{key} generation: {fact}");
+    if !own_way {
+        assert!(fact.starts_with("none") || fact.starts_with("1 on create; +1"), "{key}: {fact}");
+    }
+}

@@ -1,0 +1,262 @@
+//! What becomes of new and updated objects before they are validated, and how they end.
+
+use pintle_registry::GracePeriod;
+use pintle_value::Value;
+
+use super::{json, strategy};
+
+fn created(resource: &str, input: &str) -> Value {
+    let mut object = json(input);
+    (strategy(resource).prepare_create)(&mut object);
+    object
+}
+
+fn updated(resource: &str, new: &str, old: &str) -> Value {
+    let mut object = json(new);
+    (strategy(resource).prepare_update)(&mut object, &json(old));
+    object
+}
+
+#[test]
+fn new_objects() {
+    for (resource, input, expected) in [
+        // META-11
+        ("apps/deployments", r#"{"spec":{},"status":{"replicas":9}}"#, r#"{"spec":{}}"#),
+        // DEF-04
+        (
+            "namespaces",
+            r#"{"metadata":{"name":"n"},"status":{"phase":"Terminating"}}"#,
+            r#"{"metadata":{"name":"n","labels":{"kubernetes.io/metadata.name":"n"}},
+                "spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}"#,
+        ),
+        (
+            "namespaces",
+            r#"{"spec":{"finalizers":["mine","kubernetes"]}}"#,
+            r#"{"metadata":{},"spec":{"finalizers":["mine","kubernetes"]},"status":{"phase":"Active"}}"#,
+        ),
+        (
+            "pods",
+            r#"{"spec":{"containers":[{}]},"status":{"phase":"Running","podIP":"192.0.2.1"}}"#,
+            r#"{"spec":{"containers":[{}]},"status":{"phase":"Pending","qosClass":"BestEffort"}}"#,
+        ),
+        (
+            "pods",
+            r#"{"spec":{"schedulingGates":[{"name":"g"}]}}"#,
+            r#"{"spec":{"schedulingGates":[{"name":"g"}]},"status":{"phase":"Pending",
+                "qosClass":"BestEffort","conditions":[{"type":"PodScheduled","status":"False",
+                "reason":"SchedulingGated",
+                "message":"Scheduling is blocked due to non-empty scheduling gates"}]}}"#,
+        ),
+        (
+            "persistentvolumeclaims",
+            r#"{"status":{"phase":"Bound","capacity":{}}}"#,
+            r#"{"status":{"phase":"Pending"}}"#,
+        ),
+        // META-34
+        (
+            "batch/jobs",
+            r#"{"metadata":{"name":"j","uid":"u"},"spec":{"template":{}}}"#,
+            r#"{"metadata":{"name":"j","uid":"u"},"spec":{
+                "selector":{"matchLabels":{"batch.kubernetes.io/controller-uid":"u"}},
+                "template":{"metadata":{"labels":{"batch.kubernetes.io/controller-uid":"u",
+                    "controller-uid":"u","batch.kubernetes.io/job-name":"j","job-name":"j"}}}}}"#,
+        ),
+        (
+            "batch/jobs",
+            r#"{"metadata":{"name":"j","uid":"u"},"spec":{"manualSelector":true}}"#,
+            r#"{"metadata":{"name":"j","uid":"u"},"spec":{"manualSelector":true}}"#,
+        ),
+        (
+            "serviceaccounts",
+            r#"{"secrets":[{"name":"s","namespace":"n"}]}"#,
+            r#"{"secrets":[{"name":"s"}]}"#,
+        ),
+        ("scheduling.k8s.io/priorityclasses", "{}", r#"{"metadata":{"generation":1}}"#),
+        (
+            "nodes",
+            r#"{"spec":{"configSource":{}},"status":{"config":{},"capacity":{"cpu":"1"}}}"#,
+            r#"{"spec":{},"status":{"capacity":{"cpu":"1"}}}"#,
+        ),
+        (
+            "apiextensions.k8s.io/customresourcedefinitions",
+            r#"{"spec":{"versions":[{"name":"v1"},{"name":"v2","storage":true}]}}"#,
+            r#"{"spec":{"versions":[{"name":"v1"},{"name":"v2","storage":true}]},
+                "status":{"storedVersions":["v2"]}}"#,
+        ),
+        (
+            "apiregistration.k8s.io/apiservices",
+            r#"{"spec":{"version":"v1"}}"#,
+            r#"{"spec":{"version":"v1"},"status":{"conditions":[{"type":"Available",
+                "status":"True","reason":"Local",
+                "message":"Local APIServices are always available"}]}}"#,
+        ),
+        (
+            "coordination.k8s.io/leases",
+            r#"{"spec":{"holderIdentity":"h","strategy":"s","preferredHolder":"p"}}"#,
+            r#"{"spec":{"holderIdentity":"h"}}"#,
+        ),
+    ] {
+        assert_eq!(created(resource, input), json(expected), "{resource} {input}");
+    }
+}
+
+#[test]
+fn updated_objects() {
+    for (resource, new, old, expected) in [
+        (
+            "namespaces",
+            r#"{"metadata":{"name":"n"},"spec":{"finalizers":[]}}"#,
+            r#"{"spec":{"finalizers":["kubernetes"]}}"#,
+            r#"{"metadata":{"name":"n","labels":{"kubernetes.io/metadata.name":"n"}},
+                "spec":{"finalizers":["kubernetes"]}}"#,
+        ),
+        (
+            "nodes",
+            r#"{"status":{"phase":"new"}}"#,
+            r#"{"status":{"phase":"old"}}"#,
+            r#"{"status":{"phase":"old"}}"#,
+        ),
+        (
+            "services",
+            r#"{"spec":{"type":"ClusterIP","ports":[{"port":80}]}}"#,
+            r#"{"spec":{"type":"ClusterIP","clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9"],
+                "ipFamilies":["IPv4"],"ports":[{"port":80}]}}"#,
+            r#"{"spec":{"type":"ClusterIP","clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9"],
+                "ipFamilies":["IPv4"],"ports":[{"port":80}]}}"#,
+        ),
+        (
+            "services",
+            r#"{"spec":{"type":"NodePort","clusterIP":"None","ports":[{"port":80},{"port":81}]}}"#,
+            r#"{"spec":{"type":"NodePort","clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9"],
+                "ports":[{"port":80,"nodePort":30000}]}}"#,
+            r#"{"spec":{"type":"NodePort","clusterIP":"None",
+                "ports":[{"port":80,"nodePort":30000},{"port":81}]}}"#,
+        ),
+        (
+            "services",
+            r#"{"spec":{"type":"ExternalName"}}"#,
+            r#"{"spec":{"type":"ClusterIP","clusterIP":"10.0.0.9"}}"#,
+            r#"{"spec":{"type":"ExternalName"}}"#,
+        ),
+        (
+            "certificates.k8s.io/certificatesigningrequests",
+            r#"{"metadata":{"name":"c"},"spec":{"request":"new"}}"#,
+            r#"{"spec":{"request":"old"}}"#,
+            r#"{"metadata":{"name":"c"},"spec":{"request":"old"}}"#,
+        ),
+        (
+            "storage.k8s.io/csidrivers",
+            r#"{"spec":{"attachRequired":false}}"#,
+            r#"{"spec":{"attachRequired":true}}"#,
+            r#"{"metadata":{"generation":1},"spec":{"attachRequired":false}}"#,
+        ),
+        (
+            "apiextensions.k8s.io/customresourcedefinitions",
+            r#"{"spec":{"versions":[{"name":"v2","storage":true}]},
+                "status":{"storedVersions":["v1"]}}"#,
+            "{}",
+            r#"{"spec":{"versions":[{"name":"v2","storage":true}]},
+                "status":{"storedVersions":["v1","v2"]}}"#,
+        ),
+    ] {
+        assert_eq!(updated(resource, new, old), json(expected), "{resource} {new}");
+    }
+}
+
+#[test]
+fn the_quality_of_service_of_pods() {
+    for (containers, expected) in [
+        (r#"[{}]"#, "BestEffort"),
+        (r#"[{"resources":{"requests":{"cpu":"0"}}}]"#, "BestEffort"),
+        (r#"[{"resources":{"requests":{"cpu":"1"}}}]"#, "Burstable"),
+        (r#"[{"resources":{"limits":{"example.com/gpu":"1"}}}]"#, "BestEffort"),
+        (
+            r#"[{"resources":{"limits":{"cpu":"1","memory":"1Gi"},
+                "requests":{"cpu":"1000m","memory":"1024Mi"}}}]"#,
+            "Guaranteed",
+        ),
+        (
+            r#"[{"resources":{"limits":{"cpu":"1","memory":"1Gi"},
+                "requests":{"cpu":"1","memory":"1Gi"}}},{}]"#,
+            "Burstable",
+        ),
+        (
+            r#"[{"resources":{"limits":{"cpu":"1","memory":"1Gi"},
+                "requests":{"cpu":"1","memory":"1Mi"}}}]"#,
+            "Burstable",
+        ),
+        (r#"[{"resources":{"limits":{"cpu":"1"},"requests":{"cpu":"1"}}}]"#, "Burstable"),
+    ] {
+        let pod = created("pods", &format!(r#"{{"spec":{{"containers":{containers}}}}}"#));
+        assert_eq!(pod.str_at(&["status", "qosClass"]), Some(expected), "{containers}");
+    }
+    let whole = r#"{"spec":{"resources":{"limits":{"cpu":"1","memory":"1Gi"},
+        "requests":{"cpu":"1","memory":"1Gi"}},"containers":[{}]}}"#;
+    assert_eq!(created("pods", whole).str_at(&["status", "qosClass"]), Some("Guaranteed"));
+}
+
+/// DEL-07
+#[test]
+fn pods_end_gracefully_where_they_run() {
+    let graceful = strategy("pods").graceful.expect("pods end gracefully");
+    for (pod, expected) in [
+        (r#"{"spec":{"terminationGracePeriodSeconds":30}}"#, GracePeriod::Immediate),
+        (r#"{"spec":{"nodeName":"n"}}"#, GracePeriod::Immediate),
+        (
+            r#"{"spec":{"nodeName":"n","terminationGracePeriodSeconds":30}}"#,
+            GracePeriod::Seconds(30),
+        ),
+        (
+            r#"{"spec":{"nodeName":"n","terminationGracePeriodSeconds":-5}}"#,
+            GracePeriod::Seconds(1),
+        ),
+        (
+            r#"{"spec":{"nodeName":"n","terminationGracePeriodSeconds":30},
+                "status":{"phase":"Succeeded"}}"#,
+            GracePeriod::Immediate,
+        ),
+    ] {
+        assert_eq!(graceful(&json(pod)), expected, "{pod}");
+    }
+}
+
+/// KCM-02
+#[test]
+fn namespaces_terminate() {
+    let namespaces = strategy("namespaces");
+    let mut namespace =
+        json(r#"{"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}"#);
+    assert!((namespaces.held)(&namespace));
+    (namespaces.terminating)(&mut namespace);
+    assert_eq!(namespace.str_at(&["status", "phase"]), Some("Terminating"));
+    assert!(!(namespaces.held)(&json(r#"{"spec":{"finalizers":[]}}"#)));
+    assert!(!(strategy("pods").held)(&json(r#"{"spec":{"finalizers":["x"]}}"#)));
+}
+
+/// SEL-01
+#[test]
+fn selectable_fields_have_text() {
+    for (resource, object, label, expected) in [
+        ("pods", r#"{"spec":{"nodeName":"n"}}"#, "spec.nodeName", "n"),
+        ("pods", r#"{"spec":{"nodeName":"n"}}"#, "spec.host", "n"),
+        ("pods", "{}", "spec.nodeName", ""),
+        ("pods", "{}", "spec.hostNetwork", "false"),
+        ("pods", r#"{"spec":{"hostNetwork":true}}"#, "spec.hostNetwork", "true"),
+        ("pods", r#"{"status":{"podIPs":[{"ip":"a"},{"ip":"b"}]}}"#, "status.podIP", "a"),
+        ("pods", r#"{"status":{"podIPs":[{"ip":"a"}]}}"#, "status.podIPs", ""),
+        ("nodes", r#"{"spec":{"unschedulable":true}}"#, "spec.unschedulable", "true"),
+        ("nodes", "{}", "spec.unschedulable", "false"),
+        ("namespaces", r#"{"status":{"phase":"Active"}}"#, "status.phase", "Active"),
+        ("secrets", r#"{"type":"Opaque"}"#, "type", "Opaque"),
+        ("replicationcontrollers", "{}", "status.replicas", "0"),
+        ("batch/jobs", r#"{"status":{"succeeded":2}}"#, "status.successful", "2"),
+        ("events", r#"{"reportingComponent":"r"}"#, "source", "r"),
+        ("events", r#"{"source":{"component":"c"}}"#, "source", "c"),
+        ("events.k8s.io/events", r#"{"involvedObject":{"kind":"Pod"}}"#, "regarding.kind", "Pod"),
+    ] {
+        let fields = strategy(resource).fields;
+        let field = fields.iter().find(|field| field.label == label);
+        let value = (field.unwrap_or_else(|| panic!("{resource} {label}")).value)(&json(object));
+        assert_eq!(value, expected, "{resource} {label} {object}");
+    }
+}
