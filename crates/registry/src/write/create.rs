@@ -37,17 +37,19 @@ impl Write<'_> {
         self.admit(Operation::Create, &given, Some(&tree))?;
         metadata::begin(&mut tree, resource.strategy.generation, self.new_uid(), self.context.now);
         copy_members(&mut tree, &Value::Null, resource.strategy.reset_fields);
-        (resource.strategy.prepare_create)(&mut tree);
 
         let base: Str = object::text(&tree, "generateName").into();
         let generated = given.is_empty() && !base.is_empty();
         let mut attempts = if generated { NAME_ATTEMPTS_MAX } else { 1 };
         loop {
+            attempts -= 1;
+            // The last attempt needs no copy of what the next would begin with.
+            let mut tree = if attempts == 0 { std::mem::take(&mut tree) } else { tree.clone() };
             if generated {
                 object::set_text(&mut tree, "name", names::generate(&base, self.random_u64()));
             }
+            (resource.strategy.prepare_create)(&mut tree);
             self.validate(&tree, None)?;
-            attempts -= 1;
             if let Some(answer) = self.try_create(&tree).await? {
                 warnings.extend((resource.strategy.warnings)(&tree, None));
                 return Ok(Outcome { answer, created: true, accepted: false, warnings });

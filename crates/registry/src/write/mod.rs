@@ -57,11 +57,15 @@ impl Write<'_> {
         if let Some(old) = old {
             errors.extend(pintle_meta::validation::object_meta_update(new, old, &path));
         }
-        let (schema, ty) = (&resource.schema, resource.stored_type());
-        errors.extend(pintle_schema::validate::validate(schema, ty, new, old));
+        let mut own = Vec::new();
         if self.target.subresource.is_empty() {
-            errors.extend((resource.strategy.validate)(new, old));
+            own = (resource.strategy.validate)(new, old);
         }
+        // What a kind says of a field counts; the table's rule would only say it again.
+        let (schema, ty) = (&resource.schema, resource.stored_type());
+        let declared = pintle_schema::validate::validate(schema, ty, new, old).into_iter();
+        errors.extend(declared.filter(|error| own.iter().all(|own| own.field != error.field)));
+        errors.extend(own);
         if errors.is_empty() {
             return Ok(());
         }
