@@ -4,7 +4,7 @@ use std::fmt;
 
 use pintle_value::{Path, Value};
 
-use crate::quote::quote;
+use crate::quote::{plain, quote};
 
 /// What is wrong with a field. The words are those of `k8s.io/apimachinery/pkg/util/validation/field`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,12 @@ pub enum ErrorType {
     Forbidden,
     /// The text is too long.
     TooLong,
+    /// The text is too short.
+    TooShort,
     /// There are too many items.
     TooMany,
+    /// There are too few items.
+    TooFew,
     /// Something else went wrong while looking at the field.
     Internal,
     /// The value is of the wrong type.
@@ -42,7 +46,9 @@ impl ErrorType {
             Self::NotSupported => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
+            Self::TooShort => "FieldValueTooShort",
             Self::TooMany => "FieldValueTooMany",
+            Self::TooFew => "FieldValueTooFew",
             Self::Internal => "InternalError",
             Self::TypeInvalid => "FieldValueTypeInvalid",
         }
@@ -57,7 +63,9 @@ impl ErrorType {
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
+            Self::TooShort => "Too short",
             Self::TooMany => "Too many",
+            Self::TooFew => "Too few",
             Self::Internal => "Internal error",
         }
     }
@@ -131,11 +139,42 @@ impl Error {
         Self::new(ErrorType::TooLong, path, None, detail)
     }
 
+    /// The text is longer than `characters_max` characters.
+    pub fn too_long_characters(path: &Path, characters_max: usize) -> Self {
+        let unit = if characters_max == 1 { "character" } else { "characters" };
+        let detail = format!("may not be more than {characters_max} {unit}");
+        Self::new(ErrorType::TooLong, path, None, detail)
+    }
+
+    /// The text is shorter than `characters_min` characters.
+    pub fn too_short(path: &Path, characters_min: usize) -> Self {
+        let unit = if characters_min == 1 { "character" } else { "characters" };
+        let detail = format!("must be at least {characters_min} {unit}");
+        Self::new(ErrorType::TooShort, path, None, detail)
+    }
+
     /// There are `count` items and at most `items_max` may be.
     pub fn too_many(path: &Path, count: usize, items_max: usize) -> Self {
         let unit = if items_max == 1 { "item" } else { "items" };
         let detail = format!("must have at most {items_max} {unit}");
         Self::new(ErrorType::TooMany, path, Some(count.to_string()), detail)
+    }
+
+    /// There are `count` items and at least `items_min` must be.
+    pub fn too_few(path: &Path, count: usize, items_min: usize) -> Self {
+        let unit = if items_min == 1 { "item" } else { "items" };
+        let detail = format!("must have at least {items_min} {unit}");
+        Self::new(ErrorType::TooFew, path, Some(count.to_string()), detail)
+    }
+
+    /// The value is not of the field's type.
+    pub fn type_invalid(path: &Path, value: &Value, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::TypeInvalid, path, Some(shown(value)), detail.into())
+    }
+
+    /// Something went wrong that is not the value's fault.
+    pub fn internal(path: &Path, why: impl Into<String>) -> Self {
+        Self::new(ErrorType::Internal, path, None, why.into())
     }
 
     /// The message without the field: a cause's `message`.
@@ -183,7 +222,7 @@ pub fn shown(value: &Value) -> String {
         Value::Null => "null".to_owned(),
         Value::Bool(b) => b.to_string(),
         Value::Int(n) => n.to_string(),
-        Value::Float(x) => x.to_string(),
+        Value::Float(_) => plain(value),
         Value::String(s) => quote(s),
         Value::Array(_) | Value::Object(_) => pintle_value::json::to_string(value),
     }

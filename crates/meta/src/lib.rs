@@ -15,6 +15,8 @@ pub mod object;
 pub mod quantity;
 pub mod quote;
 pub mod status;
+#[cfg(test)]
+mod tests;
 pub mod time;
 pub mod uid;
 pub mod validation;

@@ -5,8 +5,7 @@ use std::fmt;
 
 use pintle_value::{Map, Value};
 
-use crate::field;
-use crate::{GroupKind, GroupResource};
+use crate::{GroupKind, GroupResource, field, quote::quote};
 
 /// The machine-readable reason of a failure, and with it the HTTP code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,7 +200,7 @@ impl Status {
 
     /// 404.
     pub fn not_found(resource: &GroupResource, name: &str) -> Self {
-        let message = format!("{resource} {name:?} not found");
+        let message = format!("{resource} {} not found", quote(name));
         Self::about(Reason::NotFound, resource, name, message)
     }
 
@@ -215,13 +214,14 @@ impl Status {
 
     /// 409 on create.
     pub fn already_exists(resource: &GroupResource, name: &str) -> Self {
-        let message = format!("{resource} {name:?} already exists");
+        let message = format!("{resource} {} already exists", quote(name));
         Self::about(Reason::AlreadyExists, resource, name, message)
     }
 
     /// 409 on update.
     pub fn conflict(resource: &GroupResource, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
+        let name_shown = quote(name);
+        let message = format!("Operation cannot be fulfilled on {resource} {name_shown}: {why}");
         Self::about(Reason::Conflict, resource, name, message)
     }
 
@@ -232,36 +232,46 @@ impl Status {
         Self::conflict(resource, name, WHY)
     }
 
-    /// 403. `why` follows `pods "x" is forbidden: `, or `forbidden: ` where it is about no resource.
+    /// 409 on create with a `generateName` that gave only names that are taken (META-30).
+    pub fn generate_name_conflict(
+        resource: &GroupResource,
+        name: &str,
+        retry_after_seconds: u32,
+    ) -> Self {
+        let name_shown = quote(name);
+        let message = format!(
+            "{resource} {name_shown} already exists, the server was not able to generate a unique \
+             name for the object"
+        );
+        Self::about(Reason::AlreadyExists, resource, name, message).retry(retry_after_seconds)
+    }
+
+    /// 409 with a cause for each field that another manager owns.
+    pub fn apply_conflict(causes: Vec<Cause>, message: impl Into<String>) -> Self {
+        let mut status = Self::failure(Reason::Conflict, message);
+        status.details = Some(Box::new(Details { causes, ..Details::default() }));
+        status
+    }
+
+    /// 403. `why` follows `pods "x" is forbidden: `; without a resource, just `forbidden: `.
     pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
-        let message = if resource.resource.is_empty() {
+        let message = if resource.group.is_empty() && resource.resource.is_empty() {
             format!("forbidden: {why}")
         } else if name.is_empty() {
             format!("{resource} is forbidden: {why}")
         } else {
-            format!("{resource} {name:?} is forbidden: {why}")
+            format!("{resource} {} is forbidden: {why}", quote(name))
         };
         Self::about(Reason::Forbidden, resource, name, message)
     }
 
     /// 422 with a cause for each error.
     pub fn invalid(kind: &GroupKind, name: &str, errors: &[field::Error]) -> Self {
-        let mut texts: Vec<String> = Vec::new();
-        for error in errors {
-            let text = error.to_string();
-            if !texts.contains(&text) {
-                texts.push(text); // upstream's aggregate says each message once
-            }
+        let mut message = format!("{kind} {} is invalid", quote(name));
+        if !errors.is_empty() {
+            message.push_str(": ");
+            message.push_str(&field::aggregate(errors));
         }
-        let list = match texts.as_slice() {
-            [one] => one.clone(),
-            many => format!("[{}]", many.join(", ")),
-        };
-        let message = if texts.is_empty() {
-            format!("{kind} {name:?} is invalid")
-        } else {
-            format!("{kind} {name:?} is invalid: {list}")
-        };
         let mut status = Self::failure(Reason::Invalid, message);
         status.details = Some(Box::new(Details {
             name: name.to_owned(),
@@ -309,15 +319,53 @@ impl Status {
 
     /// 413: a body or a part of it is beyond a bound.
     pub fn too_large(message: impl fmt::Display) -> Self {
-        let message = format!("Request entity is too large: {message}");
+        let message = format!("Request entity too large: {message}");
         Self::failure(Reason::RequestEntityTooLarge, message)
+    }
+
+    /// 406: the client accepts none of `types`, which are those that there are.
+    pub fn not_acceptable(types: &str) -> Self {
+        let message = format!("only the following media types are accepted: {types}");
+        Self::failure(Reason::NotAcceptable, message)
+    }
+
+    /// 415: the body is in none of `types`, which are those that are read.
+    pub fn unsupported_media_type(types: &str) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: \
+             {types}"
+        );
+        Self::failure(Reason::UnsupportedMediaType, message)
     }
 
     /// 429 with a hint when to retry.
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
-        let mut status = Self::failure(Reason::TooManyRequests, message);
-        let retry_after_seconds = Some(retry_after_seconds);
-        status.details = Some(Box::new(Details { retry_after_seconds, ..Details::default() }));
+        Self::failure(Reason::TooManyRequests, message).retry(retry_after_seconds)
+    }
+
+    /// 500: the operation failed for a while; try again.
+    pub fn server_timeout(
+        resource: &GroupResource,
+        operation: &str,
+        retry_after_seconds: u32,
+    ) -> Self {
+        let message = format!(
+            "The {operation} operation against {resource} could not be completed at this time, \
+             please try again."
+        );
+        // Upstream puts the operation where the object's name is elsewhere.
+        Self::about(Reason::ServerTimeout, resource, operation, message).retry(retry_after_seconds)
+    }
+
+    /// 503.
+    pub fn service_unavailable(message: impl Into<String>) -> Self {
+        Self::failure(Reason::ServiceUnavailable, message)
+    }
+
+    /// 501: it is known, and this server does not do it yet.
+    pub fn not_implemented(what: &str) -> Self {
+        let mut status = Self::failure(Reason::Unknown, format!("{what} is not implemented"));
+        status.code = 501;
         status
     }
 
@@ -340,26 +388,21 @@ impl Status {
     /// 504 with a hint when to retry.
     pub fn timeout(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         let message = format!("Timeout: {}", message.into());
-        let mut status = Self::failure(Reason::Timeout, message);
-        status.details = Some(Box::new(Details {
-            retry_after_seconds: Some(retry_after_seconds),
-            ..Details::default()
-        }));
-        status
+        Self::failure(Reason::Timeout, message).retry(retry_after_seconds)
     }
 
     /// 504: a resource version that this server has not reached (RV-29).
     pub fn too_large_resource_version(asked: u64, current: u64) -> Self {
         let message = format!("Too large resource version: {asked}, current: {current}");
-        let mut status = Self::timeout(message, 1);
-        if let Some(details) = &mut status.details {
-            details.causes.push(Cause {
-                reason: "ResourceVersionTooLarge".to_owned(),
-                message: "Too large resource version".to_owned(),
-                field: String::new(),
-            });
-        }
-        status
+        let cause = "Too large resource version";
+        Self::timeout(message, 1).with_cause("ResourceVersionTooLarge", cause, "")
+    }
+
+    /// Says when to retry; 0 says nothing.
+    fn retry(mut self, after_seconds: u32) -> Self {
+        let details = self.details.get_or_insert_default();
+        details.retry_after_seconds = (after_seconds > 0).then_some(after_seconds);
+        self
     }
 
     /// Adds a cause.
