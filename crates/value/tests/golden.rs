@@ -1,5 +1,7 @@
 //! Upstream's fully populated objects: reading their YAML and writing it gives the same bytes.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 use std::{fs, path::PathBuf};
 
 use pintle_value::{json, yaml};

@@ -104,10 +104,8 @@ pub(super) fn is_base60(text: &str) -> bool {
     let mut parts = whole.split(':');
     let first = parts.next().unwrap_or("");
     let mut rest = parts.peekable();
-    let sixtieth = |part: &str| match part.as_bytes() {
-        [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9'] => true,
-        _ => false,
-    };
+    let sixtieth =
+        |part: &str| matches!(part.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9']);
     first.starts_with(|c: char| c.is_ascii_digit())
         && digits(first)
         && digits(fraction)
@@ -120,8 +118,13 @@ pub(super) const fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether go-yaml writes the character as it is. Tabs and all beyond 16 bits are not among them.
+/// Whether the character is written as it is. Tabs and all beyond 16 bits are not, as in go-yaml.
+///
+/// The line and paragraph separators are not either, unlike in go-yaml: they are line breaks in YAML
+/// 1.1 and none in 1.2, so they are only safe in escapes.
 pub(super) const fn is_printable(c: char) -> bool {
-    matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
-        && c != '\u{feff}'
+    match c {
+        '\u{2028}' | '\u{2029}' | '\u{feff}' => false,
+        _ => matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}'),
+    }
 }

@@ -137,8 +137,6 @@ fn bombs_are_refused() {
 
 #[test]
 fn values_are_written_as_by_go_yaml() {
-    let long = "a".repeat(50) + " " + &"b".repeat(50);
-    let folded = format!("k: {}\n", long.replace(" b", " b")); // one space, before column 80
     for (json, expected) in [
         ("{}", "{}\n".to_owned()),
         ("[]", "[]\n".to_owned()),
@@ -158,5 +156,51 @@ fn values_are_written_as_by_go_yaml() {
     ] {
         check_write(&json::parse(json.as_bytes()).unwrap(), &expected);
     }
-    check_write(&Value::from([("k", long.as_str())]), &folded);
+}
+
+#[test]
+fn long_text_is_folded_behind_column_80() {
+    let words = "word ".repeat(40);
+    let (plain, quoted) = (words.trim_end(), format!("#{words}x"));
+    let control = format!("{words}\t{words}  x");
+    let line = |count: usize| "word ".repeat(count).trim_end().to_owned();
+    for (text, expected) in [
+        (plain, format!("k: {}\n  {}\n  {}\n", line(16), line(16), line(8))),
+        (&quoted, format!("k: '#{}\n  {}\n  {} x'\n", line(16), line(16), line(8))),
+        (
+            &control,
+            format!(
+                "k: \"{}\n  {}\n  {} \\t{}\n  {}\n  {}\n  \\  x\"\n",
+                line(16),
+                line(16),
+                line(8),
+                line(8),
+                line(16),
+                line(16)
+            ),
+        ),
+    ] {
+        check_write(&Value::from([("k", text)]), &expected);
+    }
+}
+
+#[test]
+fn long_keys_and_keys_of_many_lines_stand_behind_a_question_mark() {
+    let long = "k".repeat(129);
+    for (key, expected) in [
+        (long.as_str(), format!("? {long}\n: - 1\n")),
+        ("a\nb", "? |-\n  a\n  b\n: - 1\n".to_owned()),
+    ] {
+        check_write(&Value::from([(key, vec![1])]), &expected);
+    }
+}
+
+#[test]
+fn key_order_copes_with_being_no_order() {
+    let mut keys = vec!["111", "1a-", "2a1-", "1a-a", "2a1", "110", "0110"];
+    order::sort(&mut keys, |key| key);
+    assert_eq!(keys.len(), 7);
+    let mut keys = vec!["a100", "a99", "b1", "a1b", "a-1", "a01", "a1", "A", "_"];
+    order::sort(&mut keys, |key| key);
+    assert_eq!(keys, ["_", "A", "a-1", "a1", "a1b", "a01", "a99", "a100", "b1"]);
 }
