@@ -6,6 +6,9 @@ use pintle_value::{Path, Value};
 
 use crate::quote::{plain, quote};
 
+#[cfg(test)]
+mod tests;
+
 /// What is wrong with a field. The words are those of `k8s.io/apimachinery/pkg/util/validation/field`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorType {

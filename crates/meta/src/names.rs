@@ -3,6 +3,9 @@
 //! A rule returns what is wrong, in the words of `k8s.io/apimachinery/pkg/util/validation`; nothing
 //! is wrong where the list is empty.
 
+#[cfg(test)]
+mod tests;
+
 /// A rule for `metadata.name`; with `prefix` the text is a `generateName`, to which five characters
 /// will be added (META-28).
 pub type Rule = fn(name: &str, prefix: bool) -> Vec<String>;

@@ -7,6 +7,9 @@ use pintle_value::{Map, Value};
 
 use crate::{GroupKind, GroupResource, field, quote::quote};
 
+#[cfg(test)]
+mod tests;
+
 /// The machine-readable reason of a failure, and with it the HTTP code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {

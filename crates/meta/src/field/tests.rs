@@ -1,0 +1,67 @@
+use pintle_value::{Path, Value, json};
+
+use super::{Error, shown};
+
+#[test]
+fn errors_read_like_upstreams() {
+    let path = Path::new("a").field("b").index(0).key("k");
+    let x = Value::from("x");
+    for (error, reason, text) in [
+        (Error::required(&path, ""), "FieldValueRequired", "Required value"),
+        (Error::required(&path, "d"), "FieldValueRequired", "Required value: d"),
+        (Error::invalid(&path, &x, "d"), "FieldValueInvalid", r#"Invalid value: "x": d"#),
+        (Error::invalid(&path, &x, ""), "FieldValueInvalid", r#"Invalid value: "x""#),
+        (Error::type_invalid(&path, &x, "d"), "FieldValueTypeInvalid", r#"Invalid value: "x": d"#),
+        (Error::duplicate(&path, &x), "FieldValueDuplicate", r#"Duplicate value: "x""#),
+        (Error::not_found(&path, &x), "FieldValueNotFound", r#"Not found: "x""#),
+        (Error::forbidden(&path, "d"), "FieldValueForbidden", "Forbidden: d"),
+        (
+            Error::not_supported(&path, &x, &["a", "b"]),
+            "FieldValueNotSupported",
+            r#"Unsupported value: "x": supported values: "a", "b""#,
+        ),
+        (
+            Error::not_supported(&path, &x, &[]),
+            "FieldValueNotSupported",
+            r#"Unsupported value: "x""#,
+        ),
+        (Error::too_long(&path, 1), "FieldValueTooLong", "Too long: may not be more than 1 byte"),
+        (Error::too_long(&path, 2), "FieldValueTooLong", "Too long: may not be more than 2 bytes"),
+        (
+            Error::too_long_characters(&path, 2),
+            "FieldValueTooLong",
+            "Too long: may not be more than 2 characters",
+        ),
+        (
+            Error::too_short(&path, 1),
+            "FieldValueTooShort",
+            "Too short: must be at least 1 character",
+        ),
+        (
+            Error::too_many(&path, 3, 1),
+            "FieldValueTooMany",
+            "Too many: 3: must have at most 1 item",
+        ),
+        (Error::too_few(&path, 0, 2), "FieldValueTooFew", "Too few: 0: must have at least 2 items"),
+        (Error::internal(&path, "d"), "InternalError", "Internal error: d"),
+    ] {
+        assert_eq!(error.to_string(), format!("a.b[0][k]: {text}"));
+        assert_eq!((error.error_type.reason(), error.body().as_str()), (reason, text));
+    }
+}
+
+#[test]
+fn values_are_shown_as_go_shows_them() {
+    for (value, text) in [
+        ("null", "null"),
+        ("true", "true"),
+        ("-5", "-5"),
+        ("1.5", "1.5"),
+        ("1e30", "1e+30"),
+        (r#""a\"b\n""#, r#""a\"b\n""#),
+        (r#"["a",1,{"b":null}]"#, r#"["a",1,{"b":null}]"#),
+        ("{}", "{}"),
+    ] {
+        assert_eq!(shown(&json::parse(value.as_bytes()).unwrap()), text);
+    }
+}
