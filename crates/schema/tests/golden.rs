@@ -1,6 +1,8 @@
 //! Upstream's fully populated objects: decoding their JSON or YAML and writing it gives the bytes of
 //! upstream's JSON.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 use std::{fs, path::PathBuf};
 
 use pintle_schema::{Format, TypeId, builtin, conform, decode, encode};

@@ -3,6 +3,9 @@
 //! Every committed object goes through here once, so the walk allocates nothing for objects of fewer
 //! than [`INLINE`] members.
 
+#[cfg(test)]
+mod tests;
+
 use pintle_value::{
     Str, Value,
     json::{self, Compact, Layout, Pretty},

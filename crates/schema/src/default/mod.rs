@@ -1,5 +1,8 @@
 //! The defaults that the table declares, set.
 
+#[cfg(test)]
+mod tests;
+
 use pintle_value::{DEPTH_MAX, Map, Str, Value, json};
 
 use crate::{

@@ -1,0 +1,98 @@
+use pintle_value::{Map, Value};
+
+use super::*;
+use crate::builtin;
+
+const POD: &str = "io.k8s.api.core.v1.Pod";
+const CONFIG_MAP: &str = "io.k8s.api.core.v1.ConfigMap";
+const CONTAINER: &str = "io.k8s.api.core.v1.Container";
+
+fn written(ty: &str, json: &str) -> String {
+    let mut out = Vec::new();
+    let value = json::parse(json.as_bytes()).unwrap();
+    write(builtin(), builtin().find(ty).unwrap(), &value, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn members_come_as_declared_keys_sorted_and_strangers_last() {
+    for (ty, json, expected) in [
+        (
+            CONFIG_MAP,
+            r#"{"metadata":{"uid":"u","name":"n"},"kind":"ConfigMap","data":{"b":"","a":""},"apiVersion":"v1"}"#,
+            r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"n","uid":"u"},"data":{"a":"","b":""}}"#,
+        ),
+        (
+            CONTAINER,
+            r#"{"zz":{"b":1,"a":2},"image":"i","args":["a"],"name":"n","aa":null}"#,
+            r#"{"name":"n","image":"i","args":["a"],"aa":null,"zz":{"a":2,"b":1}}"#,
+        ),
+        // A tree that is not of the type is written all the same.
+        (CONFIG_MAP, r#"[1,{"b":1,"a":2}]"#, r#"[1,{"a":2,"b":1}]"#),
+        (CONFIG_MAP, r#"{"data":["x"],"metadata":1}"#, r#"{"metadata":1,"data":["x"]}"#),
+    ] {
+        assert_eq!(written(ty, json), expected, "{json}");
+    }
+}
+
+#[test]
+fn objects_of_many_members_are_written_too() {
+    let members: Map = (0..100).map(|i| (format!("x{i:03}").into(), Value::Int(i))).collect();
+    let mut value = Value::Object(members);
+    value.make_object().insert("kind", "Pod");
+    let json = json::to_string(&value);
+    let expected = format!(
+        r#"{{"kind":"Pod",{}"#,
+        json.replacen(r#""kind":"Pod","#, "", 1).trim_start_matches('{')
+    );
+    assert_eq!(written(POD, &json), expected);
+}
+
+#[test]
+fn the_hole_is_at_its_place_whatever_the_tree_says() {
+    const HOLE: &str = r#""resourceVersion":"""#;
+    for (json, expected) in [
+        (
+            r#"{"metadata":{"name":"n","resourceVersion":"7","uid":"u"}}"#,
+            r#"{"metadata":{"name":"n","uid":"u","resourceVersion":""}}"#,
+        ),
+        (
+            r#"{"metadata":{"creationTimestamp":null,"name":"n"},"kind":"Pod"}"#,
+            r#"{"kind":"Pod","metadata":{"name":"n","resourceVersion":"","creationTimestamp":null}}"#,
+        ),
+        (
+            r#"{"kind":"Pod","spec":{}}"#,
+            r#"{"kind":"Pod","metadata":{"resourceVersion":""},"spec":{}}"#,
+        ),
+        (
+            r#"{"metadata":1,"x":{"resourceVersion":"7"}}"#,
+            r#"{"metadata":{"resourceVersion":""},"x":{"resourceVersion":"7"}}"#,
+        ),
+        ("null", r#"{"metadata":{"resourceVersion":""}}"#),
+    ] {
+        let mut out = b"before ".to_vec();
+        let value = json::parse(json.as_bytes()).unwrap();
+        let ty = builtin().find(POD).unwrap();
+        let hole = write_object(builtin(), ty, &value, &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(out, format!("before {expected}"), "{json}");
+        assert_eq!(hole, out.find(HOLE).unwrap() + HOLE.len() - 1, "{json}");
+    }
+}
+
+#[test]
+fn a_type_without_a_resource_version_has_no_hole() {
+    let ty = builtin().find(CONTAINER).unwrap();
+    let mut out = Vec::new();
+    assert_eq!(write_object(builtin(), ty, &Value::object(), &mut out), None);
+    assert_eq!(out, b"");
+}
+
+#[test]
+fn pretty_is_two_spaces_a_level() {
+    let value = json::parse(br#"{"metadata":{},"data":{"a":"b"},"x":[1,[]]}"#).unwrap();
+    let mut out = Vec::new();
+    write_pretty(builtin(), builtin().find(CONFIG_MAP).unwrap(), &value, &mut out);
+    let expected = "{\n  \"metadata\": {},\n  \"data\": {\n    \"a\": \"b\"\n  },\n  \"x\": [\n    1,\n    []\n  ]\n}";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}

@@ -1,0 +1,171 @@
+//! What holds for every tree and every type: bytes, YAML and trees that say the same end up the same.
+
+#![allow(clippy::unwrap_used)]
+
+use pintle_schema::{
+    Decoded, Error, Format, Scalar, Schema, Shape, TypeId, builtin, conform, decode, default,
+    encode, validate,
+};
+use pintle_value::{Map, Str, Value, json, yaml};
+use proptest::prelude::*;
+
+/// Makes trees that mostly are of a type, from a seed.
+struct Maker {
+    state: u64,
+    budget: u32,
+}
+
+impl Maker {
+    fn below(&mut self, bound: u64) -> u64 {
+        // SplitMix64.
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound
+    }
+
+    fn pick<T: Copy>(&mut self, among: &[T]) -> T {
+        among[self.below(among.len() as u64) as usize]
+    }
+
+    fn value(&mut self, schema: &Schema, ty: TypeId, noise: u64) -> Value {
+        self.budget = self.budget.saturating_sub(1);
+        if noise > 0 && self.below(noise) == 0 {
+            return self.anything(3);
+        }
+        let many = if self.budget == 0 { 1 } else { 3 };
+        match &schema.get(ty).shape {
+            Shape::Scalar(scalar) => self.scalar(*scalar),
+            Shape::List { item, .. } => (0..self.below(many))
+                .map(|_| self.value(schema, *item, noise))
+                .collect::<Vec<_>>()
+                .into(),
+            Shape::Map { value, .. } => (0..self.below(many))
+                .map(|_| (Str::from(self.text()), self.value(schema, *value, noise)))
+                .collect::<Map>()
+                .into(),
+            Shape::Struct { fields, .. } => {
+                let mut members = Map::new();
+                for field in fields.iter() {
+                    if self.below(if self.budget == 0 { 20 } else { 2 }) == 0 {
+                        members.insert(&*field.name, self.value(schema, field.ty, noise));
+                    }
+                }
+                if noise > 0 && self.below(noise) == 0 {
+                    members.insert(self.text(), self.anything(2));
+                }
+                members.into()
+            }
+        }
+    }
+
+    fn text(&mut self) -> &'static str {
+        self.pick(&[
+            "",
+            "a",
+            "yes",
+            "5",
+            "a: b",
+            "é\u{2028}",
+            "x\ny",
+            "long text that does not fit",
+        ])
+    }
+
+    fn scalar(&mut self, scalar: Scalar) -> Value {
+        let text = |text: &str| Value::from(text);
+        match scalar {
+            Scalar::String => self.text().into(),
+            Scalar::Bool => Value::Bool(self.below(2) == 0),
+            Scalar::Int32 | Scalar::Int64 => Value::Int(self.pick(&[0, 1, -1, 2_147_483_647])),
+            Scalar::Float64 => self.pick(&[Value::Int(0), Value::Float(0.5)].each_ref()).clone(),
+            Scalar::Bytes => text(self.pick(&["", "aGk=", "aG\nk=", "aGl="])),
+            Scalar::Quantity => match self.below(3) {
+                0 => Value::Float(1.5),
+                1 => Value::Int(0),
+                _ => text(self.pick(&["0", "100m", "1000m", "1Ki", "1e3", "0.5", "1.1Gi"])),
+            },
+            Scalar::Time => text(self.pick(&[
+                "2024-01-01T00:00:00Z",
+                "2024-01-01T00:00:00.5+01:00",
+                "0001-01-01T00:00:00Z",
+            ])),
+            Scalar::MicroTime => text("2024-01-01T00:00:00.000001+02:00"),
+            Scalar::Duration => text(self.pick(&["0s", "90m", "1h"])),
+            Scalar::IntOrString => {
+                self.pick(&[Value::Int(0), Value::from("http")].each_ref()).clone()
+            }
+            Scalar::RawExtension | Scalar::Any => self.anything(3),
+        }
+    }
+
+    fn anything(&mut self, depth: u32) -> Value {
+        match self.below(if depth == 0 { 5 } else { 7 }) {
+            0 => Value::Null,
+            1 => Value::Bool(true),
+            2 => Value::Int(7),
+            3 => Value::Float(0.25),
+            4 => self.text().into(),
+            5 => (0..self.below(3)).map(|_| self.anything(depth - 1)).collect::<Vec<_>>().into(),
+            _ => (0..self.below(3))
+                .map(|_| (Str::from(self.text()), self.anything(depth - 1)))
+                .collect::<Map>()
+                .into(),
+        }
+    }
+}
+
+fn conformed(ty: TypeId, tree: &Value) -> Result<Decoded, Error> {
+    let mut value = tree.clone();
+    let problems = conform(builtin(), ty, &mut value)?;
+    Ok(Decoded { value, problems })
+}
+
+fn check(ty: TypeId, tree: &Value) -> Result<(), TestCaseError> {
+    let schema = builtin();
+    let text = json::to_string(tree);
+    let decoded = decode(schema, ty, text.as_bytes(), Format::Json);
+    prop_assert_eq!(&decoded, &conformed(ty, tree));
+    let mut as_yaml = Vec::new();
+    yaml::write(tree, &mut as_yaml);
+    let from_yaml = decode(schema, ty, &as_yaml, Format::Yaml);
+    prop_assert_eq!(
+        from_yaml.map(|d| d.value).ok(),
+        decoded.as_ref().ok().map(|d| d.value.clone())
+    );
+    let Ok(Decoded { value, .. }) = decoded else { return Ok(()) };
+
+    // What is normal stays as it is, in every form.
+    prop_assert_eq!(
+        conformed(ty, &value),
+        Ok(Decoded { value: value.clone(), problems: Vec::new() })
+    );
+    let mut out = Vec::new();
+    encode::write(schema, ty, &value, &mut out);
+    prop_assert_eq!(&json::parse(&out).unwrap(), &value);
+    let mut defaulted = value;
+    default::apply(schema, ty, &mut defaulted);
+    prop_assert_eq!(conformed(ty, &defaulted).map(|d| d.value), Ok(defaulted.clone()));
+    prop_assert_eq!(validate::validate(schema, ty, &defaulted, Some(&defaulted)), Vec::new());
+    validate::validate(schema, ty, &defaulted, None);
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn all_forms_of_a_tree_end_up_the_same(seed: u64, which: prop::sample::Index, noisy: bool) {
+        let (_, ty) = builtin().names[which.index(builtin().names.len())];
+        let mut maker = Maker { state: seed, budget: 60 };
+        let tree = maker.value(builtin(), ty, if noisy { 60 } else { 0 });
+        check(ty, &tree)?;
+    }
+
+    #[test]
+    fn a_tree_that_is_of_the_type_is_accepted(seed: u64, which: prop::sample::Index) {
+        let (_, ty) = builtin().names[which.index(builtin().names.len())];
+        let tree = Maker { state: seed, budget: 60 }.value(builtin(), ty, 0);
+        let decoded = conformed(ty, &tree).unwrap();
+        prop_assert_eq!(decoded.problems, Vec::new());
+    }
+}
