@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::engine::{Batch, Failure};
+use crate::engine::Batch;
 use crate::index::Version;
-use crate::local::{Shared, Status};
+use crate::local::Shared;
 use crate::{Change, Error, Expect, Follower, Key, Kind, Record, Revision, Write};
 
 /// Writes in one batch at most: enough for every writer a server admits at once, few enough that the
@@ -322,14 +322,11 @@ fn outcome(expect: Expect, change: &Change, newest: Option<Version>) -> Option<K
     }
 }
 
-/// Tells writers that nobody serves them any more, should the committer end before the store is closed.
+/// Tells everybody when the committer ends, also where it must not.
 struct Guard(Arc<Shared>);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let mut status = self.0.status.lock();
-        if *status == Status::Open {
-            *status = Status::Failed(Failure("the committer stopped".to_owned()));
-        }
+        self.0.stopped();
     }
 }

@@ -193,8 +193,13 @@ impl Shared {
         }
     }
 
-    /// Why nobody answers.
-    fn stopped(&self) -> Error {
+    /// Why nobody answers: the store is closed, or else the committer ended where it must not.
+    pub(crate) fn stopped(&self) -> Error {
+        let mut status = self.status.lock();
+        if *status == Status::Open {
+            *status = Status::Failed(Failure("the committer stopped".to_owned()));
+        }
+        drop(status);
         self.writable().err().unwrap_or(Error::Closed)
     }
 

@@ -21,8 +21,9 @@ const LOCK: &str = "lock";
 const FORMAT_FILE: &str = "format";
 const FORMAT_PREFIX: &str = "pintle-store ";
 
-/// The database's file.
+/// The database's file, and what it is called until there is a database in it.
 const DATABASE: &str = "store.redb";
+const UNFINISHED_DATABASE: &str = "store.redb.new";
 
 /// A directory that this process has for itself, until this is dropped.
 #[derive(Debug)]
@@ -51,9 +52,14 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Where the database is or comes to be.
+    /// Where the database is, if there is one.
     pub(super) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
+    }
+
+    /// Where one is made.
+    pub(super) fn unfinished_database(&self) -> PathBuf {
+        self.path.join(UNFINISHED_DATABASE)
     }
 
     /// Makes durable that the directory's files are there, and the directory itself.

@@ -7,7 +7,7 @@
 //! checksum is handed out.
 
 use std::fmt::Display;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::ops::Bound;
 use std::path::Path;
@@ -45,16 +45,23 @@ impl DiskEngine {
     /// Opens the log in a directory, or begins one.
     pub(crate) fn open(path: &Path, durability: Durability) -> Result<Self, Error> {
         let directory = Directory::claim(path)?;
+        // redb cannot open what a crash leaves of a database that was being made, so it is made
+        // under another name.
+        let (database, unfinished) = (directory.database(), directory.unfinished_database());
+        let begun = database.exists();
         let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(false);
-        let file = file.open(directory.database()).map_err(failure)?;
+        options.read(true).write(true).create(!begun).truncate(!begun);
+        let file = options.open(if begun { &database } else { &unfinished }).map_err(failure)?;
         let file = FileBackend::new(file).map_err(failure)?;
-        let opened = match durability {
+        let engine = match durability {
             Durability::Disk => Self::over(file),
             Durability::System => Self::over(Unsynced(file)),
-        };
-        directory.sync()?;
-        Ok(Self { _directory: Some(directory), ..opened? })
+        }?;
+        if !begun {
+            fs::rename(unfinished, database).map_err(failure)?;
+            directory.sync()?;
+        }
+        Ok(Self { _directory: Some(directory), ..engine })
     }
 
     /// Opens the log on a storage that redb can write to, or begins one.

@@ -131,7 +131,7 @@ async fn an_acknowledged_write_is_visible(store: Arc<dyn Store>) {
             for n in 0..50 {
                 let record = store.commit(create(&format!("{writer}-{n}"), "1")).await.unwrap();
                 assert!(store.head() >= record.revision);
-                assert!(seen.0.lock().iter().any(|other| *other == record));
+                assert!(seen.0.lock().contains(&record));
                 let found = store.get(&record.key, At::Head).await.unwrap();
                 assert_eq!(found, Some(record));
             }

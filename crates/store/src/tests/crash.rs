@@ -1,1 +1,173 @@
-//! TODO
+//! A process that is killed while 64 threads write, again and again, on one store: every write that
+//! was acknowledged is there with its value, revisions only grow, nothing is there in half, and a
+//! follower sees everything once and in order.
+//!
+//! `PINTLE_CRASH_ROUNDS=100` kills it more often than the default.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::storage::Chance;
+use super::*;
+use crate::{At, Kind};
+
+/// Says to [`child`] that it is one, and where its store is.
+const DIRECTORY: &str = "PINTLE_CRASH_DIRECTORY";
+
+const WRITERS: u64 = 64;
+
+/// Items of each writer.
+const ITEMS: u64 = 8;
+
+/// What a write did.
+#[derive(Clone, Debug, PartialEq)]
+struct Fact {
+    item: String,
+    /// The number of the writer's write, which its value holds.
+    number: u64,
+    kind: String,
+}
+
+/// The value of a write: it can be seen whose it is, and whether it is whole.
+fn value(item: &str, number: u64) -> Template {
+    let len = Chance::new(number).below(if number.is_multiple_of(10) { 15_000 } else { 1500 });
+    let head = format!("{item} {number} ");
+    let bytes = format!("{head} {}.", "x".repeat(len as usize)).into_bytes();
+    Template::framed(bytes.clone(), 0..bytes.len(), Some(head.len()))
+}
+
+impl Fact {
+    /// What a record says, which must be what the write with its number wrote.
+    fn of(record: &Record) -> Self {
+        let text = String::from_utf8(record.value().to_vec()).unwrap();
+        let number = text.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0);
+        let (expected, _) = value(&record.key.item, number).fill(record.revision);
+        assert!(record.value() == expected, "revision {} holds {text}", record.revision);
+        Self { item: record.key.item.to_string(), number, kind: format!("{:?}", record.kind) }
+    }
+
+    /// The revision and the fact that a line of the child tells.
+    fn parse(line: &str) -> Option<(u64, Self)> {
+        let mut words = line.split("ack ").nth(1)?.split(' ');
+        let revision = words.next()?.parse().ok()?;
+        let (item, number) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
+        Some((revision, Self { item, number, kind: words.next()?.to_owned() }))
+    }
+}
+
+/// Not a test of its own: what is killed. It writes until then, and tells what is acknowledged.
+#[test]
+fn child() {
+    let Some(dir) = std::env::var_os(DIRECTORY) else { return };
+    let options = Options { dir: dir.into(), durability: Durability::Disk };
+    let store = crate::open(&options).unwrap();
+    let (floor, begin) = (store.floor().0, store.head().0);
+    let write = |writer| {
+        let store = store.clone();
+        thread::spawn(move || work(&*store, writer, begin))
+    };
+    let writers: Vec<_> = (0..WRITERS).map(write).collect();
+    // Not above where it began: so the parent has seen whatever is compacted away.
+    let runtime = Builder::new_current_thread().build().unwrap();
+    for floor in (floor..begin).step_by(20) {
+        runtime.block_on(store.compact(Revision(floor))).unwrap();
+    }
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+}
+
+/// Creates, updates and deletes the writer's items for ever.
+fn work(store: &dyn Store, writer: u64, begin: u64) {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let mut chance = Chance::new(writer + begin * WRITERS);
+    for number in begin + 1.. {
+        let item = format!("{writer}/{}", chance.below(ITEMS));
+        let current = runtime.block_on(store.get(&key(&item), At::Head)).unwrap();
+        let expect = current.as_ref().map_or(Expect::Absent, |c| Expect::At(c.revision));
+        let change = match &current {
+            Some(_) if chance.below(4) == 0 => Change::Delete(value(&item, number)),
+            _ => Change::Put(value(&item, number)),
+        };
+        let record = runtime.block_on(store.commit(write(key(&item), expect, change))).unwrap();
+        // One write to the pipe: it is there whole or not at all.
+        let line = format!("ack {} {item} {number} {:?}\n", record.revision, record.kind);
+        std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
+    }
+}
+
+fn start_child(dir: &TempDir) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "tests::crash::child", "--nocapture"])
+        .env(DIRECTORY, dir.path().join("data"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Lets a child write until it is killed after some acknowledgements; returns all of them.
+fn killed_after(dir: &TempDir, count: u64) -> BTreeMap<u64, Fact> {
+    let mut child = start_child(dir);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut acknowledged = BTreeMap::new();
+    while (acknowledged.len() as u64) < count {
+        let line = lines.next().expect("the child writes until it is killed");
+        acknowledged.extend(Fact::parse(&line));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    acknowledged.extend(lines.filter_map(|line| Fact::parse(&line)));
+    acknowledged
+}
+
+/// The revisions of the values there are after some facts.
+fn live<'a>(facts: impl Iterator<Item = (&'a u64, &'a Fact)>) -> Vec<u64> {
+    let mut items = BTreeMap::new();
+    for (revision, fact) in facts {
+        match fact.kind.as_str() {
+            "Deleted" => items.remove(&fact.item),
+            _ => items.insert(&fact.item, *revision),
+        };
+    }
+    items.into_values().collect()
+}
+
+/// Opens the store as another process would, and checks it; `known` are the facts of every revision
+/// that was ever seen.
+fn check(dir: &TempDir, acknowledged: &BTreeMap<u64, Fact>, known: &mut BTreeMap<u64, Fact>) {
+    let runtime: Runtime = Builder::new_current_thread().build().unwrap();
+    let store = reopen(dir);
+    let (floor, head) = (store.floor(), store.head());
+    let seen = runtime.block_on(followed(&store));
+    seen.check_complete(floor, head);
+    for record in seen.0.lock().iter() {
+        let fact = Fact::of(record);
+        let before = known.entry(record.revision.0).or_insert_with(|| fact.clone());
+        assert_eq!(*before, fact, "revision {} is as it was", record.revision);
+    }
+    assert!(known.keys().copied().eq(1..=head.0), "nothing that was seen is undone");
+    for (revision, fact) in acknowledged {
+        assert_eq!(known.get(revision), Some(fact), "revision {revision} was acknowledged");
+    }
+    for at in [floor, head] {
+        let listed = runtime.block_on(store.list("things", "", At::Revision(at))).unwrap();
+        let listed = listed.iter().inspect(|record| assert_ne!(record.kind, Kind::Deleted));
+        let expected = live(known.range(..=at.0));
+        assert!(listed.map(|record| record.revision.0).eq(expected), "the state at {at}");
+    }
+}
+
+#[test]
+fn killed_again_and_again() {
+    let rounds = std::env::var("PINTLE_CRASH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
+    let dir = tempfile::tempdir().unwrap();
+    let mut known = BTreeMap::new();
+    let mut chance = Chance::new(7);
+    for _ in 0..rounds.unwrap_or(10) {
+        let acknowledged = killed_after(&dir, chance.below(2000));
+        check(&dir, &acknowledged, &mut known);
+    }
+    assert!(reopen(&dir).floor() > Revision(0), "it was compacted too");
+}

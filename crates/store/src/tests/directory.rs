@@ -111,7 +111,7 @@ async fn what_a_crash_can_leave_of_a_new_store_is_no_obstacle() {
         &[],
         &[("lock", b"")],
         &[("lock", b""), ("format.new", b"pint")],
-        &[("lock", b""), ("format", b"pintle-store 1\n"), ("store.redb", b"")],
+        &[("lock", b""), ("format", b"pintle-store 1\n"), ("store.redb.new", b"redb")],
     ];
     for (n, files) in leftovers.into_iter().enumerate() {
         let dir = dir.path().join(n.to_string());

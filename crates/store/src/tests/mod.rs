@@ -13,6 +13,7 @@ mod directory;
 mod faults;
 mod model;
 mod power;
+mod storage;
 
 use std::sync::Arc;
 
