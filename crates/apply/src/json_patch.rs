@@ -6,8 +6,6 @@
 
 mod operation;
 mod pointer;
-#[cfg(test)]
-mod tests;
 
 use pintle_meta::quote::quote;
 use pintle_value::{DEPTH_MAX, Value, json};

@@ -58,3 +58,27 @@ pub fn apply(
         PatchType::StrategicMerge => strategic_merge::apply(schema, ty, current, patch),
     }
 }
+
+/// The body of a fuzz target: a byte that picks the type, an object, a zero, a patch. Whatever they
+/// are, nothing panics, and what comes out is bounded.
+///
+/// # Panics
+/// If an invariant does not hold.
+#[doc(hidden)]
+pub fn fuzz(bytes: &[u8]) {
+    let Some((pick, rest)) = bytes.split_first() else { return };
+    let mut parts = rest.splitn(2, |byte| *byte == 0);
+    let (current, patch) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let patch_type = match pick % 3 {
+        0 => PatchType::Json,
+        1 => PatchType::Merge,
+        _ => PatchType::StrategicMerge,
+    };
+    let schema = pintle_schema::builtin();
+    let Some(ty) = schema.find("io.k8s.api.core.v1.Pod") else { return };
+    let current = pintle_value::json::parse(current).unwrap_or_default();
+    if let Ok(patched) = apply(patch_type, schema, ty, &current, patch) {
+        let again = pintle_value::json::to_string(&patched.value);
+        assert_eq!(pintle_value::json::parse(again.as_bytes()), Ok(patched.value));
+    }
+}

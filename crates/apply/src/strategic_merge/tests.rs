@@ -2,38 +2,209 @@
 
 mod schema;
 
-use pintle_value::{Value, json};
+use pintle_value::{Map, Str, Value, json};
+use proptest::prelude::*;
 
 use super::apply;
+use crate::{Error, tests::check_rows};
 use schema::schema;
 
-/// What becomes of `original`, as JSON, or the error.
-fn outcome(ty: &str, original: &Value, patch: &[u8]) -> Result<String, String> {
+fn patched(ty: &str, original: &Value, patch: &[u8]) -> Result<Value, Error> {
     let schema = schema();
-    let ty = schema.find(ty).expect("the row names a type of the schema");
-    let patched = apply(&schema, ty, original, patch).map_err(|e| e.to_string())?;
-    Ok(json::to_string(&patched.value))
+    let ty = schema.find(ty).expect("it is a type of the schema");
+    apply(&schema, ty, original, patch).map(|patched| patched.value)
 }
 
 /// The cases of upstream's own tests of `strategicpatch`, each with what upstream makes of it.
 #[test]
 fn agrees_with_upstream() {
     let rows = include_str!("../../testdata/strategic_merge.jsonl");
-    let mut failures = Vec::new();
-    for row in rows.lines() {
-        let row = json::parse(row.as_bytes()).expect("rows are JSON");
-        let text = |member: &str| row.get(member).and_then(Value::as_str).unwrap_or_default();
-        let (original, patch) = (row.get("original").unwrap(), row.get("patch").unwrap());
-        let expected = match row.get("result") {
-            Some(result) => Ok(json::to_string(result)),
-            None => Err(text("error").to_owned()),
-        };
-        let patch = json::to_string(patch);
-        let found = outcome(text("type"), original, patch.as_bytes());
-        if found != expected {
-            let original = json::to_string(original);
-            failures.push(format!("{original}\n  {patch}\n  {found:?}\n  {expected:?}"));
-        }
+    for ty in ["MergeItem", "PrecisionItem"] {
+        let marker = format!("{{\"type\":\"{ty}\"");
+        let rows: Vec<&str> = rows.lines().filter(|row| row.starts_with(&marker)).collect();
+        assert!(!rows.is_empty());
+        check_rows(&rows.join("\n"), |original, patch| patched(ty, original, patch));
     }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn mistakes_read_like_upstreams() {
+    for (original, patch, message) in [
+        (
+            r#"{"simpleMap":{"k":{}}}"#,
+            r#"{"simpleMap":{"k":{"x":1}}}"#,
+            "merging an object in json but data type is not struct, instead is: map",
+        ),
+        (
+            r#"{"zap":{}}"#,
+            r#"{"zap":{"x":1}}"#,
+            r#"unable to find api field in struct MergeItem for the json field "zap""#,
+        ),
+        (
+            r#"{"mergingList":[[1]]}"#,
+            r#"{"mergingList":[[2]]}"#,
+            "lists of lists are not supported",
+        ),
+        (
+            r#"{"mergingIntList":[1]}"#,
+            r#"{"mergingIntList":["a"]}"#,
+            "list element types are not identical: [[1] [a]]",
+        ),
+        (
+            r#"{"mergingIntList":[{"a":1}]}"#,
+            r#"{"mergingIntList":[{"b":1}]}"#,
+            "cannot merge lists without merge key for struct",
+        ),
+        (
+            "{}",
+            r#"{"$patch":"zap","a":[1,null]}"#,
+            "unknown patch type: zap in map: map[$patch:zap a:[1 <nil>]]",
+        ),
+        ("{}", r#"{"$patch":1}"#, "unknown patch type: %!s(int64=1) in map: map[$patch:1]"),
+        (
+            r#"{"mergingList":[{"name":"a"}]}"#,
+            r#"{"mergingList":[{"$patch":"merge"}]}"#,
+            "merging lists cannot yet be specified in the patch",
+        ),
+        (
+            r#"{"mergingList":[{"name":"a"}]}"#,
+            r#"{"mergingList":[{"$patch":"delete","value":"a"}]}"#,
+            "map: map[$patch:delete value:a] does not contain declared merge key: name",
+        ),
+        (
+            r#"{"mergingList":[]}"#,
+            r#"{"$setElementOrder/mergingList":[{"name":"a"}]}"#,
+            "no elements in any of the given slices",
+        ),
+        (
+            "{}",
+            r#"{"$setElementOrder/mergingList":"a"}"#,
+            "expected a []interface {}, but received a string",
+        ),
+        ("{}", r#"{"$setElementOrder/name":[1]}"#, "expected slice or array type, but got: struct"),
+        (
+            r#"{"retainKeysMap":{"name":"a"}}"#,
+            r#"{"retainKeysMap":{"$retainKeys":["name"],"value":"b"}}"#,
+            "invalid patch format of retainKeys",
+        ),
+    ] {
+        let original = json::parse(original.as_bytes()).unwrap();
+        let error = patched("MergeItem", &original, patch.as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), message, "{patch}");
+    }
+}
+
+/// Members that the type has, with values of the right shape; with `directives`, a patch in full.
+fn item(directives: bool) -> BoxedStrategy<Value> {
+    let text = || "[abc]".prop_map(Value::from);
+    let numbers = || {
+        let numbers = prop::collection::btree_set(0..4_i64, 0..4);
+        numbers.prop_map(|set| Value::from(set.into_iter().collect::<Vec<_>>())).prop_shuffle_list()
+    };
+    let leaf = members(vec![("name", text().boxed()), ("value", text().boxed())], directives);
+    leaf.prop_recursive(2, 12, 3, move |inner| {
+        let list = || named(prop::collection::vec(inner.clone(), 0..4));
+        let mut fields = vec![
+            ("name", text().boxed()),
+            ("value", text().boxed()),
+            ("mergingList", list().boxed()),
+            ("nonMergingList", list().boxed()),
+            ("mergingIntList", numbers().boxed()),
+        ];
+        if directives {
+            let directive = "replace|delete|merge|zap".prop_map(Value::from);
+            fields.push(("$patch", directive.boxed()));
+            let keys = prop::collection::vec("name|value|mergingList", 0..3);
+            fields.push(("$retainKeys", keys.prop_map(Value::from).boxed()));
+            fields.push(("$setElementOrder/mergingList", list().boxed()));
+            fields.push(("$setElementOrder/mergingIntList", numbers().boxed()));
+            fields.push(("$deleteFromPrimitiveList/mergingIntList", numbers().boxed()));
+        }
+        members(fields, directives)
+    })
+    .boxed()
+}
+
+/// Lists of items whose names are all there and differ.
+fn named(list: impl Strategy<Value = Vec<Value>>) -> impl Strategy<Value = Value> {
+    (list, Just(["a", "b", "c", "d"]).prop_shuffle()).prop_map(|(mut list, names)| {
+        for (item, name) in list.iter_mut().zip(names) {
+            item.make_object().insert("name", name);
+        }
+        Value::Array(list)
+    })
+}
+
+trait ShuffleList: Strategy<Value = Value> + Sized {
+    fn prop_shuffle_list(self) -> impl Strategy<Value = Value> {
+        self.prop_map(|list| list.as_array().unwrap_or_default().to_vec())
+            .prop_shuffle()
+            .prop_map(Value::Array)
+    }
+}
+
+impl<S: Strategy<Value = Value>> ShuffleList for S {}
+
+/// Some of the members; with `nulls`, a few of them null.
+fn members(fields: Vec<(&'static str, BoxedStrategy<Value>)>, nulls: bool) -> BoxedStrategy<Value> {
+    let fields: Vec<_> = fields
+        .into_iter()
+        .map(|(name, value)| {
+            let value = (value, 0..10).prop_map(move |(value, die)| match die {
+                0 if nulls => Some(Value::Null),
+                0..6 => Some(value),
+                _ => None,
+            });
+            value.prop_map(move |value| Some((Str::from(name), value?)))
+        })
+        .collect();
+    let members = fields.prop_map(|members| members.into_iter().flatten().collect::<Map>());
+    members.prop_map(Value::Object).boxed()
+}
+
+fn names(list: Option<&Value>) -> Vec<&str> {
+    let list = list.and_then(Value::as_array).unwrap_or_default();
+    list.iter().filter_map(|item| item.str_at(&["name"])).collect()
+}
+
+proptest! {
+    #[test]
+    fn a_patch_applied_twice_is_a_patch_applied_once(original in item(false), patch in item(false)) {
+        let patch = json::to_string(&patch);
+        let once = patched("MergeItem", &original, patch.as_bytes()).unwrap();
+        prop_assert_eq!(patched("MergeItem", &once, patch.as_bytes()), Ok(once), "{}", patch);
+    }
+
+    /// What a patch says is there afterwards, in its order; what it doesn't name stays, in its order.
+    #[test]
+    fn lists_are_united_and_both_orders_kept(original in item(false), patch in item(false)) {
+        let text = json::to_string(&patch);
+        let merged = patched("MergeItem", &original, text.as_bytes()).unwrap();
+        let [before, wanted, after] =
+            [&original, &patch, &merged].map(|item| names(item.get("mergingList")));
+        let kept = |list: &[&str], of: &[&str]| -> Vec<String> {
+            list.iter().filter(|name| of.contains(name)).map(ToString::to_string).collect()
+        };
+        prop_assert_eq!(kept(&after, &wanted), wanted.clone());
+        let others: Vec<&str> = before.iter().copied().filter(|n| !wanted.contains(n)).collect();
+        prop_assert_eq!(kept(&after, &others), others.clone());
+        prop_assert_eq!(after.len(), wanted.len() + others.len());
+    }
+
+    #[test]
+    fn no_patch_can_panic(original in item(false), patch in item(true)) {
+        let _ = patched("MergeItem", &original, json::to_string(&patch).as_bytes());
+    }
+
+    #[test]
+    fn no_members_of_wrong_types_can_panic(
+        original in "[\\[\\]{},:1]{0,20}",
+        key in r"(\$setElementOrder/|\$deleteFromPrimitiveList/|)(mergingList|mergingIntList|simpleMap|name|x)",
+        value in r#"(\[|\{"name":|\{"\$patch":"delete","name":|1|null|,|\]|\}){0,12}"#,
+    ) {
+        let original = format!(r#"{{"mergingList":{original}}}"#);
+        let original = json::parse(original.as_bytes()).unwrap_or_else(|_| Value::object());
+        let patch = format!(r#"{{"{key}":{value}}}"#);
+        let _ = patched("MergeItem", &original, patch.as_bytes());
+    }
 }

@@ -1,0 +1,53 @@
+//! The order of values in paths: numbers, strings, booleans, lists, objects, null; and equality, for
+//! which 1 and 1.0 are the same.
+
+use std::cmp::Ordering;
+
+use pintle_value::{Str, Value};
+
+/// A total order of values.
+pub(crate) fn values(a: &Value, b: &Value) -> Ordering {
+    #[expect(clippy::cast_precision_loss, reason = "upstream compares them as floats too")]
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::Float(a), Value::Float(b)) => floats(*a, *b),
+        (Value::Int(a), Value::Float(b)) => floats(*a as f64, *b),
+        (Value::Float(a), Value::Int(b)) => floats(*a, *b as f64),
+        (Value::String(a), Value::String(b)) => a.as_str().cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Array(a), Value::Array(b)) => {
+            let unequal = a.iter().zip(b).map(|(a, b)| values(a, b)).find(|o| o.is_ne());
+            unequal.unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        (Value::Object(a), Value::Object(b)) => members(a.as_slice(), b.as_slice()),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+/// Whether two values are the same.
+pub(crate) fn same(a: &Value, b: &Value) -> bool {
+    values(a, b).is_eq()
+}
+
+/// The order of members that are sorted by name.
+pub(super) fn members(a: &[(Str, Value)], b: &[(Str, Value)]) -> Ordering {
+    let each = a.iter().zip(b).map(|((name_a, value_a), (name_b, value_b))| {
+        name_a.as_str().cmp(name_b).then_with(|| values(value_a, value_b))
+    });
+    each.into_iter().find(|o| o.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
+}
+
+fn floats(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or(Ordering::Equal)
+}
+
+const fn rank(value: &Value) -> u8 {
+    match value {
+        Value::Int(_) | Value::Float(_) => 0,
+        Value::String(_) => 1,
+        Value::Bool(_) => 2,
+        Value::Array(_) => 3,
+        Value::Object(_) => 4,
+        Value::Null => 5,
+    }
+}

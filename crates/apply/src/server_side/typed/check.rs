@@ -1,0 +1,187 @@
+//! Whether what a client applies fits its type. The words are upstream's.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use pintle_meta::quote::{plain, quote};
+use pintle_schema::{ListType, Scalar, Shape};
+use pintle_value::{Map, Value};
+
+use super::items::Items;
+use super::{Role, Typing};
+use crate::server_side::fieldset::{PathElement, show};
+
+/// So many problems are named; an object could have any number.
+const PROBLEMS_MAX: usize = 100;
+
+/// What is wrong with a configuration; displayed as one text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Problems(Vec<String>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0[..] {
+            [problem] => f.write_str(problem),
+            problems => {
+                f.write_str("errors:")?;
+                problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+            }
+        }
+    }
+}
+
+/// Checks that `value` has only members that its type knows and values of the right sort, and that
+/// its items can be told apart; unless `duplicates` are allowed, no two are the same.
+pub(crate) fn check(ty: Typing<'_>, value: &Value, duplicates: bool) -> Result<(), Problems> {
+    let mut checker = Checker { path: Vec::new(), duplicates, problems: Problems::default() };
+    checker.value(ty, value);
+    if checker.problems.0.is_empty() { Ok(()) } else { Err(checker.problems) }
+}
+
+struct Checker {
+    path: Vec<PathElement>,
+    duplicates: bool,
+    problems: Problems,
+}
+
+impl Checker {
+    fn note(&mut self, problem: impl fmt::Display) {
+        if self.problems.0.len() < PROBLEMS_MAX {
+            let path = show(&self.path);
+            let colon = if path.is_empty() { "" } else { ": " };
+            self.problems.0.push(format!("{path}{colon}{problem}"));
+        }
+    }
+
+    fn value(&mut self, ty: Typing<'_>, value: &Value) {
+        match (ty.shape(), value) {
+            (_, Value::Null) | (None | Some(Shape::Scalar(Scalar::Any)), _) => {}
+            (Some(Shape::Scalar(scalar)), value) => self.scalar(*scalar, value),
+            (Some(Shape::Struct { .. } | Shape::Map { .. }), Value::Object(members)) => {
+                self.members(ty, members);
+            }
+            (Some(Shape::List { item, list_type }), Value::Array(list)) => {
+                let keys = match list_type {
+                    ListType::Atomic => None,
+                    ListType::Set => Some(&[][..]),
+                    ListType::Map(keys) => Some(&keys[..]),
+                };
+                match keys {
+                    None => self.list(ty.of(*item), list),
+                    Some(keys) => self.items(Items::new(ty.of(*item), keys), list),
+                }
+            }
+            (Some(Shape::Struct { .. } | Shape::Map { .. }), other) => {
+                self.note(format_args!("expected map, got &{{{}}}", plain(other)));
+            }
+            (Some(Shape::List { .. }), other) => {
+                self.note(format_args!("expected list, got &{{{}}}", plain(other)));
+            }
+        }
+    }
+
+    fn members(&mut self, ty: Typing<'_>, members: &Map) {
+        for (name, value) in members.iter() {
+            let (ty, role) = ty.member(name);
+            self.path.push(PathElement::field(name));
+            if role == Role::Unknown {
+                self.note("field not declared in schema");
+            } else {
+                self.value(ty, value);
+            }
+            self.path.pop();
+            if role == Role::Unknown {
+                return; // as upstream: one for each object
+            }
+        }
+    }
+
+    fn list(&mut self, ty: Typing<'_>, list: &[Value]) {
+        for (at, item) in (0..).zip(list) {
+            self.path.push(PathElement::Index(at));
+            self.value(ty, item);
+            self.path.pop();
+        }
+    }
+
+    fn items(&mut self, items: Items<'_>, list: &[Value]) {
+        let mut seen = BTreeSet::new();
+        for (at, item) in list.iter().enumerate() {
+            let element = match items.element(item) {
+                Ok(element) => element,
+                Err(why) => return self.note(format_args!("element {at}: {why}")),
+            };
+            if !self.duplicates && !seen.insert(element.clone()) {
+                self.note(format_args!("duplicate entries for key {element}"));
+            }
+            self.path.push(element);
+            self.value(items.ty, item);
+            self.path.pop();
+        }
+    }
+
+    fn scalar(&mut self, scalar: Scalar, value: &Value) {
+        use Scalar::{
+            Any, Bool, Bytes, Duration, Float64, Int32, Int64, IntOrString, MicroTime, Quantity,
+            RawExtension, String, Time,
+        };
+        match (scalar, value) {
+            (_, Value::Null)
+            | (Any, _)
+            | (Int32 | Int64 | Float64, Value::Int(_) | Value::Float(_))
+            | (String | Bytes | Time | MicroTime | Duration, Value::String(_))
+            | (Bool, Value::Bool(_))
+            | (
+                Quantity | IntOrString,
+                Value::Int(_) | Value::Float(_) | Value::String(_) | Value::Bool(_),
+            )
+            | (RawExtension, Value::Object(_)) => {}
+            (Int32 | Int64 | Float64, other) => {
+                self.note(format_args!("expected numeric (int or float), got {}", go_type(other)));
+            }
+            (String | Bytes | Time | MicroTime | Duration, other) => {
+                let value = go_syntax(other);
+                self.note(format_args!(
+                    "expected string, got &value.valueUnstructured{{Value:{value}}}"
+                ));
+            }
+            (Bool, other) => self.note(format_args!("expected boolean, got &{{{}}}", plain(other))),
+            (Quantity | IntOrString, other) => {
+                self.note(format_args!("expected any scalar, got &{{{}}}", plain(other)));
+            }
+            (RawExtension, other) => {
+                self.note(format_args!("expected map, got &{{{}}}", plain(other)));
+            }
+        }
+    }
+}
+
+/// The type of a decoded value as Go's `%T` has it.
+const fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// A decoded value as Go's `%#v` has it.
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => quote(text),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(members) => {
+            let members = members.iter().map(|(k, v)| format!("{}:{}", quote(k), go_syntax(v)));
+            format!("map[string]interface {{}}{{{}}}", members.collect::<Vec<_>>().join(", "))
+        }
+        other => plain(other),
+    }
+}

@@ -1,0 +1,152 @@
+//! The items of a list that have owners of their own.
+
+use std::cmp::Ordering;
+
+use pintle_meta::quote::quote;
+use pintle_schema::{Default, Field, Presence, Scalar, Shape};
+use pintle_value::{Str, Value, json};
+
+use super::Typing;
+use crate::server_side::fieldset::PathElement;
+
+/// How the items of a list are told apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Items<'s> {
+    /// The type of an item.
+    pub(crate) ty: Typing<'s>,
+    /// The members that are keys; none where each item is its own key.
+    keys: &'s [std::borrow::Cow<'static, str>],
+}
+
+/// Why an item has no path. The words are upstream's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unkeyed {
+    #[error("associative list with keys may not have a null element")]
+    Null,
+    #[error("associative list with keys may not have non-map elements")]
+    NotObject,
+    #[error(
+        "associative list with keys has an element that omits all key fields [{0}] (and doesn't \
+         have default values for any key fields)"
+    )]
+    NoKeys(String),
+    #[error("associative list without keys has an element that's a map type")]
+    Object,
+    #[error("not supported: associative list with lists as elements")]
+    List,
+    #[error("associative list without keys has an element that's an explicit null")]
+    NullValue,
+}
+
+impl<'s> Items<'s> {
+    pub(super) const fn new(
+        ty: Typing<'s>,
+        keys: &'s [std::borrow::Cow<'static, str>],
+    ) -> Self {
+        Self { ty, keys }
+    }
+
+    /// How an item is found in the list.
+    pub(crate) fn element(self, item: &Value) -> Result<PathElement, Unkeyed> {
+        if self.keys.is_empty() {
+            return match item {
+                Value::Object(_) => Err(Unkeyed::Object),
+                Value::Array(_) => Err(Unkeyed::List),
+                Value::Null => Err(Unkeyed::NullValue),
+                scalar => Ok(PathElement::Value(scalar.clone())),
+            };
+        }
+        let item = match item {
+            Value::Object(item) => item,
+            Value::Null => return Err(Unkeyed::Null),
+            _ => return Err(Unkeyed::NotObject),
+        };
+        let mut fields = Vec::with_capacity(self.keys.len());
+        for key in self.keys {
+            let value = item.get(key).cloned().or_else(|| self.default(key));
+            fields.extend(value.map(|value| (Str::from(&**key), value)));
+        }
+        if fields.is_empty() {
+            let keys: Vec<String> = self.keys.iter().map(|key| quote(key)).collect();
+            return Err(Unkeyed::NoKeys(keys.join(" ")));
+        }
+        Ok(PathElement::key(fields))
+    }
+
+    /// The value of a key that an item leaves out: the declared default, or what Go has for a member
+    /// that is always written (upstream's OpenAPI calls that its default, too).
+    fn default(self, key: &str) -> Option<Value> {
+        let field = self.ty.schema.field(self.ty.ty?, key)?;
+        match &field.default {
+            Some(Default::String(text)) => Some(Value::String((**text).into())),
+            Some(Default::Int(n)) => Some(Value::Int(*n)),
+            Some(Default::Bool(b)) => Some(Value::Bool(*b)),
+            Some(Default::Json(text)) => json::parse(text.as_bytes()).ok(),
+            None => self.zero(field),
+        }
+    }
+
+    fn zero(self, field: &Field) -> Option<Value> {
+        if field.presence != Presence::Always {
+            return None;
+        }
+        match self.ty.schema.get(field.ty).shape {
+            Shape::Scalar(Scalar::String) => Some(Value::String(Str::default())),
+            Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Float64) => Some(Value::Int(0)),
+            Shape::Scalar(Scalar::Bool) => Some(Value::Bool(false)),
+            _ => None,
+        }
+    }
+
+    /// The items of a list by element; those that have none are left out.
+    pub(super) fn index<'v>(self, list: &'v [Value]) -> Index<'v> {
+        let keyed = list.iter().filter_map(|item| Some((self.element(item).ok()?, item)));
+        Index::of(keyed.collect())
+    }
+}
+
+/// The items of a list in the order of their elements.
+pub(super) struct Index<'v> {
+    entries: Vec<(PathElement, &'v Value)>,
+}
+
+impl<'v> Index<'v> {
+    fn of(mut entries: Vec<(PathElement, &'v Value)>) -> Self {
+        if !entries.is_sorted_by(|a, b| a.0 <= b.0) {
+            entries.sort_by(|a, b| a.0.cmp(&b.0)); // stable: equal ones keep their order
+        }
+        Self { entries }
+    }
+
+    /// Goes through the items of equal element of two lists.
+    pub(super) fn zip(
+        &self,
+        other: &Self,
+        mut each: impl FnMut(&PathElement, &[(PathElement, &'v Value)], &[(PathElement, &'v Value)]),
+    ) {
+        let (mut a, mut b) = (&self.entries[..], &other.entries[..]);
+        loop {
+            let order = match (a.first(), b.first()) {
+                (Some(a), Some(b)) => a.0.cmp(&b.0),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return,
+            };
+            let of_a = if order.is_le() { take_equal(&mut a) } else { &[] };
+            let of_b = if order.is_ge() { take_equal(&mut b) } else { &[] };
+            if let Some((element, _)) = of_a.first().or(of_b.first()) {
+                each(element, of_a, of_b);
+            }
+        }
+    }
+}
+
+/// Takes the entries that are like the first one.
+fn take_equal<'e, 'v>(
+    entries: &mut &'e [(PathElement, &'v Value)],
+) -> &'e [(PathElement, &'v Value)] {
+    let len = entries.iter().take_while(|entry| entry.0 == entries[0].0).count();
+    let (equal, rest) = entries.split_at(len);
+    *entries = rest;
+    equal
+}

@@ -1,0 +1,109 @@
+//! Objects as field ownership sees them: which parts are owned as a whole, which have members or
+//! items with owners of their own, and how items are told apart.
+//!
+//! Must not know: managers, versions, metadata.
+//!
+//! Invariants: a walk over objects that are there never fails for what the schema does not know
+//! (such members are taken as their values look); what a client applies is checked first ([`check`]).
+
+mod check;
+mod compare;
+mod items;
+mod merge;
+mod reconcile;
+mod remove;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use pintle_schema::{ListType, MapType, Scalar, Schema, Shape, TypeId};
+
+pub(crate) use check::{Problems, check};
+pub(crate) use compare::{Comparison, compare};
+pub(crate) use items::Items;
+pub(crate) use merge::merge;
+pub(crate) use reconcile::reconcile;
+pub(crate) use remove::{extract, remove};
+pub(crate) use walk::{field_set, with_named_fields};
+
+/// What is known of a value's type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Typing<'s> {
+    schema: &'s Schema,
+    /// `None` below a value that may be anything.
+    ty: Option<TypeId>,
+}
+
+/// How a value is owned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum View<'s> {
+    /// As a whole.
+    Leaf,
+    /// Member by member.
+    Members,
+    /// Item by item.
+    Items(Items<'s>),
+    /// Member by member if it is an object, else as a whole.
+    Deduced,
+}
+
+/// What a type says of one of its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It is a declared field.
+    Field,
+    /// It is an entry of a map: as an entry it can be owned apart from what is in it.
+    Entry,
+    /// It should not be there.
+    Unknown,
+}
+
+impl<'s> Typing<'s> {
+    pub(crate) const fn new(schema: &'s Schema, ty: TypeId) -> Self {
+        Self { schema, ty: Some(ty) }
+    }
+
+    const fn of(self, ty: TypeId) -> Self {
+        Self { ty: Some(ty), ..self }
+    }
+
+    const fn deduced(self) -> Self {
+        Self { ty: None, ..self }
+    }
+
+    fn shape(self) -> Option<&'s Shape> {
+        self.ty.map(|ty| &self.schema.get(ty).shape)
+    }
+
+    pub(crate) fn view(self) -> View<'s> {
+        match self.shape() {
+            None | Some(Shape::Scalar(Scalar::Any | Scalar::RawExtension)) => View::Deduced,
+            Some(
+                Shape::Scalar(_)
+                | Shape::List { list_type: ListType::Atomic, .. }
+                | Shape::Struct { map_type: MapType::Atomic, .. }
+                | Shape::Map { map_type: MapType::Atomic, .. },
+            ) => View::Leaf,
+            Some(Shape::Struct { .. } | Shape::Map { .. }) => View::Members,
+            Some(Shape::List { item, list_type }) => {
+                let keys = match list_type {
+                    ListType::Map(keys) => &keys[..],
+                    _ => &[],
+                };
+                View::Items(Items::new(self.of(*item), keys))
+            }
+        }
+    }
+
+    /// The type of the member `name`, and what it is.
+    pub(crate) fn member(self, name: &str) -> (Self, Role) {
+        match self.shape() {
+            Some(Shape::Struct { .. }) => {
+                let field = self.ty.and_then(|ty| self.schema.field(ty, name));
+                field.map_or((self.deduced(), Role::Unknown), |f| (self.of(f.ty), Role::Field))
+            }
+            Some(Shape::Map { value, .. }) => (self.of(*value), Role::Entry),
+            _ => (self.deduced(), Role::Entry),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Which fields an object has.
+
+use pintle_value::Value;
+
+use super::{Items, Role, Typing, View};
+use crate::server_side::fieldset::{Builder, FieldSet, PathElement};
+
+/// The fields of `value`: every leaf, and every map entry and list item on the way.
+pub(crate) fn field_set(ty: Typing<'_>, value: &Value) -> FieldSet {
+    walk(ty, value).1
+}
+
+/// Whether the value is a field itself, and the fields in it.
+fn walk(ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
+    match (ty.view(), value) {
+        (View::Leaf, _) => (true, FieldSet::new()),
+        (View::Items(items), Value::Array(list)) => (false, of_items(items, list)),
+        (View::Items(_) | View::Members, Value::Object(members))
+        | (View::Deduced, Value::Object(members)) => {
+            let mut set = Builder::default();
+            for (name, value) in members.iter() {
+                let (ty, role) = ty.member(name);
+                let (leaf, below) = walk(ty, value);
+                let bare = value.is_null() || value.as_object().is_some_and(|m| m.is_empty());
+                set.add(|| PathElement::field(name), leaf || bare || role != Role::Field, below);
+            }
+            (false, set.finish())
+        }
+        (View::Deduced, Value::Null) | (View::Items(_) | View::Members, _) => {
+            (false, FieldSet::new())
+        }
+        (View::Deduced, _) => (true, FieldSet::new()),
+    }
+}
+
+/// Items that come more than once have one owner, whatever is in them.
+fn of_items(items: Items<'_>, list: &[Value]) -> FieldSet {
+    let mut set = Builder::default();
+    let index = items.index(list);
+    index.zip(&items.index(&[]), |element, equal, _| {
+        let below = match equal {
+            [(_, item)] => walk(items.ty, item).1,
+            _ => FieldSet::new(),
+        };
+        set.add(|| element.clone(), true, below);
+    });
+    set.finish()
+}
+
+/// The set with the declared fields above its members: such fields are in no set for themselves, but
+/// go when all that is in them goes.
+pub(crate) fn with_named_fields(mut set: FieldSet, ty: Typing<'_>) -> FieldSet {
+    name_fields(&mut set, ty);
+    set
+}
+
+fn name_fields(set: &mut FieldSet, ty: Typing<'_>) {
+    set.change_nodes(|element, member, below| {
+        if below.is_empty() {
+            return;
+        }
+        match (element, ty.view()) {
+            (PathElement::Field(name), _) => {
+                let (ty, role) = ty.member(name);
+                *member |= role == Role::Field;
+                name_fields(below, ty);
+            }
+            (PathElement::Key(_), View::Items(items)) => name_fields(below, items.ty),
+            _ => {}
+        }
+    });
+}
