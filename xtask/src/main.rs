@@ -1,9 +1,13 @@
 //! The maintainer's tasks: code generation and house checks. `cargo xtask` lists them.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
+
 mod generate;
 mod tidy;
 
-use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+use anyhow::anyhow;
 
 const USAGE: &str = "\
 usage: cargo xtask <task>
@@ -15,12 +19,19 @@ usage: cargo xtask <task>
   tidy                         check the house rules
 ";
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    match args.as_slice() {
+    let done = match args.as_slice() {
         ["generate", rest @ ..] => generate::run(rest),
         ["tidy"] => tidy::run(),
-        _ => bail!(USAGE),
+        _ => Err(anyhow!(USAGE)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

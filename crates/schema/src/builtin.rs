@@ -209,7 +209,7 @@ pub(crate) const fn by_name<const N: usize>(fields: &[Field]) -> [u16; N] {
     let mut i = 0;
     while i < N {
         let mut at = i;
-        while at > 0 && precedes(&fields[i].name, &fields[order[at - 1] as usize].name) {
+        while at > 0 && precedes(&fields[i], &fields[order[at - 1] as usize]) {
             order[at] = order[at - 1];
             at -= 1;
         }
@@ -219,8 +219,9 @@ pub(crate) const fn by_name<const N: usize>(fields: &[Field]) -> [u16; N] {
     order
 }
 
-const fn precedes(a: &Cow<'static, str>, b: &Cow<'static, str>) -> bool {
-    let (Cow::Borrowed(a), Cow::Borrowed(b)) = (a, b) else { return false };
+/// Whether one field's name comes before another's; the names in the table are all borrowed.
+const fn precedes(a: &Field, b: &Field) -> bool {
+    let (Cow::Borrowed(a), Cow::Borrowed(b)) = (&a.name, &b.name) else { return false };
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut i = 0;
     while i < a.len() && i < b.len() {

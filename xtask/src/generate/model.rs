@@ -1,13 +1,18 @@
 //! The in-memory model of a release's types: what [`super::sources`] say, joined. The back ends write
 //! it down; nothing here knows Rust syntax.
 
+mod members;
+mod shapes;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::sources::{
-    Definition, Member, Message, MessageField, Sources, definition_of_message, go_name,
-};
+use super::sources::{Definition, Member, Sources, go_name};
+use members::{Flat, default, flatten};
+use shapes::{definition_of_go, definition_of_proto};
+
+pub(crate) use members::message_field;
 
 /// Types that OpenAPI does not publish (they are no request or response body), but that the server
 /// reads or writes. Their shapes come from Go and Protobuf.
@@ -119,17 +124,6 @@ pub(crate) enum Rule {
     Number(&'static str, i64),
     Format(String),
     Immutable,
-}
-
-/// A Go member where it ends up in JSON: with embedded structs dissolved.
-struct Flat<'a> {
-    member: &'a Member,
-    /// The package that the member's type is written in.
-    package: &'a str,
-    tag: u32,
-    /// The Protobuf type, where there is one.
-    message: Option<(&'a MessageField, String)>,
-    inside: Vec<u32>,
 }
 
 impl Model {
@@ -311,141 +305,6 @@ impl Model {
     }
 }
 
-/// Lists the members of a type in the order in which JSON has them.
-fn flatten<'a>(
-    sources: &'a Sources,
-    name: &str,
-    inside: &[u32],
-    out: &mut Vec<Flat<'a>>,
-) -> Result<()> {
-    let (package, members) = sources.go_struct(name).context("no Go struct")?;
-    let message = sources.message(name);
-    for member in members.iter().filter(|m| m.name != "-") {
-        let field = message.and_then(|m| message_field(m, member));
-        if message.is_some() && field.is_none() && member.name != "TypeMeta" {
-            bail!("no Protobuf field for {}", member.name);
-        }
-        if !member.inline {
-            let tag = field.map_or(0, |f| f.tag);
-            let message = field.map(|f| (f, name.to_owned()));
-            out.push(Flat { member, package, tag, message, inside: inside.to_vec() });
-        } else if member.name == "TypeMeta" {
-            let meta = "io.k8s.apimachinery.pkg.apis.meta.v1.TypeMeta";
-            let (package, members) = sources.go_struct(meta).context("no TypeMeta")?;
-            // Protobuf carries these two in the envelope.
-            out.extend(members.iter().map(|member| Flat {
-                member,
-                package,
-                tag: 0,
-                message: None,
-                inside: Vec::new(),
-            }));
-        } else {
-            let embedded = match field {
-                Some(f) => definition_of_message(&f.kind, name),
-                None => definition_of_message(&member.name, name),
-            };
-            let mut inside = inside.to_vec();
-            inside.extend(field.map(|f| f.tag));
-            flatten(sources, &embedded, &inside, out).with_context(|| embedded.clone())?;
-        }
-    }
-    Ok(())
-}
-
-/// The Protobuf field of a Go member: the same name but for case and punctuation. For an embedded
-/// struct, the field of its type (`ProbeHandler` is `handler`).
-pub(crate) fn message_field<'a>(message: &'a Message, member: &Member) -> Option<&'a MessageField> {
-    let plain = |name: &str| -> String {
-        name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
-    };
-    let name = plain(&member.name);
-    let field = message.iter().find(|(n, f)| match member.inline {
-        true => f.kind.rsplit('.').next() == Some(&member.name),
-        false => plain(n) == name,
-    });
-    field.map(|(_, f)| f)
-}
-
-/// The type of a Protobuf field, in OpenAPI's words.
-fn definition_of_proto(sources: &Sources, field: &MessageField, package_of: &str) -> Definition {
-    let single = |kind: &str| {
-        let (kind, format) = match kind {
-            "string" => ("string", None),
-            "bytes" => ("string", Some("byte")),
-            "bool" => ("boolean", None),
-            "int32" => ("integer", Some("int32")),
-            "int64" => ("integer", Some("int64")),
-            "double" => ("number", Some("double")),
-            message => return of_message(sources, &definition_of_message(message, package_of)),
-        };
-        Definition {
-            kind: Some(kind.to_owned()),
-            format: format.map(str::to_owned),
-            ..Definition::default()
-        }
-    };
-    match field.kind.strip_prefix("map<string,").and_then(|k| k.strip_suffix('>')) {
-        Some(value) => Definition {
-            kind: Some("object".to_owned()),
-            values: Some(Box::new(single(value))),
-            ..Definition::default()
-        },
-        None if field.repeated => list_of(single(&field.kind)),
-        None => single(&field.kind),
-    }
-}
-
-/// A message stands for a named slice where its only field is `items` and no struct has its name.
-fn of_message(sources: &Sources, name: &str) -> Definition {
-    let items = sources.message(name).filter(|m| m.len() == 1).and_then(|m| m.get("items"));
-    match items {
-        Some(items) if sources.go_struct(name).is_none() => {
-            definition_of_proto(sources, items, name)
-        }
-        _ => Definition { reference: Some(name.to_owned()), ..Definition::default() },
-    }
-}
-
-/// The type of a Go member, in OpenAPI's words; only what structs without messages need.
-fn definition_of_go(sources: &Sources, package: &str, go: &str) -> Result<Definition> {
-    let plain = |kind: &str, format: Option<&str>| Definition {
-        kind: Some(kind.to_owned()),
-        format: format.map(str::to_owned),
-        ..Definition::default()
-    };
-    if let Some(item) = go.strip_prefix("[]") {
-        return Ok(list_of(definition_of_go(sources, package, item)?));
-    }
-    let named =
-        |name: &str| Definition { reference: Some(name.to_owned()), ..Definition::default() };
-    Ok(match go.trim_start_matches('*') {
-        "string" => plain("string", None),
-        "bool" => plain("boolean", None),
-        "int32" => plain("integer", Some("int32")),
-        "int64" => plain("integer", Some("int64")),
-        "interface{}" | "any" => Definition::default(),
-        "runtime.RawExtension" => named("io.k8s.apimachinery.pkg.runtime.RawExtension"),
-        "Time" => named("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
-        local => {
-            let name = super::sources::definition_name(package, local);
-            match sources.go_struct(&name) {
-                Some(_) => named(&name),
-                None if local.contains('.') => bail!("cannot resolve the Go type {go}"),
-                None => plain("string", None),
-            }
-        }
-    })
-}
-
-fn list_of(item: Definition) -> Definition {
-    Definition {
-        kind: Some("array".to_owned()),
-        items: Some(Box::new(item)),
-        ..Definition::default()
-    }
-}
-
 fn patch_of_definition(d: &Definition) -> Patch {
     let strategies: Vec<&str> = d.patch_strategy.as_deref().unwrap_or("").split(',').collect();
     Patch {
@@ -454,17 +313,6 @@ fn patch_of_definition(d: &Definition) -> Patch {
         retain_keys: strategies.contains(&"retainKeys"),
         merge_key: d.patch_merge_key.clone().unwrap_or_default(),
     }
-}
-
-/// The value of the marker `+default`.
-fn default(sources: &Sources, f: &Flat<'_>) -> Result<Option<serde_json::Value>> {
-    let Some(text) = f.member.tag("default") else { return Ok(None) };
-    let Some(constant) = text.strip_prefix("ref(").and_then(|t| t.strip_suffix(')')) else {
-        return Ok(Some(serde_json::from_str(text)?));
-    };
-    let package = sources.packages.get(f.package).context("no package")?;
-    let value = package.constants.get(constant).context("a default refers to no constant")?;
-    Ok(Some(serde_json::Value::from(value.clone())))
 }
 
 /// A short identifier of a named type: its group and version and its name.

@@ -56,11 +56,34 @@ pub(crate) fn lines_with(code: &str, word: &str) -> Vec<usize> {
         line.match_indices(word).any(|(at, _)| {
             let before = line[..at].chars().next_back();
             let after = line[at + word.len()..].chars().next();
-            !(word.starts_with(is_word) && before.is_some_and(is_word))
-                && !(word.ends_with(is_word) && after.is_some_and(is_word))
+            let joined = word.starts_with(is_word) && before.is_some_and(is_word)
+                || word.ends_with(is_word) && after.is_some_and(is_word);
+            !joined
         })
     };
     code.lines().enumerate().filter(|(_, line)| stands(line)).map(|(i, _)| i + 1).collect()
+}
+
+/// The functions by the lines in which they begin, and how many lines they have.
+pub(crate) fn functions(code: &str) -> Vec<(usize, usize)> {
+    let lines: Vec<&str> = code.lines().collect();
+    let begins = |line: &str| {
+        let words = line.split_whitespace();
+        let mut words = words.skip_while(|w| {
+            w.starts_with("pub") || ["const", "async", "unsafe", "extern", "crate)"].contains(w)
+        });
+        words.next() == Some("fn")
+    };
+    let mut functions = Vec::new();
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| begins(line)) {
+        // rustfmt closes a function where it began.
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let ends = |l: &&str| l.strip_prefix(indent).is_some_and(|l| l.starts_with('}'));
+        let declared = line.ends_with(';') || line.ends_with('}');
+        let len = lines[at..].iter().position(ends).map_or(1, |n| n + 1);
+        functions.push((at + 1, if declared { 1 } else { len }));
+    }
+    functions
 }
 
 fn is_word(c: char) -> bool {

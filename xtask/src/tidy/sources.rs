@@ -5,9 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::code::{lines_with, without_comments_and_literals, without_tests};
+use super::code::{functions, lines_with, without_comments_and_literals, without_tests};
 
 const LINES_MAX: usize = 800;
+
+const FUNCTION_LINES_MAX: usize = 70;
 
 /// Names that say nothing.
 const EMPTY_NAMES: &[&str] = &["common", "helper", "helpers", "misc", "util", "utilities", "utils"];
@@ -51,7 +53,8 @@ pub(crate) fn check_file(path: &str, text: &str) -> Vec<String> {
     }
     let is_test = is_test(&parts);
     let is_tool = is_tool(path);
-    if !is_test && !parts.contains(&"generated") && text.lines().count() > LINES_MAX {
+    let is_generated = parts.contains(&"generated");
+    if !is_test && !is_generated && text.lines().count() > LINES_MAX {
         offences.push(format!(": more than {LINES_MAX} lines"));
     }
     // xtask names the words that it forbids.
@@ -73,6 +76,10 @@ pub(crate) fn check_file(path: &str, text: &str) -> Vec<String> {
         return offences;
     }
     let code = without_tests(&code);
+    let long = functions(&code)
+        .into_iter()
+        .filter(|(_, lines)| *lines > FUNCTION_LINES_MAX && !is_generated);
+    offences.extend(long.map(|(at, lines)| format!(":{at}: a function of {lines} lines")));
     let mut forbidden: Vec<&str> = FORBIDDEN.to_vec();
     if !is_tool {
         forbidden.extend(PRINTING);

@@ -40,6 +40,10 @@ fn offences_are_told_with_their_places() {
     check("crates/value/src/lib.rs", "//! Values.\n", &[]);
     check(file, "const A: &str = \"../shared/x\";\n", &[":1: ../shared"]);
     check(file, &"\n".repeat(801), &[": more than 800 lines"]);
+    let long =
+        format!("impl A {{\n    pub(crate) async fn f(\n    ) {{\n{}    }}\n}}\n", "\n".repeat(68));
+    check(file, &long, &[":2: a function of 71 lines"]);
+    check(file, &long.replacen('\n', "", 1), &[]);
     check("crates/value/src/generated/a.rs", &"\n".repeat(801), &[]);
 }
 

@@ -1,0 +1,307 @@
+//! The operations of resources and their subresources.
+
+use super::parameters::{
+    DELETE_OPTIONS, LIST_OPTIONS, WRITE_OPTIONS, in_path, options, path_parameters, queries, query,
+};
+use super::{
+    ANY, Body, LISTS, META, OBJECTS, Operation, PATCHES, Parameter, PathItem, TEXTS, base,
+    discovery_path, title, words,
+};
+use crate::openapi::{GroupVersion, Resource, Subresource};
+use crate::table::Schema;
+
+/// The paths of a group and version, its discovery path first.
+pub(crate) fn paths(schema: &Schema, gv: &GroupVersion) -> Vec<PathItem> {
+    let base = base(&gv.group, &gv.version);
+    let group = if gv.group.is_empty() { "core" } else { &gv.group };
+    let group = group.strip_suffix(".k8s.io").unwrap_or(group);
+    let api = format!("{}{}", words(group, true), words(&gv.version, true));
+    let tag = format!("{}_{}", words(group, false), words(&gv.version, false));
+    let place = Place { api, tag, base, gv, schema };
+    let id = format!("get{}APIResources", place.api);
+    let discovery = format!("{}/", place.base);
+    let mut paths = vec![discovery_path(discovery, id, place.tag.clone(), "APIResourceList")];
+    for resource in &gv.resources {
+        place.resource(resource, &mut paths);
+    }
+    paths.sort_by(|a, b| a.path.cmp(&b.path));
+    paths
+}
+
+/// Where resources are looked at: what of it stands in ids and paths.
+struct Place<'a> {
+    /// `CoreV1`
+    api: String,
+    /// `core_v1`
+    tag: String,
+    /// `/api/v1`
+    base: String,
+    gv: &'a GroupVersion,
+    schema: &'a Schema,
+}
+
+/// What an operation is about.
+#[derive(Clone)]
+struct Object {
+    /// Its words in ids: `NamespacedPodStatus`.
+    subject: String,
+    type_name: String,
+    gvk: (String, String, String),
+}
+
+impl Place<'_> {
+    fn resource(&self, r: &Resource, out: &mut Vec<PathItem>) {
+        let has = |verb: &str| r.verbs.contains(&verb);
+        let plural = &r.plural;
+        let collection = match r.namespaced {
+            true => format!("{}/namespaces/{{namespace}}/{plural}", self.base),
+            false => format!("{}/{plural}", self.base),
+        };
+        let object = self.object(r);
+
+        let mut operations = Vec::new();
+        if has("list") {
+            operations.push(self.list(&object, ""));
+        }
+        if has("create") {
+            operations.push(self.write("post", "create", &object));
+        }
+        if has("deletecollection") {
+            operations.push(self.delete_collection(&object));
+        }
+        self.push(out, collection.clone(), path_parameters(r, false), operations);
+
+        let mut operations = self.reads_and_writes(&object, &r.verbs);
+        if has("delete") {
+            operations.push(self.delete(&object, r.delete_returns_object));
+        }
+        self.push(out, format!("{collection}/{{name}}"), path_parameters(r, true), operations);
+
+        if r.namespaced && has("list") {
+            let everywhere = Object { subject: r.kind.clone(), ..self.object(r) };
+            let mut list = self.list(&everywhere, "ForAllNamespaces");
+            let parameters = std::mem::take(&mut list.parameters);
+            self.push(out, format!("{}/{plural}", self.base), parameters, vec![list]);
+        }
+        if has("watch") {
+            self.watches(r, out);
+        }
+        for sub in &r.subresources {
+            self.subresource(r, sub, &format!("{collection}/{{name}}/{}", sub.name), out);
+        }
+    }
+
+    /// The objects of a resource.
+    fn object(&self, r: &Resource) -> Object {
+        let scope = if r.namespaced { "Namespaced" } else { "" };
+        Object {
+            subject: format!("{scope}{}", r.kind),
+            type_name: r.type_name.clone(),
+            gvk: (self.gv.group.clone(), self.gv.version.clone(), r.kind.clone()),
+        }
+    }
+
+    fn push(
+        &self,
+        out: &mut Vec<PathItem>,
+        path: String,
+        mut parameters: Vec<Parameter>,
+        operations: Vec<Operation>,
+    ) {
+        if operations.is_empty() {
+            return;
+        }
+        if operations.iter().any(|o| o.action != "connect") {
+            parameters.push(query("pretty", "string", ""));
+        }
+        out.push(PathItem { path, parameters, operations });
+    }
+
+    /// The deprecated paths under `/watch/`.
+    fn watches(&self, r: &Resource, out: &mut Vec<PathItem>) {
+        let (plural, object) = (&r.plural, self.object(r));
+        let watch = format!("{}/watch", self.base);
+        let collection = match r.namespaced {
+            true => format!("{watch}/namespaces/{{namespace}}/{plural}"),
+            false => format!("{watch}/{plural}"),
+        };
+        let mut one = |path: String, subject: &str, action: &'static str, names: Vec<Parameter>| {
+            let event = Object { type_name: format!("{META}.WatchEvent"), ..object.clone() };
+            let mut operation = self.operation("get", action, &format!("watch{subject}"), &event);
+            operation.produces = LISTS;
+            let mut parameters = names;
+            parameters.extend(queries(LIST_OPTIONS, "ListOptions"));
+            self.push(out, path, parameters, vec![operation]);
+        };
+        let list = format!("{}List", object.subject);
+        let item = format!("{collection}/{{name}}");
+        one(item, &object.subject, "watch", path_parameters(r, true));
+        one(collection, &list, "watchlist", path_parameters(r, false));
+        if r.namespaced {
+            let list = format!("{}ListForAllNamespaces", r.kind);
+            one(format!("{watch}/{plural}"), &list, "watchlist", Vec::new());
+        }
+    }
+
+    fn subresource(&self, r: &Resource, sub: &Subresource, path: &str, out: &mut Vec<PathItem>) {
+        let object = Object {
+            subject: format!("{}{}", self.object(r).subject, title(&sub.name)),
+            type_name: type_of(r, sub),
+            gvk: (sub.group.clone(), sub.version.clone(), sub.kind.clone()),
+        };
+        if sub.kind.ends_with("Options") {
+            return self.connection(r, sub, object, path, out);
+        }
+        let operations = if sub.name == "log" {
+            let text = Object { type_name: String::new(), ..object };
+            let mut read = self.operation("get", "get", &format!("read{}", text.subject), &text);
+            read.produces = TEXTS;
+            read.parameters = options(self.schema, "PodLogOptions");
+            vec![read]
+        } else {
+            let mut operations = self.reads_and_writes(&object, &sub.verbs);
+            if sub.verbs.contains(&"create") {
+                operations.push(self.write("post", "create", &object));
+            }
+            operations
+        };
+        self.push(out, path.to_owned(), path_parameters(r, true), operations);
+    }
+
+    /// A subresource that hands the connection over: `exec`, `proxy`.
+    fn connection(
+        &self,
+        r: &Resource,
+        sub: &Subresource,
+        object: Object,
+        path: &str,
+        out: &mut Vec<PathItem>,
+    ) {
+        let proxy = sub.name == "proxy";
+        let methods: &[&'static str] = match proxy {
+            true => &["get", "put", "post", "delete", "options", "head", "patch"],
+            false => &["get", "post"],
+        };
+        let text = Object { type_name: String::new(), ..object };
+        let mut item = |path: String, with: &str, rest: Option<Parameter>| {
+            let connect = |method: &&'static str| {
+                let words = format!("connect{}{}{with}", title(method), text.subject);
+                let mut operation = self.operation(method, "connect", &words, &text);
+                operation.produces = ANY;
+                operation
+            };
+            let mut parameters = path_parameters(r, true);
+            // The proxy's query has a parameter of the same name as the rest of its path.
+            parameters.extend(options(self.schema, &sub.kind));
+            parameters.extend(rest);
+            self.push(out, path, parameters, methods.iter().map(connect).collect());
+        };
+        item(path.to_owned(), "", None);
+        if proxy {
+            item(format!("{path}/{{path}}"), "WithPath", Some(in_path("path")));
+        }
+    }
+
+    /// GET, PUT and PATCH of an object or of a part of it.
+    fn reads_and_writes(&self, object: &Object, verbs: &[&str]) -> Vec<Operation> {
+        let mut out = Vec::new();
+        if verbs.contains(&"get") {
+            out.push(self.operation("get", "get", &format!("read{}", object.subject), object));
+        }
+        if verbs.contains(&"update") {
+            let mut put = self.write("put", "replace", object);
+            put.codes = &["200", "201", "401"];
+            out.push(put);
+        }
+        if verbs.contains(&"patch") {
+            let mut patch = self.write("patch", "patch", object);
+            patch.codes = &["200", "201", "401"];
+            patch.consumes = PATCHES;
+            patch.body = Some(Body { type_name: format!("{META}.Patch"), required: true });
+            patch.parameters.push(query("force", "boolean", "PatchOptions"));
+            out.push(patch);
+        }
+        out
+    }
+
+    fn list(&self, object: &Object, everywhere: &str) -> Operation {
+        let words = format!("list{}{everywhere}", object.subject);
+        let list = Object { type_name: format!("{}List", object.type_name), ..object.clone() };
+        let mut operation = self.operation("get", "list", &words, &list);
+        operation.parameters = queries(LIST_OPTIONS, "ListOptions");
+        operation.produces = LISTS;
+        operation
+    }
+
+    fn write(&self, method: &'static str, verb: &str, object: &Object) -> Operation {
+        let words = format!("{verb}{}", object.subject);
+        let mut operation = self.operation(method, method, &words, object);
+        operation.parameters = queries(WRITE_OPTIONS, "PatchOptions");
+        operation.body = Some(Body { type_name: object.type_name.clone(), required: true });
+        operation.codes = &["200", "201", "202", "401"];
+        operation
+    }
+
+    fn delete(&self, object: &Object, returns_object: bool) -> Operation {
+        let words = format!("delete{}", object.subject);
+        let mut operation = self.operation("delete", "delete", &words, object);
+        if !returns_object {
+            operation.answer = format!("{META}.Status");
+        }
+        operation.parameters = queries(DELETE_OPTIONS, "DeleteOptions");
+        operation.body = Some(delete_options());
+        operation.codes = &["200", "202", "401"];
+        operation
+    }
+
+    fn delete_collection(&self, object: &Object) -> Operation {
+        let words = format!("deleteCollection{}", object.subject);
+        let mut operation = self.operation("delete", "deletecollection", &words, object);
+        operation.answer = format!("{META}.Status");
+        let of_watches = ["allowWatchBookmarks", "watch"];
+        let selection = queries(LIST_OPTIONS, "ListOptions").into_iter();
+        operation.parameters = selection.filter(|p| !of_watches.contains(&&*p.name)).collect();
+        operation.parameters.extend(queries(DELETE_OPTIONS, "DeleteOptions"));
+        operation.parameters.sort_by(|a, b| a.name.cmp(&b.name));
+        operation.body = Some(delete_options());
+        operation
+    }
+
+    /// An operation; `words` is its id without the group and version, which stand behind the verb.
+    fn operation(
+        &self,
+        method: &'static str,
+        action: &'static str,
+        words: &str,
+        object: &Object,
+    ) -> Operation {
+        let verb = words.find(|c: char| c.is_ascii_uppercase()).unwrap_or(words.len());
+        Operation {
+            method,
+            action,
+            id: format!("{}{}{}", &words[..verb], self.api, &words[verb..]),
+            tag: self.tag.clone(),
+            gvk: Some(object.gvk.clone()),
+            parameters: Vec::new(),
+            body: None,
+            answer: object.type_name.clone(),
+            codes: &["200", "401"],
+            produces: OBJECTS,
+            consumes: ANY,
+        }
+    }
+}
+
+/// The type of what a subresource reads and writes.
+fn type_of(r: &Resource, sub: &Subresource) -> String {
+    if sub.kind == r.kind {
+        return r.type_name.clone();
+    }
+    let group = if sub.group.is_empty() { "core" } else { &sub.group };
+    let short = group.split('.').next().unwrap_or(group);
+    format!("io.k8s.api.{short}.{}.{}", sub.version, sub.kind)
+}
+
+fn delete_options() -> Body {
+    Body { type_name: format!("{META}.DeleteOptions"), required: false }
+}
