@@ -53,5 +53,13 @@ fn enum_values(sources: &Sources, package: &str, go: &str) -> Option<Rule> {
         }
     };
     let values = packages.iter().find_map(|p| sources.packages.get(p)?.enums.get(name))?;
-    Some(Rule::Enum(values.clone()))
+    let mut values = values.clone();
+    let borrowed = BORROWED.iter().filter(|(of, _)| *of == name).flat_map(|(_, values)| *values);
+    values.extend(borrowed.map(|value| (*value).to_owned()));
+    values.sort();
+    values.dedup();
+    Some(Rule::Enum(values))
 }
+
+/// Values of enums that are constants of another package, which the sources do not resolve.
+const BORROWED: &[(&str, &[&str])] = &[("AddressType", &["IPv4", "IPv6"])];

@@ -3934,7 +3934,7 @@ pub(crate) static TYPES: [Type; 1117] = [
         row("kind", T::String, OmitZero, 0),
         row("apiVersion", T::String, OmitZero, 0),
         row("metadata", T::MetaV1ObjectMeta, Always, 1),
-        row("addressType", T::String, Always, 4).required().rules(rules![Enum(texts!["FQDN"]), Immutable]),
+        row("addressType", T::String, Always, 4).required().rules(rules![Enum(texts!["FQDN", "IPv4", "IPv6"]), Immutable]),
         row("endpoints", T::ListOfDiscoveryV1Endpoint, Always, 2),
         row("ports", T::ListOfDiscoveryV1EndpointPort, Always, 3),
     ]),
