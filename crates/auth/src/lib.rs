@@ -1,1 +1,39 @@
-//! See docs/architecture.md.
+//! Who asks, and whether they may.
+//!
+//! Purpose: the [`User`] behind a credential, the [`Attributes`] of what is asked, and the
+//! [`Authorizer`] that rules on them.
+//!
+//! Must not know: kinds, storage, HTTP. The server brings a verified credential or a parsed request and
+//! takes away a user or a ruling. New ways to authenticate (tokens, front proxies) make a [`User`] in a
+//! module of their own; new authorizers (RBAC, webhooks) are further members of a [`Chain`].
+//!
+//! Invariants:
+//! - A credential that is given and does not hold is an error, never anonymity (AUTHN-03).
+//! - Whatever no authorizer allows is forbidden.
+
+mod attributes;
+mod authorizer;
+pub mod certificate;
+pub mod policy;
+mod user;
+
+pub use attributes::{Attributes, Subject};
+pub use authorizer::{Authorizer, Chain, Decision, NonResourceRule, ResourceRule, Rules, Ruling};
+pub use user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
+
+/// Why a credential is no good.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The certificate is no X.509.
+    #[error("the client certificate cannot be read: {0}")]
+    Certificate(String),
+    /// Nothing says that its issuer is to be trusted.
+    #[error("the client certificate is not trusted: {0}")]
+    Untrusted(String),
+    /// The token is not known.
+    #[error("the token is not valid")]
+    Token,
+    /// Who comes without credentials is not let in (`--anonymous-auth=false`).
+    #[error("no credentials were given")]
+    Missing,
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use pintle_meta::{GroupVersionResource, Status};
 use pintle_store::{Revision, Store};
+use pintle_value::Value;
 
 use crate::admission::Admission;
 use crate::answer::{Answer, List, Outcome};
@@ -150,6 +151,19 @@ impl Registry {
     /// What becomes of a collection from now on, or from a resource version on.
     pub async fn watch(&self, target: &Target, options: &ListOptions) -> Result<Watch, Status> {
         Watch::start(&self.cache, target, options).await
+    }
+
+    /// Reads the object in a body, with texts for `Warning` headers, and does nothing with it: for what
+    /// is answered and not kept (PATH-13).
+    pub fn read(
+        &self,
+        target: &Target,
+        body: &Body,
+        options: &WriteOptions,
+        context: &Context,
+    ) -> Result<(Value, Vec<String>), Status> {
+        let draft = Write { registry: self, target, options, context }.decode(body)?;
+        Ok((draft.tree, draft.warnings))
     }
 
     /// POST to a collection, or to a subresource that is created.

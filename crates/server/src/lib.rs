@@ -1,1 +1,44 @@
-//! See docs/architecture.md.
+//! The API server: HTTP and TLS in front of the registry.
+//!
+//! Purpose: a request's way from its bytes to a call on the registry and back: TLS, who asks, what is
+//! asked, whether they may, which encoding, and everything beside resources that clients rely on
+//! (discovery, OpenAPI, health, metrics). [`Server::start`] starts one, in a program or in a test.
+//!
+//! Must not know: any particular kind, except reviews and component statuses, which are questions about
+//! this server.
+//!
+//! Invariants: every answer that is an error is a `Status`; every input has a bound; nothing here holds a
+//! copy of a collection.
+
+mod api;
+mod audit_id;
+mod authentication;
+mod body;
+mod config;
+mod connection;
+mod discovery;
+mod error;
+mod handlers;
+mod health;
+mod kubeconfig;
+mod lifecycle;
+mod limits;
+mod media_type;
+mod metrics;
+mod negotiation;
+mod openapi;
+mod options;
+mod paths;
+mod pki;
+mod query;
+mod request_info;
+mod respond;
+mod server;
+mod tls;
+mod version;
+
+pub use config::{Config, FeatureGates};
+pub use error::Error;
+pub use pintle_kinds::RuntimeConfig;
+pub use pki::Credentials;
+pub use server::{Running, Server};

@@ -1,1 +1,133 @@
-//! See docs/architecture.md.
+//! An API server for a test: in this process, on a free port, gone when it is dropped.
+//!
+//! ```no_run
+//! let server = pintle_testing::TestServer::start();
+//! println!("{}", server.kubeconfig_path().display());
+//! ```
+//!
+//! The server runs on threads of its own, so a test may be synchronous or asynchronous, on any runtime,
+//! and may block.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+pub use pintle_server::{Config, Credentials, Error, FeatureGates, RuntimeConfig};
+use pintle_server::{Running, Server};
+use tokio::sync::oneshot;
+
+/// A server that runs as long as this lives.
+pub struct TestServer {
+    facts: Facts,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What clients need.
+struct Facts {
+    url: String,
+    kubeconfig: String,
+    kubeconfig_path: std::path::PathBuf,
+    ca_pem: String,
+    admin: Credentials,
+}
+
+impl TestServer {
+    /// Starts a server that keeps nothing, on a free port; it is ready when this returns.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start() -> Self {
+        Self::start_with(Config::ephemeral()).expect("a server that keeps nothing starts")
+    }
+
+    /// Starts a server as configured; it is ready when this returns.
+    pub fn start_with(config: Config) -> Result<Self, Error> {
+        let (ready, started) = mpsc::channel();
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new().name("pintle".to_owned()).spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+            let runtime = runtime.expect("a runtime needs no more than threads");
+            runtime.block_on(serve(config, &ready, stopped));
+        });
+        let thread = thread.expect("a test can have a thread");
+        let facts = started.recv().expect("the thread says how the start went")?;
+        Ok(Self { facts, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// `https://127.0.0.1:40123`
+    pub fn url(&self) -> &str {
+        &self.facts.url
+    }
+
+    /// A kubeconfig that may do everything.
+    pub fn kubeconfig(&self) -> &str {
+        &self.facts.kubeconfig
+    }
+
+    /// A file with that kubeconfig.
+    pub fn kubeconfig_path(&self) -> &Path {
+        &self.facts.kubeconfig_path
+    }
+
+    /// The authority to trust, as PEM.
+    pub fn ca_pem(&self) -> &str {
+        &self.facts.ca_pem
+    }
+
+    /// A client certificate that may do everything.
+    pub const fn admin(&self) -> &Credentials {
+        &self.facts.admin
+    }
+
+    /// Stops the server as a signal would: requests finish first.
+    pub fn stop(mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(()); // it may have stopped by itself
+        }
+        self.join();
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // a panic in it has been printed
+        }
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.stop = None; // without a word: at once
+        self.join();
+    }
+}
+
+async fn serve(
+    config: Config,
+    ready: &mpsc::Sender<Result<Facts, Error>>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let server = match Server::start(config).await {
+        Ok(server) => server,
+        Err(error) => {
+            let _ = ready.send(Err(error));
+            return;
+        }
+    };
+    let _ = ready.send(Ok(Facts::of(&server)));
+    if stopped.await.is_ok() {
+        server.shutdown().await;
+    }
+}
+
+impl Facts {
+    fn of(server: &Running) -> Self {
+        Self {
+            url: server.url().to_owned(),
+            kubeconfig: server.kubeconfig().to_owned(),
+            kubeconfig_path: server.kubeconfig_path().to_owned(),
+            ca_pem: server.ca_pem().to_owned(),
+            admin: server.admin().clone(),
+        }
+    }
+}

@@ -10,7 +10,7 @@ use crate::request::{Body, Encoding, FieldValidation};
 
 impl Write<'_> {
     /// Reads a body that holds an object of the resource.
-    pub(super) fn decode(&self, body: &Body) -> Result<Draft, Status> {
+    pub(crate) fn decode(&self, body: &Body) -> Result<Draft, Status> {
         let resource = &self.target.resource;
         let kind = (resource.kind.as_str(), resource.api_version());
         let mut draft = self.decode_as(body, &resource.schema, resource.ty, (kind.0, &kind.1))?;

@@ -1,0 +1,128 @@
+//! What is asked, in the terms of authorization.
+
+use pintle_meta::{GroupResource, Status};
+
+use crate::User;
+
+/// A question to an authorizer: may this user do this?
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'a> {
+    /// Who asks.
+    pub user: &'a User,
+    /// `get`, `list`, `create` …; for paths the HTTP method in lower case.
+    pub verb: &'a str,
+    /// On what.
+    pub subject: Subject<'a>,
+}
+
+/// On what a verb is to be used.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    /// Objects of a resource.
+    Resource {
+        /// The API group, `""` for the core group.
+        group: &'a str,
+        /// The resource: `pods`.
+        resource: &'a str,
+        /// The subresource, or `""`.
+        subresource: &'a str,
+        /// The namespace; `""` for the cluster and for all namespaces.
+        namespace: &'a str,
+        /// The object's name; `""` for all.
+        name: &'a str,
+    },
+    /// A path that is no resource.
+    Path(&'a str),
+}
+
+impl Attributes<'_> {
+    /// The 403 for a question that was answered with no (ST-05).
+    pub fn forbidden(&self, reason: &str) -> Status {
+        let mut why = sanitized(&self.sentence());
+        if !reason.is_empty() {
+            why.push_str(": ");
+            why.push_str(reason);
+        }
+        match self.subject {
+            Subject::Path(_) => Status::forbidden(&GroupResource::default(), "", &why),
+            Subject::Resource { group, resource, name, .. } => {
+                Status::forbidden(&GroupResource::new(group, resource), name, &why)
+            }
+        }
+    }
+
+    fn sentence(&self) -> String {
+        let (user, verb) = (quoted(&self.user.name), self.verb);
+        match self.subject {
+            Subject::Path(path) => format!("User {user} cannot {verb} path {}", quoted(path)),
+            Subject::Resource { group, resource, subresource, namespace, .. } => {
+                let resource = if subresource.is_empty() {
+                    resource.to_owned()
+                } else {
+                    format!("{resource}/{subresource}")
+                };
+                let place = if namespace.is_empty() {
+                    "at the cluster scope".to_owned()
+                } else {
+                    format!("in the namespace {}", quoted(namespace))
+                };
+                let (resource, group) = (quoted(&resource), quoted(group));
+                format!(
+                    "User {user} cannot {verb} resource {resource} in API group {group} {place}"
+                )
+            }
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("{text:?}")
+}
+
+/// Takes away what could pass for HTML, as upstream does: the message repeats what a client sent.
+fn sanitized(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(verb: &str, subject: Subject<'_>, expected: &str) {
+        let user = User { name: "u".to_owned(), ..User::default() };
+        let status = Attributes { user: &user, verb, subject }.forbidden("");
+        assert_eq!((status.message.as_str(), status.code), (expected, 403));
+    }
+
+    #[test]
+    fn refusals_read_like_upstream() {
+        let resource = |subresource, namespace, name| Subject::Resource {
+            group: "",
+            resource: "pods",
+            subresource,
+            namespace,
+            name,
+        };
+        check(
+            "list",
+            resource("", "t", ""),
+            r#"pods is forbidden: User "u" cannot list resource "pods" in API group "" in the namespace "t""#,
+        );
+        check(
+            "get",
+            resource("log", "t", "p"),
+            r#"pods "p" is forbidden: User "u" cannot get resource "pods/log" in API group "" in the namespace "t""#,
+        );
+        check(
+            "list",
+            resource("", "", ""),
+            r#"pods is forbidden: User "u" cannot list resource "pods" in API group "" at the cluster scope"#,
+        );
+        check(
+            "get",
+            Subject::Path("/metrics"),
+            r#"forbidden: User "u" cannot get path "/metrics""#,
+        );
+        check("get", Subject::Path("/<b>"), r#"forbidden: User "u" cannot get path "/&lt;b&gt;""#);
+    }
+}

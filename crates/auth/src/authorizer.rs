@@ -1,0 +1,106 @@
+//! Authorizers and their rulings.
+
+use std::borrow::Cow;
+
+use crate::{Attributes, User};
+
+/// Rules on what users may do. An authorizer answers from what it holds in memory.
+pub trait Authorizer: Send + Sync {
+    /// May this user do this?
+    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling;
+
+    /// Everything that this user may do in a namespace, as far as the authorizer can say it.
+    fn rules(&self, user: &User, namespace: &str) -> Rules;
+}
+
+/// What an authorizer answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruling {
+    /// Yes, no, or nothing to say.
+    pub decision: Decision,
+    /// Why; for records and reviews.
+    pub reason: Cow<'static, str>,
+}
+
+/// Yes, no, or nothing to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Yes, whatever those after say.
+    Allow,
+    /// No, whatever those after say.
+    Deny,
+    /// Ask the next one.
+    NoOpinion,
+}
+
+impl Ruling {
+    /// Nothing to say.
+    pub const NO_OPINION: Self = Self::new(Decision::NoOpinion, "");
+
+    /// A ruling with a fixed reason.
+    pub const fn new(decision: Decision, reason: &'static str) -> Self {
+        Self { decision, reason: Cow::Borrowed(reason) }
+    }
+
+    /// Whether the answer is yes.
+    pub fn allowed(&self) -> bool {
+        self.decision == Decision::Allow
+    }
+}
+
+/// What a user may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// On resources.
+    pub resource: Vec<ResourceRule>,
+    /// On other paths.
+    pub non_resource: Vec<NonResourceRule>,
+    /// There may be more that an authorizer could not list.
+    pub incomplete: bool,
+}
+
+/// Verbs on resources; `*` stands for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct ResourceRule {
+    pub verbs: Vec<String>,
+    pub api_groups: Vec<String>,
+    pub resources: Vec<String>,
+    pub resource_names: Vec<String>,
+}
+
+/// Verbs on paths; a trailing `*` stands for whatever follows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct NonResourceRule {
+    pub verbs: Vec<String>,
+    pub paths: Vec<String>,
+}
+
+/// Several authorizers: the first one with an opinion rules.
+pub struct Chain(Vec<Box<dyn Authorizer>>);
+
+impl Chain {
+    /// Asks the given ones, in order.
+    pub const fn new(authorizers: Vec<Box<dyn Authorizer>>) -> Self {
+        Self(authorizers)
+    }
+}
+
+impl Authorizer for Chain {
+    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+        let mut rulings = self.0.iter().map(|authorizer| authorizer.authorize(attributes));
+        let decided = rulings.find(|ruling| ruling.decision != Decision::NoOpinion);
+        decided.unwrap_or(Ruling::NO_OPINION)
+    }
+
+    fn rules(&self, user: &User, namespace: &str) -> Rules {
+        let mut all = Rules::default();
+        for rules in self.0.iter().map(|authorizer| authorizer.rules(user, namespace)) {
+            all.resource.extend(rules.resource);
+            all.non_resource.extend(rules.non_resource);
+            all.incomplete |= rules.incomplete;
+        }
+        all
+    }
+}

@@ -1,0 +1,105 @@
+//! The user behind a client certificate: the common name is the name, organizations are groups.
+//!
+//! The chain is verified by the server before; this only reads the leaf.
+
+use sha2::{Digest, Sha256};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::{Error, User};
+
+/// The attribute of a subject that holds a user's uid.
+const UID_OID: &str = "1.3.6.1.4.1.57683.2";
+/// The key of [`User::extra`] that names the credential.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// What a client certificate says of its holder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Who it is.
+    pub user: User,
+    /// The last second in which it is valid, since 1970.
+    pub not_after_unix_seconds: i64,
+}
+
+/// Reads a certificate in DER. One without a common name says nothing of its holder, who is then as
+/// anonymous as without it.
+pub fn holder(der: &[u8]) -> Result<Option<Holder>, Error> {
+    let (_, certificate) =
+        X509Certificate::from_der(der).map_err(|error| Error::Certificate(error.to_string()))?;
+    let subject = certificate.subject();
+    let Some(name) = subject.iter_common_name().find_map(|name| name.as_str().ok()) else {
+        return Ok(None);
+    };
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let groups =
+        subject.iter_organization().filter_map(|group| group.as_str().ok()).map(str::to_owned);
+    let uid = subject
+        .iter_attributes()
+        .find(|attribute| attribute.attr_type().to_id_string() == UID_OID)
+        .and_then(|attribute| attribute.as_str().ok());
+    let fingerprint: String =
+        Sha256::digest(der).iter().map(|byte| format!("{byte:02x}")).collect();
+    let user = User {
+        name: name.to_owned(),
+        uid: uid.unwrap_or_default().to_owned(),
+        groups: groups.collect(),
+        extra: vec![(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={fingerprint}")])],
+    };
+    let not_after_unix_seconds = certificate.validity().not_after.timestamp();
+    Ok(Some(Holder { user: user.authenticated(), not_after_unix_seconds }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, DnType, KeyPair};
+
+    fn certificate(parts: &[(DnType, &str)]) -> Vec<u8> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        for (kind, value) in parts {
+            params.distinguished_name.push(kind.clone(), *value);
+        }
+        let key = KeyPair::generate().unwrap();
+        params.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    fn check(parts: &[(DnType, &str)], expected: Option<(&str, &str, &[&str])>) {
+        let found = holder(&certificate(parts)).unwrap().map(|holder| holder.user);
+        let found = found.map(|user| (user.name, user.uid, user.groups));
+        let expected = expected.map(|(name, uid, groups)| {
+            (name.to_owned(), uid.to_owned(), groups.iter().map(|g| (*g).to_owned()).collect())
+        });
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_subject_names_user_and_groups() {
+        use DnType::{CommonName, OrganizationName};
+        let uid = || DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
+        // AUTHN-01
+        check(&[(CommonName, "jane")], Some(("jane", "", &["system:authenticated"])));
+        check(
+            &[(OrganizationName, "dev"), (CommonName, "jane"), (uid(), "42")],
+            Some(("jane", "42", &["dev", "system:authenticated"])),
+        );
+        check(&[(OrganizationName, "dev")], None);
+        check(&[(CommonName, "")], None);
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_an_error() {
+        assert!(holder(b"").is_err());
+        assert!(holder(&[0x30, 0x82, 0xff, 0xff]).is_err());
+    }
+
+    #[test]
+    fn the_credential_is_named_by_its_hash() {
+        let user = holder(&certificate(&[(DnType::CommonName, "jane")])).unwrap().unwrap().user;
+        let (key, values) = &user.extra[0];
+        assert_eq!(key, "authentication.kubernetes.io/credential-id");
+        assert!(values[0].starts_with("X509SHA256=") && values[0].len() == 11 + 64);
+    }
+}

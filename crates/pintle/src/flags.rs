@@ -1,0 +1,250 @@
+//! Command line flags, under kube-apiserver's names where it has them.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::builder::BoolishValueParser;
+use clap::{Args, Parser, Subcommand};
+use pintle_server::{Config, FeatureGates, RuntimeConfig};
+
+/// A Kubernetes API server in one binary.
+///
+/// Serves the Kubernetes v1.36 API from an embedded store: kubectl, client-go, controller-runtime and
+/// kube-rs work with it as they are. No nodes, no etcd, nothing to install beside it.
+#[derive(Debug, Parser)]
+#[command(name = "pintle", version, max_term_width = 100)]
+pub(crate) struct Pintle {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Serve(Box<Serve>),
+}
+
+/// Run the API server.
+///
+/// Makes its own certificates at the first start, prints one line on standard output when it is ready,
+///
+///   pintle ready url=https://127.0.0.1:6443 kubeconfig=/…/.pintle/admin.kubeconfig
+///
+/// and logs to standard error. SIGTERM and SIGINT let open requests finish.
+///
+/// Examples:
+///
+///   pintle serve                                  keep everything in .pintle
+///   pintle serve --data-dir /var/lib/pintle       keep it there
+///   pintle serve --ephemeral --secure-port 0      for a test: keep nothing, any free port
+///
+/// Then: export KUBECONFIG=.pintle/admin.kubeconfig; kubectl get namespaces
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    storage: StorageFlags,
+    #[command(flatten)]
+    serving: ServingFlags,
+    #[command(flatten)]
+    api: ApiFlags,
+    #[command(flatten)]
+    limits: LimitFlags,
+    /// How much to log: 0 to 2 what happens, 3 and more what goes wrong in requests, 6 everything
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
+    verbosity: u8,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Storage")]
+struct StorageFlags {
+    /// Where everything is kept: the store, certificates, the administrator's kubeconfig
+    #[arg(long, value_name = "DIR", default_value = ".pintle")]
+    data_dir: PathBuf,
+    /// Keep nothing: store and certificates live as long as the process
+    #[arg(long)]
+    ephemeral: bool,
+    /// Where to put the administrator's kubeconfig [default: admin.kubeconfig in the data directory; with
+    /// --ephemeral in a temporary directory]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// How long changes are kept for watches and for lists at old resource versions
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    watch_history: Duration,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Serving")]
+struct ServingFlags {
+    /// The address to listen on; 0.0.0.0 or :: is all of them
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    bind_address: IpAddr,
+    /// The port to listen on; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 6443)]
+    secure_port: u16,
+    /// The address under which members of the cluster reach the server [default: the bind address]
+    #[arg(long, value_name = "IP")]
+    advertise_address: Option<IpAddr>,
+    /// Where certificates are kept and made [default: pki in the data directory]
+    #[arg(long, value_name = "DIR")]
+    cert_dir: Option<PathBuf>,
+    /// The serving certificate, with those behind it, as PEM [default: one of our own]
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    tls_cert_file: Option<PathBuf>,
+    /// The key of --tls-cert-file, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    tls_private_key_file: Option<PathBuf>,
+    /// Further authorities for client certificates, as PEM: common names are users, organizations groups
+    #[arg(long, value_name = "FILE")]
+    client_ca_file: Option<PathBuf>,
+    /// Let requests without credentials in, as system:anonymous
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_value = "true", default_missing_value = "true",
+          value_parser = BoolishValueParser::new())]
+    anonymous_auth: bool,
+    /// How long to serve on after a signal, while /readyz says no, so that load balancers notice
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    shutdown_delay_duration: Duration,
+    /// How long /livez says yes though starting has not finished
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    livez_grace_period: Duration,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "API")]
+struct ApiFlags {
+    /// API versions and resources to switch on or off: api/all=true|false, api/ga, api/beta, api/alpha,
+    /// GROUP/VERSION=true|false, GROUP/VERSION/RESOURCE=true|false; may be repeated
+    #[arg(long, value_name = "KEY=BOOL,…")]
+    runtime_config: Vec<String>,
+    /// Features to switch on or off: APIResponseCompression=true|false (default true)
+    #[arg(long, value_name = "NAME=BOOL,…")]
+    feature_gates: Vec<String>,
+    /// The addresses of services, at most one range for IPv4 and one for IPv6
+    #[arg(long, value_name = "CIDR,…", default_value = "10.0.0.0/24")]
+    service_cluster_ip_range: String,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
+struct LimitFlags {
+    /// How many requests that change nothing are worked on at the same time; 0 is no limit
+    #[arg(long, value_name = "COUNT", default_value_t = 400)]
+    max_requests_inflight: usize,
+    /// How many requests that change something are worked on at the same time; 0 is no limit
+    #[arg(long, value_name = "COUNT", default_value_t = 200)]
+    max_mutating_requests_inflight: usize,
+    /// How long a request may take that is no watch
+    #[arg(long, value_name = "DURATION", default_value = "1m0s", value_parser = duration)]
+    request_timeout: Duration,
+    /// Seconds that a watch lasts at least; it ends at random within twice as many
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    min_request_timeout: u64,
+}
+
+impl Serve {
+    /// How much to log.
+    pub(crate) const fn verbosity(&self) -> u8 {
+        self.verbosity
+    }
+
+    /// The configuration that the flags say.
+    pub(crate) fn config(self) -> anyhow::Result<Config> {
+        let Self { storage, serving, api, limits, .. } = self;
+        let runtime_config = RuntimeConfig::parse(api.runtime_config.iter().map(String::as_str))
+            .context("--runtime-config")?;
+        let feature_gates = FeatureGates::parse(api.feature_gates.iter().map(String::as_str))?;
+        if limits.request_timeout.is_zero() {
+            bail!("--request-timeout: must be longer than zero");
+        }
+        Ok(Config {
+            data_dir: storage.data_dir,
+            ephemeral: storage.ephemeral,
+            kubeconfig: storage.kubeconfig,
+            watch_history: storage.watch_history,
+            bind_address: serving.bind_address,
+            secure_port: serving.secure_port,
+            advertise_address: serving.advertise_address,
+            cert_dir: serving.cert_dir,
+            tls_files: serving.tls_cert_file.zip(serving.tls_private_key_file),
+            client_ca_file: serving.client_ca_file,
+            anonymous_auth: serving.anonymous_auth,
+            shutdown_delay: serving.shutdown_delay_duration,
+            livez_grace_period: serving.livez_grace_period,
+            runtime_config,
+            feature_gates,
+            service_cluster_ip_range: api.service_cluster_ip_range,
+            max_requests_inflight: limits.max_requests_inflight,
+            max_mutating_requests_inflight: limits.max_mutating_requests_inflight,
+            request_timeout: limits.request_timeout,
+            min_request_timeout: Duration::from_secs(limits.min_request_timeout),
+        })
+    }
+}
+
+/// A length of time as Go writes it: `1h30m`, `90s`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let nanos = pintle_meta::duration::parse(text).map_err(|error| error.to_string())?;
+    let nanos = u64::try_from(nanos).map_err(|_| "must not be negative".to_owned())?;
+    Ok(Duration::from_nanos(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn config(flags: &[&str]) -> anyhow::Result<Config> {
+        let command = Pintle::try_parse_from([&["pintle", "serve"], flags].concat())?;
+        let Command::Serve(serve) = command.command;
+        serve.config()
+    }
+
+    #[test]
+    fn flags_are_sound() {
+        Pintle::command().debug_assert();
+    }
+
+    #[test]
+    fn without_flags_the_defaults_hold() {
+        let (flags, default) = (config(&[]).unwrap(), Config::default());
+        assert_eq!(format!("{flags:?}"), format!("{default:?}"));
+    }
+
+    #[test]
+    fn flags_are_read_like_kube_apiservers() {
+        let flags = [
+            "--anonymous-auth=false",
+            "--request-timeout=1m30s",
+            "--min-request-timeout=60",
+            "--feature-gates=APIResponseCompression=false",
+            "--runtime-config=api/beta=true,batch/v1=false",
+            "--tls-cert-file=a",
+            "--tls-private-key-file=b",
+            "-v=4",
+        ];
+        let config = config(&flags).unwrap();
+        assert!(!config.anonymous_auth);
+        assert!(!config.feature_gates.api_response_compression);
+        assert_eq!(config.request_timeout, Duration::from_secs(90));
+        assert_eq!(config.min_request_timeout, Duration::from_secs(60));
+        assert_eq!(config.tls_files, Some(("a".into(), "b".into())));
+        assert_ne!(config.runtime_config, RuntimeConfig::default());
+    }
+
+    #[test]
+    fn wrong_flags_are_refused() {
+        for flag in [
+            "--runtime-config=a/b/c/d",
+            "--feature-gates=Nonsense=true",
+            "--request-timeout=abc",
+            "--request-timeout=-1s",
+            "--request-timeout=0s",
+            "--tls-cert-file=a",
+            "--bind-address=nowhere",
+        ] {
+            assert!(config(&[flag]).is_err(), "{flag}");
+        }
+    }
+}

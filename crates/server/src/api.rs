@@ -1,0 +1,234 @@
+//! The API: everything that a request may need, and the way of a request through it.
+//!
+//! who (401) → what (400, 404) → room (429) → may they (403) → the handler → headers, compression, counts.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request};
+use http_body::Body as HttpBody;
+use pintle_auth::{Attributes, Authorizer, User};
+use pintle_meta::Status;
+use pintle_registry::Registry;
+use pintle_registry::request::Now;
+
+use crate::audit_id::AuditIds;
+use crate::authentication::{Authentication, Peer};
+use crate::body::{self, Body};
+use crate::discovery::Discovery;
+use crate::handlers::{self, Call};
+use crate::lifecycle::Lifecycle;
+use crate::limits::{Limits, Place};
+use crate::metrics::{Gauge, Metrics, RequestLabels};
+use crate::negotiation::Preferences;
+use crate::openapi::OpenApi;
+use crate::options::request_timeout;
+use crate::paths;
+use crate::query::Query;
+use crate::request_info::RequestInfo;
+use crate::respond::{self, Response};
+
+/// Writes are given up after this time, however long the client would wait (OAS-11).
+const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// Everything that a request may need.
+pub(crate) struct Api {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) authentication: Authentication,
+    pub(crate) authorizer: Box<dyn Authorizer>,
+    pub(crate) discovery: Discovery,
+    pub(crate) openapi: OpenApi,
+    pub(crate) metrics: Metrics,
+    pub(crate) limits: Limits,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) audit_ids: AuditIds,
+    pub(crate) settings: Settings,
+}
+
+/// What the configuration says about requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// How long a request may take that is no watch.
+    pub(crate) request_timeout: Duration,
+    /// Watches last between this and twice this, unless the client says otherwise.
+    pub(crate) min_request_timeout: Duration,
+    /// See [`crate::health::Health`].
+    pub(crate) livez_grace_period: Duration,
+    /// Whether long answers are compressed (CMP-02).
+    pub(crate) compression: bool,
+    /// Where clients reach the server: `host:port`.
+    pub(crate) address: String,
+}
+
+/// What is counted and held while a request is worked on and its answer is sent.
+struct InProgress {
+    api: Arc<Api>,
+    labels: RequestLabels,
+    code: u16,
+    began: Instant,
+    long_running: Option<Arc<Gauge>>,
+    _place: Option<Place>,
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        if let Some(gauge) = &self.long_running {
+            gauge.add(-1);
+        }
+        self.api.metrics.answered(&self.labels, self.code, self.began.elapsed());
+    }
+}
+
+impl Api {
+    /// Answers a request that came over a connection.
+    pub(crate) async fn serve<B>(self: Arc<Self>, peer: &Peer, request: Request<B>) -> Response
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let began = Instant::now();
+        let (head, body) = request.into_parts();
+        let query = Query::parse(head.uri.query().unwrap_or_default());
+        let preferences = Preferences::new(&head.headers, &query);
+        let mut response = match RequestInfo::parse(&head.method, head.uri.path(), &query) {
+            Ok(info) => {
+                let mut progress = self.begin(&info, &query, began);
+                let answer = self.answer(peer, &head, &query, &info, body, &mut progress).await;
+                let mut response =
+                    answer.unwrap_or_else(|status| respond::status(&status, preferences.error()));
+                progress.code = response.status().as_u16();
+                response.body_mut().hold(Box::new(progress));
+                response
+            }
+            Err(_) => {
+                let status = Status::bad_request("the path is not a valid encoding");
+                respond::status(&status, preferences.error())
+            }
+        };
+        if self.settings.compression {
+            response = respond::compress(response, &head.headers);
+        }
+        self.finish(&head, response)
+    }
+
+    fn begin(self: &Arc<Self>, info: &RequestInfo, query: &Query, began: Instant) -> InProgress {
+        let served = info.resource.as_ref().is_some_and(|r| handlers::is_served(self, r));
+        let dry_run = query.all("dryRun").any(|value| value == "All");
+        let labels = RequestLabels::new(info, served, dry_run);
+        InProgress { api: self.clone(), labels, code: 0, began, long_running: None, _place: None }
+    }
+
+    async fn answer<B>(
+        self: &Arc<Self>,
+        peer: &Peer,
+        head: &Parts,
+        query: &Query,
+        info: &RequestInfo,
+        body: B,
+        progress: &mut InProgress,
+    ) -> Result<Response, Status>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let now = now();
+        let user = self.authentication.user(peer, &head.headers, now).map_err(|error| {
+            tracing::debug!(%error, path = %info.path, "unable to authenticate the request");
+            Status::unauthorized()
+        })?;
+        let timeout = self.timeout(info, query)?;
+        if info.long_running() {
+            let gauge = self.metrics.long_running(&progress.labels);
+            gauge.iter().for_each(|gauge| gauge.add(1));
+            progress.long_running = gauge;
+        } else {
+            progress._place = Some(self.limits.enter(info.read_only(), &user)?);
+        }
+        self.authorize(&user, info)?;
+        let call = Call { api: self, head, query, info, user: &user, now };
+        let work = dispatch(&call, body);
+        match timeout {
+            // A watch bounds itself; what comes before its first byte is quick.
+            None => work.await,
+            Some(timeout) => tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
+                let why = "request did not complete within the allotted timeout";
+                Err(Status::timeout(why, 0))
+            }),
+        }
+    }
+
+    fn timeout(&self, info: &RequestInfo, query: &Query) -> Result<Option<Duration>, Status> {
+        if info.long_running() {
+            return Ok(None);
+        }
+        let asked = request_timeout(query)?.unwrap_or(self.settings.request_timeout);
+        let longest = match info.verb {
+            "create" | "update" | "patch" | "delete" => {
+                self.settings.request_timeout.min(WRITE_TIMEOUT)
+            }
+            _ => self.settings.request_timeout,
+        };
+        Ok(Some(asked.min(longest)))
+    }
+
+    fn authorize(&self, user: &User, info: &RequestInfo) -> Result<(), Status> {
+        let attributes = Attributes { user, verb: info.verb, subject: info.subject() };
+        let ruling = self.authorizer.authorize(&attributes);
+        if ruling.allowed() { Ok(()) } else { Err(attributes.forbidden(&ruling.reason)) }
+    }
+
+    /// How long a watch lasts whose client does not say.
+    pub(crate) fn watch_timeout(&self) -> Duration {
+        self.settings.min_request_timeout.mul_f64(1.0 + self.audit_ids.fraction())
+    }
+
+    /// Adds what every answer has (OAS-09).
+    fn finish(&self, head: &Parts, mut response: Response) -> Response {
+        respond::forbid_caching(response.headers_mut());
+        let audit_id = self.audit_id(&head.headers);
+        response.headers_mut().insert(AUDIT_ID, audit_id);
+        if head.method == Method::HEAD {
+            let length = response.body().len();
+            let (mut parts, body) = response.into_parts();
+            if let Some(length) = length {
+                parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+            }
+            drop(body);
+            response = Response::from_parts(parts, Body::empty());
+        }
+        response
+    }
+
+    /// The client's id for the request, if it is one, or a new one.
+    fn audit_id(&self, headers: &HeaderMap) -> HeaderValue {
+        const LENGTH_MAX: usize = 64;
+        let given = headers.get(AUDIT_ID).filter(|id| !id.is_empty() && id.len() <= LENGTH_MAX);
+        given.cloned().unwrap_or_else(|| self.audit_ids.next())
+    }
+}
+
+/// The room that a path belongs to.
+async fn dispatch<B>(call: &Call<'_>, body: B) -> Result<Response, Status>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
+    match &call.info.resource {
+        None => paths::handle(call).await,
+        Some(info) => {
+            let found = handlers::find(call.api, info, call.info.verb)?;
+            let body = if call.info.read_only() { Bytes::new() } else { body::read(body).await? };
+            handlers::handle(call, found, body).await
+        }
+    }
+}
+
+/// The time.
+pub(crate) fn now() -> Now {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Now { unix_micros: i64::try_from(since.as_micros()).unwrap_or(i64::MAX) }
+}

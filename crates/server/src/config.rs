@@ -1,0 +1,159 @@
+//! Everything that can be told a server before it starts. The program reads it from flags with
+//! kube-apiserver's names; tests fill it in.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pintle_kinds::RuntimeConfig;
+
+use crate::Error;
+
+/// How a server is to run. [`Config::default`] is what the program does without flags.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where everything is kept: the store, certificates, the kubeconfig.
+    pub data_dir: PathBuf,
+    /// Keep nothing: store and certificates live as long as the process.
+    pub ephemeral: bool,
+    /// Where the administrator's kubeconfig goes; `admin.kubeconfig` in the data directory (or in a
+    /// temporary one) where nothing is said.
+    pub kubeconfig: Option<PathBuf>,
+    /// The address to listen on.
+    pub bind_address: IpAddr,
+    /// The port to listen on; 0 takes a free one.
+    pub secure_port: u16,
+    /// The address under which the cluster's members reach the server, where it is another.
+    pub advertise_address: Option<IpAddr>,
+    /// Where certificates are kept; `pki` in the data directory where nothing is said.
+    pub cert_dir: Option<PathBuf>,
+    /// A serving certificate and its key, instead of one of our own.
+    pub tls_files: Option<(PathBuf, PathBuf)>,
+    /// Further authorities for client certificates.
+    pub client_ca_file: Option<PathBuf>,
+    /// Which API versions are on.
+    pub runtime_config: RuntimeConfig,
+    /// Which features are on.
+    pub feature_gates: FeatureGates,
+    /// The addresses of services.
+    pub service_cluster_ip_range: String,
+    /// How long changes are kept for watches and lists at old revisions.
+    pub watch_history: Duration,
+    /// How long the server goes on serving after it was told to stop, while it says that it is not ready.
+    pub shutdown_delay: Duration,
+    /// How long the server counts as alive though it has not finished starting.
+    pub livez_grace_period: Duration,
+    /// How many requests that change nothing are worked on at the same time; 0 is no limit.
+    pub max_requests_inflight: usize,
+    /// How many requests that change something are worked on at the same time; 0 is no limit.
+    pub max_mutating_requests_inflight: usize,
+    /// How long a request may take that is no watch.
+    pub request_timeout: Duration,
+    /// Watches last between this and twice this, unless the client says otherwise.
+    pub min_request_timeout: Duration,
+    /// Whether one may come without credentials.
+    pub anonymous_auth: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data_dir: PathBuf::from(".pintle"),
+            ephemeral: false,
+            kubeconfig: None,
+            bind_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            secure_port: 6443,
+            advertise_address: None,
+            cert_dir: None,
+            tls_files: None,
+            client_ca_file: None,
+            runtime_config: RuntimeConfig::default(),
+            feature_gates: FeatureGates::default(),
+            service_cluster_ip_range: "10.0.0.0/24".to_owned(),
+            watch_history: Duration::from_secs(5 * 60),
+            shutdown_delay: Duration::ZERO,
+            livez_grace_period: Duration::ZERO,
+            max_requests_inflight: 400,
+            max_mutating_requests_inflight: 200,
+            request_timeout: Duration::from_secs(60),
+            min_request_timeout: Duration::from_secs(1800),
+            anonymous_auth: true,
+        }
+    }
+}
+
+impl Config {
+    /// A server for a test: nothing is kept, any free port.
+    pub fn ephemeral() -> Self {
+        Self { ephemeral: true, secure_port: 0, ..Self::default() }
+    }
+}
+
+/// Which features are on: `--feature-gates`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeatureGates {
+    /// Compress long answers for clients that take it.
+    pub api_response_compression: bool,
+}
+
+impl Default for FeatureGates {
+    fn default() -> Self {
+        Self { api_response_compression: true }
+    }
+}
+
+impl FeatureGates {
+    /// Reads `Name=true,Other=false`. A gate that is not known is an error (DEP-22).
+    pub fn parse<'a>(flags: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
+        let refuse = |reason: String| Error::Flag { flag: "feature-gates", reason };
+        let mut gates = Self::default();
+        let settings = flags.into_iter().flat_map(|flag| flag.split(','));
+        for setting in settings.map(str::trim).filter(|setting| !setting.is_empty()) {
+            let (name, value) = setting
+                .split_once('=')
+                .ok_or_else(|| refuse(format!("missing bool value for {setting}")))?;
+            let on = match value.trim() {
+                "true" | "True" | "TRUE" | "t" | "T" | "1" => true,
+                "false" | "False" | "FALSE" | "f" | "F" | "0" => false,
+                _ => {
+                    return Err(refuse(format!(
+                        "invalid value {value:?} of {name}, use true or false"
+                    )));
+                }
+            };
+            match name.trim() {
+                "APIResponseCompression" => gates.api_response_compression = on,
+                // All stages; the one gate that there is, is beta.
+                "AllBeta" => gates.api_response_compression = on,
+                "AllAlpha" => {}
+                other => return Err(refuse(format!("unrecognized feature gate: {other}"))),
+            }
+        }
+        Ok(gates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(flag: &str, expected: Result<bool, &str>) {
+        let found = FeatureGates::parse([flag]).map(|gates| gates.api_response_compression);
+        let found = found.map_err(|error| error.to_string());
+        assert_eq!(found, expected.map_err(|text| format!("--feature-gates: {text}")), "{flag}");
+    }
+
+    #[test]
+    fn gates_are_known_or_refused() {
+        check("", Ok(true));
+        check("APIResponseCompression=false", Ok(false)); // CMP-02
+        check(" APIResponseCompression = true ,", Ok(true));
+        check("APIResponseCompression=false,AllBeta=true", Ok(true));
+        check("Nonsense=true", Err("unrecognized feature gate: Nonsense"));
+        check("APIResponseCompression", Err("missing bool value for APIResponseCompression"));
+        check(
+            "APIResponseCompression=x",
+            Err("invalid value \"x\" of APIResponseCompression, use true or false"),
+        );
+    }
+}

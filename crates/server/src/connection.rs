@@ -1,0 +1,137 @@
+//! Connections: accepted, encrypted, and served over HTTP/1.1 or HTTP/2, within bounds.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use crate::api::Api;
+
+/// So many connections are open at the same time; further ones wait to be accepted.
+const CONNECTIONS_MAX: usize = 16_384;
+/// A handshake that takes longer is given up.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A connection that sends no request for so long, or one that is not complete, is closed. Go's clients
+/// give idle connections up after 90 s, so they do it first.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Bounds a request's line and headers; long selectors go into the line.
+const HEADER_BYTES_MAX: usize = 256 * 1024;
+/// How many requests a client may have open over one HTTP/2 connection (upstream's default).
+const HTTP2_STREAMS_MAX: u32 = 250;
+/// How much of a request's body may be on its way (upstream's values).
+const HTTP2_STREAM_WINDOW: u32 = 256 * 1024;
+const HTTP2_CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
+/// How much of an answer may wait to be sent, for each stream.
+const HTTP2_SEND_BUFFER: usize = 512 * 1024;
+/// After a failure to accept (no more file descriptors), the listener waits for so long.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Accepts connections until the server stops, then waits for those that are open to end; how long is
+/// the caller's to bound.
+pub(crate) async fn serve(listener: TcpListener, tls: Arc<rustls::ServerConfig>, api: Arc<Api>) {
+    let acceptor = TlsAcceptor::from(tls);
+    let http = Arc::new(http());
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut stopping = api.lifecycle.stopping();
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stopping.wait() => break,
+            Some(_) = connections.join_next() => continue,
+            accepted = accept(&listener, &room) => accepted,
+        };
+        let (stream, place) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let (acceptor, http, api) = (acceptor.clone(), http.clone(), api.clone());
+        connections.spawn(async move {
+            connection(stream, &acceptor, &http, api).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> std::io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, place))
+}
+
+async fn connection(
+    stream: TcpStream,
+    acceptor: &TlsAcceptor,
+    http: &Builder<TokioExecutor>,
+    api: Arc<Api>,
+) {
+    // Small answers must not wait for more to send.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await;
+    let stream = match handshake {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => {
+            api.metrics.tls_errors.add(1);
+            tracing::debug!(%error, "TLS handshake error");
+            return;
+        }
+        Err(_) => {
+            api.metrics.tls_errors.add(1);
+            tracing::debug!("TLS handshake timed out");
+            return;
+        }
+    };
+    let peer = Arc::new(api.authentication.peer(stream.get_ref().1.peer_certificates()));
+    let mut stopping = api.lifecycle.stopping();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (api, peer) = (api.clone(), peer.clone());
+        async move { Ok::<_, Infallible>(api.serve(&peer, request).await) }
+    });
+    let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = stopping.wait() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = result {
+        tracing::trace!(%error, "connection ended");
+    }
+}
+
+fn http() -> Builder<TokioExecutor> {
+    let mut http = Builder::new(TokioExecutor::new());
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE_TIMEOUT)
+        .max_buf_size(HEADER_BYTES_MAX);
+    http.http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(HTTP2_STREAMS_MAX)
+        .initial_stream_window_size(HTTP2_STREAM_WINDOW)
+        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
+        .max_send_buf_size(HTTP2_SEND_BUFFER)
+        .max_header_list_size(HEADER_BYTES_MAX as u32);
+    http
+}

@@ -1,0 +1,115 @@
+//! Aggregated discovery, `apidiscovery.k8s.io/v2`: everything in one document (DISC-02, DISC-05).
+
+use bytes::Bytes;
+use pintle_meta::GroupVersionKind;
+use pintle_registry::{Resource, Subresource};
+use serde::Serialize;
+
+use super::{Group, Version};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GroupDiscoveryList<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: Metadata<'a>,
+    items: Vec<GroupDiscovery<'a>>,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct GroupDiscovery<'a> {
+    metadata: Metadata<'a>,
+    versions: Vec<VersionDiscovery<'a>>,
+}
+
+#[derive(Serialize)]
+struct VersionDiscovery<'a> {
+    version: &'a str,
+    resources: Vec<ResourceDiscovery<'a>>,
+    freshness: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceDiscovery<'a> {
+    resource: &'a str,
+    response_kind: Kind<'a>,
+    scope: &'static str,
+    singular_resource: &'a str,
+    verbs: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    short_names: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    categories: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subresources: Vec<SubresourceDiscovery<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SubresourceDiscovery<'a> {
+    subresource: &'a str,
+    response_kind: Kind<'a>,
+    verbs: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Kind<'a> {
+    group: &'a str,
+    version: &'a str,
+    kind: &'a str,
+}
+
+/// The groups of `/api` or of `/apis`.
+pub(super) fn group_list(groups: &[Group<'_>]) -> Bytes {
+    let items = groups.iter().map(|group| GroupDiscovery {
+        metadata: Metadata { name: group.name },
+        versions: group.versions.iter().map(version).collect(),
+    });
+    let list = GroupDiscoveryList {
+        kind: "APIGroupDiscoveryList",
+        api_version: "apidiscovery.k8s.io/v2",
+        metadata: Metadata { name: "" },
+        items: items.collect(),
+    };
+    serde_json::to_vec(&list).expect("a struct of texts and lists has a JSON form").into()
+}
+
+fn version<'a>(version: &Version<'a>) -> VersionDiscovery<'a> {
+    VersionDiscovery {
+        version: version.name,
+        resources: version.resources.iter().map(|resource| discovery(resource)).collect(),
+        freshness: "Current",
+    }
+}
+
+fn discovery(resource: &Resource) -> ResourceDiscovery<'_> {
+    let name = &resource.resource;
+    let mut subresources: Vec<_> = resource.subresources.iter().map(subresource).collect();
+    subresources.sort_by_key(|subresource| subresource.subresource);
+    ResourceDiscovery {
+        resource: &name.resource,
+        response_kind: Kind { group: &name.group, version: &name.version, kind: &resource.kind },
+        scope: if resource.namespaced() { "Namespaced" } else { "Cluster" },
+        singular_resource: &resource.singular,
+        verbs: resource.verbs.iter().map(|verb| verb.as_str()).collect(),
+        short_names: resource.short_names.iter().map(|name| name.as_str()).collect(),
+        categories: resource.categories.iter().map(|name| name.as_str()).collect(),
+        subresources,
+    }
+}
+
+fn subresource(subresource: &Subresource) -> SubresourceDiscovery<'_> {
+    let GroupVersionKind { group, version, kind } = &subresource.kind;
+    SubresourceDiscovery {
+        subresource: &subresource.name,
+        response_kind: Kind { group, version, kind },
+        verbs: subresource.verbs.iter().map(|verb| verb.as_str()).collect(),
+    }
+}

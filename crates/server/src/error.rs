@@ -1,0 +1,61 @@
+//! Why a server does not start. Each says what to do about it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address is taken or not this machine's.
+    #[error(
+        "cannot listen on {address}: {source}; choose another --secure-port (0 takes a free one) or \
+         --bind-address"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file or directory cannot be read or written.
+    #[error("cannot {action} {path}: {source}")]
+    File {
+        /// `read`, `write`, `create`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A certificate or key is not what it should be.
+    #[error("{path}: {reason}")]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// A certificate could not be made.
+    #[error("cannot make a certificate: {0}")]
+    MakeCertificate(String),
+    /// TLS does not take what it was given.
+    #[error("cannot set up TLS: {0}")]
+    Tls(String),
+    /// A flag's value makes no sense.
+    #[error("--{flag}: {reason}")]
+    Flag {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// The store does not open.
+    #[error(transparent)]
+    Store(#[from] pintle_store::Error),
+    /// An object that must be there from the beginning could not be made.
+    #[error("cannot make an object that must be there from the beginning: {reason}")]
+    Bootstrap {
+        /// Which, and why.
+        reason: String,
+    },
+}

@@ -1,0 +1,45 @@
+//! DELETE of one object, or of a collection.
+
+use bytes::Bytes;
+use pintle_meta::Status;
+use pintle_registry::request::{DeleteOptions, Encoding};
+
+use super::{Call, Found};
+use crate::negotiation::body_encoding;
+use crate::options::{delete_options, list_options};
+use crate::respond::{self, Response};
+
+/// DELETE of one object.
+pub(super) async fn delete(
+    call: &Call<'_>,
+    found: &Found,
+    body: Bytes,
+) -> Result<Response, Status> {
+    let (negotiated, rendering) = call.negotiate(found)?;
+    let options = options(call, &body)?;
+    let outcome = call.api.registry.delete(&found.target, &options, &call.context()).await?;
+    respond::outcome(&outcome, &rendering, negotiated)
+}
+
+/// DELETE of a collection.
+pub(super) async fn delete_collection(
+    call: &Call<'_>,
+    found: &Found,
+    body: Bytes,
+) -> Result<Response, Status> {
+    let (negotiated, rendering) = call.negotiate(found)?;
+    let selection = list_options(call.query)?;
+    let options = options(call, &body)?;
+    let registry = &call.api.registry;
+    let list = registry
+        .delete_collection(&found.collection(), &selection, &options, &call.context())
+        .await?;
+    respond::list(list, &rendering, negotiated)
+}
+
+fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {
+    // Only a body that is there has to say what it is.
+    let encoding =
+        if body.is_empty() { Encoding::Json } else { body_encoding(&call.head.headers)? };
+    delete_options(call.query, body, encoding)
+}

@@ -1,0 +1,23 @@
+//! GET: one object, or a collection.
+
+use pintle_meta::Status;
+
+use super::{Call, Found};
+use crate::options::list_options;
+use crate::respond::{self, Response};
+
+/// GET of one object.
+pub(super) async fn get(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
+    let (negotiated, rendering) = call.negotiate(found)?;
+    let revision = call.query.text("resourceVersion");
+    let outcome = call.api.registry.get(&found.target, revision).await?;
+    respond::outcome(&outcome, &rendering, negotiated)
+}
+
+/// GET of a collection.
+pub(super) async fn list(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
+    let (negotiated, rendering) = call.negotiate(found)?;
+    let options = list_options(call.query)?;
+    let list = call.api.registry.list(&found.collection(), &options).await?;
+    respond::list(list, &rendering, negotiated)
+}

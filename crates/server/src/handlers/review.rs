@@ -1,0 +1,234 @@
+//! Reviews: questions about who asks and what they may do. They are answered and not kept (PATH-13).
+
+use bytes::Bytes;
+use pintle_auth::{Attributes, Decision, Rules, Subject, User};
+use pintle_meta::{Status, field};
+use pintle_registry::request::Body;
+use pintle_value::{Map, Path, Value};
+
+use super::{Call, Found};
+use crate::body;
+use crate::negotiation::body_encoding;
+use crate::options::{Write, write_options};
+use crate::respond::{Response, add_warnings, document};
+
+/// Fills in a review's status.
+type Answer = fn(&Call<'_>, &Found, &mut Value) -> Result<(), Status>;
+
+/// The reviews that there are.
+const REVIEWS: &[(&str, &str, Answer)] = &[
+    ("authentication.k8s.io", "selfsubjectreviews", self_subject),
+    ("authentication.k8s.io", "tokenreviews", token),
+    ("authorization.k8s.io", "localsubjectaccessreviews", local_subject_access),
+    ("authorization.k8s.io", "selfsubjectaccessreviews", self_subject_access),
+    ("authorization.k8s.io", "selfsubjectrulesreviews", self_subject_rules),
+    ("authorization.k8s.io", "subjectaccessreviews", subject_access),
+];
+
+/// POST of a review.
+pub(super) fn create(call: &Call<'_>, found: &Found, bytes: Bytes) -> Result<Response, Status> {
+    let resource = &found.target.resource;
+    let (group, name) = (&resource.resource.group, &resource.resource.resource);
+    let known = REVIEWS.iter().find(|(g, r, _)| g == group && r == name);
+    let Some((_, _, answer)) = known.filter(|_| found.subresource.is_none()) else {
+        return Err(Status::not_implemented(&resource.group_resource().to_string()));
+    };
+    let (negotiated, rendering) = call.negotiate(found)?;
+    let encoding = body_encoding(&call.head.headers)?;
+    let options = write_options(call.query, Write::Create)?;
+    let body = Body { bytes, encoding };
+    let context = call.context();
+    let (mut review, warnings) =
+        call.api.registry.read(&found.target, &body, &options, &context)?;
+    answer(call, found, &mut review)?;
+    let json = rendering.value(&review, &resource.schema.get(resource.ty).name)?;
+    let mut response = document(201, body::Body::full(json), negotiated);
+    add_warnings(response.headers_mut(), warnings.iter().map(String::as_str));
+    Ok(response)
+}
+
+fn self_subject(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<(), Status> {
+    review.object_entry("status").insert("userInfo", user_info(call.user));
+    Ok(())
+}
+
+/// No kind of token is known yet, so none is ever authenticated.
+fn token(_: &Call<'_>, _: &Found, review: &mut Value) -> Result<(), Status> {
+    if review.str_at(&["spec", "token"]).unwrap_or_default().is_empty() {
+        return Err(Status::bad_request("token is required for TokenReview in authentication"));
+    }
+    let status = review.object_entry("status");
+    *status = Map::new();
+    status.insert("user", Map::new());
+    status.insert("error", "invalid bearer token");
+    Ok(())
+}
+
+fn self_subject_access(call: &Call<'_>, found: &Found, review: &mut Value) -> Result<(), Status> {
+    let errors = check_attributes(review);
+    refuse(found, &errors)?;
+    rule(call, call.user, review);
+    Ok(())
+}
+
+fn subject_access(call: &Call<'_>, found: &Found, review: &mut Value) -> Result<(), Status> {
+    let mut errors = check_attributes(review);
+    check_subject(review, &mut errors);
+    refuse(found, &errors)?;
+    rule(call, &subject(review), review);
+    Ok(())
+}
+
+fn local_subject_access(call: &Call<'_>, found: &Found, review: &mut Value) -> Result<(), Status> {
+    let mut errors = check_attributes(review);
+    check_subject(review, &mut errors);
+    if review.at(&["spec", "nonResourceAttributes"]).is_some() {
+        let path = Path::new("spec").field("nonResourceAttributes");
+        errors.push(field::Error::forbidden(&path, "disallowed on this kind of request"));
+    }
+    let said = review.str_at(&["spec", "resourceAttributes", "namespace"]).unwrap_or_default();
+    if said != found.target.namespace {
+        let path = Path::new("spec").field("resourceAttributes").field("namespace");
+        let why = "must match metadata.namespace";
+        errors.push(field::Error::invalid(&path, &Value::from(said), why));
+    }
+    refuse(found, &errors)?;
+    rule(call, &subject(review), review);
+    Ok(())
+}
+
+fn self_subject_rules(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<(), Status> {
+    let namespace = review.str_at(&["spec", "namespace"]).unwrap_or_default().to_owned();
+    if namespace.is_empty() {
+        return Err(Status::bad_request("no namespace on request"));
+    }
+    let Rules { resource, non_resource, incomplete } =
+        call.api.authorizer.rules(call.user, &namespace);
+    let mut resource_rules = Vec::with_capacity(resource.len());
+    for rule in resource {
+        let mut members = Map::new();
+        members.insert("verbs", rule.verbs);
+        members.insert("apiGroups", rule.api_groups);
+        members.insert("resources", rule.resources);
+        if !rule.resource_names.is_empty() {
+            members.insert("resourceNames", rule.resource_names);
+        }
+        resource_rules.push(Value::Object(members));
+    }
+    let mut path_rules = Vec::with_capacity(non_resource.len());
+    for rule in non_resource {
+        let mut members = Map::new();
+        members.insert("verbs", rule.verbs);
+        members.insert("nonResourceURLs", rule.paths);
+        path_rules.push(Value::Object(members));
+    }
+    let status = review.object_entry("status");
+    status.insert("resourceRules", resource_rules);
+    status.insert("nonResourceRules", path_rules);
+    status.insert("incomplete", incomplete);
+    Ok(())
+}
+
+/// Asks the authorizer what a review asks.
+fn rule(call: &Call<'_>, user: &User, review: &mut Value) {
+    let spec = review.get("spec");
+    let text =
+        |part: &str, key: &str| spec.and_then(|spec| spec.str_at(&[part, key])).unwrap_or_default();
+    let of_resource = spec.is_some_and(|spec| spec.get("resourceAttributes").is_some());
+    let (verb, subject) = if of_resource {
+        let text = |key| text("resourceAttributes", key);
+        let subject = Subject::Resource {
+            group: text("group"),
+            resource: text("resource"),
+            subresource: text("subresource"),
+            namespace: text("namespace"),
+            name: text("name"),
+        };
+        (text("verb"), subject)
+    } else {
+        let text = |key| text("nonResourceAttributes", key);
+        (text("verb"), Subject::Path(text("path")))
+    };
+    let ruling = call.api.authorizer.authorize(&Attributes { user, verb, subject });
+    let mut status = Map::new();
+    status.insert("allowed", ruling.allowed());
+    if ruling.decision == Decision::Deny {
+        status.insert("denied", true);
+    }
+    if !ruling.reason.is_empty() {
+        status.insert("reason", ruling.reason.into_owned());
+    }
+    review.make_object().insert("status", status);
+}
+
+fn check_attributes(review: &Value) -> Vec<field::Error> {
+    let given = |part| review.at(&["spec", part]).is_some();
+    let spec = Path::new("spec");
+    match (given("resourceAttributes"), given("nonResourceAttributes")) {
+        (true, true) => {
+            let value = review.at(&["spec", "nonResourceAttributes"]).cloned().unwrap_or_default();
+            let why = "cannot be specified in combination with resourceAttributes";
+            vec![field::Error::invalid(&spec.field("nonResourceAttributes"), &value, why)]
+        }
+        (false, false) => {
+            let why =
+                "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            vec![field::Error::invalid(&spec.field("resourceAttributes"), &Value::Null, why)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn check_subject(review: &Value, errors: &mut Vec<field::Error>) {
+    let user = review.str_at(&["spec", "user"]).unwrap_or_default();
+    let groups = review.at(&["spec", "groups"]).and_then(Value::as_array).unwrap_or_default();
+    if user.is_empty() && groups.is_empty() {
+        let path = Path::new("spec").field("user");
+        let why = "at least one of user or group must be specified";
+        errors.push(field::Error::invalid(&path, &Value::from(user), why));
+    }
+}
+
+/// The user that a review asks about.
+fn subject(review: &Value) -> User {
+    let texts = |value: &Value| -> Vec<String> {
+        let items = value.as_array().unwrap_or_default();
+        items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let extra = review.at(&["spec", "extra"]).and_then(Value::as_object);
+    User {
+        name: review.str_at(&["spec", "user"]).unwrap_or_default().to_owned(),
+        uid: review.str_at(&["spec", "uid"]).unwrap_or_default().to_owned(),
+        groups: review.at(&["spec", "groups"]).map(texts).unwrap_or_default(),
+        extra: extra
+            .into_iter()
+            .flat_map(Map::iter)
+            .map(|(k, v)| (k.to_string(), texts(v)))
+            .collect(),
+    }
+}
+
+fn user_info(user: &User) -> Map {
+    let mut info = Map::new();
+    info.insert("username", user.name.as_str());
+    if !user.uid.is_empty() {
+        info.insert("uid", user.uid.as_str());
+    }
+    if !user.groups.is_empty() {
+        info.insert("groups", user.groups.clone());
+    }
+    if !user.extra.is_empty() {
+        let extra: Map =
+            user.extra.iter().map(|(k, v)| (k.as_str().into(), Value::from(v.clone()))).collect();
+        info.insert("extra", extra);
+    }
+    info
+}
+
+fn refuse(found: &Found, errors: &[field::Error]) -> Result<(), Status> {
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid(&found.target.resource.group_kind(), "", errors))
+    }
+}

@@ -1,0 +1,205 @@
+//! Watches: one JSON document a line, each batch of events in one frame.
+//!
+//! A thousand watchers of one change send the same bytes: where an object has its frame ready made, and
+//! the watcher wants it as it is, nothing is encoded or copied here.
+
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pintle_meta::Status;
+use pintle_registry::Object;
+use pintle_registry::answer::Event;
+use pintle_registry::watch::Watch;
+use pintle_store::{Kind, Revision};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
+
+use super::{Call, Found};
+use crate::body::{Body, CHUNK_BYTES};
+use crate::metrics::Counter;
+use crate::negotiation::Form;
+use crate::options::{list_options, watch_timeout};
+use crate::respond::{Rendering, Response, document, status_json};
+
+/// About how often a client that wants bookmarks gets one (BM-01).
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// GET of a collection with `watch`.
+pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
+    let negotiated = call.preferences().watch(found.forms())?;
+    let rendering = call.rendering(found, negotiated)?;
+    let mut options = list_options(call.query)?;
+    if call.info.resource.as_ref().is_some_and(|info| info.watch_prefix && info.named) {
+        options.field_selector = format!("metadata.name={}", found.target.name).into(); // OAS-12
+    }
+    let timeout = watch_timeout(call.query)?.unwrap_or_else(|| call.api.watch_timeout());
+    let watch = call.api.registry.watch(&found.collection(), &options).await?;
+    let mut bookmarks = interval_at(Instant::now() + BOOKMARK_INTERVAL, BOOKMARK_INTERVAL);
+    bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut stopping = call.api.lifecycle.stopping();
+    let stream = Stream {
+        watch,
+        encoder: Encoder { rendering, columns_sent: false },
+        pending: Vec::new().into_iter(),
+        end: Box::pin(async move {
+            tokio::select! {
+                () = stopping.wait() => {}
+                () = sleep(timeout) => {}
+            }
+        }),
+        bookmarks,
+        sent: call.api.metrics.watch_events(&found.target.resource.resource),
+        ended: false,
+    };
+    let frames = futures_util::stream::unfold(stream, |mut stream| async move {
+        let frame = stream.next().await?;
+        Some((frame, stream))
+    });
+    Ok(document(200, Body::frames(Box::pin(frames)), negotiated))
+}
+
+/// A watch on its way to a client.
+struct Stream {
+    watch: Watch,
+    encoder: Encoder,
+    /// Events that did not go into the last frame.
+    pending: std::vec::IntoIter<Event>,
+    /// Resolves when the watch has lasted long enough or the server stops.
+    end: Pin<Box<dyn Future<Output = ()> + Send>>,
+    bookmarks: Interval,
+    sent: Arc<Counter>,
+    ended: bool,
+}
+
+impl Stream {
+    /// The next frame; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        while self.pending.len() == 0 {
+            tokio::select! {
+                biased;
+                () = &mut self.end => return None,
+                events = self.watch.next() => self.pending = events.into_iter(),
+                _ = self.bookmarks.tick() => {
+                    if let Some(revision) = self.watch.bookmark() {
+                        let bookmark = Event::Bookmark { revision, initial_end: false };
+                        self.pending = vec![bookmark].into_iter();
+                    }
+                }
+            }
+        }
+        Some(self.frame())
+    }
+
+    /// What is pending, as one frame; a long batch (the initial events) goes out in several.
+    fn frame(&mut self) -> Bytes {
+        if let [event] = self.pending.as_slice() {
+            if let Some(frame) = self.encoder.ready_made(event) {
+                self.pending = Vec::new().into_iter();
+                self.sent.add(1);
+                return frame;
+            }
+        }
+        let mut frame = Vec::with_capacity(1024);
+        let mut count = 0;
+        for event in self.pending.by_ref() {
+            count += 1;
+            if self.encoder.write(&event, &mut frame).is_break() {
+                self.ended = true;
+                break;
+            }
+            if frame.len() >= CHUNK_BYTES {
+                break;
+            }
+        }
+        self.sent.add(count);
+        frame.into()
+    }
+}
+
+/// Writes events.
+struct Encoder {
+    rendering: Rendering,
+    /// Only the first Table of a watch has columns (OAS-14).
+    columns_sent: bool,
+}
+
+impl Encoder {
+    /// The bytes of an event that need no further work.
+    fn ready_made(&self, event: &Event) -> Option<Bytes> {
+        if self.rendering.form != Form::Object || !self.rendering.resource.is_stored_version() {
+            return None;
+        }
+        match event {
+            Event::Added(object) => object.frame(Kind::Created),
+            Event::Modified(object) => object.frame(Kind::Updated),
+            Event::Deleted(object) => object.frame(Kind::Deleted),
+            Event::Bookmark { .. } | Event::Error(_) => None,
+        }
+    }
+
+    /// Writes an event; `Break` after the last one.
+    fn write(&mut self, event: &Event, out: &mut Vec<u8>) -> ControlFlow<()> {
+        if let Some(frame) = self.ready_made(event) {
+            out.extend_from_slice(&frame);
+            return ControlFlow::Continue(());
+        }
+        match event {
+            Event::Added(object) => self.write_object("ADDED", object, out),
+            Event::Modified(object) => self.write_object("MODIFIED", object, out),
+            Event::Deleted(object) => self.write_object("DELETED", object, out),
+            Event::Bookmark { revision, initial_end } => {
+                let object = self.bookmark(*revision, *initial_end);
+                self.write_event("BOOKMARK", &object, out);
+            }
+            Event::Error(status) => {
+                begin("ERROR", out);
+                out.extend_from_slice(&status_json(status));
+                end(out);
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn write_object(&mut self, event_type: &str, object: &Object, out: &mut Vec<u8>) {
+        let view = self.rendering.resource.view(object);
+        self.write_event(event_type, &view, out);
+    }
+
+    fn write_event(&mut self, event_type: &str, object: &[u8], out: &mut Vec<u8>) {
+        let with_columns = !std::mem::replace(&mut self.columns_sent, true);
+        begin(event_type, out);
+        self.rendering.write(object, with_columns, out);
+        end(out);
+    }
+
+    /// An object of the resource's kind with nothing but a resource version (BM-02), and the mark that
+    /// ends the initial events (SL-02).
+    fn bookmark(&self, revision: Revision, initial_end: bool) -> Vec<u8> {
+        let (kind, api_version) =
+            (&self.rendering.resource.kind, self.rendering.resource.api_version());
+        let mark =
+            if initial_end { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
+        format!(
+            "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\
+             \"metadata\":{{\"resourceVersion\":\"{revision}\"{mark}}}}}"
+        )
+        .into_bytes()
+    }
+}
+
+fn begin(event_type: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(event_type.as_bytes());
+    out.extend_from_slice(b"\",\"object\":");
+}
+
+fn end(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"}\n");
+}

@@ -1,0 +1,53 @@
+//! POST, PUT and PATCH.
+
+use bytes::Bytes;
+use pintle_meta::Status;
+use pintle_registry::request::Body;
+
+use super::{Call, Found};
+use crate::negotiation::{body_encoding, patch_type};
+use crate::options::{Write, write_options};
+use crate::respond::{self, Response};
+
+/// POST to a collection, or to a subresource.
+pub(super) async fn create(
+    call: &Call<'_>,
+    found: &Found,
+    bytes: Bytes,
+) -> Result<Response, Status> {
+    let (negotiated, rendering) = call.negotiate(found)?;
+    let encoding = body_encoding(&call.head.headers)?;
+    let options = write_options(call.query, Write::Create)?;
+    let body = Body { bytes, encoding };
+    let outcome = call.api.registry.create(&found.target, &body, &options, &call.context()).await?;
+    respond::outcome(&outcome, &rendering, negotiated)
+}
+
+/// PUT.
+pub(super) async fn update(
+    call: &Call<'_>,
+    found: &Found,
+    bytes: Bytes,
+) -> Result<Response, Status> {
+    let (negotiated, rendering) = call.negotiate(found)?;
+    let options = write_options(call.query, Write::Update)?;
+    let encoding = body_encoding(&call.head.headers)?;
+    let body = Body { bytes, encoding };
+    let outcome = call.api.registry.update(&found.target, &body, &options, &call.context()).await?;
+    respond::outcome(&outcome, &rendering, negotiated)
+}
+
+/// PATCH.
+pub(super) async fn patch(
+    call: &Call<'_>,
+    found: &Found,
+    bytes: Bytes,
+) -> Result<Response, Status> {
+    let patch_type = patch_type(&call.head.headers)?;
+    let (negotiated, rendering) = call.negotiate(found)?;
+    let options = write_options(call.query, Write::Patch(patch_type))?;
+    let registry = &call.api.registry;
+    let outcome =
+        registry.patch(&found.target, &bytes, patch_type, &options, &call.context()).await?;
+    respond::outcome(&outcome, &rendering, negotiated)
+}

@@ -1,0 +1,277 @@
+//! `/livez`, `/readyz` and the deprecated `/healthz`: named checks, alone or together.
+
+use std::time::Duration;
+
+use crate::lifecycle::Lifecycle;
+use crate::query::Query;
+use crate::respond::{Response, text};
+
+/// What checks look at.
+pub(crate) struct Health<'a> {
+    /// Whether the store takes writes.
+    pub(crate) store: &'a (dyn Fn() -> Result<(), String> + Sync),
+    pub(crate) lifecycle: &'a Lifecycle,
+    /// While a server has been running for less, hooks that are not done do not count against its life
+    /// (HLT-07).
+    pub(crate) livez_grace_period: Duration,
+}
+
+/// The three endpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Healthz,
+    Livez,
+    Readyz,
+}
+
+/// One named check.
+struct Check {
+    name: &'static str,
+    /// Only readiness is about it.
+    ready_only: bool,
+    run: fn(&Health<'_>, Endpoint) -> Result<(), String>,
+}
+
+const fn check(name: &'static str, run: fn(&Health<'_>, Endpoint) -> Result<(), String>) -> Check {
+    Check { name, ready_only: false, run }
+}
+
+const fn ready(name: &'static str, run: fn(&Health<'_>, Endpoint) -> Result<(), String>) -> Check {
+    Check { name, ready_only: true, run }
+}
+
+/// Upstream's names (HLT-06), in the order in which they are shown. What upstream does in hooks after its
+/// start is done here before the server is ready, so they are all done at the same time.
+const CHECKS: &[Check] = &[
+    check("ping", |_, _| Ok(())),
+    check("log", |_, _| Ok(())),
+    check("etcd", |health, _| (health.store)()),
+    ready("etcd-readiness", |health, _| (health.store)()),
+    ready("informer-sync", hook),
+    check("poststarthook/start-apiserver-admission-initializer", hook),
+    check("poststarthook/start-kube-apiserver-admission-initializer", hook),
+    check("poststarthook/generic-apiserver-start-informers", hook),
+    check("poststarthook/start-apiextensions-informers", hook),
+    check("poststarthook/start-apiextensions-controllers", hook),
+    check("poststarthook/crd-informer-synced", hook),
+    check("poststarthook/start-system-namespaces-controller", hook),
+    check("poststarthook/bootstrap-controller", hook),
+    check("poststarthook/rbac/bootstrap-roles", hook),
+    check("poststarthook/scheduling/bootstrap-system-priority-classes", hook),
+    check("poststarthook/start-cluster-authentication-info-controller", hook),
+    check("poststarthook/start-kube-aggregator-informers", hook),
+    check("poststarthook/apiservice-registration-controller", hook),
+    check("poststarthook/apiservice-status-available-controller", hook),
+    check("poststarthook/kube-apiserver-autoregistration", hook),
+    check("autoregister-completion", hook),
+    check("poststarthook/apiservice-openapi-controller", hook),
+    check("poststarthook/apiservice-openapiv3-controller", hook),
+    ready("shutdown", |health, _| {
+        if health.lifecycle.is_draining() {
+            Err("process is shutting down".to_owned())
+        } else {
+            Ok(())
+        }
+    }),
+];
+
+fn hook(health: &Health<'_>, endpoint: Endpoint) -> Result<(), String> {
+    let young = health.lifecycle.age() < health.livez_grace_period;
+    if health.lifecycle.is_started() || endpoint == Endpoint::Livez && young {
+        Ok(())
+    } else {
+        Err("not finished".to_owned())
+    }
+}
+
+impl Endpoint {
+    const ALL: [(&'static str, Self); 3] =
+        [("healthz", Self::Healthz), ("livez", Self::Livez), ("readyz", Self::Readyz)];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Healthz => "healthz",
+            Self::Livez => "livez",
+            Self::Readyz => "readyz",
+        }
+    }
+
+    fn checks(self) -> impl Iterator<Item = &'static Check> {
+        CHECKS.iter().filter(move |check| self == Self::Readyz || !check.ready_only)
+    }
+}
+
+/// Every path of health checks, for `/`.
+pub(crate) fn paths() -> Vec<String> {
+    let mut paths = Vec::new();
+    for (name, endpoint) in Endpoint::ALL {
+        paths.push(format!("/{name}"));
+        paths.extend(endpoint.checks().map(|check| format!("/{name}/{}", check.name)));
+    }
+    paths
+}
+
+/// Splits `livez/etcd` into the endpoint and the name of a check.
+pub(crate) fn endpoint(path: &str) -> Option<(Endpoint, &str)> {
+    let path = path.strip_prefix('/')?;
+    let (name, check) = path.split_once('/').unwrap_or((path, ""));
+    let (_, endpoint) = Endpoint::ALL.iter().find(|(known, _)| *known == name)?;
+    Some((*endpoint, check.trim_end_matches('/')))
+}
+
+/// Answers for one check or, where `check` is empty, for all; `None` where there is no such check.
+pub(crate) fn answer(
+    health: &Health<'_>,
+    endpoint: Endpoint,
+    check: &str,
+    query: &Query,
+) -> Option<Response> {
+    if check.is_empty() {
+        return Some(all(health, endpoint, query));
+    }
+    let check = endpoint.checks().find(|known| known.name == check)?;
+    Some(match (check.run)(health, endpoint) {
+        Ok(()) => text(200, "ok"),
+        Err(why) => text(500, format!("internal server error: {why}\n")),
+    })
+}
+
+fn all(health: &Health<'_>, endpoint: Endpoint, query: &Query) -> Response {
+    let mut unknown: Vec<&str> = query.all("exclude").collect();
+    let excluded = unknown.clone();
+    let (mut lines, mut failed) = (String::new(), Vec::new());
+    for check in endpoint.checks() {
+        let name = check.name;
+        if excluded.contains(&name) {
+            unknown.retain(|excluded| *excluded != name);
+            lines.push_str(&format!("[+]{name} excluded: ok\n")); // HLT-04
+        } else if let Err(why) = (check.run)(health, endpoint) {
+            // The endpoint is public: the reason is for the log.
+            lines.push_str(&format!("[-]{name} failed: reason withheld\n"));
+            failed.push(format!("{name}: {why}"));
+        } else {
+            lines.push_str(&format!("[+]{name} ok\n"));
+        }
+    }
+    if !unknown.is_empty() {
+        unknown.sort_unstable();
+        unknown.dedup();
+        let names: Vec<_> = unknown.iter().map(|name| format!("{name:?}")).collect();
+        let names = names.join(",");
+        // HLT-11
+        lines.push_str(&format!(
+            "warn: some health checks cannot be excluded: no matches for {names}\n"
+        ));
+    }
+    let name = endpoint.name();
+    if !failed.is_empty() {
+        tracing::debug!(checks = %failed.join("; "), "{name} check failed");
+        return text(500, format!("{lines}{name} check failed\n"));
+    }
+    if query.has("verbose") {
+        text(200, format!("{lines}{name} check passed\n"))
+    } else {
+        text(200, "ok")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Server {
+        store: Result<(), String>,
+        lifecycle: Lifecycle,
+        grace: Duration,
+    }
+
+    impl Server {
+        fn started() -> Self {
+            let lifecycle = Lifecycle::new();
+            lifecycle.start();
+            Self { store: Ok(()), lifecycle, grace: Duration::ZERO }
+        }
+
+        fn get(&self, url: &str) -> Option<(u16, String)> {
+            let (path, query) = url.split_once('?').unwrap_or((url, ""));
+            let (endpoint, check) = endpoint(path)?;
+            let store = || self.store.clone();
+            let health = Health {
+                store: &store,
+                lifecycle: &self.lifecycle,
+                livez_grace_period: self.grace,
+            };
+            let response = answer(&health, endpoint, check, &Query::parse(query))?;
+            let code = response.status().as_u16();
+            let mut text = Vec::new();
+            response.into_body().map_whole(|bytes| {
+                text = bytes.to_vec();
+                Vec::new()
+            });
+            Some((code, String::from_utf8(text).unwrap()))
+        }
+    }
+
+    #[test]
+    fn a_healthy_server_says_ok() {
+        let server = Server::started();
+        for url in [
+            "/livez",
+            "/readyz",
+            "/healthz",
+            "/livez/etcd",
+            "/readyz/poststarthook/rbac/bootstrap-roles",
+        ] {
+            assert_eq!(server.get(url), Some((200, "ok".to_owned())), "{url}"); // HLT-01, HLT-05
+        }
+        assert_eq!(server.get("/livez/nope"), None);
+        assert_eq!(server.get("/livez/shutdown"), None);
+        assert_eq!(server.get("/health"), None);
+    }
+
+    #[test]
+    fn details_are_shown_when_asked_for() {
+        let (code, text) = Server::started().get("/livez?verbose&exclude=etcd&exclude=x").unwrap();
+        assert_eq!(code, 200);
+        // HLT-03, HLT-04, HLT-11
+        assert!(text.starts_with("[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n"), "{text}");
+        assert!(text.ends_with(
+            "warn: some health checks cannot be excluded: no matches for \"x\"\nlivez check passed\n"
+        ));
+    }
+
+    #[test]
+    fn failures_are_shown_without_their_reason() {
+        let mut server = Server::started();
+        server.store = Err("the disk is gone".to_owned());
+        let (code, text) = server.get("/readyz").unwrap();
+        assert_eq!(code, 500); // HLT-02
+        assert!(text.contains("[-]etcd failed: reason withheld\n"), "{text}"); // HLT-10
+        assert!(text.ends_with("readyz check failed\n") && !text.contains("disk"));
+        let (code, text) = server.get("/readyz/etcd").unwrap();
+        assert_eq!((code, text.as_str()), (500, "internal server error: the disk is gone\n"));
+        assert_eq!(server.get("/readyz?exclude=etcd&exclude=etcd-readiness").unwrap().0, 200);
+    }
+
+    #[test]
+    fn a_server_that_is_to_stop_lives_and_is_not_ready() {
+        let server = Server::started();
+        server.lifecycle.drain();
+        assert_eq!(server.get("/livez").unwrap().0, 200);
+        let (code, text) = server.get("/readyz").unwrap();
+        assert_eq!(code, 500); // HLT-08
+        assert!(text.contains("[-]shutdown failed: reason withheld"));
+    }
+
+    #[test]
+    fn a_server_that_starts_may_live_before_it_is_ready() {
+        let server = |grace| Server {
+            store: Ok(()),
+            lifecycle: Lifecycle::new(),
+            grace: Duration::from_secs(grace),
+        };
+        assert_eq!(server(60).get("/livez").unwrap().0, 200); // HLT-07
+        assert_eq!(server(60).get("/readyz").unwrap().0, 500);
+        assert_eq!(server(0).get("/livez").unwrap().0, 500);
+    }
+}

@@ -1,0 +1,236 @@
+//! Which encoding and which form an answer takes, and what a request body is.
+//!
+//! Pure. Encodings are rows of [`ENCODINGS`]; a further one (Protobuf, CBOR) is a further row and a
+//! writer in [`crate::respond`].
+
+use http::HeaderMap;
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use pintle_meta::Status;
+use pintle_meta::status::Reason;
+use pintle_registry::request::{Encoding, PatchType};
+
+use crate::media_type::{MediaRange, essence, parse_accept};
+use crate::query::Query;
+
+/// The encodings of answers, the first one being the default.
+const ENCODINGS: &[(&str, &str, Encoding)] =
+    &[("application", "json", Encoding::Json), ("application", "yaml", Encoding::Yaml)];
+
+/// The media types of patches, in upstream's order.
+const PATCHES: &[(&str, PatchType)] = &[
+    ("application/json-patch+json", PatchType::Json),
+    ("application/merge-patch+json", PatchType::Merge),
+    ("application/strategic-merge-patch+json", PatchType::StrategicMerge),
+    ("application/apply-patch+yaml", PatchType::Apply),
+];
+
+/// What the client gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Negotiated {
+    /// The encoding of the bytes.
+    pub(crate) encoding: Encoding,
+    /// On many lines, for people.
+    pub(crate) pretty: bool,
+    /// What becomes of objects before they are encoded.
+    pub(crate) form: Form,
+}
+
+/// What becomes of objects before they are encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Nothing.
+    Object,
+    /// Rows of a Table (TBL-01).
+    Table(MetaVersion),
+    /// Only their metadata (OAS-13).
+    PartialObjectMetadata(MetaVersion),
+    /// Only the metadata of a list's items.
+    PartialObjectMetadataList(MetaVersion),
+    /// Aggregated discovery (DISC-02).
+    GroupDiscovery,
+}
+
+/// The versions of `meta.k8s.io`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MetaVersion {
+    V1,
+    V1Beta1,
+}
+
+impl MetaVersion {
+    /// The `apiVersion` of what is sent in this version.
+    pub(crate) const fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// Which forms an endpoint has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forms {
+    /// Objects as they are, and nothing else: Status, version, discovery of a group.
+    Plain,
+    /// Objects and their metadata; and Tables, where the resource can be listed or read.
+    Objects {
+        /// Whether there are Tables.
+        tables: bool,
+    },
+    /// Discovery, aggregated or not.
+    Discovery,
+}
+
+/// What is asked of the request apart from `Accept`.
+#[derive(Clone, Copy)]
+pub(crate) struct Preferences<'a> {
+    headers: &'a HeaderMap,
+    pretty: bool,
+}
+
+impl<'a> Preferences<'a> {
+    /// Reads headers and query.
+    pub(crate) fn new(headers: &'a HeaderMap, query: &Query) -> Self {
+        let pretty = match query.get("pretty") {
+            Some(value) if !value.is_empty() => {
+                matches!(value, "1" | "t" | "T") || value.eq_ignore_ascii_case("true")
+            }
+            _ => is_for_people(headers),
+        };
+        Self { headers, pretty }
+    }
+
+    /// The answer's form and encoding, or 406.
+    pub(crate) fn answer(&self, forms: Forms) -> Result<Negotiated, Status> {
+        self.negotiate(forms, ENCODINGS).ok_or_else(|| not_acceptable(&accepted_types("")))
+    }
+
+    /// A watch's form and encoding, or 406: YAML has no stream (OAS-15).
+    pub(crate) fn watch(&self, forms: Forms) -> Result<Negotiated, Status> {
+        self.negotiate(forms, ENCODINGS)
+            .filter(|negotiated| negotiated.encoding == Encoding::Json)
+            .ok_or_else(|| not_acceptable("application/json;stream=watch"))
+    }
+
+    /// The encoding of an error: the client's, or JSON.
+    pub(crate) fn error(&self) -> Negotiated {
+        self.negotiate(Forms::Plain, ENCODINGS).unwrap_or(Negotiated {
+            encoding: Encoding::Json,
+            pretty: true,
+            form: Form::Object,
+        })
+    }
+
+    fn negotiate(&self, forms: Forms, encodings: &[(&str, &str, Encoding)]) -> Option<Negotiated> {
+        // Several headers of one name are one list (RFC 9110, 5.3).
+        let headers: Vec<&str> =
+            self.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+        let header = headers.join(",");
+        if header.is_empty() {
+            let encoding = encodings.first()?.2;
+            return Some(Negotiated { encoding, pretty: self.pretty, form: Form::Object });
+        }
+        parse_accept(&header).iter().find_map(|range| {
+            let mut covered =
+                encodings.iter().filter(|(kind, subtype, _)| range.covers(kind, subtype));
+            let (_, _, encoding) = covered.next()?;
+            let form = forms.form(range)?;
+            let pretty = self.pretty || range.parameter("pretty") == Some("1");
+            Some(Negotiated { encoding: *encoding, pretty, form })
+        })
+    }
+}
+
+impl Forms {
+    /// The form that a range asks for; `None` where the endpoint does not have it.
+    fn form(self, range: &MediaRange<'_>) -> Option<Form> {
+        if range.parameter("stream").is_some_and(|stream| !matches!(stream, "" | "watch")) {
+            return None;
+        }
+        if range.parameter("sv").is_some_and(|version| !matches!(version, "" | "v1")) {
+            return None;
+        }
+        let part = |key| range.parameter(key).unwrap_or_default();
+        let (kind, group, version) = (part("as"), part("g"), part("v"));
+        if kind.is_empty() && group.is_empty() && version.is_empty() {
+            return Some(Form::Object);
+        }
+        match (self, kind, group, version) {
+            (Self::Discovery, "APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") => {
+                Some(Form::GroupDiscovery)
+            }
+            (Self::Objects { tables }, kind, "meta.k8s.io", version) => {
+                let version = match version {
+                    "v1" => MetaVersion::V1,
+                    "v1beta1" => MetaVersion::V1Beta1,
+                    _ => return None,
+                };
+                match kind {
+                    "Table" if tables => Some(Form::Table(version)),
+                    "PartialObjectMetadata" => Some(Form::PartialObjectMetadata(version)),
+                    "PartialObjectMetadataList" => Some(Form::PartialObjectMetadataList(version)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The encoding of a whole object in a body, or 415; JSON where the client does not say (MT-02).
+pub(crate) fn body_encoding(headers: &HeaderMap) -> Result<Encoding, Status> {
+    let Some(content_type) = headers.get(CONTENT_TYPE).filter(|value| !value.is_empty()) else {
+        return Ok(Encoding::Json);
+    };
+    let found = content_type.to_str().ok().and_then(essence).and_then(|essence| {
+        let (kind, subtype) = essence.split_once('/')?;
+        ENCODINGS.iter().find(|(k, s, _)| (*k, *s) == (kind, subtype)).map(|row| row.2)
+    });
+    found.ok_or_else(|| unsupported_media_type(&accepted_types("")))
+}
+
+/// The type of a patch, or 415 (UPD-06).
+pub(crate) fn patch_type(headers: &HeaderMap) -> Result<PatchType, Status> {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = content_type.and_then(essence).unwrap_or_default();
+    let found = PATCHES.iter().find(|(media_type, _)| *media_type == essence);
+    found.map(|(_, patch_type)| *patch_type).ok_or_else(|| {
+        let types: Vec<_> = PATCHES.iter().map(|(media_type, _)| *media_type).collect();
+        unsupported_media_type(&types.join(", "))
+    })
+}
+
+/// The media type of an encoding.
+pub(crate) const fn media_type(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::Json => "application/json",
+        Encoding::Yaml => "application/yaml",
+    }
+}
+
+fn accepted_types(suffix: &str) -> String {
+    let types: Vec<_> =
+        ENCODINGS.iter().map(|(kind, subtype, _)| format!("{kind}/{subtype}{suffix}")).collect();
+    types.join(", ")
+}
+
+fn not_acceptable(types: &str) -> Status {
+    let message = format!("only the following media types are accepted: {types}");
+    Status::failure(Reason::NotAcceptable, message)
+}
+
+fn unsupported_media_type(types: &str) -> Status {
+    let message = format!(
+        "the body of the request was in an unknown format - accepted media types include: {types}"
+    );
+    Status::failure(Reason::UnsupportedMediaType, message)
+}
+
+/// Whether the client looks like one with a person before it (OAS-10).
+fn is_for_people(headers: &HeaderMap) -> bool {
+    let agent = headers.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
+    [&b"curl"[..], b"Wget", b"Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests;

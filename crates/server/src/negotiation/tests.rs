@@ -1,0 +1,132 @@
+use http::HeaderValue;
+
+use super::*;
+
+fn headers(pairs: &[(http::HeaderName, &str)]) -> HeaderMap {
+    pairs.iter().map(|(k, v)| (k.clone(), HeaderValue::from_str(v).unwrap())).collect()
+}
+
+const OBJECTS: Forms = Forms::Objects { tables: true };
+
+fn check(forms: Forms, accept: &str, expected: Result<(Encoding, Form), &str>) {
+    let headers = headers(&[(ACCEPT, accept)]);
+    let found = Preferences::new(&headers, &Query::default()).answer(forms);
+    let found = found.map(|n| (n.encoding, n.form)).map_err(|status| status.message);
+    assert_eq!(found, expected.map_err(str::to_owned), "{accept}");
+}
+
+#[test]
+fn answers_are_negotiated() {
+    use Encoding::{Json, Yaml};
+    let object = |encoding| Ok((encoding, Form::Object));
+    let refused =
+        Err("only the following media types are accepted: application/json, application/yaml");
+    // MT-01, MT-03, MT-07
+    check(OBJECTS, "", object(Json));
+    check(OBJECTS, "*/*", object(Json));
+    check(OBJECTS, "application/*", object(Json));
+    check(OBJECTS, "application/yaml", object(Yaml));
+    check(OBJECTS, "application/json;q=0.1, application/yaml", object(Yaml));
+    check(OBJECTS, "application/json;charset=utf-8", object(Json));
+    check(OBJECTS, "application/json;stream=watch", object(Json));
+    // Go clients ask for Protobuf first
+    check(OBJECTS, "application/vnd.kubernetes.protobuf,application/json", object(Json));
+    check(OBJECTS, "application/vnd.kubernetes.protobuf, */*", object(Json));
+    // MT-05
+    check(OBJECTS, "text/csv", refused);
+    check(OBJECTS, "application/vnd.kubernetes.protobuf", refused);
+    check(OBJECTS, "application/json;stream=other", refused);
+}
+
+#[test]
+fn forms_are_negotiated() {
+    use Encoding::{Json, Yaml};
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    // TBL-01, TBL-02, TBL-08
+    check(OBJECTS, table, Ok((Json, Form::Table(MetaVersion::V1))));
+    check(OBJECTS, &table.replace("v1", "v1beta1"), Ok((Json, Form::Table(MetaVersion::V1Beta1))));
+    check(OBJECTS, &table.replace("json", "yaml"), Ok((Yaml, Form::Table(MetaVersion::V1))));
+    let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,\
+                   application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+    check(OBJECTS, kubectl, Ok((Json, Form::Table(MetaVersion::V1))));
+    check(Forms::Objects { tables: false }, kubectl, Ok((Json, Form::Object)));
+    check(Forms::Plain, kubectl, Ok((Json, Form::Object)));
+    let future = "application/json;as=Table;v=v2;g=meta.k8s.io, application/json";
+    check(OBJECTS, future, Ok((Json, Form::Object)));
+    // OAS-13
+    let metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    check(OBJECTS, metadata, Ok((Json, Form::PartialObjectMetadataList(MetaVersion::V1))));
+    // DISC-02, DISC-04, DISC-06
+    let discovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    check(Forms::Discovery, discovery, Ok((Json, Form::GroupDiscovery)));
+    check(
+        Forms::Discovery,
+        &format!("{discovery};profile=nopeer"),
+        Ok((Json, Form::GroupDiscovery)),
+    );
+    let fallback = format!("{},application/json", discovery.replace("v2", "v2beta1"));
+    check(Forms::Discovery, &fallback, Ok((Json, Form::Object)));
+}
+
+#[test]
+fn watches_have_no_yaml() {
+    let headers = headers(&[(ACCEPT, "application/yaml")]);
+    let refused = Preferences::new(&headers, &Query::default()).watch(OBJECTS).unwrap_err();
+    assert_eq!((refused.code, refused.reason), (406, Some(Reason::NotAcceptable)));
+}
+
+fn check_pretty(agent: &str, query: &str, expected: bool) {
+    let headers = headers(&[(USER_AGENT, agent)]);
+    let negotiated = Preferences::new(&headers, &Query::parse(query)).answer(OBJECTS).unwrap();
+    assert_eq!(negotiated.pretty, expected, "{agent} {query}");
+}
+
+#[test]
+fn people_get_many_lines() {
+    // OAS-10
+    check_pretty("curl/8.0", "", true);
+    check_pretty("Wget/1.2", "", true);
+    check_pretty("Mozilla/5.0 (X11)", "", true);
+    check_pretty("kubectl/v1.36", "", false);
+    check_pretty("kubectl/v1.36", "pretty=true", true);
+    check_pretty("curl/8.0", "pretty=false", false);
+    check_pretty("curl/8.0", "pretty=", true);
+}
+
+fn check_body(content_type: &str, expected: Result<Encoding, u16>) {
+    let found = body_encoding(&headers(&[(CONTENT_TYPE, content_type)]));
+    assert_eq!(found.map_err(|status| status.code), expected, "{content_type}");
+}
+
+#[test]
+fn bodies_say_what_they_are() {
+    // MT-02, MT-14
+    assert_eq!(body_encoding(&HeaderMap::new()), Ok(Encoding::Json));
+    check_body("application/json", Ok(Encoding::Json));
+    check_body("application/json; charset=utf-8", Ok(Encoding::Json));
+    check_body("application/yaml", Ok(Encoding::Yaml));
+    check_body("text/plain", Err(415));
+    check_body("nonsense", Err(415));
+    let status = body_encoding(&headers(&[(CONTENT_TYPE, "text/plain")])).unwrap_err();
+    assert_eq!(
+        status.message,
+        "the body of the request was in an unknown format - accepted media types include: \
+         application/json, application/yaml"
+    );
+}
+
+#[test]
+fn patches_say_what_they_are() {
+    // UPD-05, UPD-06
+    for (media_type, expected) in PATCHES {
+        let headers = headers(&[(CONTENT_TYPE, &format!("{media_type}; charset=utf-8"))]);
+        assert_eq!(patch_type(&headers), Ok(*expected));
+    }
+    let status = patch_type(&headers(&[(CONTENT_TYPE, "application/json")])).unwrap_err();
+    assert_eq!(
+        status.message,
+        "the body of the request was in an unknown format - accepted media types include: \
+         application/json-patch+json, application/merge-patch+json, \
+         application/strategic-merge-patch+json, application/apply-patch+yaml"
+    );
+}

@@ -1,0 +1,275 @@
+//! `/openapi/v2` and `/openapi/v3`: documents that are built when they are first asked for, and kept
+//! compressed, for there are megabytes of them and most clients take them like that.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderValue,
+    IF_NONE_MATCH, LOCATION, VARY,
+};
+use http::{Response as HttpResponse, StatusCode};
+use parking_lot::Mutex;
+use pintle_meta::Status;
+use pintle_registry::{Registry, Resource};
+use pintle_schema::openapi::{self, GroupVersion, Page};
+use sha2::{Digest, Sha512};
+
+use crate::body::Body;
+use crate::handlers::Call;
+use crate::negotiation::{Forms, Preferences};
+use crate::query::percent_encode;
+use crate::respond::{self, Response};
+use crate::version;
+
+/// The documents that were asked for, of one set of definitions.
+#[derive(Default)]
+pub(crate) struct OpenApi {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// Which set of definitions they describe.
+    number: u64,
+    documents: HashMap<String, Arc<Document>>,
+}
+
+/// A document.
+struct Document {
+    gzip: Bytes,
+    etag: String,
+}
+
+/// What a path asks for.
+enum Wanted {
+    /// `/openapi/v2`
+    V2,
+    /// `/openapi/v3`
+    Index,
+    /// One of the documents in the index, by its path there.
+    V3(String),
+}
+
+impl OpenApi {
+    /// The paths that do not depend on what is served.
+    pub(crate) fn paths() -> [&'static str; 2] {
+        ["/openapi/v2", "/openapi/v3"]
+    }
+
+    /// Answers for a path below `/openapi`.
+    pub(crate) async fn answer(&self, call: &Call<'_>) -> Result<Response, Status> {
+        let path = call.info.path.trim_end_matches('/');
+        let wanted = match path {
+            "/openapi/v2" => Wanted::V2,
+            "/openapi/v3" => Wanted::Index,
+            path => match path.strip_prefix("/openapi/v3/") {
+                Some(document) => Wanted::V3(document.to_owned()),
+                None => return Err(Status::no_such_path()),
+            },
+        };
+        Preferences::new(&call.head.headers, call.query).answer(Forms::Plain)?;
+        if let Wanted::V3(document) = &wanted {
+            let hash = hash_of(&call.api.registry, document).ok_or_else(Status::no_such_path)?;
+            match call.query.text("hash") {
+                "" => {}
+                said if said == hash => {
+                    let mut response = self.document(call, path, wanted).await?;
+                    forever(response.headers_mut());
+                    return Ok(response);
+                }
+                _ => return Ok(elsewhere(path, &hash)), // OAS-02
+            }
+        }
+        self.document(call, path, wanted).await
+    }
+
+    async fn document(
+        &self,
+        call: &Call<'_>,
+        path: &str,
+        wanted: Wanted,
+    ) -> Result<Response, Status> {
+        let registry = call.api.registry.clone();
+        let (number, _) = registry.resources();
+        let known = {
+            let mut kept = self.kept.lock();
+            if kept.number != number {
+                *kept = Kept { number, documents: HashMap::new() };
+            }
+            kept.documents.get(path).cloned()
+        };
+        let document = match known {
+            Some(document) => document,
+            None => {
+                let built = tokio::task::spawn_blocking(move || build(&registry, &wanted));
+                let document = Arc::new(built.await.map_err(Status::internal)??);
+                let mut kept = self.kept.lock();
+                if kept.number == number {
+                    kept.documents.insert(path.to_owned(), document.clone());
+                }
+                document
+            }
+        };
+        document.response(&call.head.headers)
+    }
+}
+
+impl Document {
+    fn new(json: &[u8]) -> Result<Self, Status> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        let gzip = encoder.write_all(json).and_then(|()| encoder.finish());
+        Ok(Self {
+            gzip: gzip.map_err(Status::internal)?.into(),
+            etag: format!("\"{}\"", hex(json)),
+        })
+    }
+
+    fn response(&self, request: &HeaderMap) -> Result<Response, Status> {
+        let mut response = if request.get(IF_NONE_MATCH).is_some_and(|tag| tag == &*self.etag) {
+            let mut response = HttpResponse::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        } else if respond::takes_gzip(request) {
+            let mut response = HttpResponse::new(Body::full(self.gzip.clone()));
+            let gzip = HeaderValue::from_static("gzip");
+            response.headers_mut().insert(CONTENT_ENCODING, gzip);
+            response
+        } else {
+            let mut json = Vec::new();
+            GzDecoder::new(&self.gzip[..]).read_to_end(&mut json).map_err(Status::internal)?;
+            HttpResponse::new(Body::full(json))
+        };
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+        let etag = HeaderValue::from_str(&self.etag).expect("a hash is plain ASCII");
+        headers.insert(ETAG, etag);
+        Ok(response)
+    }
+}
+
+/// Says that an answer never changes: its address has its hash in it.
+fn forever(headers: &mut HeaderMap) {
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+    // Clients that know no `immutable` take a date; there is no need for it to be near.
+    headers.insert(EXPIRES, HeaderValue::from_static("Thu, 31 Dec 2099 23:59:59 GMT"));
+}
+
+/// Sends a client that has an old address of a document to the new one.
+fn elsewhere(path: &str, hash: &str) -> Response {
+    let path: Vec<_> = path.split('/').map(percent_encode).collect();
+    let location = format!("{}?hash={hash}", path.join("/"));
+    let mut response = HttpResponse::new(Body::empty());
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    let location = HeaderValue::from_str(&location).expect("an encoded path is plain ASCII");
+    response.headers_mut().insert(LOCATION, location);
+    response
+}
+
+fn build(registry: &Registry, wanted: &Wanted) -> Result<Document, Status> {
+    let (_, resources) = registry.resources();
+    let schema = pintle_schema::builtin();
+    let descriptions = pintle_descriptions::load().map_err(Status::internal)?;
+    let versions = group_versions(&resources);
+    let json = match wanted {
+        Wanted::V2 => openapi::v2_document(schema, &versions, version::GIT_VERSION, &descriptions),
+        Wanted::Index => {
+            let documents: Vec<(String, String)> =
+                pages(&versions).map(|page| (page.path(), page.hash())).collect();
+            openapi::v3_index(documents.iter().map(|(path, hash)| (&**path, &**hash)))
+        }
+        Wanted::V3(path) => {
+            let page = pages(&versions).find(|page| page.path() == *path);
+            match page.ok_or_else(Status::no_such_path)? {
+                V3::Resources(version) => openapi::v3_document(schema, version, &descriptions),
+                V3::Page(page) => openapi::v3_page(schema, page, &descriptions),
+            }
+        }
+    };
+    Document::new(&json)
+}
+
+/// A document of version 3.
+enum V3<'a> {
+    Resources(&'a GroupVersion),
+    Page(Page<'a>),
+}
+
+impl V3<'_> {
+    /// Its path in the index.
+    fn path(&self) -> String {
+        match self {
+            Self::Resources(version) => openapi::v3_path(&version.group, &version.version),
+            Self::Page(page) => page.path(),
+        }
+    }
+
+    /// A hash that changes with the text, made of what the text is made of: it is needed for every
+    /// document before any is written.
+    fn hash(&self) -> String {
+        let source = match self {
+            Self::Resources(version) => format!("{} {version:?}", version::GIT_VERSION),
+            Self::Page(page) => format!("{} {page:?}", version::GIT_VERSION),
+        };
+        hex(source.as_bytes())
+    }
+}
+
+fn pages(versions: &[GroupVersion]) -> impl Iterator<Item = V3<'_>> {
+    let mut groups: Vec<&str> = versions.iter().map(|version| version.group.as_str()).collect();
+    groups.retain(|group| !group.is_empty());
+    groups.dedup();
+    let groups = groups.into_iter().map(|group| V3::Page(Page::Group(group)));
+    let fixed = [Page::Core, Page::Groups, Page::Version].map(V3::Page);
+    fixed.into_iter().chain(groups).chain(versions.iter().map(V3::Resources))
+}
+
+fn hash_of(registry: &Registry, path: &str) -> Option<String> {
+    let (_, resources) = registry.resources();
+    let versions = group_versions(&resources);
+    pages(&versions).find(|page| page.path() == path).map(|page| page.hash())
+}
+
+/// What is served, in the terms of the documents' writer; sorted by group and version.
+fn group_versions(resources: &[Arc<Resource>]) -> Vec<GroupVersion> {
+    let mut sorted: Vec<&Arc<Resource>> = resources.iter().collect();
+    sorted.sort_by(|a, b| a.resource.cmp(&b.resource));
+    let same = |a: &&Arc<Resource>, b: &&Arc<Resource>| {
+        a.resource.group == b.resource.group && a.resource.version == b.resource.version
+    };
+    let versions = sorted.chunk_by(same).map(|resources| GroupVersion {
+        group: resources[0].resource.group.to_string(),
+        version: resources[0].resource.version.to_string(),
+        resources: resources.iter().map(|resource| described(resource)).collect(),
+    });
+    versions.collect()
+}
+
+fn described(resource: &Resource) -> openapi::Resource {
+    let subresources = resource.subresources.iter().map(|sub| openapi::Subresource {
+        name: sub.name.to_string(),
+        group: sub.kind.group.to_string(),
+        version: sub.kind.version.to_string(),
+        kind: sub.kind.kind.to_string(),
+        verbs: sub.verbs.iter().map(|verb| verb.as_str()).collect(),
+    });
+    openapi::Resource {
+        plural: resource.resource.resource.to_string(),
+        kind: resource.kind.to_string(),
+        type_name: resource.schema.get(resource.ty).name.to_string(),
+        namespaced: resource.namespaced(),
+        verbs: resource.verbs.iter().map(|verb| verb.as_str()).collect(),
+        delete_returns_object: resource.strategy.delete_returns_object,
+        subresources: subresources.collect(),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Sha512::digest(bytes).iter().map(|byte| format!("{byte:02X}")).collect()
+}

@@ -1,0 +1,193 @@
+//! Options of requests, read from the query in upstream's way: what cannot be read is 400, what makes no
+//! sense is 422 about an object of the options' kind.
+//!
+//! Which resource versions, limits and continue tokens go together is the registry's to say.
+
+mod delete;
+
+use std::time::Duration;
+
+use pintle_meta::quote::{is_print, quote};
+use pintle_meta::{GroupKind, Status, field};
+use pintle_registry::request::{FieldValidation, ListOptions, PatchType, WriteOptions};
+use pintle_value::{Path, Value};
+
+pub(crate) use delete::delete_options;
+
+use crate::query::Query;
+use crate::request_info::flag;
+
+/// The group of the options' kinds, as errors name it.
+const META_GROUP: &str = "meta.k8s.io";
+/// The longest name of a field manager, in bytes.
+const FIELD_MANAGER_BYTES_MAX: usize = 128;
+
+/// Options of list, watch and deletecollection.
+pub(crate) fn list_options(query: &Query) -> Result<ListOptions, Status> {
+    Ok(ListOptions {
+        label_selector: query.text("labelSelector").into(),
+        field_selector: query.text("fieldSelector").into(),
+        resource_version: query.text("resourceVersion").into(),
+        version_match: query.text("resourceVersionMatch").into(),
+        // Upstream takes a negative limit for none.
+        limit: integer(query, "limit")?.and_then(|limit| u64::try_from(limit).ok()).unwrap_or(0),
+        continue_token: query.text("continue").into(),
+        bookmarks: flag(query.get("allowWatchBookmarks")),
+        send_initial_events: query.get("sendInitialEvents").map(|value| flag(Some(value))),
+    })
+}
+
+/// How long a watch is to last, where the client says so.
+pub(crate) fn watch_timeout(query: &Query) -> Result<Option<Duration>, Status> {
+    let seconds = integer(query, "timeoutSeconds")?;
+    Ok(seconds.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0).map(Duration::from_secs))
+}
+
+/// How long the client waits for an answer, where it says so (ST-23).
+pub(crate) fn request_timeout(query: &Query) -> Result<Option<Duration>, Status> {
+    let text = query.text("timeout");
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let nanos = pintle_meta::duration::parse(text).map_err(|error| {
+        let why = format!("invalid timeout specified in the request URL - {error}");
+        Status::bad_request(why)
+    })?;
+    Ok(u64::try_from(nanos).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos))
+}
+
+/// The three kinds of options of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    Create,
+    Update,
+    Patch(PatchType),
+}
+
+impl Write {
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Create => "CreateOptions",
+            Self::Update => "UpdateOptions",
+            Self::Patch(_) => "PatchOptions",
+        }
+    }
+}
+
+/// Options of create, update and patch.
+pub(crate) fn write_options(query: &Query, write: Write) -> Result<WriteOptions, Status> {
+    let mut errors = Vec::new();
+    let manager = query.text("fieldManager");
+    match write {
+        Write::Patch(PatchType::Apply) if manager.is_empty() => {
+            // SSA-04
+            let path = Path::new("fieldManager");
+            errors.push(field::Error::required(&path, "is required for apply patch"));
+        }
+        // SSA-47
+        Write::Patch(patch_type) if patch_type != PatchType::Apply && query.has("force") => {
+            let why = "may not be specified for non-apply patch";
+            errors.push(field::Error::forbidden(&Path::new("force"), why));
+        }
+        _ => {}
+    }
+    check_field_manager(manager, &mut errors);
+    let dry_run = dry_run(query.all("dryRun"), &mut errors);
+    let field_validation = field_validation(query.text("fieldValidation"), &mut errors);
+    refuse(write.kind(), &errors)?;
+    Ok(WriteOptions {
+        dry_run,
+        field_manager: manager.into(),
+        field_validation,
+        force: flag(query.get("force")),
+    })
+}
+
+fn check_field_manager(manager: &str, errors: &mut Vec<field::Error>) {
+    let path = Path::new("fieldManager");
+    if manager.len() > FIELD_MANAGER_BYTES_MAX {
+        errors.push(field::Error::too_long(&path, FIELD_MANAGER_BYTES_MAX));
+    }
+    for (at, c) in manager.char_indices().filter(|(_, c)| !is_print(*c)) {
+        let why = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
+        errors.push(field::Error::invalid(&path, &Value::from(manager), why));
+    }
+}
+
+/// Whether nothing is to be committed. `All` is the one value there is (DRY-02); an empty one stands for
+/// none, as the documentation has it and upstream has not (DRY-03).
+fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<field::Error>) -> bool {
+    let values: Vec<&str> = values.filter(|value| !value.is_empty()).collect();
+    if values.iter().any(|value| *value != "All") {
+        let found = Value::from(values.clone());
+        errors.push(field::Error::not_supported(&Path::new("dryRun"), &found, &["All"]));
+    }
+    !values.is_empty()
+}
+
+fn field_validation(text: &str, errors: &mut Vec<field::Error>) -> FieldValidation {
+    match text {
+        "" | "Warn" => FieldValidation::Warn,
+        "Ignore" => FieldValidation::Ignore,
+        "Strict" => FieldValidation::Strict,
+        other => {
+            // FV-11
+            let supported = ["", "Ignore", "Strict", "Warn"];
+            let path = Path::new("fieldValidation");
+            errors.push(field::Error::not_supported(&path, &Value::from(other), &supported));
+            FieldValidation::Warn
+        }
+    }
+}
+
+/// What a Table's rows show of their objects (OAS-14).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum IncludeObject {
+    None,
+    #[default]
+    Metadata,
+    Object,
+}
+
+/// Options of Tables; read only where one was negotiated.
+pub(crate) fn table_options(query: &Query) -> Result<IncludeObject, Status> {
+    match query.text("includeObject") {
+        "" | "Metadata" => Ok(IncludeObject::Metadata),
+        "None" => Ok(IncludeObject::None),
+        "Object" => Ok(IncludeObject::Object),
+        other => {
+            let why = "must be 'Metadata', 'Object', 'None', or empty";
+            let path = Path::new("includeObject");
+            let error = field::Error::invalid(&path, &Value::from(other), why);
+            Err(Status::bad_request(format!("Unable to convert to Table as requested: {error}")))
+        }
+    }
+}
+
+fn integer(query: &Query, key: &str) -> Result<Option<i64>, Status> {
+    query.get(key).map(parse_integer).transpose()
+}
+
+/// A number, or 400 in the words of Go's `strconv`.
+fn parse_integer(text: &str) -> Result<i64, Status> {
+    use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+    text.parse().map_err(|error: std::num::ParseIntError| {
+        let why = match error.kind() {
+            PosOverflow | NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        Status::bad_request(format!("strconv.ParseInt: parsing {}: {why}", quote(text)))
+    })
+}
+
+/// 422 about options, if there is anything wrong with them.
+fn refuse(kind: &str, errors: &[field::Error]) -> Result<(), Status> {
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid(&GroupKind::new(META_GROUP, kind), "", errors))
+    }
+}
+
+#[cfg(test)]
+mod tests;

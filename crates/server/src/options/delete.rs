@@ -1,0 +1,151 @@
+//! Options of delete and deletecollection: a body wins over the query entirely (STRAT-04).
+
+use pintle_meta::{Status, field};
+use pintle_registry::request::{DeleteOptions, Encoding, Propagation};
+use pintle_value::{Path, Value, json, yaml};
+
+use super::{dry_run, integer, refuse};
+use crate::query::Query;
+use crate::request_info::flag;
+
+const KIND: &str = "DeleteOptions";
+/// The values of `propagationPolicy`, and what upstream's message lists.
+const POLICIES: &[&str] = &["Foreground", "Background", "Orphan", "nil"];
+
+/// Options from the body, or from the query where the body is empty.
+pub(crate) fn delete_options(
+    query: &Query,
+    body: &[u8],
+    encoding: Encoding,
+) -> Result<DeleteOptions, Status> {
+    let raw = if body.is_empty() { from_query(query)? } else { from_body(body, encoding)? };
+    raw.check()
+}
+
+/// Options before they are checked.
+#[derive(Default)]
+struct Raw {
+    dry_run: Vec<String>,
+    grace_period_seconds: Option<i64>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    propagation_policy: Option<String>,
+    orphan_dependents: Option<bool>,
+}
+
+fn from_query(query: &Query) -> Result<Raw, Status> {
+    let given = |key| Some(query.text(key)).filter(|text| !text.is_empty()).map(str::to_owned);
+    Ok(Raw {
+        dry_run: query.all("dryRun").map(str::to_owned).collect(),
+        grace_period_seconds: integer(query, "gracePeriodSeconds")?,
+        uid: given("uid"),
+        resource_version: given("resourceVersion"),
+        propagation_policy: query.get("propagationPolicy").map(str::to_owned),
+        orphan_dependents: query.get("orphanDependents").map(|value| flag(Some(value))),
+    })
+}
+
+fn from_body(body: &[u8], encoding: Encoding) -> Result<Raw, Status> {
+    let tree = match encoding {
+        Encoding::Json => json::parse(body),
+        Encoding::Yaml => yaml::parse(body),
+    }
+    .map_err(|error| Status::bad_request(error.to_string()))?;
+    if !matches!(tree, Value::Object(_)) {
+        return Err(type_error(&tree, "", KIND));
+    }
+    if tree.get("kind").is_some_and(|kind| !matches!(kind.as_str(), Some("" | KIND))) {
+        let why = "decoded object cannot be converted to DeleteOptions";
+        return Err(Status::bad_request(why));
+    }
+    Ok(Raw {
+        dry_run: match member(&tree, "dryRun") {
+            None => Vec::new(),
+            Some(list) => texts(list)?,
+        },
+        grace_period_seconds: read(&tree, "gracePeriodSeconds", "int64", Value::as_int)?,
+        uid: read_text(&tree, &["preconditions", "uid"])?,
+        resource_version: read_text(&tree, &["preconditions", "resourceVersion"])?,
+        propagation_policy: read_text(&tree, &["propagationPolicy"])?,
+        orphan_dependents: read(&tree, "orphanDependents", "bool", Value::as_bool)?,
+    })
+}
+
+fn member<'a>(tree: &'a Value, key: &str) -> Option<&'a Value> {
+    tree.get(key).filter(|value| !value.is_null())
+}
+
+fn read<T>(
+    tree: &Value,
+    key: &str,
+    go_type: &str,
+    convert: fn(&Value) -> Option<T>,
+) -> Result<Option<T>, Status> {
+    let Some(value) = member(tree, key) else { return Ok(None) };
+    convert(value).map(Some).ok_or_else(|| type_error(value, key, go_type))
+}
+
+fn read_text(tree: &Value, path: &[&str]) -> Result<Option<String>, Status> {
+    let mut node = tree;
+    for (depth, key) in path.iter().enumerate() {
+        if !matches!(node, Value::Object(_)) {
+            return Err(type_error(node, &path[..depth].join("."), "v1.Preconditions"));
+        }
+        match member(node, key) {
+            None => return Ok(None),
+            Some(value) => node = value,
+        }
+    }
+    let text = node.as_str().ok_or_else(|| type_error(node, &path.join("."), "string"))?;
+    Ok(Some(text.to_owned()))
+}
+
+fn texts(list: &Value) -> Result<Vec<String>, Status> {
+    let items = list.as_array().ok_or_else(|| type_error(list, "dryRun", "[]string"))?;
+    let text = |item: &Value| item.as_str().map(str::to_owned);
+    items.iter().map(|i| text(i).ok_or_else(|| type_error(i, "dryRun", "string"))).collect()
+}
+
+/// 400 in the words of Go's JSON decoder.
+fn type_error(found: &Value, field: &str, go_type: &str) -> Status {
+    let found = found.type_name();
+    Status::bad_request(if field.is_empty() {
+        format!("json: cannot unmarshal {found} into Go value of type v1.{go_type}")
+    } else {
+        format!(
+            "json: cannot unmarshal {found} into Go struct field {KIND}.{field} of type {go_type}"
+        )
+    })
+}
+
+impl Raw {
+    fn check(self) -> Result<DeleteOptions, Status> {
+        let mut errors = Vec::new();
+        let path = Path::new("propagationPolicy");
+        let policy = self.propagation_policy.as_deref();
+        if let (Some(policy), Some(_)) = (policy, self.orphan_dependents) {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(field::Error::invalid(&path, &Value::from(policy), why));
+        }
+        let propagation = match policy {
+            None => None,
+            Some("Foreground") => Some(Propagation::Foreground),
+            Some("Background") => Some(Propagation::Background),
+            Some("Orphan") => Some(Propagation::Orphan),
+            Some(other) => {
+                errors.push(field::Error::not_supported(&path, &Value::from(other), POLICIES));
+                None
+            }
+        };
+        let dry_run = dry_run(self.dry_run.iter().map(String::as_str), &mut errors);
+        refuse(KIND, &errors)?;
+        Ok(DeleteOptions {
+            dry_run,
+            grace_period_seconds: self.grace_period_seconds,
+            uid: self.uid.map(Into::into),
+            resource_version: self.resource_version.map(Into::into),
+            propagation,
+            orphan_dependents: self.orphan_dependents,
+        })
+    }
+}

@@ -1,0 +1,156 @@
+//! Paths that are no resources: discovery, OpenAPI, health, version, metrics.
+
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::{Method, StatusCode};
+use pintle_meta::Status;
+use pintle_meta::status::Reason;
+use serde::Serialize;
+
+use crate::body::Body;
+use crate::discovery::{Tagged, api_versions};
+use crate::handlers::Call;
+use crate::health::{self, Health};
+use crate::negotiation::{Form, Forms, Preferences, media_type};
+use crate::openapi::OpenApi;
+use crate::respond::{Response, document, text};
+use crate::version;
+
+/// What stands behind the media type of aggregated discovery.
+const AGGREGATED_PARAMETERS: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Answers for a path.
+pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
+    let method = &call.head.method;
+    let path = call.info.path.as_str();
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return Err(if is_known(call, path) { wrong_method() } else { Status::no_such_path() });
+    }
+    match parts.as_slice() {
+        [""] | ["index.html"] => root(call),
+        ["version"] => plain(call, version::json()),
+        ["metrics"] => Ok(metrics(call)),
+        ["api"] => discovery(call, Level::Core),
+        ["apis"] => discovery(call, Level::Groups),
+        ["api", version] => resources(call, "", version),
+        ["apis", group] => group_document(call, group),
+        ["apis", group, version] => resources(call, group, version),
+        ["openapi", ..] => call.api.openapi.answer(call).await,
+        _ => health_check(call).ok_or_else(Status::no_such_path),
+    }
+}
+
+/// The two places of aggregated discovery.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Core,
+    Groups,
+}
+
+/// `/api` and `/apis`, aggregated or not.
+fn discovery(call: &Call<'_>, level: Level) -> Result<Response, Status> {
+    let negotiated = preferences(call).answer(Forms::Discovery)?;
+    let documents = call.api.discovery.documents(&call.api.registry);
+    if negotiated.form != Form::GroupDiscovery {
+        let json = match level {
+            Level::Core => api_versions(&call.api.settings.address),
+            Level::Groups => documents.groups.clone(),
+        };
+        return Ok(document(200, Body::full(json), negotiated));
+    }
+    let Tagged { json, etag } = match level {
+        Level::Core => &documents.aggregated_core,
+        Level::Groups => &documents.aggregated_groups,
+    };
+    let known = call.head.headers.get(IF_NONE_MATCH).is_some_and(|tag| tag == etag.as_str());
+    let mut response = if known {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        let mut response = document(200, Body::full(json.clone()), negotiated);
+        let media_type = format!("{}{AGGREGATED_PARAMETERS}", media_type(negotiated.encoding));
+        response.headers_mut().insert(CONTENT_TYPE, header(&media_type));
+        response
+    };
+    let headers = response.headers_mut();
+    headers.insert(ETAG, header(etag));
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+    Ok(response)
+}
+
+fn group_document(call: &Call<'_>, group: &str) -> Result<Response, Status> {
+    let documents = call.api.discovery.documents(&call.api.registry);
+    plain(call, documents.group(group).ok_or_else(Status::no_such_path)?)
+}
+
+fn resources(call: &Call<'_>, group: &str, version: &str) -> Result<Response, Status> {
+    let documents = call.api.discovery.documents(&call.api.registry);
+    plain(call, documents.version(group, version).ok_or_else(Status::no_such_path)?)
+}
+
+/// `/`: the paths that there are (OAS-06).
+fn root(call: &Call<'_>) -> Result<Response, Status> {
+    #[derive(Serialize)]
+    struct Paths {
+        paths: Vec<String>,
+    }
+    let mut paths: Vec<String> = call.api.discovery.documents(&call.api.registry).paths().collect();
+    paths.extend(health::paths());
+    paths.extend(OpenApi::paths().map(str::to_owned));
+    paths.extend(["/metrics", "/version"].map(str::to_owned));
+    paths.sort_unstable();
+    let json = serde_json::to_vec(&Paths { paths }).map_err(Status::internal)?;
+    plain(call, json)
+}
+
+fn metrics(call: &Call<'_>) -> Response {
+    let api = call.api;
+    let mut response = text(200, api.metrics.text(&api.registry, &api.limits));
+    let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+fn health_check(call: &Call<'_>) -> Option<Response> {
+    let (endpoint, check) = health::endpoint(&call.info.path)?;
+    let store = || call.api.registry.check().map_err(|error| error.to_string());
+    let health = Health {
+        store: &store,
+        lifecycle: &call.api.lifecycle,
+        livez_grace_period: call.api.settings.livez_grace_period,
+    };
+    health::answer(&health, endpoint, check, call.query)
+}
+
+/// Whether a GET would have been answered.
+fn is_known(call: &Call<'_>, path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    let documents = call.api.discovery.documents(&call.api.registry);
+    matches!(path, "" | "/version" | "/metrics")
+        || health::endpoint(path).is_some()
+        || OpenApi::paths().contains(&path)
+        || documents.paths().any(|known| known == path)
+}
+
+fn wrong_method() -> Status {
+    let why = "the server does not allow this method on the requested resource";
+    Status::failure(Reason::MethodNotAllowed, why)
+}
+
+/// A document without other forms.
+fn plain(call: &Call<'_>, json: impl Into<Bytes>) -> Result<Response, Status> {
+    let negotiated = preferences(call).answer(Forms::Plain)?;
+    Ok(document(200, Body::full(json), negotiated))
+}
+
+fn preferences<'a>(call: &'a Call<'_>) -> Preferences<'a> {
+    Preferences::new(&call.head.headers, call.query)
+}
+
+fn header(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("media types and hashes are plain ASCII")
+}

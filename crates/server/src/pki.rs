@@ -1,0 +1,136 @@
+//! The server's own certificates: an authority, a serving certificate and an administrator's, made at the
+//! first start and used again later. Without a directory they live as long as the process.
+//!
+//! Names of files are kubeadm's. Keys are ECDSA P-256; files are readable by their owner only.
+
+mod authority;
+mod files;
+mod pem;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::Error;
+use authority::{Authority, Pair, Profile};
+pub(crate) use files::{make_private_directory, write_private};
+
+/// The names under which the API server is known in a cluster, and on this machine.
+const DNS_NAMES: &[&str] = &[
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+/// Loopback, and the address of the service `default/kubernetes`.
+const ADDRESSES: &[&str] = &["127.0.0.1", "::1", "10.0.0.1"];
+
+/// What the configuration says about certificates.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Where certificates are kept; `None` keeps them in memory.
+    pub(crate) directory: Option<PathBuf>,
+    /// A serving certificate and its key, instead of one of our own.
+    pub(crate) serving_files: Option<(PathBuf, PathBuf)>,
+    /// Further authorities for client certificates.
+    pub(crate) client_ca_file: Option<PathBuf>,
+    /// The address that the server listens on.
+    pub(crate) bind_address: Option<IpAddr>,
+}
+
+/// Everything that TLS and kubeconfigs need.
+pub(crate) struct Pki {
+    /// The serving certificate's chain.
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    /// Its key.
+    pub(crate) key: PrivateKeyDer<'static>,
+    /// Authorities for client certificates.
+    pub(crate) client_authorities: RootCertStore,
+    /// What clients must trust, as PEM.
+    pub(crate) ca_pem: String,
+    /// The administrator's certificate and key, as PEM.
+    pub(crate) admin: Credentials,
+}
+
+/// A client certificate and its key, as PEM.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// The certificate.
+    pub certificate_pem: String,
+    /// Its key, to be kept to oneself.
+    pub key_pem: String,
+}
+
+impl Pki {
+    /// Reads what is there and makes what is not.
+    pub(crate) fn prepare(wanted: &Wanted) -> Result<Self, Error> {
+        if let Some(directory) = &wanted.directory {
+            make_private_directory(directory)?;
+        }
+        let authority = Authority::prepare(wanted.directory.as_deref())?;
+        let admin = authority.pair(wanted.directory.as_deref(), &admin_profile())?;
+        let (serving, ca_pem) = match &wanted.serving_files {
+            None => {
+                let profile = serving_profile(wanted.bind_address);
+                let pair = authority.pair(wanted.directory.as_deref(), &profile)?;
+                (pair, authority.certificate_pem().to_owned())
+            }
+            Some((certificate, key)) => {
+                // What is given is what clients must trust: a chain up to its root, or self-signed.
+                let pair = Pair::read(certificate, key)?;
+                let pem = pair.certificate_pem.clone();
+                (pair, pem)
+            }
+        };
+        let mut client_authorities = RootCertStore::empty();
+        client_authorities.add_parsable_certificates([authority.certificate_der()?]);
+        if let Some(path) = &wanted.client_ca_file {
+            let certificates = pem::certificates(path, &files::read(path)?)?;
+            client_authorities.add_parsable_certificates(certificates);
+        }
+        Ok(Self {
+            chain: serving.chain()?,
+            key: serving.key()?,
+            client_authorities,
+            ca_pem,
+            admin: Credentials {
+                certificate_pem: admin.certificate_pem.clone(),
+                key_pem: admin.key_pem.clone(),
+            },
+        })
+    }
+}
+
+fn serving_profile(bind_address: Option<IpAddr>) -> Profile {
+    let mut addresses: Vec<IpAddr> =
+        ADDRESSES.iter().filter_map(|address| address.parse().ok()).collect();
+    // "Any address" is no address that a client can ask for.
+    if let Some(address) = bind_address.filter(|address| !address.is_unspecified()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    Profile {
+        file: "apiserver",
+        common_name: "kube-apiserver",
+        organization: "",
+        dns_names: DNS_NAMES,
+        addresses,
+    }
+}
+
+const fn admin_profile() -> Profile {
+    Profile {
+        file: "admin",
+        common_name: "kubernetes-admin",
+        organization: pintle_auth::MASTERS,
+        dns_names: &[],
+        addresses: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

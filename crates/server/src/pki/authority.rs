@@ -1,0 +1,226 @@
+//! The authority, and the certificates that it signs.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::{files, pem};
+use crate::Error;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const AUTHORITY_LIFE: Duration = DAY.saturating_mul(3650);
+const LEAF_LIFE: Duration = DAY.saturating_mul(365);
+/// A certificate that ends so soon is made anew.
+const RENEWAL: Duration = DAY.saturating_mul(30);
+/// Certificates are valid from a little before they are made: clocks differ.
+const BACKDATED: Duration = Duration::from_secs(60 * 60);
+
+/// A certificate and its key, as PEM.
+pub(super) struct Pair {
+    pub(super) certificate_pem: String,
+    pub(super) key_pem: String,
+    certificate_path: PathBuf,
+    key_path: PathBuf,
+}
+
+/// What a certificate is to say.
+pub(super) struct Profile {
+    /// The files' name, without `.crt` and `.key`.
+    pub(super) file: &'static str,
+    pub(super) common_name: &'static str,
+    /// A group, or `""`.
+    pub(super) organization: &'static str,
+    pub(super) dns_names: &'static [&'static str],
+    pub(super) addresses: Vec<IpAddr>,
+}
+
+impl Pair {
+    /// Reads both files.
+    pub(super) fn read(certificate_path: &Path, key_path: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            certificate_pem: files::read(certificate_path)?,
+            key_pem: files::read(key_path)?,
+            certificate_path: certificate_path.to_owned(),
+            key_path: key_path.to_owned(),
+        })
+    }
+
+    /// The certificate and those behind it.
+    pub(super) fn chain(&self) -> Result<Vec<CertificateDer<'static>>, Error> {
+        pem::certificates(&self.certificate_path, &self.certificate_pem)
+    }
+
+    /// The key.
+    pub(super) fn key(&self) -> Result<PrivateKeyDer<'static>, Error> {
+        pem::key(&self.key_path, &self.key_pem)
+    }
+
+    /// Where a pair of that name is kept; only names where nothing is.
+    fn paths(directory: Option<&Path>, name: &str) -> (PathBuf, PathBuf) {
+        let directory = directory.unwrap_or(Path::new(""));
+        (directory.join(format!("{name}.crt")), directory.join(format!("{name}.key")))
+    }
+
+    /// A pair that was kept before, if there is one.
+    fn kept(directory: Option<&Path>, name: &str) -> Result<Option<Self>, Error> {
+        let (certificate_path, key_path) = Self::paths(directory, name);
+        if directory.is_none() {
+            return Ok(None);
+        }
+        let certificate_pem = files::read_if_any(&certificate_path)?;
+        let key_pem = files::read_if_any(&key_path)?;
+        Ok(certificate_pem.zip(key_pem).map(|(certificate_pem, key_pem)| Self {
+            certificate_pem,
+            key_pem,
+            certificate_path,
+            key_path,
+        }))
+    }
+
+    /// A new pair, kept where there is a directory.
+    fn keep(
+        directory: Option<&Path>,
+        name: &str,
+        certificate_pem: String,
+        key_pem: String,
+    ) -> Result<Self, Error> {
+        let (certificate_path, key_path) = Self::paths(directory, name);
+        if directory.is_some() {
+            files::write_private(&key_path, &key_pem)?;
+            files::write_private(&certificate_path, &certificate_pem)?;
+        }
+        Ok(Self { certificate_pem, key_pem, certificate_path, key_path })
+    }
+}
+
+/// The authority that signs this server's certificates.
+pub(super) struct Authority {
+    pair: Pair,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// The authority that is kept in the directory, or a new one.
+    pub(super) fn prepare(directory: Option<&Path>) -> Result<Self, Error> {
+        let pair = match Pair::kept(directory, "ca")? {
+            Some(pair) => pair,
+            None => {
+                let (certificate_path, key_path) = Pair::paths(directory, "ca");
+                if directory.is_some() && (certificate_path.exists() || key_path.exists()) {
+                    // Making a new one would shut out everyone who trusts the old one.
+                    let reason = "ca.crt and ca.key belong together and one is missing; put it back, \
+                                  or remove the other to get a new authority";
+                    return Err(pem::error(&certificate_path, reason.to_owned()));
+                }
+                Self::make(directory)?
+            }
+        };
+        let wrong = |why: rcgen::Error| {
+            let reason =
+                format!("this authority cannot be used: {why}; remove it to get a new one");
+            pem::error(&pair.certificate_path, reason)
+        };
+        let key = KeyPair::from_pem(&pair.key_pem).map_err(wrong)?;
+        let issuer = Issuer::from_ca_cert_pem(&pair.certificate_pem, key).map_err(wrong)?;
+        Ok(Self { pair, issuer })
+    }
+
+    fn make(directory: Option<&Path>) -> Result<Pair, Error> {
+        let mut params = params("kubernetes", "", AUTHORITY_LIFE);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![
+            KeyUsagePurpose::DigitalSignature,
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::CrlSign,
+        ];
+        let key = KeyPair::generate().map_err(not_made)?;
+        let certificate = params.self_signed(&key).map_err(not_made)?;
+        Pair::keep(directory, "ca", certificate.pem(), key.serialize_pem())
+    }
+
+    /// The authority's certificate, as PEM.
+    pub(super) fn certificate_pem(&self) -> &str {
+        &self.pair.certificate_pem
+    }
+
+    /// The authority's certificate.
+    pub(super) fn certificate_der(&self) -> Result<CertificateDer<'static>, Error> {
+        Ok(self.pair.chain()?.swap_remove(0))
+    }
+
+    /// The pair of that profile that is kept in the directory, if it still serves, or a new one.
+    pub(super) fn pair(&self, directory: Option<&Path>, profile: &Profile) -> Result<Pair, Error> {
+        if let Some(pair) = Pair::kept(directory, profile.file)? {
+            if self.serves(&pair, profile) {
+                return Ok(pair);
+            }
+            tracing::info!(file = profile.file, "making the certificate anew");
+        }
+        let mut params = params(profile.common_name, profile.organization, LEAF_LIFE);
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        let names = profile.dns_names.iter().filter_map(|name| (*name).try_into().ok());
+        let addresses = profile.addresses.iter().copied().map(SanType::IpAddress);
+        params.subject_alt_names = names.map(SanType::DnsName).chain(addresses).collect();
+        params.extended_key_usages = vec![if params.subject_alt_names.is_empty() {
+            ExtendedKeyUsagePurpose::ClientAuth
+        } else {
+            ExtendedKeyUsagePurpose::ServerAuth
+        }];
+        let key = KeyPair::generate().map_err(not_made)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(not_made)?;
+        Pair::keep(directory, profile.file, certificate.pem(), key.serialize_pem())
+    }
+
+    /// Whether a pair that was kept is this authority's, lasts, and says what it is to say.
+    fn serves(&self, pair: &Pair, profile: &Profile) -> bool {
+        let (Ok(chain), Ok(authority)) = (pair.chain(), self.certificate_der()) else {
+            return false;
+        };
+        let parsed = (X509Certificate::from_der(&chain[0]), X509Certificate::from_der(&authority));
+        let (Ok((_, certificate)), Ok((_, authority))) = parsed else { return false };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let needed_until = i64::try_from((now + RENEWAL).as_secs()).unwrap_or(i64::MAX);
+        let names: Vec<GeneralName<'_>> = match certificate.subject_alternative_name() {
+            Ok(Some(extension)) => extension.value.general_names.clone(),
+            _ => Vec::new(),
+        };
+        pair.key().is_ok()
+            && certificate.validity().not_after.timestamp() > needed_until
+            && certificate.verify_signature(Some(authority.public_key())).is_ok()
+            && profile.dns_names.iter().all(|name| names.contains(&GeneralName::DNSName(name)))
+            && profile.addresses.iter().all(|address| has_address(&names, *address))
+    }
+}
+
+fn has_address(names: &[GeneralName<'_>], address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => names.contains(&GeneralName::IPAddress(&v4.octets())),
+        IpAddr::V6(v6) => names.contains(&GeneralName::IPAddress(&v6.octets())),
+    }
+}
+
+fn params(common_name: &str, organization: &str, life: Duration) -> CertificateParams {
+    let mut name = DistinguishedName::new();
+    if !organization.is_empty() {
+        name.push(DnType::OrganizationName, organization);
+    }
+    name.push(DnType::CommonName, common_name);
+    let now = SystemTime::now();
+    let mut params = CertificateParams::default();
+    params.distinguished_name = name;
+    params.not_before = (now - BACKDATED).into();
+    params.not_after = (now + life).into();
+    params
+}
+
+fn not_made(why: rcgen::Error) -> Error {
+    Error::MakeCertificate(why.to_string())
+}

@@ -1,0 +1,53 @@
+//! Files that only their owner may read.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use crate::Error;
+
+/// Makes a directory, and those above it, for the owner only. One that is there keeps its permissions.
+pub(crate) fn make_private_directory(path: &Path) -> Result<(), Error> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(path).map_err(|source| error("create", path, source))
+}
+
+/// Writes a file for the owner only: as a whole or not at all, so that a crash leaves no half key.
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".new");
+    let new = path.with_file_name(name);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    let written = options.open(&new).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.and_then(|()| fs::rename(&new, path)).map_err(|source| error("write", path, source))
+}
+
+/// Reads a file.
+pub(super) fn read(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(|source| error("read", path, source))
+}
+
+/// Reads a file that may not be there.
+pub(super) fn read_if_any(path: &Path) -> Result<Option<String>, Error> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(error("read", path, source)),
+    }
+}
+
+fn error(action: &'static str, path: &Path, source: std::io::Error) -> Error {
+    Error::File { action, path: path.to_owned(), source }
+}

@@ -1,0 +1,92 @@
+use std::fs;
+use std::path::Path;
+
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::*;
+
+fn wanted(directory: &Path) -> Wanted {
+    Wanted { directory: Some(directory.to_owned()), ..Wanted::default() }
+}
+
+fn serving(pki: &Pki) -> Vec<u8> {
+    pki.chain[0].to_vec()
+}
+
+#[test]
+fn certificates_are_made_once_and_used_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = Pki::prepare(&wanted(directory.path())).unwrap();
+    let second = Pki::prepare(&wanted(directory.path())).unwrap();
+    assert_eq!(first.ca_pem, second.ca_pem);
+    assert_eq!(serving(&first), serving(&second));
+    assert_eq!(first.admin.certificate_pem, second.admin.certificate_pem);
+}
+
+#[test]
+fn a_serving_certificate_that_lacks_a_name_is_made_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = Pki::prepare(&wanted(directory.path())).unwrap();
+    let elsewhere = Wanted { bind_address: "192.0.2.7".parse().ok(), ..wanted(directory.path()) };
+    let second = Pki::prepare(&elsewhere).unwrap();
+    assert_eq!(first.ca_pem, second.ca_pem);
+    assert_ne!(serving(&first), serving(&second));
+    // with more names than it needs it is used again
+    assert_eq!(serving(&Pki::prepare(&wanted(directory.path())).unwrap()), serving(&second));
+}
+
+#[test]
+fn a_serving_certificate_of_another_authority_is_made_anew() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = Pki::prepare(&wanted(one.path())).unwrap();
+    Pki::prepare(&wanted(other.path())).unwrap();
+    for file in ["ca.crt", "ca.key"] {
+        fs::copy(other.path().join(file), one.path().join(file)).unwrap();
+    }
+    assert_ne!(serving(&first), serving(&Pki::prepare(&wanted(one.path())).unwrap()));
+}
+
+#[test]
+fn half_an_authority_is_an_error_that_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    Pki::prepare(&wanted(directory.path())).unwrap();
+    fs::remove_file(directory.path().join("ca.key")).unwrap();
+    let error = Pki::prepare(&wanted(directory.path())).err().unwrap().to_string();
+    assert!(error.contains("one is missing; put it back"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn files_are_their_owners() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let inner = directory.path().join("data/pki");
+    Pki::prepare(&wanted(&inner)).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&inner), mode(inner.parent().unwrap())), (0o700, 0o700));
+    for entry in fs::read_dir(&inner).unwrap() {
+        assert_eq!(mode(&entry.unwrap().path()), 0o600);
+    }
+}
+
+#[test]
+fn the_serving_certificate_names_what_clients_call_the_server() {
+    let pki = Pki::prepare(&Wanted::default()).unwrap();
+    let (_, certificate) = X509Certificate::from_der(&pki.chain[0]).unwrap();
+    let names = certificate.subject_alternative_name().unwrap().unwrap().value.to_owned();
+    let text = format!("{:?}", names.general_names);
+    for name in DNS_NAMES {
+        assert!(text.contains(name), "{name} in {text}");
+    }
+    assert_eq!(names.general_names.len(), DNS_NAMES.len() + ADDRESSES.len());
+}
+
+#[test]
+fn what_is_no_certificate_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("nonsense.pem");
+    fs::write(&path, "nonsense").unwrap();
+    let wanted = Wanted { client_ca_file: Some(path.clone()), ..Wanted::default() };
+    let error = Pki::prepare(&wanted).err().unwrap().to_string();
+    assert!(error.contains("nonsense.pem: there is no certificate in this file"), "{error}");
+}

@@ -1,0 +1,125 @@
+//! The query part of a URL, read as Go's `url.ParseQuery` does: `+` is a space, and a pair that is no
+//! valid encoding is passed over.
+
+use std::borrow::Cow;
+
+/// The parameters of a request, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Query {
+    pairs: Vec<(String, String)>,
+}
+
+impl Query {
+    /// Reads what follows the `?`.
+    pub(crate) fn parse(text: &str) -> Self {
+        let pairs = text
+            .split('&')
+            .filter(|pair| !pair.is_empty() && !pair.contains(';'))
+            .filter_map(|pair| {
+                let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+                Some((decode_plus(key)?, decode_plus(value)?))
+            })
+            .collect();
+        Self { pairs }
+    }
+
+    /// The first value of a parameter; `None` where it does not stand in the URL.
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        self.pairs.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The first value of a parameter, `""` where it does not stand in the URL.
+    pub(crate) fn text(&self, key: &str) -> &str {
+        self.get(key).unwrap_or_default()
+    }
+
+    /// Every value of a parameter.
+    pub(crate) fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        self.pairs.iter().filter(move |(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether a parameter stands in the URL, with whatever value.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+}
+
+fn decode_plus(text: &str) -> Option<String> {
+    if text.contains('+') {
+        percent_decode(&text.replace('+', " ")).map(Cow::into_owned)
+    } else {
+        percent_decode(text).map(Cow::into_owned)
+    }
+}
+
+/// Replaces `%xx`; `None` for an incomplete or wrong escape. Bytes that are no UTF-8 become U+FFFD.
+pub(crate) fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('%') {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let (high, low) = (hex(rest.next()?)?, hex(rest.next()?)?);
+            bytes.push(high << 4 | low);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    Some(Cow::Owned(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }))
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    // A hexadecimal digit is less than 16.
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+/// Writes `text` so that it can stand as a parameter's value.
+pub(crate) fn percent_encode(text: &str) -> String {
+    use std::fmt::Write;
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            write!(out, "%{byte:02X}").expect("writing to a String cannot fail");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[(&str, &str)]) {
+        let pairs = Query::parse(text).pairs;
+        let pairs: Vec<_> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(pairs, expected, "{text}");
+    }
+
+    #[test]
+    fn pairs_are_decoded_and_broken_ones_passed_over() {
+        check("", &[]);
+        check("watch", &[("watch", "")]);
+        check("a=1&&b=2", &[("a", "1"), ("b", "2")]);
+        check("a=1&a=2", &[("a", "1"), ("a", "2")]);
+        check("labelSelector=app%20in+%28a%2Cb%29", &[("labelSelector", "app in (a,b)")]);
+        check("a=b=c", &[("a", "b=c")]);
+        check("a=%zz&b=%2&c=%", &[]);
+        check("a;b=1&c=2", &[("c", "2")]);
+        check("a=%ff", &[("a", "\u{fffd}")]);
+        check("a=%C3%A4", &[("a", "ä")]);
+    }
+
+    #[test]
+    fn what_is_encoded_decodes_to_itself() {
+        for text in ["", "plain", "a b&c=d;e%", "ä/\"\u{1f600}"] {
+            assert_eq!(percent_decode(&percent_encode(text)).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a URL asks for, in the API's terms: the verb, the resource, the namespace, the name.
+//!
+//! Pure; made once for each request, and everything after it (authorization, limits, metrics, dispatch)
+//! looks at this and never at the path again. The rules are upstream's `RequestInfoFactory`.
+
+use http::Method;
+use pintle_auth::Subject;
+
+use crate::query::{Query, percent_decode};
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestInfo {
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for paths that
+    /// are no resources the method in lower case.
+    pub(crate) verb: &'static str,
+    /// The decoded path.
+    pub(crate) path: String,
+    /// The resource, if the path is one's.
+    pub(crate) resource: Option<ResourceInfo>,
+}
+
+/// The parts of a resource's path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ResourceInfo {
+    /// `""` for the core group.
+    pub(crate) group: String,
+    pub(crate) version: String,
+    /// `""` for cluster-scoped resources and for all namespaces.
+    pub(crate) namespace: String,
+    pub(crate) resource: String,
+    /// `""` for a collection. Also set by `fieldSelector=metadata.name=…`, as authorization needs it.
+    pub(crate) name: String,
+    pub(crate) subresource: String,
+    /// Whether more follows the subresource (proxies).
+    pub(crate) has_subpath: bool,
+    /// Whether the name stands in the path, so that one object is meant rather than a selection.
+    pub(crate) named: bool,
+    /// Whether the path says `watch` in the deprecated way (OAS-12).
+    pub(crate) watch_prefix: bool,
+}
+
+/// The path is no valid encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InvalidPath;
+
+/// What follows a namespace's name and is not a resource in it.
+const NAMESPACE_SUBRESOURCES: &[&str] = &["status", "finalize"];
+
+impl RequestInfo {
+    /// Reads method, path and query.
+    pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Result<Self, InvalidPath> {
+        let path = percent_decode(path).ok_or(InvalidPath)?.into_owned();
+        let Some(mut resource) = ResourceInfo::parse(&path) else {
+            return Ok(Self { verb: method_in_lower_case(method), path, resource: None });
+        };
+        let verb = resource_verb(method, &mut resource, query);
+        Ok(Self { verb, path, resource: Some(resource) })
+    }
+
+    /// What an authorizer rules on.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        match &self.resource {
+            None => Subject::Path(&self.path),
+            Some(info) => Subject::Resource {
+                group: &info.group,
+                resource: &info.resource,
+                subresource: &info.subresource,
+                namespace: &info.namespace,
+                name: &info.name,
+            },
+        }
+    }
+
+    /// Whether the answer takes as long as the client stays.
+    pub(crate) fn long_running(&self) -> bool {
+        self.verb == "watch"
+    }
+
+    /// Whether the request changes nothing.
+    pub(crate) fn read_only(&self) -> bool {
+        matches!(self.verb, "get" | "list" | "watch" | "head" | "options")
+    }
+}
+
+impl ResourceInfo {
+    /// Splits `/api/v1/…` and `/apis/G/V/…`; `None` for other paths, discovery's among them.
+    fn parse(path: &str) -> Option<Self> {
+        let mut parts = path.trim_matches('/').split('/').peekable();
+        let group = match parts.next()? {
+            "api" => "",
+            "apis" => parts.next()?,
+            _ => return None,
+        };
+        let version = parts.next()?;
+        let mut info =
+            Self { group: group.to_owned(), version: version.to_owned(), ..Self::default() };
+        info.watch_prefix = parts.next_if_eq(&"watch").is_some();
+        let rest: Vec<&str> = parts.collect();
+        let mut rest = rest.as_slice();
+        if let ["namespaces", namespace, after @ ..] = rest {
+            (*namespace).clone_into(&mut info.namespace);
+            if after.first().is_some_and(|part| !NAMESPACE_SUBRESOURCES.contains(part)) {
+                rest = after;
+            }
+        }
+        (*rest.first()?).clone_into(&mut info.resource);
+        info.name = rest.get(1).map_or_else(String::new, |name| (*name).to_owned());
+        info.subresource = rest.get(2).map_or_else(String::new, |part| (*part).to_owned());
+        info.has_subpath = rest.len() > 3;
+        info.named = !info.name.is_empty();
+        Some(info)
+    }
+}
+
+fn resource_verb(method: &Method, info: &mut ResourceInfo, query: &Query) -> &'static str {
+    if info.watch_prefix {
+        return "watch";
+    }
+    match *method {
+        Method::GET | Method::HEAD if info.named => "get",
+        Method::GET | Method::HEAD => {
+            if let Some(name) = selected_name(query.text("fieldSelector")) {
+                name.clone_into(&mut info.name);
+            }
+            if flag(query.get("watch")) { "watch" } else { "list" }
+        }
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if info.named => "delete",
+        Method::DELETE => "deletecollection",
+        _ => "",
+    }
+}
+
+/// A truth value in a query: anything but `false` and `0` is true, as upstream's conversion has it.
+pub(crate) fn flag(value: Option<&str>) -> bool {
+    value.is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
+}
+
+/// The name in a field selector that asks for exactly one.
+fn selected_name(selector: &str) -> Option<&str> {
+    let name = selector.split(',').find_map(|term| {
+        let value = term.trim().strip_prefix("metadata.name=")?;
+        Some(value.strip_prefix('=').unwrap_or(value))
+    })?;
+    let is_segment = !matches!(name, "" | "." | "..") && !name.contains(['/', '%', '\\', '!']);
+    is_segment.then_some(name)
+}
+
+fn method_in_lower_case(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "get",
+        Method::HEAD => "head",
+        Method::POST => "post",
+        Method::PUT => "put",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        Method::OPTIONS => "options",
+        Method::CONNECT => "connect",
+        Method::TRACE => "trace",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+use super::*;
+
+fn info(request: &str) -> RequestInfo {
+    let (method, url) = request.split_once(' ').unwrap();
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let method = Method::from_bytes(method.as_bytes()).unwrap();
+    RequestInfo::parse(&method, path, &Query::parse(query)).unwrap()
+}
+
+/// `expected`: verb, group, version, namespace, resource, name, subresource; `-` for nothing.
+fn check(request: &str, expected: &str) {
+    let info = info(request);
+    let r = info.resource.expect("the path is a resource's");
+    let parts =
+        [&r.group, &r.version, &r.namespace, &r.resource, &r.name, &r.subresource]
+            .map(|part| if part.is_empty() { "-" } else { part.as_str() });
+    assert_eq!(format!("{} {}", info.verb, parts.join(" ")), expected, "{request}");
+}
+
+fn check_path(request: &str, verb: &str) {
+    let info = info(request);
+    assert_eq!((info.verb, info.resource), (verb, None), "{request}");
+}
+
+#[test]
+fn paths_name_resources() {
+    // PATH-01 … PATH-06
+    check("GET /api/v1/nodes", "list - v1 - nodes - -");
+    check("GET /api/v1/namespaces/default", "get - v1 default namespaces default -");
+    check("GET /api/v1/namespaces", "list - v1 - namespaces - -");
+    check("GET /api/v1/configmaps", "list - v1 - configmaps - -");
+    check("GET /api/v1/namespaces/t/configmaps", "list - v1 t configmaps - -");
+    check("GET /api/v1/namespaces/t/configmaps/x", "get - v1 t configmaps x -");
+    check("GET /api/v1/namespaces/t/pods/p/status", "get - v1 t pods p status");
+    check("GET /api/v1/nodes/n/status", "get - v1 - nodes n status");
+    check(
+        "GET /apis/apps/v1/namespaces/t/deployments/d/scale",
+        "get apps v1 t deployments d scale",
+    );
+    check("PUT /api/v1/namespaces/t/finalize", "update - v1 t namespaces t finalize");
+    check("PUT /api/v1/namespaces/t/status", "update - v1 t namespaces t status");
+    // PATH-07: never a subresource of many
+    check("GET /api/v1/namespaces/t/pods/status", "get - v1 t pods status -");
+}
+
+#[test]
+fn methods_are_verbs() {
+    // VERB-03, VERB-07
+    check("GET /api/v1/pods?watch", "watch - v1 - pods - -");
+    check("GET /api/v1/pods?watch=1", "watch - v1 - pods - -");
+    check("GET /api/v1/pods?watch=true", "watch - v1 - pods - -");
+    check("GET /api/v1/pods?watch=nonsense", "watch - v1 - pods - -");
+    check("GET /api/v1/pods?watch=0", "list - v1 - pods - -");
+    check("GET /api/v1/pods?watch=False", "list - v1 - pods - -");
+    check("HEAD /api/v1/pods", "list - v1 - pods - -");
+    check("GET /api/v1/namespaces/t/pods/p?watch=1", "get - v1 t pods p -");
+    check("POST /api/v1/namespaces/t/pods", "create - v1 t pods - -");
+    check("PUT /api/v1/namespaces/t/pods/p", "update - v1 t pods p -");
+    check("PATCH /api/v1/namespaces/t/pods/p", "patch - v1 t pods p -");
+    check("DELETE /api/v1/namespaces/t/pods/p", "delete - v1 t pods p -");
+    check("DELETE /api/v1/namespaces/t/pods", "deletecollection - v1 t pods - -");
+    check("OPTIONS /api/v1/namespaces/t/pods", " - v1 t pods - -");
+}
+
+#[test]
+fn a_selected_name_counts_for_authorization() {
+    check("GET /api/v1/namespaces/t/pods?fieldSelector=metadata.name%3Dp", "list - v1 t pods p -");
+    check(
+        "GET /api/v1/namespaces/t/pods?watch=1&fieldSelector=a%3Db,metadata.name%3D%3Dp",
+        "watch - v1 t pods p -",
+    );
+    check("GET /api/v1/pods?fieldSelector=metadata.name!%3Dp", "list - v1 - pods - -");
+    check("GET /api/v1/pods?fieldSelector=metadata.name%3D..", "list - v1 - pods - -");
+    assert!(!info("GET /api/v1/pods?fieldSelector=metadata.name%3Dp").resource.unwrap().named);
+}
+
+#[test]
+fn the_deprecated_watch_prefix_still_watches() {
+    // OAS-12
+    check("GET /api/v1/watch/namespaces/t/pods", "watch - v1 t pods - -");
+    check("GET /api/v1/watch/namespaces/t/pods/p", "watch - v1 t pods p -");
+    check("GET /apis/apps/v1/watch/deployments", "watch apps v1 - deployments - -");
+}
+
+#[test]
+fn other_paths_are_no_resources() {
+    for path in ["/", "/api", "/api/v1", "/api/v1/", "/apis", "/apis/apps", "/apis/apps/v1"] {
+        check_path(&format!("GET {path}"), "get");
+    }
+    check_path("POST /healthz", "post");
+    check_path("GET /apix/v1/pods", "get");
+    check_path("GET /api/v1/watch", "get");
+}
+
+#[test]
+fn paths_are_decoded() {
+    check("GET /api/v1/namespaces/t/configmaps/a%2Eb", "get - v1 t configmaps a.b -");
+    check("GET /api/v1/nodes/n%2Fstatus", "get - v1 - nodes n status");
+    let invalid = RequestInfo::parse(&Method::GET, "/api/v1/pods%", &Query::default());
+    assert_eq!(invalid, Err(InvalidPath));
+}

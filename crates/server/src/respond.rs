@@ -1,0 +1,140 @@
+//! Answers: from what the registry gives to bytes on the wire.
+//!
+//! Everything is compact JSON first, mostly the very bytes that the store keeps; other encodings are
+//! made from that. So a form (Table, metadata only) is written once, for every encoding.
+
+mod gzip;
+mod list;
+mod pretty;
+mod rendering;
+mod span;
+mod table;
+mod warning;
+
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, VARY,
+};
+use http::{Response as HttpResponse, StatusCode};
+use pintle_meta::Status;
+use pintle_registry::answer::{Answer, Outcome};
+use pintle_registry::request::Encoding;
+use pintle_value::{json, yaml};
+
+pub(crate) use gzip::is_accepted as takes_gzip;
+pub(crate) use list::{collection, list};
+pub(crate) use rendering::Rendering;
+pub(crate) use warning::add_warnings;
+
+use crate::body::Body;
+use crate::negotiation::{Negotiated, media_type};
+
+/// A response.
+pub(crate) type Response = HttpResponse<Body>;
+
+/// The name of a Status's type in the schema.
+const STATUS_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+
+/// A document whose body is compact JSON, in the encoding that the client wants.
+pub(crate) fn document(code: u16, body: Body, negotiated: Negotiated) -> Response {
+    let mut response = HttpResponse::new(encode(body, negotiated));
+    *response.status_mut() = status_code(code);
+    let content_type = HeaderValue::from_static(media_type(negotiated.encoding));
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+/// Plain text.
+pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Response {
+    let mut response = HttpResponse::new(Body::full(text));
+    *response.status_mut() = status_code(code);
+    let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// A Status, with the headers that repeat what it says (ST-19).
+pub(crate) fn status(status: &Status, negotiated: Negotiated) -> Response {
+    let mut response = document(status.code, Body::full(status_json(status)), negotiated);
+    let retry_after = status.details.as_ref().and_then(|details| details.retry_after_seconds);
+    if let Some(seconds) = retry_after.filter(|seconds| *seconds > 0) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// A Status as compact JSON, members in upstream's order.
+pub(crate) fn status_json(status: &Status) -> Vec<u8> {
+    let schema = pintle_schema::builtin();
+    let (mut out, tree) = (Vec::with_capacity(256), status.to_value());
+    match schema.find(STATUS_TYPE) {
+        Some(ty) => pintle_schema::encode::write(schema, ty, &tree, &mut out),
+        None => json::write(&tree, &mut out),
+    }
+    out
+}
+
+/// The answer to a request about one object.
+pub(crate) fn outcome(
+    outcome: &Outcome,
+    rendering: &Rendering,
+    negotiated: Negotiated,
+) -> Result<Response, Status> {
+    let code = match (outcome.created, outcome.accepted) {
+        (true, _) => 201,
+        (_, true) => 202,
+        _ => 200,
+    };
+    let mut response = match &outcome.answer {
+        Answer::Object(object) => {
+            let body = rendering.document(&rendering.resource.view(object))?;
+            document(code, Body::full(body), negotiated)
+        }
+        Answer::Value(value, type_name) => {
+            let body = rendering.value(value, type_name)?;
+            document(code, Body::full(body), negotiated)
+        }
+        Answer::Status(answer) => status(answer, negotiated),
+    };
+    add_warnings(response.headers_mut(), outcome.warnings.iter().map(String::as_str));
+    Ok(response)
+}
+
+/// Compresses a long answer for a client that takes it (CMP-01, CMP-03).
+pub(crate) fn compress(response: Response, request_headers: &HeaderMap) -> Response {
+    let encoded = response.headers().contains_key(CONTENT_ENCODING);
+    if encoded || !response.body().is_long() || !gzip::is_accepted(request_headers) {
+        return response;
+    }
+    let (mut head, body) = response.into_parts();
+    head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    head.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    HttpResponse::from_parts(head, body.map_pieces(gzip::compress))
+}
+
+/// Says that an answer is for this client only and not to be kept, where it does not say otherwise.
+pub(crate) fn forbid_caching(headers: &mut HeaderMap) {
+    let entry = headers.entry(CACHE_CONTROL);
+    entry.or_insert(HeaderValue::from_static("no-cache, private"));
+}
+
+fn encode(body: Body, negotiated: Negotiated) -> Body {
+    match (negotiated.encoding, negotiated.pretty) {
+        (Encoding::Json, false) => body,
+        (Encoding::Json, true) => body.map_whole(pretty::indent),
+        (Encoding::Yaml, _) => body.map_whole(|compact| {
+            let mut out = Vec::with_capacity(compact.len());
+            // What is read here was written here; a failure would show as an empty document.
+            yaml::write(&json::parse(compact).unwrap_or_default(), &mut out);
+            out
+        }),
+    }
+}
+
+fn status_code(code: u16) -> StatusCode {
+    StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Where a member of an object stands in its JSON, so that a part of an encoded object can be sent
+//! without decoding it.
+
+use std::ops::Range;
+
+/// The value of the member `key` of the object in `json`, as a range of bytes. `json` is what an encoder
+/// of ours wrote: compact, without escapes in member names.
+pub(crate) fn member(json: &[u8], key: &str) -> Option<Range<usize>> {
+    let mut at = 1; // past `{`
+    while json.get(at) == Some(&b'"') {
+        let name = at + 1..string_end(json, at)? - 1;
+        let value = name.end + 2..value_end(json, name.end + 2)?; // past `":`
+        if json.get(name) == Some(key.as_bytes()) {
+            return Some(value);
+        }
+        at = value.end + 1; // past `,`
+    }
+    None
+}
+
+/// Just behind the string whose opening quote is at `at`.
+fn string_end(json: &[u8], at: usize) -> Option<usize> {
+    let mut at = at + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', json.get(at..)?)?;
+        if json[at] == b'"' {
+            return Some(at + 1);
+        }
+        at += 2;
+    }
+}
+
+/// Just behind the value that begins at `at`.
+fn value_end(json: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    loop {
+        match json.get(at)? {
+            b'"' => at = string_end(json, at)?,
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' | b']' | b',' if depth == 0 => return Some(at),
+            b'}' | b']' => {
+                depth -= 1;
+                at += 1;
+            }
+            _ => at += 1,
+        }
+        let at_separator = matches!(json.get(at), Some(b',' | b'}' | b']') | None);
+        if depth == 0 && at_separator {
+            return Some(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(json: &str, key: &str, expected: Option<&str>) {
+        let found = member(json.as_bytes(), key).map(|range| &json[range]);
+        assert_eq!(found, expected, "{key} in {json}");
+    }
+
+    #[test]
+    fn members_are_found_at_the_top_only() {
+        let json = r#"{"kind":"Pod","n":1.5,"metadata":{"name":"a\"},{","x":[1,{}]},"spec":{"metadata":2},"t":true}"#;
+        check(json, "kind", Some(r#""Pod""#));
+        check(json, "n", Some("1.5"));
+        check(json, "metadata", Some(r#"{"name":"a\"},{","x":[1,{}]}"#));
+        check(json, "spec", Some(r#"{"metadata":2}"#));
+        check(json, "t", Some("true"));
+        check(json, "x", None);
+        check("{}", "x", None);
+    }
+
+    #[test]
+    fn damaged_json_is_no_panic() {
+        for json in
+            ["", "{", "{\"", "{\"a\"", "{\"a\":", "{\"a\":{", "{\"a\":\"\\", "[1,2]", "null"]
+        {
+            let _ = member(json.as_bytes(), "metadata");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `Warning` headers, bounded as upstream bounds them: each text once, 4,096 characters in all; where
+//! that is not enough, 256 characters of each.
+
+use http::header::{HeaderMap, HeaderValue, WARNING};
+
+const TOTAL_CHARS_MAX: usize = 4 * 1024;
+const TRUNCATED_CHARS: usize = 256;
+
+/// Adds a header for each text (FV-06, DEP-12).
+pub(crate) fn add_warnings<'a>(headers: &mut HeaderMap, texts: impl Iterator<Item = &'a str>) {
+    let mut distinct: Vec<&str> = Vec::new();
+    for text in texts.filter(|text| !text.is_empty()) {
+        if !distinct.contains(&text) {
+            distinct.push(text);
+        }
+    }
+    let total: usize = distinct.iter().map(|text| text.chars().count()).sum();
+    let truncate = total > TOTAL_CHARS_MAX;
+    let mut written = 0;
+    for text in distinct {
+        let length = if truncate { TRUNCATED_CHARS } else { usize::MAX };
+        let text: String = text.chars().take(length).collect();
+        if written >= TOTAL_CHARS_MAX {
+            break;
+        }
+        if let Some(value) = header(&text) {
+            written += text.chars().count();
+            headers.append(WARNING, value);
+        }
+    }
+}
+
+/// `299 - "text"`; `None` for what no header can hold.
+fn header(text: &str) -> Option<HeaderValue> {
+    if text.chars().any(char::is_control) {
+        return None;
+    }
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+    HeaderValue::from_bytes(format!("299 - \"{escaped}\"").as_bytes()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(texts: &[&str], expected: &[&str]) {
+        let mut headers = HeaderMap::new();
+        add_warnings(&mut headers, texts.iter().copied());
+        let found: Vec<_> = headers.get_all(WARNING).iter().map(HeaderValue::as_bytes).collect();
+        let expected: Vec<_> = expected.iter().map(|text| text.as_bytes()).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn texts_become_headers() {
+        check(&[], &[]);
+        check(&["a", "a", "", "b"], &["299 - \"a\"", "299 - \"b\""]);
+        check(&[r#"unknown field "spec.foo""#], &[r#"299 - "unknown field \"spec.foo\"""#]);
+        check(&["back\\slash", "two\nlines", "ä"], &["299 - \"back\\\\slash\"", "299 - \"ä\""]);
+    }
+
+    #[test]
+    fn there_is_a_bound() {
+        let texts: Vec<String> = (0..100).map(|n| format!("{n}{}", "x".repeat(300))).collect();
+        let mut headers = HeaderMap::new();
+        add_warnings(&mut headers, texts.iter().map(String::as_str));
+        assert_eq!(headers.get_all(WARNING).iter().count(), TOTAL_CHARS_MAX / TRUNCATED_CHARS);
+        assert_eq!(headers[WARNING].len(), TRUNCATED_CHARS + r#"299 - """#.len());
+    }
+}

@@ -1,0 +1,292 @@
+//! A server from its start to its end.
+
+mod bootstrap;
+mod compaction;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pintle_admission::NamespaceLifecycle;
+use pintle_auth::Chain;
+use pintle_auth::policy::BuiltIn;
+use pintle_controllers::{Environment, expiry, namespaces};
+use pintle_registry::{Options, Registry};
+use pintle_store::Store;
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::api::{Api, Settings, now};
+use crate::audit_id::AuditIds;
+use crate::authentication::Authentication;
+use crate::discovery::Discovery;
+use crate::kubeconfig::kubeconfig;
+use crate::lifecycle::Lifecycle;
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use crate::openapi::OpenApi;
+use crate::pki::{Credentials, Pki, Wanted, make_private_directory, write_private};
+use crate::tls::Tls;
+use crate::{Config, Error, connection};
+
+/// How much of each resource's recent changes is kept in memory for watches.
+const HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How many connections may wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// Starts servers.
+pub struct Server;
+
+/// A server that runs. Dropping it stops it at once; [`Running::shutdown`] lets it finish what it does.
+pub struct Running {
+    url: String,
+    kubeconfig: String,
+    kubeconfig_path: PathBuf,
+    /// Removed at the end, where the kubeconfig was put into a directory of its own.
+    temporary: Option<PathBuf>,
+    ca_pem: String,
+    admin: Credentials,
+    api: Arc<Api>,
+    store: Arc<dyn Store>,
+    connections: JoinHandle<()>,
+    controllers: JoinSet<()>,
+    shutdown_delay: Duration,
+}
+
+impl Server {
+    /// Starts a server; it is ready when this returns. Needs a Tokio runtime.
+    pub async fn start(config: Config) -> Result<Running, Error> {
+        let mut phases = Phases::new();
+        // The address first: that it is taken is the most frequent reason why a server does not start.
+        let listener = listen(SocketAddr::new(config.bind_address, config.secure_port))?;
+        let address = listener.local_addr().map_err(|source| Error::Listen {
+            address: SocketAddr::new(config.bind_address, config.secure_port),
+            source,
+        })?;
+        let wanted = wanted_certificates(&config);
+        let certificates = tokio::task::spawn_blocking(move || {
+            let pki = Pki::prepare(&wanted)?;
+            Tls::new(&pki).map(|tls| (pki, tls))
+        });
+        let store = open_store(&config)?;
+        phases.end("store");
+        let definitions = pintle_kinds::definitions(&config.runtime_config);
+        let options = Options {
+            store: store.clone(),
+            admission: Arc::new(NamespaceLifecycle),
+            entropy: random,
+            garbage_collection: false,
+            history_bytes_max: HISTORY_BYTES_MAX,
+        };
+        let registry = Arc::new(Registry::open(options, definitions).await?);
+        phases.end("registry");
+        let (pki, tls) = certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
+        phases.end("certificates");
+        let environment = Environment { registry: registry.clone(), clock: Arc::new(now) };
+        let objects = bootstrap::wanted(&config, address, &pki.ca_pem);
+        bootstrap::ensure(&environment, &objects).await?;
+        phases.end("bootstrap objects");
+        let api = Arc::new(api(&config, registry.clone(), &tls, address));
+        let connections = tokio::spawn(connection::serve(listener, tls.config, api.clone()));
+        let mut controllers = JoinSet::new();
+        controllers.spawn(compaction::run(registry, config.watch_history));
+        let stopping = || {
+            let mut stopping = api.lifecycle.stopping();
+            async move { stopping.wait().await }
+        };
+        let looked_after =
+            pintle_controllers::bootstrap::run(environment.clone(), objects.to_vec(), stopping());
+        controllers.spawn(looked_after);
+        controllers.spawn(namespaces::run(environment.clone(), stopping()));
+        controllers.spawn(expiry::run(environment, stopping()));
+        let url = format!("https://{}", reachable(address));
+        let kubeconfig = kubeconfig(&url, &pki.ca_pem, &pki.admin);
+        let (kubeconfig_path, temporary) = write_kubeconfig(&config, &kubeconfig)?;
+        api.lifecycle.start();
+        phases.end("serving");
+        phases.report();
+        Ok(Running {
+            url,
+            kubeconfig,
+            kubeconfig_path,
+            temporary,
+            ca_pem: pki.ca_pem,
+            admin: pki.admin,
+            api,
+            store,
+            connections,
+            controllers,
+            shutdown_delay: config.shutdown_delay,
+        })
+    }
+}
+
+impl Running {
+    /// `https://127.0.0.1:6443`
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> &str {
+        &self.kubeconfig
+    }
+
+    /// The file that it is in.
+    pub fn kubeconfig_path(&self) -> &Path {
+        &self.kubeconfig_path
+    }
+
+    /// The authority that clients must trust, as PEM.
+    pub fn ca_pem(&self) -> &str {
+        &self.ca_pem
+    }
+
+    /// The administrator's certificate and key.
+    pub const fn admin(&self) -> &Credentials {
+        &self.admin
+    }
+
+    /// Stops the server: it says that it is not ready, serves on for the configured delay, ends watches,
+    /// lets other requests finish, and closes the store (HLT-08).
+    pub async fn shutdown(mut self) {
+        self.api.lifecycle.drain();
+        tokio::time::sleep(self.shutdown_delay).await;
+        self.api.lifecycle.stop();
+        let limit = self.api.settings.request_timeout;
+        if tokio::time::timeout(limit, &mut self.connections).await.is_err() {
+            tracing::warn!("requests were still open after {limit:?} and are cut off");
+        }
+        self.controllers.shutdown().await;
+        self.store.close().await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.api.lifecycle.stop();
+        self.connections.abort();
+        self.controllers.abort_all();
+        if let Some(directory) = &self.temporary {
+            if let Err(error) = std::fs::remove_dir_all(directory) {
+                tracing::debug!(%error, "cannot remove {}", directory.display());
+            }
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+    use tokio::net::TcpSocket;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+    let listener = socket.and_then(|socket| {
+        socket.set_reuseaddr(true)?; // a restart must not wait for old connections to be forgotten
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    });
+    listener.map_err(|source| Error::Listen { address, source })
+}
+
+fn wanted_certificates(config: &Config) -> Wanted {
+    let kept = config.cert_dir.clone().unwrap_or_else(|| config.data_dir.join("pki"));
+    Wanted {
+        directory: (!config.ephemeral || config.cert_dir.is_some()).then_some(kept),
+        serving_files: config.tls_files.clone(),
+        client_ca_file: config.client_ca_file.clone(),
+        bind_address: Some(config.bind_address),
+    }
+}
+
+fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
+    if config.ephemeral {
+        return Ok(pintle_store::memory()?);
+    }
+    make_private_directory(&config.data_dir)?;
+    let options = pintle_store::Options {
+        dir: config.data_dir.join("store"),
+        durability: pintle_store::Durability::Disk,
+    };
+    Ok(pintle_store::open(&options)?)
+}
+
+fn api(config: &Config, registry: Arc<Registry>, tls: &Tls, address: SocketAddr) -> Api {
+    let mut seed = [0; 8];
+    random(&mut seed);
+    Api {
+        registry,
+        authentication: Authentication::new(Some(tls.verifier.clone()), config.anonymous_auth),
+        authorizer: Box::new(Chain::new(vec![Box::new(BuiltIn)])),
+        discovery: Discovery::default(),
+        openapi: OpenApi::default(),
+        metrics: Metrics::new(now().unix_seconds()),
+        limits: Limits::new(config.max_requests_inflight, config.max_mutating_requests_inflight),
+        lifecycle: Lifecycle::new(),
+        audit_ids: AuditIds::new(u64::from_le_bytes(seed)),
+        settings: Settings {
+            request_timeout: config.request_timeout,
+            min_request_timeout: config.min_request_timeout,
+            livez_grace_period: config.livez_grace_period,
+            compression: config.feature_gates.api_response_compression,
+            address: reachable(address).to_string(),
+        },
+    }
+}
+
+/// An address that clients on this machine can connect to.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        std::net::IpAddr::V4(ip) if ip.is_unspecified() => std::net::Ipv4Addr::LOCALHOST.into(),
+        std::net::IpAddr::V6(ip) if ip.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Puts the kubeconfig where it belongs; also gives the directory that was made for it alone.
+fn write_kubeconfig(config: &Config, text: &str) -> Result<(PathBuf, Option<PathBuf>), Error> {
+    let (path, temporary) = match &config.kubeconfig {
+        Some(path) => (path.clone(), None),
+        None if config.ephemeral => {
+            let mut random_bytes = [0; 8];
+            random(&mut random_bytes);
+            let name = format!("pintle-{:016x}", u64::from_le_bytes(random_bytes));
+            let directory = std::env::temp_dir().join(name);
+            (directory.join("admin.kubeconfig"), Some(directory))
+        }
+        None => (config.data_dir.join("admin.kubeconfig"), None),
+    };
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    directory.map_or(Ok(()), make_private_directory)?;
+    write_private(&path, text)?;
+    let path = std::path::absolute(&path).unwrap_or(path);
+    Ok((path, temporary))
+}
+
+/// Random bytes from the system.
+fn random(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("an operating system without randomness runs no TLS either");
+}
+
+/// How long the parts of the start took.
+struct Phases {
+    began: Instant,
+    last: Instant,
+    took: Vec<String>,
+}
+
+impl Phases {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { began: now, last: now, took: Vec::new() }
+    }
+
+    fn end(&mut self, name: &str) {
+        let now = Instant::now();
+        self.took.push(format!("{name} {:.1?}", now - self.last));
+        self.last = now;
+    }
+
+    fn report(&self) {
+        tracing::info!("started in {:.1?}: {}", self.began.elapsed(), self.took.join(", "));
+    }
+}

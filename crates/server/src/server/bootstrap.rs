@@ -1,0 +1,56 @@
+//! The objects that a server has from the beginning (BOOT-01): what they depend on is known here.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+use pintle_controllers::{Environment, bootstrap};
+use pintle_kinds::bootstrap::{BootstrapObject, Settings, objects};
+
+use crate::{Config, Error};
+
+/// What is to be there. `ca_pem` holds the authorities of client certificates.
+pub(super) fn wanted(config: &Config, address: SocketAddr, ca_pem: &str) -> Arc<[BootstrapObject]> {
+    let ranges: Vec<&str> = config.service_cluster_ip_range.split(',').collect();
+    let settings = Settings {
+        config: &config.runtime_config,
+        service_ranges: &ranges,
+        advertise_address: advertised(config, address),
+        secure_port: address.port(),
+        client_ca: Some(ca_pem),
+        request_header: None,
+    };
+    objects(&settings).into()
+}
+
+/// Makes what is missing; the server is not ready before.
+pub(super) async fn ensure(
+    environment: &Environment,
+    objects: &Arc<[BootstrapObject]>,
+) -> Result<(), Error> {
+    match bootstrap::ensure(environment, objects).await.into_iter().next() {
+        None => Ok(()),
+        Some(status) => Err(Error::Bootstrap { reason: status.message }),
+    }
+}
+
+/// Where the members of a cluster reach the server: as configured, or where it listens; and if that is
+/// everywhere, at the address by which this machine reaches others.
+fn advertised(config: &Config, address: SocketAddr) -> IpAddr {
+    if let Some(advertised) = config.advertise_address {
+        return advertised;
+    }
+    if !address.ip().is_unspecified() {
+        return address.ip();
+    }
+    // Connecting a datagram socket sends nothing; it only asks for the route.
+    let (from, to) = if address.is_ipv4() {
+        ("0.0.0.0:0", "192.0.2.1:9")
+    } else {
+        ("[::]:0", "[2001:db8::1]:9")
+    };
+    let route = UdpSocket::bind(from).and_then(|socket| {
+        socket.connect(to)?;
+        socket.local_addr()
+    });
+    route.map_or(address.ip(), |local| local.ip())
+}

@@ -1,0 +1,78 @@
+//! Forgets what is older than the window that watches and exact lists may look back into (RV-28).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_registry::Registry;
+use pintle_store::Revision;
+use tokio::time::{Instant, MissedTickBehavior};
+
+/// Into how many steps the window is divided: it is longer than asked for by up to one of them.
+const STEPS: u32 = 10;
+/// Steps are not shorter than this.
+const STEP_MIN: Duration = Duration::from_millis(100);
+
+/// Compacts from time to time, as long as the task lives.
+pub(super) async fn run(registry: Arc<Registry>, window: Duration) {
+    let mut timer = tokio::time::interval((window / STEPS).max(STEP_MIN));
+    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut history = History::new(window);
+    loop {
+        let now = timer.tick().await;
+        let Some(floor) = history.step(now, registry.head()) else { continue };
+        if let Err(error) = registry.compact(floor).await {
+            tracing::warn!(%error, "cannot compact");
+        }
+    }
+}
+
+/// Which revision was the newest when.
+struct History {
+    window: Duration,
+    heads: VecDeque<(Instant, Revision)>,
+    floor: Revision,
+}
+
+impl History {
+    const fn new(window: Duration) -> Self {
+        Self { window, heads: VecDeque::new(), floor: Revision(0) }
+    }
+
+    /// Remembers the newest revision, and gives the one before which all can be forgotten, if it is
+    /// another than before.
+    fn step(&mut self, now: Instant, head: Revision) -> Option<Revision> {
+        self.heads.push_back((now, head));
+        let mut floor = None;
+        while let Some((_, revision)) =
+            self.heads.pop_front_if(|(then, _)| now.duration_since(*then) >= self.window)
+        {
+            floor = Some(revision);
+        }
+        let floor = floor.filter(|floor| *floor > self.floor)?;
+        self.floor = floor;
+        Some(floor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_newest_a_window_ago_is_the_oldest_now() {
+        let start = Instant::now();
+        let mut history = History::new(Duration::from_secs(10));
+        let mut step = |seconds, head| {
+            let now = start + Duration::from_secs(seconds);
+            history.step(now, Revision(head)).map(|revision| revision.0)
+        };
+        assert_eq!(step(0, 5), None);
+        assert_eq!(step(5, 7), None);
+        assert_eq!(step(10, 7), Some(5));
+        assert_eq!(step(15, 7), Some(7));
+        assert_eq!(step(20, 7), None); // nothing new to forget
+        assert_eq!(step(60, 9), None);
+        assert_eq!(step(70, 9), Some(9));
+    }
+}
