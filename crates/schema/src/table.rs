@@ -191,7 +191,7 @@ pub enum Default {
 /// A declared rule for a field's value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
-    /// The text is one of these (upstream's `+enum` types).
+    /// The text is one of these (upstream's `+enum` types); of a list, each item is.
     Enum(Cow<'static, [Cow<'static, str>]>),
     /// The number is at least this.
     Minimum(i64),

@@ -18,25 +18,41 @@ use super::sources::{Package, Sources};
 /// The modules that hold API types.
 const MODULES: &[&str] = &["api", "apimachinery", "apiextensions-apiserver", "kube-aggregator"];
 
+/// Where a release's files are.
+struct Layout {
+    modules: PathBuf,
+    swagger: PathBuf,
+    discovery: PathBuf,
+}
+
+impl Layout {
+    fn of(dir: &Path) -> Self {
+        let staging = dir.join("staging/src/k8s.io");
+        if staging.exists() {
+            let swagger = dir.join("api/openapi-spec/swagger.json");
+            Self { modules: staging, swagger, discovery: dir.join("api/discovery") }
+        } else {
+            let (swagger, discovery) = (dir.join("swagger.json"), dir.join("discovery"));
+            Self { modules: dir.to_path_buf(), swagger, discovery }
+        }
+    }
+}
+
 /// Reads a release's files under `dir`.
 pub(crate) fn read(dir: &Path) -> Result<Sources> {
+    let layout = Layout::of(dir);
     let mut sources = read_modules(dir)?;
-    let published = [dir.join("api/openapi-spec/swagger.json"), dir.join("swagger.json")];
-    let swagger = published.iter().find(|p| p.exists()).context("no swagger.json")?;
-    read_swagger(swagger, &mut sources)?;
-    let published = [dir.join("api/discovery"), dir.join("discovery")];
-    let discovery = published.iter().find(|p| p.exists()).context("no discovery documents")?;
-    discovery::read(discovery, &mut sources)?;
+    read_swagger(&layout.swagger, &mut sources)?;
+    discovery::read(&layout.discovery, &mut sources)?;
     Ok(sources)
 }
 
 /// Reads the Go and Protobuf files alone.
 pub(crate) fn read_modules(dir: &Path) -> Result<Sources> {
-    let staging = dir.join("staging/src/k8s.io");
-    let modules = if staging.exists() { staging } else { dir.to_path_buf() };
+    let layout = Layout::of(dir);
     let mut sources = Sources::default();
     for module in MODULES {
-        read_folder(&modules.join(module), &format!("k8s.io/{module}"), &mut sources)?;
+        read_folder(&layout.modules.join(module), &format!("k8s.io/{module}"), &mut sources)?;
     }
     Ok(sources)
 }
