@@ -1,1 +1,75 @@
-//! See docs/architecture.md.
+//! Controllers that run in the server: what keeps objects in order when nobody asks.
+//!
+//! Each is a future that works until it is told to stop: it follows a watch and a few timers, writes
+//! through the registry like anyone else, and keeps nothing that it could not find out again. Dropping
+//! the future stops it just as well; a write under way is then done or not, as if the client of it had
+//! gone away.
+//!
+//! Must not know: HTTP, who may do what, where objects are kept.
+
+pub mod bootstrap;
+#[cfg(test)]
+mod cluster;
+pub mod expiry;
+pub mod namespaces;
+mod retry;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use pintle_meta::GroupVersionResource;
+use pintle_registry::request::{Body, Context, Encoding, Now, Target};
+use pintle_registry::{Registry, Resource};
+use pintle_value::{Str, Value, json};
+
+/// Tells the time.
+pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
+
+/// What a controller works with.
+#[derive(Clone)]
+pub struct Environment {
+    /// The objects.
+    pub registry: Arc<Registry>,
+    /// The time; sleeping is tokio's.
+    pub clock: Clock,
+}
+
+impl Environment {
+    /// A controller as the author of a write.
+    fn context(&self, user: &'static str) -> Context {
+        Context {
+            now: (self.clock)(),
+            user: Str::const_new(user),
+            user_agent: Str::const_new("pintle-controllers"),
+        }
+    }
+
+    /// The resource of that name, if it is served.
+    fn resource(&self, group: &str, version: &str, resource: &str) -> Option<Arc<Resource>> {
+        self.registry.resource(&GroupVersionResource::new(group, version, resource))
+    }
+}
+
+/// A collection, or one object of it, or a part of that.
+fn target(resource: &Arc<Resource>, namespace: &str, name: &str, subresource: &str) -> Target {
+    Target {
+        resource: resource.clone(),
+        namespace: namespace.into(),
+        name: name.into(),
+        subresource: subresource.into(),
+    }
+}
+
+/// An object as a request's body.
+fn body(object: &Value) -> Body {
+    Body { bytes: json::to_string(object).into(), encoding: Encoding::Json }
+}
+
+/// Works until told to stop.
+async fn until(shutdown: impl Future<Output = ()>, work: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        () = shutdown => {}
+        () = work => {}
+    }
+}

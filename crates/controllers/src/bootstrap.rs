@@ -1,0 +1,125 @@
+//! The objects that the server makes by itself: made at start, and looked after from then on (BOOT-01).
+
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_kinds::bootstrap::{BootstrapObject, Step};
+use pintle_meta::{Reason, Status, object};
+use pintle_registry::Resource;
+use pintle_registry::answer::{Answer, Outcome};
+use pintle_registry::request::{Context, DeleteOptions, WriteOptions};
+use pintle_value::Value;
+use tokio::task::JoinSet;
+
+use crate::{Environment, body, target, until};
+
+const USER: &str = "system:apiserver";
+/// How often the objects are looked after.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Looks after the objects until told to stop. Call [`ensure`] first where others are to wait for them.
+pub async fn run(
+    environment: Environment,
+    objects: Vec<BootstrapObject>,
+    shutdown: impl Future<Output = ()>,
+) {
+    let objects: Arc<[BootstrapObject]> = objects.into();
+    until(shutdown, async {
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            for status in ensure(&environment, &objects).await {
+                tracing::warn!(%status, "cannot make an object of the server's own");
+            }
+        }
+    })
+    .await;
+}
+
+/// Makes what is missing, and what is not as it should be; tells what went wrong.
+///
+/// Namespaces come first, as others are in them; all else is written at once, so that the writes share
+/// what a commit costs.
+pub async fn ensure(environment: &Environment, objects: &Arc<[BootstrapObject]>) -> Vec<Status> {
+    let is_namespace = |index: &usize| objects[*index].resource.resource == "namespaces";
+    let (namespaces, rest): (Vec<_>, Vec<_>) = (0..objects.len()).partition(is_namespace);
+    let mut failures = Vec::new();
+    for part in [namespaces, rest] {
+        let mut tasks = JoinSet::new();
+        for index in part {
+            let Some(resource) = environment.registry.resource(&objects[index].resource) else {
+                continue;
+            };
+            let wanted = &objects[index];
+            let (namespace, name) =
+                (object::namespace(&wanted.object), object::name(&wanted.object));
+            let stored = environment.registry.peek(&resource, namespace, name);
+            let step = wanted.step(stored.map(|stored| resource.tree(&stored)).as_ref());
+            if step == Step::Nothing {
+                continue;
+            }
+            let (environment, objects) = (environment.clone(), objects.clone());
+            tasks.spawn(async move {
+                take(&environment, &resource, &objects[index].object, step).await
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            if let Ok(Err(status)) = done {
+                failures.push(status);
+            }
+        }
+    }
+    failures
+}
+
+async fn take(
+    environment: &Environment,
+    resource: &Arc<Resource>,
+    wanted: &Value,
+    step: Step,
+) -> Result<(), Status> {
+    let (namespace, name) = (object::namespace(wanted), object::name(wanted));
+    let one = target(resource, namespace, name, "");
+    let context = environment.context(USER);
+    let options = WriteOptions::default();
+    match step {
+        Step::Nothing => Ok(()),
+        Step::Create => create(environment, resource, wanted, &context).await,
+        Step::Update(state) => {
+            environment.registry.update(&one, &body(&state), &options, &context).await.map(|_| ())
+        }
+        Step::Replace => {
+            environment.registry.delete(&one, &DeleteOptions::default(), &context).await?;
+            create(environment, resource, wanted, &context).await
+        }
+    }
+}
+
+/// Creates an object, and then writes the status that creating drops.
+async fn create(
+    environment: &Environment,
+    resource: &Arc<Resource>,
+    wanted: &Value,
+    context: &Context,
+) -> Result<(), Status> {
+    let namespace = object::namespace(wanted);
+    let collection = target(resource, namespace, "", "");
+    let options = WriteOptions::default();
+    let created = environment.registry.create(&collection, &body(wanted), &options, context).await;
+    let created = match created {
+        Err(status) if status.reason == Some(Reason::AlreadyExists) => return Ok(()),
+        other => other?,
+    };
+    let (Some(status), Outcome { answer: Answer::Object(created), .. }) =
+        (wanted.get("status"), created)
+    else {
+        return Ok(());
+    };
+    let mut state = resource.tree(&created);
+    state.make_object().insert("status", status.clone());
+    let part = target(resource, namespace, object::name(wanted), "status");
+    environment.registry.update(&part, &body(&state), &options, context).await.map(|_| ())
+}

@@ -1,0 +1,184 @@
+//! A registry over a store in memory, with all built-in kinds, for the controllers' tests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use pintle_admission::NamespaceLifecycle;
+use pintle_kinds::{RuntimeConfig, definitions};
+use pintle_meta::{GroupVersion, Status, object};
+use pintle_registry::answer::{Answer, Event};
+use pintle_registry::request::{DeleteOptions, ListOptions, Now, WriteOptions};
+use pintle_registry::watch::Watch;
+use pintle_registry::{Options, Registry, Resource};
+use pintle_value::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::{Environment, body, target};
+
+/// Far more than anything here takes; only a test that fails waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Cluster {
+    pub(crate) environment: Environment,
+    now_seconds: Arc<AtomicI64>,
+}
+
+pub(crate) fn tree(text: &str) -> Value {
+    json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Different bytes at every call, the same in every run.
+fn entropy(bytes: &mut [u8]) {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let mut state = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    for byte in bytes {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        *byte = (state >> 56) as u8;
+    }
+}
+
+impl Cluster {
+    pub(crate) async fn start() -> Self {
+        let options = Options {
+            store: pintle_store::memory().expect("memory is to be had"),
+            admission: Arc::new(NamespaceLifecycle),
+            entropy,
+            garbage_collection: false,
+            history_bytes_max: usize::MAX,
+        };
+        let definitions = definitions(&RuntimeConfig::default());
+        let registry = Registry::open(options, definitions).await.expect("an empty store opens");
+        let now_seconds = Arc::new(AtomicI64::new(1_000_000));
+        let clock = {
+            let now = now_seconds.clone();
+            move || Now { unix_micros: now.load(Ordering::Relaxed) * 1_000_000 }
+        };
+        let environment = Environment { registry: Arc::new(registry), clock: Arc::new(clock) };
+        Self { environment, now_seconds }
+    }
+
+    pub(crate) fn pass_seconds(&self, seconds: i64) {
+        self.now_seconds.fetch_add(seconds, Ordering::Relaxed);
+    }
+
+    fn resource(&self, name: &str) -> Arc<Resource> {
+        let (group, resource) = name.split_once('/').unwrap_or(("", name));
+        let found = self.environment.resource(group, "v1", resource);
+        found.unwrap_or_else(|| panic!("{name} is not served"))
+    }
+
+    /// Creates an object of version v1 of a resource.
+    pub(crate) async fn create(&self, resource: &str, text: &str) -> Result<Value, Status> {
+        let mut object = tree(text);
+        let resource = self.resource(resource);
+        let r = &resource.resource;
+        let version = GroupVersion::new(r.group.clone(), r.version.clone()).to_string();
+        object.make_object().insert("apiVersion", version);
+        object.make_object().insert("kind", resource.kind.clone());
+        let collection = target(&resource, object::namespace(&object), "", "");
+        let context = self.environment.context("test");
+        let options = WriteOptions::default();
+        let created = self
+            .environment
+            .registry
+            .create(&collection, &body(&object), &options, &context)
+            .await?;
+        match created.answer {
+            Answer::Object(object) => Ok(resource.tree(&object)),
+            Answer::Value(..) | Answer::Status(_) => panic!("creating answers with the object"),
+        }
+    }
+
+    pub(crate) fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+        let resource = self.resource(resource);
+        let object = self.environment.registry.peek(&resource, namespace, name)?;
+        Some(resource.tree(&object))
+    }
+
+    /// Replaces an object, whatever its resource version.
+    pub(crate) async fn update(&self, resource: &str, mut object: Value) -> Result<(), Status> {
+        let resource = self.resource(resource);
+        object::set_text(&mut object, "resourceVersion", "");
+        let one = target(&resource, object::namespace(&object), object::name(&object), "");
+        let context = self.environment.context("test");
+        let options = WriteOptions::default();
+        self.environment.registry.update(&one, &body(&object), &options, &context).await.map(|_| ())
+    }
+
+    pub(crate) async fn delete(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(), Status> {
+        let one = target(&self.resource(resource), namespace, name, "");
+        let context = self.environment.context("test");
+        let options = DeleteOptions::default();
+        self.environment.registry.delete(&one, &options, &context).await.map(|_| ())
+    }
+
+    pub(crate) async fn watch(&self, resource: &str) -> Watch {
+        let all = target(&self.resource(resource), "", "", "");
+        let watch = self.environment.registry.watch(&all, &ListOptions::default()).await;
+        watch.unwrap_or_else(|status| panic!("{status}"))
+    }
+
+    /// Waits until an object is as wanted.
+    pub(crate) async fn see(
+        &self,
+        resource: &str,
+        name: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let mut watch = self.watch(resource).await;
+        loop {
+            for event in next(&mut watch).await {
+                if let Event::Added(object) | Event::Modified(object) = event
+                    && object.name() == name
+                    && wanted(&object.tree())
+                {
+                    return object.tree();
+                }
+            }
+        }
+    }
+}
+
+/// The next events of a watch.
+pub(crate) async fn next(watch: &mut Watch) -> Vec<Event> {
+    tokio::time::timeout(PATIENCE, watch.next()).await.expect("nothing happened")
+}
+
+/// Waits until an object is gone.
+pub(crate) async fn gone(watch: &mut Watch, name: &str) {
+    loop {
+        let events = next(watch).await;
+        if events.iter().any(|e| matches!(e, Event::Deleted(object) if object.name() == name)) {
+            return;
+        }
+    }
+}
+
+/// A controller at work, and the way to stop it.
+pub(crate) struct Running {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    pub(crate) fn start<F>(controller: impl FnOnce(oneshot::Receiver<()>) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (stop, stopped) = oneshot::channel();
+        Self { stop, task: tokio::spawn(controller(stopped)) }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.stop.send(()).expect("it still works");
+        let ended = tokio::time::timeout(PATIENCE, self.task).await;
+        ended.expect("it does not stop").expect("it does not fail");
+    }
+}

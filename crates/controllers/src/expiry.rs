@@ -1,0 +1,156 @@
+//! Objects that vanish by themselves some time after they were last written: events, after an hour
+//! (EVT-07).
+//!
+//! Deadlines follow from a watch. An object that is new to it is as old as the newest time in it says, as
+//! the time of the last write is not kept; one that changes has its full time again.
+
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_meta::time;
+use pintle_registry::answer::Event;
+use pintle_registry::request::{DeleteOptions, ListOptions};
+use pintle_registry::watch::Watch;
+use pintle_registry::{Object, Resource};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::{Environment, target, until};
+use schedule::Schedule;
+
+const USER: &str = "system:apiserver";
+/// So many objects are deleted in one go, and then there is a pause.
+const SWEEP_COUNT_MAX: usize = 500;
+const SWEEP_PAUSE: Duration = Duration::from_millis(100);
+/// How long to wait before a watch that could not be had is asked for again.
+const WATCH_DELAY: Duration = Duration::from_secs(1);
+
+/// Deletes what has outlived its time until told to stop.
+pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
+    until(shutdown, work(&environment)).await;
+}
+
+async fn work(environment: &Environment) {
+    let mut tasks = JoinSet::new();
+    let mut collections = BTreeSet::new();
+    let (_, all) = environment.registry.resources();
+    for resource in all.iter() {
+        let Some(ttl_seconds) = resource.strategy.ttl_seconds else { continue };
+        let Some(storage) = &resource.storage else { continue };
+        if collections.insert(storage.collection.clone()) {
+            let (environment, resource) = (environment.clone(), resource.clone());
+            let ttl_micros =
+                i64::try_from(ttl_seconds).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+            tasks.spawn(async move { expire(&environment, &resource, ttl_micros).await });
+        }
+    }
+    // They end only when dropped.
+    while tasks.join_next().await.is_some() {}
+    std::future::pending().await
+}
+
+async fn expire(environment: &Environment, resource: &Arc<Resource>, ttl_micros: i64) {
+    let all = target(resource, "", "", "");
+    let mut schedule = Schedule::default();
+    loop {
+        match environment.registry.watch(&all, &ListOptions::default()).await {
+            Ok(watch) => follow(environment, resource, ttl_micros, watch, &mut schedule).await,
+            Err(status) => tracing::warn!(%status, "cannot watch what expires"),
+        }
+        tokio::time::sleep(WATCH_DELAY).await;
+    }
+}
+
+/// Keeps the schedule and deletes what is due, until the watch ends.
+async fn follow(
+    environment: &Environment,
+    resource: &Arc<Resource>,
+    ttl_micros: i64,
+    mut watch: Watch,
+    schedule: &mut Schedule,
+) {
+    let now = || (environment.clock)().unix_micros;
+    let mut sweep_after = Instant::now();
+    loop {
+        let wait = schedule.first().map(|deadline| micros(deadline.saturating_sub(now())));
+        let due = async {
+            match wait {
+                Some(wait) => {
+                    tokio::time::sleep_until(sweep_after.max(Instant::now() + wait)).await
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            events = watch.next() => {
+                for event in events {
+                    match event {
+                        Event::Added(object) => {
+                            let deadline = newest_time(&object).min(now()).saturating_add(ttl_micros);
+                            schedule.set(&object.item, object.revision.0, deadline);
+                        }
+                        Event::Modified(object) => {
+                            let deadline = now().saturating_add(ttl_micros);
+                            schedule.set(&object.item, object.revision.0, deadline);
+                        }
+                        Event::Deleted(object) => schedule.forget(&object.item),
+                        Event::Bookmark { .. } => {}
+                        Event::Error(status) => {
+                            tracing::debug!(%status, "the watch of what expires begins anew");
+                            return;
+                        }
+                    }
+                }
+            }
+            () = due => {
+                sweep(environment, resource, schedule).await;
+                sweep_after = Instant::now() + SWEEP_PAUSE;
+            }
+        }
+    }
+}
+
+/// Deletes some of what is due. What was written meanwhile is not deleted, and the watch tells of it.
+async fn sweep(environment: &Environment, resource: &Arc<Resource>, schedule: &mut Schedule) {
+    let now = (environment.clock)().unix_micros;
+    for (item, revision) in schedule.take_due(now, SWEEP_COUNT_MAX) {
+        let (namespace, name) = item.split_once('/').unwrap_or(("", &item));
+        let options = DeleteOptions {
+            resource_version: Some(revision.to_string().into()),
+            ..DeleteOptions::default()
+        };
+        let one = target(resource, namespace, name, "");
+        let context = environment.context(USER);
+        if let Err(status) = environment.registry.delete(&one, &options, &context).await
+            && !matches!(status.code, 404 | 409)
+        {
+            tracing::warn!(%item, %status, "cannot delete what has expired");
+        }
+    }
+}
+
+/// The newest time in an object: its creation, or what an event says of when it was last seen.
+fn newest_time(object: &Object) -> i64 {
+    const TIMES: [&[&str]; 4] = [
+        &["metadata", "creationTimestamp"],
+        &["lastTimestamp"],
+        &["eventTime"],
+        &["series", "lastObservedTime"],
+    ];
+    let tree = object.tree();
+    let times = TIMES.iter().filter_map(|path| tree.str_at(path));
+    times
+        .filter_map(|text| time::parse_micro(text).or_else(|_| time::parse(text)).ok())
+        .max()
+        .unwrap_or(0)
+}
+
+fn micros(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+}

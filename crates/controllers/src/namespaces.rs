@@ -1,0 +1,164 @@
+//! Namespaces that are being deleted: their content goes first, then they themselves (KCM-02).
+//!
+//! A terminating namespace is worked on at once, and then again with growing pauses until nothing is
+//! left in it: what stays has finalizers, or grace, and goes in its own time. The namespace's conditions
+//! tell what it waits for.
+
+mod conditions;
+mod content;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_meta::{Reason, Status, object};
+use pintle_registry::answer::Event;
+use pintle_registry::request::{ListOptions, WriteOptions};
+use pintle_registry::watch::Watch;
+use pintle_registry::{Object, Resource};
+use pintle_value::Value;
+
+use crate::retry::Queue;
+use crate::{Environment, body, target, until};
+
+const USER: &str = "system:serviceaccount:kube-system:namespace-controller";
+const FINALIZER: &str = "kubernetes";
+/// How long to wait before a watch that could not be had is asked for again.
+const WATCH_DELAY: Duration = Duration::from_secs(1);
+
+/// Finishes the deletion of namespaces until told to stop.
+pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
+    until(shutdown, work(&environment)).await;
+}
+
+/// What an attempt came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Progress {
+    /// There is nothing more to do about the namespace.
+    Done,
+    /// Something remains; look again later.
+    Waiting,
+}
+
+async fn work(environment: &Environment) {
+    let mut queue = Queue::default();
+    loop {
+        if let Some(namespaces) = environment.resource("", "v1", "namespaces") {
+            let all = target(&namespaces, "", "", "");
+            match environment.registry.watch(&all, &ListOptions::default()).await {
+                Ok(watch) => follow(environment, &namespaces, watch, &mut queue).await,
+                Err(status) => tracing::warn!(%status, "cannot watch namespaces"),
+            }
+        }
+        tokio::time::sleep(WATCH_DELAY).await;
+    }
+}
+
+/// Works on what the watch tells, until it ends.
+async fn follow(
+    environment: &Environment,
+    namespaces: &Arc<Resource>,
+    mut watch: Watch,
+    queue: &mut Queue,
+) {
+    loop {
+        tokio::select! {
+            events = watch.next() => {
+                for event in events {
+                    match event {
+                        Event::Added(namespace) | Event::Modified(namespace) => {
+                            if is_terminating(&namespace) {
+                                queue.add(namespace.name());
+                            }
+                        }
+                        Event::Deleted(namespace) => queue.forget(namespace.name()),
+                        Event::Bookmark { .. } => {}
+                        Event::Error(status) => {
+                            tracing::debug!(%status, "the watch of namespaces begins anew");
+                            return;
+                        }
+                    }
+                }
+            }
+            name = queue.next() => match finish(environment, namespaces, &name).await {
+                Ok(Progress::Done) => queue.forget(&name),
+                Ok(Progress::Waiting) => queue.retry(&name),
+                Err(status) => {
+                    if status.reason != Some(Reason::Conflict) {
+                        tracing::warn!(namespace = %name, %status, "cannot finish a namespace");
+                    }
+                    queue.retry(&name);
+                }
+            },
+        }
+    }
+}
+
+fn is_terminating(namespace: &Object) -> bool {
+    object::is_terminating(&namespace.tree())
+}
+
+/// One attempt to finish the deletion of a namespace.
+async fn finish(
+    environment: &Environment,
+    namespaces: &Arc<Resource>,
+    name: &str,
+) -> Result<Progress, Status> {
+    let current = || environment.registry.peek(namespaces, "", name).map(|object| object.tree());
+    let Some(namespace) = current().filter(is_ours) else { return Ok(Progress::Done) };
+    let left = content::remove(environment, name).await;
+    write_conditions(environment, namespaces, namespace, &left).await?;
+    if !left.is_empty() {
+        return Ok(Progress::Waiting);
+    }
+    match current().filter(is_ours) {
+        Some(namespace) => finalize(environment, namespaces, namespace).await?,
+        None => return Ok(Progress::Done),
+    }
+    Ok(Progress::Done)
+}
+
+/// Whether a namespace is being deleted and still waits for this controller.
+fn is_ours(namespace: &Value) -> bool {
+    object::is_terminating(namespace)
+        && finalizers(namespace).any(|f| f.as_str() == Some(FINALIZER))
+}
+
+fn finalizers(namespace: &Value) -> impl Iterator<Item = &Value> {
+    let list = namespace.at(&["spec", "finalizers"]).and_then(Value::as_array);
+    list.unwrap_or_default().iter()
+}
+
+/// Tells in the namespace's status what it waits for, if that is news.
+async fn write_conditions(
+    environment: &Environment,
+    namespaces: &Arc<Resource>,
+    mut namespace: Value,
+    left: &content::Left,
+) -> Result<(), Status> {
+    let context = environment.context(USER);
+    let status = namespace.object_entry("status");
+    let told = status.get("conditions").and_then(Value::as_array).unwrap_or_default();
+    let Some(conditions) = conditions::update(told, left, context.now) else { return Ok(()) };
+    status.insert("conditions", conditions);
+    let part = target(namespaces, "", object::name(&namespace), "status");
+    let (body, options) = (body(&namespace), WriteOptions::default());
+    environment.registry.update(&part, &body, &options, &context).await.map(|_| ())
+}
+
+/// Takes this controller's finalizer away; with the last one the namespace goes.
+async fn finalize(
+    environment: &Environment,
+    namespaces: &Arc<Resource>,
+    mut namespace: Value,
+) -> Result<(), Status> {
+    let others: Vec<Value> =
+        finalizers(&namespace).filter(|f| f.as_str() != Some(FINALIZER)).cloned().collect();
+    namespace.object_entry("spec").insert("finalizers", others);
+    let part = target(namespaces, "", object::name(&namespace), "finalize");
+    let (body, options) = (body(&namespace), WriteOptions::default());
+    let context = environment.context(USER);
+    environment.registry.update(&part, &body, &options, &context).await.map(|_| ())
+}

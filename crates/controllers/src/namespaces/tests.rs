@@ -1,0 +1,129 @@
+use pintle_meta::Reason;
+use pintle_value::Value;
+
+use crate::cluster::{Cluster, Running, gone};
+
+fn running(cluster: &Cluster) -> Running {
+    let environment = cluster.environment.clone();
+    Running::start(|stopped| super::run(environment, async move { _ = stopped.await }))
+}
+
+async fn namespace(cluster: &Cluster, name: &str) {
+    let text = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+    cluster.create("namespaces", &text).await.expect("created");
+}
+
+/// What a condition says: its status and its message.
+fn condition(namespace: &Value, kind: &str) -> Option<(String, String)> {
+    let conditions = namespace.at(&["status", "conditions"]).and_then(Value::as_array)?;
+    let found = conditions.iter().find(|c| c.str_at(&["type"]) == Some(kind))?;
+    Some((found.str_at(&["status"])?.to_owned(), found.str_at(&["message"])?.to_owned()))
+}
+
+/// KCM-02, DEL-10
+#[tokio::test]
+async fn a_namespace_goes_with_all_that_is_in_it() {
+    let cluster = Cluster::start().await;
+    let controller = running(&cluster);
+    for name in ["doomed", "other"] {
+        namespace(&cluster, name).await;
+        let metadata = format!(r#""metadata":{{"name":"a","namespace":"{name}"}}"#);
+        for (resource, rest) in [
+            ("configmaps", ""),
+            ("secrets", ""),
+            ("coordination.k8s.io/leases", ""),
+            ("events", &format!(r#","involvedObject":{{"namespace":"{name}"}}"#)),
+            ("pods", r#","spec":{"containers":[{"name":"a","image":"i"}]}"#),
+        ] {
+            let text = format!("{{{metadata}{rest}}}");
+            cluster.create(resource, &text).await.unwrap_or_else(|status| panic!("{status}"));
+        }
+    }
+    let mut watch = cluster.watch("namespaces").await;
+    cluster.delete("namespaces", "", "doomed").await.expect("deleted");
+    gone(&mut watch, "doomed").await;
+    for resource in ["configmaps", "secrets", "coordination.k8s.io/leases", "events", "pods"] {
+        assert!(cluster.get(resource, "doomed", "a").is_none(), "{resource} are gone");
+        assert!(cluster.get(resource, "other", "a").is_some(), "other {resource} are not");
+    }
+    controller.stop().await;
+}
+
+/// KCM-02
+#[tokio::test]
+async fn a_namespace_waits_for_finalizers_and_says_so() {
+    let cluster = Cluster::start().await;
+    let controller = running(&cluster);
+    namespace(&cluster, "ns").await;
+    let held = r#"{"metadata":{"name":"held","namespace":"ns","finalizers":["example.com/f"]}}"#;
+    cluster.create("configmaps", held).await.expect("created");
+    let mut watch = cluster.watch("namespaces").await;
+    cluster.delete("namespaces", "", "ns").await.expect("deleted");
+
+    const REMAINING: &str = "NamespaceFinalizersRemaining";
+    let seen = cluster.see("namespaces", "ns", |ns| condition(ns, REMAINING).is_some()).await;
+    assert_eq!(seen.str_at(&["status", "phase"]), Some("Terminating"));
+    let said = |kind: &str| condition(&seen, kind).unwrap_or_else(|| panic!("no {kind}"));
+    let yes = |message: &str| ("True".to_owned(), message.to_owned());
+    assert_eq!(
+        said(REMAINING),
+        yes("Some content in the namespace has finalizers remaining: example.com/f in 1 resource \
+             instances")
+    );
+    assert_eq!(
+        said("NamespaceContentRemaining"),
+        yes("Some resources are remaining: configmaps. has 1 resource instances")
+    );
+    assert_eq!(said("NamespaceDeletionContentFailure").0, "False");
+
+    // Meanwhile nothing new is taken.
+    let refused =
+        cluster.create("configmaps", r#"{"metadata":{"name":"b","namespace":"ns"}}"#).await;
+    assert_eq!(refused.unwrap_err().reason, Some(Reason::Forbidden));
+
+    let mut object = cluster.get("configmaps", "ns", "held").expect("it is held");
+    object.object_entry("metadata").remove("finalizers");
+    cluster.update("configmaps", object).await.expect("updated");
+    gone(&mut watch, "ns").await;
+    controller.stop().await;
+}
+
+/// A namespace that was terminating before the controller began, and one with a finalizer of someone
+/// else's.
+#[tokio::test]
+async fn others_may_hold_a_namespace() {
+    let cluster = Cluster::start().await;
+    let text = r#"{"metadata":{"name":"ns"},"spec":{"finalizers":["example.com/other"]}}"#;
+    cluster.create("namespaces", text).await.expect("created");
+    cluster.delete("namespaces", "", "ns").await.expect("deleted");
+    let controller = running(&cluster);
+    let finalizers = |ns: &Value| {
+        let list = ns.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
+        list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let left = cluster.see("namespaces", "ns", |ns| finalizers(ns).len() == 1).await;
+    assert_eq!(finalizers(&left), ["example.com/other"]);
+    controller.stop().await;
+}
+
+#[tokio::test]
+async fn namespaces_that_live_are_left_alone() {
+    let cluster = Cluster::start().await;
+    let controller = running(&cluster);
+    for name in ["default", "ns", "doomed"] {
+        namespace(&cluster, name).await;
+    }
+    let refused = cluster.delete("namespaces", "", "default").await.unwrap_err();
+    assert_eq!(
+        refused.message,
+        "namespaces \"default\" is forbidden: this namespace may not be deleted"
+    );
+    let mut watch = cluster.watch("namespaces").await;
+    cluster.delete("namespaces", "", "doomed").await.expect("deleted");
+    gone(&mut watch, "doomed").await;
+    for name in ["default", "ns"] {
+        let namespace = cluster.get("namespaces", "", name).expect("it lives");
+        assert_eq!(namespace.str_at(&["status", "phase"]), Some("Active"), "{name}");
+    }
+    controller.stop().await;
+}
