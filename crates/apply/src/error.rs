@@ -3,6 +3,7 @@
 use pintle_meta::{Reason, Status};
 
 use crate::json_patch::OPERATIONS_MAX;
+use crate::server_side::Conflicts;
 
 /// Why a patch can't be applied. The messages are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,9 +17,13 @@ pub enum Error {
     /// The patch does not fit the object.
     #[error("{0}")]
     DoesNotApply(String),
-    /// Upstream tells such mistakes in strategic merge patches no better than as its own failure.
+    /// Upstream tells such mistakes in strategic merge patches and configurations no better than as
+    /// its own failure.
     #[error("{0}")]
     Unclassified(String),
+    /// A configuration sets fields that others own.
+    #[error("{0}")]
+    Conflict(Conflicts),
 }
 
 impl Error {
@@ -33,6 +38,7 @@ impl Error {
             Self::Malformed(message) => Status::bad_request(message),
             Self::TooManyOperations(_) => Status::too_large(self),
             Self::DoesNotApply(_) => Status::unprocessable(self),
+            Self::Conflict(conflicts) => conflicts.status(),
             Self::Unclassified(message) => Status::failure(Reason::Unknown, message),
         }
     }

@@ -11,8 +11,10 @@
 
 mod error;
 mod json_patch;
+mod members;
 mod merge_patch;
 mod read;
+pub mod server_side;
 mod strategic_merge;
 #[cfg(test)]
 mod tests;

@@ -18,12 +18,14 @@ mod walk;
 
 use pintle_schema::{ListType, MapType, Scalar, Schema, Shape, TypeId};
 
-pub(crate) use check::{Problems, check};
+pub(crate) use check::check;
 pub(crate) use compare::{Comparison, compare};
 pub(crate) use items::Items;
 pub(crate) use merge::merge;
 pub(crate) use reconcile::reconcile;
-pub(crate) use remove::{extract, remove};
+#[cfg(test)]
+pub(crate) use remove::extract;
+pub(crate) use remove::remove;
 pub(crate) use walk::{field_set, with_named_fields};
 
 /// What is known of a value's type.
@@ -73,6 +75,14 @@ impl<'s> Typing<'s> {
 
     fn shape(self) -> Option<&'s Shape> {
         self.ty.map(|ty| &self.schema.get(ty).shape)
+    }
+
+    /// Whether its values have members or items, however they are owned.
+    fn is_container(self) -> bool {
+        matches!(
+            self.shape(),
+            Some(Shape::List { .. } | Shape::Struct { .. } | Shape::Map { .. })
+        )
     }
 
     pub(crate) fn view(self) -> View<'s> {

@@ -15,8 +15,7 @@ fn walk(ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
     match (ty.view(), value) {
         (View::Leaf, _) => (true, FieldSet::new()),
         (View::Items(items), Value::Array(list)) => (false, of_items(items, list)),
-        (View::Items(_) | View::Members, Value::Object(members))
-        | (View::Deduced, Value::Object(members)) => {
+        (View::Members | View::Deduced, Value::Object(members)) => {
             let mut set = Builder::default();
             for (name, value) in members.iter() {
                 let (ty, role) = ty.member(name);

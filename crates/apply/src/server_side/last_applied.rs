@@ -1,0 +1,55 @@
+//! The annotation in which kubectl keeps what it applied, from before the server did: how an object
+//! goes from there to server-side apply and back (SSA-38..41). Only for the manager `kubectl`;
+//! whoever takes another name does not take part.
+
+use pintle_value::{Value, json};
+
+use super::fieldset::FieldSet;
+use super::typed::{self, Typing, check, compare, field_set};
+
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+const MANAGER: &str = "kubectl";
+
+/// Annotations together have at most so many bytes (META-19).
+const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+
+fn annotation(object: &Value) -> Option<&str> {
+    object.str_at(&["metadata", "annotations", ANNOTATION]).filter(|text| !text.is_empty())
+}
+
+/// Whether the annotation counts for a manager's apply to an object.
+pub(super) fn is_kept(object: &Value, manager: &str) -> bool {
+    manager == MANAGER && annotation(object).is_some()
+}
+
+/// The fields of the annotation that nobody has changed since.
+pub(super) fn fields(ty: Typing<'_>, api_version: &str, live: &Value) -> Option<FieldSet> {
+    let applied = json::parse(annotation(live)?.as_bytes()).ok()?;
+    if applied.str_at(&["apiVersion"]) != Some(api_version) {
+        return None;
+    }
+    check(ty, live, false).and_then(|()| check(ty, &applied, false)).ok()?;
+    let change = compare(ty, &applied, live);
+    let typed::Comparison { added, modified, removed } = change;
+    let fields = field_set(ty, &applied);
+    Some(fields.difference(&modified).difference(&added).difference(&removed))
+}
+
+/// Puts a configuration into the annotation; what would make it too long takes it away.
+pub(super) fn keep(object: &mut Value, mut configuration: Value) {
+    if annotation(object).is_none() {
+        return;
+    }
+    let metadata = configuration.get_mut("metadata");
+    if let Some(Value::Object(annotations)) = metadata.and_then(|m| m.get_mut("annotations")) {
+        annotations.remove(ANNOTATION);
+    }
+    let text = json::to_string(&configuration) + "\n"; // as upstream's encoder ends
+    let annotations = object.object_entry("metadata").entry_object("annotations");
+    annotations.insert(ANNOTATION, text);
+    let bytes = annotations.iter().map(|(k, v)| k.len() + v.as_str().unwrap_or_default().len());
+    if bytes.sum::<usize>() > ANNOTATIONS_BYTES_MAX {
+        annotations.remove(ANNOTATION);
+    }
+}

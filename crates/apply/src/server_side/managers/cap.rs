@@ -1,0 +1,53 @@
+//! No object remembers more than so many updaters: the oldest become one.
+
+use std::collections::BTreeMap;
+
+use pintle_value::Str;
+
+use super::{Identity, Managers, Operation};
+
+/// Who the oldest updaters become (SSAI-01).
+const ANCIENT: &str = "ancient-changes";
+
+/// Merges the oldest updaters, version by version, until there are at most `updaters_max`. One of
+/// each version remains, so there can be more.
+pub(crate) fn cap(managers: &mut Managers, updaters_max: usize) {
+    let updaters = managers.iter().filter(|(who, _)| who.operation == Operation::Update);
+    let mut updaters: Vec<(i64, Identity)> = updaters
+        .map(|(who, owned)| {
+            let second = owned.unix_micros.map_or(0, |t| t.div_euclid(1_000_000));
+            (second, who.clone())
+        })
+        .collect();
+    let mut count = updaters.len();
+    if count <= updaters_max {
+        return;
+    }
+    updaters.sort();
+    let mut first_of = BTreeMap::<Str, Identity>::new();
+    for (_, who) in updaters {
+        if count <= updaters_max {
+            return;
+        }
+        let Some(owned) = managers.get(&who) else { continue };
+        let bucket = Identity::new(ANCIENT, Operation::Update, &owned.api_version, "");
+        let Some(first) = first_of.get(&owned.api_version) else {
+            first_of.insert(owned.api_version.clone(), who);
+            continue;
+        };
+        if who == bucket {
+            continue;
+        }
+        if !managers.contains_key(&bucket) {
+            let Some(owned) = managers.remove(first) else { continue };
+            managers.insert(bucket.clone(), owned);
+        }
+        let Some(owned) = managers.remove(&who) else { continue };
+        if let Some(ancient) = managers.get_mut(&bucket) {
+            let before = std::mem::take(&mut ancient.fields);
+            ancient.fields = before.union(owned.fields);
+            ancient.unix_micros = owned.unix_micros;
+        }
+        count -= 1;
+    }
+}

@@ -1,0 +1,92 @@
+//! What keeps an applier from what others own, in upstream's words (SSA-11, SSAI-07): clients read
+//! them.
+
+use std::fmt;
+
+use pintle_meta::Status;
+use pintle_meta::quote::quote;
+use pintle_meta::status::Cause;
+
+use super::{FieldSet, Identity, Operation};
+use crate::server_side::fieldset::{PathElement, show};
+
+/// The fields that others own and an applier would change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conflicts {
+    /// By owner, in the order of the owners.
+    pub(super) owners: Vec<(Identity, FieldSet)>,
+}
+
+impl Conflicts {
+    /// Every field that is in conflict with somebody.
+    pub(crate) fn fields(&self) -> FieldSet {
+        let each = self.owners.iter().map(|(_, fields)| fields.clone());
+        each.fold(FieldSet::new(), FieldSet::union)
+    }
+
+    /// Those that are not in the set.
+    pub(crate) fn without(self, fields: &FieldSet) -> Self {
+        let rest = self.owners.into_iter().map(|(who, own)| (who, own.difference(fields)));
+        Self { owners: rest.filter(|(_, own)| !own.is_empty()).collect() }
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.owners.is_empty()
+    }
+
+    fn for_each(&self, mut each: impl FnMut(&Identity, &[PathElement])) {
+        for (who, fields) in &self.owners {
+            fields.for_each(|path| each(who, path));
+        }
+    }
+
+    /// 409, with a cause for each field.
+    pub fn status(&self) -> Status {
+        let mut causes = Vec::new();
+        self.for_each(|who, path| {
+            causes.push(Cause {
+                reason: "FieldManagerConflict".to_owned(),
+                message: format!("conflict with {who}"),
+                field: show(path),
+            });
+        });
+        Status::apply_conflict(causes, self.to_string())
+    }
+}
+
+impl fmt::Display for Conflicts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count: usize = self.owners.iter().map(|(_, fields)| fields.len()).sum();
+        if count == 1 {
+            f.write_str("Apply failed with 1 conflict: ")?;
+        } else {
+            write!(f, "Apply failed with {count} conflicts: ")?;
+        }
+        for (at, (who, fields)) in self.owners.iter().enumerate() {
+            let mut paths = Vec::new();
+            fields.for_each(|path| paths.push(show(path)));
+            match &paths[..] {
+                [path] if count == 1 => write!(f, "conflict with {who}: {path}")?,
+                paths => {
+                    let line = if at == 0 { "" } else { "\n" };
+                    write!(f, "{line}conflicts with {who}:\n- {}", paths.join("\n- "))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `"kubectl" with subresource "status" using v1`.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&quote(&self.manager))?;
+        if !self.subresource.is_empty() {
+            write!(f, " with subresource {}", quote(&self.subresource))?;
+        }
+        if self.operation == Operation::Update {
+            write!(f, " using {}", self.api_version)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! What an applier does not want any more goes, unless somebody else owns it (SSA-17..19, SSA-22).
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use pintle_value::{Str, Value};
+
+use super::write::Failure;
+use super::{FieldSet, Kind, Managers, Owned};
+use crate::server_side::typed::{Typing, field_set, remove, with_named_fields};
+
+/// Takes out of `merged`, which is of the version of `now`, what an applier had applied `last` and
+/// neither applies `now` nor any of the `others` owns.
+pub(super) fn prune(
+    kind: Kind<'_>,
+    merged: Value,
+    last: Owned,
+    others: &Managers,
+    now: &Owned,
+) -> Result<Value, Failure> {
+    let nothing_went = last.api_version == now.api_version && last.fields.is_subset(&now.fields);
+    if nothing_went || last.fields.is_empty() {
+        return Ok(merged);
+    }
+    let Some(ty) = kind.typing(&last.api_version) else { return Ok(merged) };
+    let mut merged = convert(kind, Cow::Owned(merged), &now.api_version, &last.api_version)?;
+    let gone = with_named_fields(last.fields, ty);
+    let mut pruned = merged.clone();
+    remove(ty, pruned.to_mut(), &gone);
+
+    // What somebody owns comes back, version by version: that of the pruned object first, since
+    // another may not be made from it otherwise.
+    let mut at = last.api_version.clone();
+    let mut owned = owned_by_version(others, now);
+    let first = owned.remove_entry(&last.api_version);
+    for (version, fields) in first.into_iter().chain(owned) {
+        let Some(ty) = kind.typing(&version) else { continue };
+        let mut all = convert(kind, Cow::Borrowed(&*merged), &last.api_version, &version)?;
+        let part = convert(kind, pruned, &at, &version)?;
+        let kept = named(ty, &part).union(with_named_fields(fields, ty));
+        let went = named(ty, &all).difference(&kept);
+        remove(ty, all.to_mut(), &went);
+        (pruned, at) = (Cow::Owned(all.into_owned()), version);
+    }
+
+    // Only what was applied last may go, whatever was below it.
+    let pruned = convert(kind, pruned, &at, &last.api_version)?;
+    let went = named(ty, &merged).difference(&named(ty, &pruned)).intersection(&gone);
+    remove(ty, merged.to_mut(), &went);
+    Ok(convert(kind, merged, &last.api_version, &now.api_version)?.into_owned())
+}
+
+fn convert<'v>(
+    kind: Kind<'_>,
+    object: Cow<'v, Value>,
+    from: &str,
+    to: &str,
+) -> Result<Cow<'v, Value>, Failure> {
+    let converted = kind.convert(object, from, to);
+    converted.map_err(|why| Failure::Other(format!("failed to prune fields: {why}")))
+}
+
+/// The fields of an object, declared ones above others included.
+fn named(ty: Typing<'_>, object: &Value) -> FieldSet {
+    with_named_fields(field_set(ty, object), ty)
+}
+
+/// What the others and the applier own, by version.
+fn owned_by_version(others: &Managers, now: &Owned) -> BTreeMap<Str, FieldSet> {
+    let mut by_version = BTreeMap::<Str, FieldSet>::new();
+    for owned in others.values().chain([now]) {
+        let fields = by_version.entry(owned.api_version.clone()).or_default();
+        *fields = std::mem::take(fields).union(owned.fields.clone());
+    }
+    by_version
+}

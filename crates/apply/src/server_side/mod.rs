@@ -1,0 +1,280 @@
+//! Server-side apply and field ownership: who owns what of an object, what becomes of it when
+//! somebody writes, and how a configuration is merged into what is there (SSA, SSAI).
+//!
+//! The algorithm is that of upstream's structured-merge-diff and of the field managers around it;
+//! `managedFields` and messages are theirs.
+//!
+//! Must not know: storage, requests, the clock (the time is an argument), what a kind means.
+//!
+//! Invariants: tracking an update cannot fail for what a client sent; an apply that changes nothing
+//! leaves the object as it is, times included.
+
+mod fieldset;
+mod last_applied;
+mod managers;
+#[cfg(test)]
+mod tests;
+mod typed;
+
+use std::borrow::Cow;
+
+use pintle_meta::object;
+use pintle_schema::{Schema, conform};
+use pintle_value::Value;
+
+pub use fieldset::{FieldSet, PathElement};
+pub use managers::{Alike, Conflicts, Versions};
+
+use managers::{Failure, Identity, Kind, Managers, Operation, Record};
+use typed::Typing;
+
+use crate::Error;
+
+/// The most updaters that an object remembers (SSAI-01).
+const UPDATERS_MAX: usize = 10;
+
+/// Who has what was there before anybody applied anything (SSAI-02).
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Who does not say who it is (SSAI-03).
+const UNKNOWN: &str = "unknown";
+
+/// Field ownership for one sort of write: to a resource or to one of its parts, in one version.
+#[derive(Clone, Copy)]
+pub struct Ownership<'a> {
+    /// The types.
+    pub schema: &'a Schema,
+    /// The versions of the kind.
+    pub versions: &'a dyn Versions,
+    /// The version that the request is in, and all objects that are given and returned.
+    pub api_version: &'a str,
+    /// The kind, for messages and to refuse others.
+    pub kind: &'a str,
+    /// The part that is written, such as `status`; empty for the resource itself.
+    pub subresource: &'a str,
+    /// What such a write cannot change, and nobody owns by it.
+    pub reset_fields: &'a FieldSet,
+}
+
+impl Ownership<'_> {
+    /// Notes in `new`, which replaces `live` or is created, what `manager` changed.
+    pub fn track_update(
+        &self,
+        live: Option<&Value>,
+        new: &mut Value,
+        manager: &str,
+        now_unix_micros: i64,
+    ) {
+        let said = managers::record(new);
+        let stored = live.map(stored_managers).unwrap_or_default();
+        let mut known = match said {
+            // A part's writers do not say who owns the whole.
+            _ if !self.subresource.is_empty() => stored.clone(),
+            Record::Reset => Managers::new(),
+            Record::Absent => stored.clone(),
+            Record::Entries(entries) => {
+                let said: Option<Managers> = managers::read(&entries).collect();
+                said.filter(|said| !said.is_empty()).unwrap_or_else(|| stored.clone())
+            }
+        };
+        // Who is not tracked yet is tracked from the first apply on.
+        if known.is_empty() && stored.is_empty() && live.is_some() {
+            return;
+        }
+        let live = live.map_or_else(|| Cow::Owned(self.empty()), Cow::Borrowed);
+        let who = self.identity(manager, Operation::Update);
+        let change = (&*live, &*new);
+        match managers::update(self.kind_of_write(), self.api_version, change, &mut known) {
+            Ok(fields) => {
+                let fields = fields.difference(&untracked());
+                managers::grant(&mut known, who, self.api_version, fields, now_unix_micros);
+                managers::cap(&mut known, UPDATERS_MAX);
+            }
+            // Rather the owners of before than none.
+            Err(_) => known = stored,
+        }
+        managers::write(new, &known);
+    }
+
+    /// Merges `applied` into `live`, or into nothing: the object that results is yet to be brought
+    /// into the form of its schema, and defaulted.
+    pub fn apply(
+        &self,
+        live: Option<&Value>,
+        mut applied: Value,
+        manager: &str,
+        force: bool,
+        now_unix_micros: i64,
+    ) -> Result<Value, Error> {
+        self.check(&mut applied)?;
+        let live = live.map_or_else(|| Cow::Owned(self.empty()), Cow::Borrowed);
+        let mut known = stored_managers(&live);
+        if known.is_empty() {
+            self.note_what_was_there(&live, &mut known, now_unix_micros)?;
+        }
+        let who = self.identity(manager, Operation::Apply);
+        let kept = |object| last_applied::is_kept(object, manager);
+        let configuration = (kept(&live) || kept(&applied)).then(|| applied.clone());
+        let outcome = self.merge(&live, applied, &mut known, &who, force);
+        let merged = outcome.map_err(|failure| match failure {
+            Failure::Conflict(conflicts) => Error::Conflict(conflicts),
+            Failure::Other(message) => Error::Unclassified(message),
+        })?;
+        if let Some(owned) = known.get_mut(&who) {
+            let fields = std::mem::take(&mut owned.fields);
+            owned.fields = fields.difference(&untracked());
+            if merged.is_some() {
+                owned.unix_micros = Some(now_unix_micros);
+            }
+        }
+        known.retain(|_, owned| !owned.fields.is_empty());
+        let mut object = merged.unwrap_or_else(|| live.into_owned());
+        managers::write(&mut object, &known);
+        if let Some(configuration) = configuration {
+            last_applied::keep(&mut object, configuration);
+        }
+        Ok(object)
+    }
+
+    /// Merges, by force if all that is in the way is what kubectl itself had applied (SSA-38).
+    fn merge(
+        &self,
+        live: &Value,
+        applied: Value,
+        known: &mut Managers,
+        who: &Identity,
+        force: bool,
+    ) -> Result<Option<Value>, Failure> {
+        let (kind, version) = (self.kind_of_write(), self.api_version);
+        let again = last_applied::is_kept(live, &who.manager) && !force;
+        let kept = again.then(|| (applied.clone(), known.clone()));
+        let outcome = managers::apply(kind, version, (live, applied), known, who, force);
+        let (Some((applied, before)), Err(Failure::Conflict(conflicts))) = (kept, &outcome) else {
+            return outcome;
+        };
+        let Some(own) = self.typing().and_then(|ty| last_applied::fields(ty, version, live)) else {
+            return outcome;
+        };
+        let conflicts = conflicts.clone().without(&own);
+        if !conflicts.is_empty() {
+            return Err(Failure::Conflict(conflicts));
+        }
+        *known = before;
+        managers::apply(kind, version, (live, applied), known, who, true)
+    }
+
+    /// What is there already belongs to somebody, too.
+    fn note_what_was_there(
+        &self,
+        live: &Value,
+        known: &mut Managers,
+        now_unix_micros: i64,
+    ) -> Result<(), Error> {
+        let change = (&self.empty(), live);
+        let fields = managers::update(self.kind_of_write(), self.api_version, change, known)
+            .map_err(|_| Error::Unclassified("failed to create manager for existing fields".into()))?;
+        let who = self.identity(BEFORE_FIRST_APPLY, Operation::Update);
+        let fields = fields.difference(&untracked());
+        managers::grant(known, who, self.api_version, fields, now_unix_micros);
+        Ok(())
+    }
+
+    /// A configuration must be of the kind and version, must fit the types, and says nothing of
+    /// owners (SSA-20, SSA-49, SSA-50).
+    fn check(&self, applied: &mut Value) -> Result<(), Error> {
+        let text = |member| applied.str_at(&[member]).unwrap_or_default();
+        let (version, kind) = (text("apiVersion"), text("kind"));
+        if (version, kind) != (self.api_version, self.kind) {
+            let group = if version.contains('/') { "" } else { "/" };
+            let message = format!("invalid object type: {group}{version}, Kind={kind}");
+            return Err(Error::Malformed(message));
+        }
+        let metadata = applied.get_mut("metadata").and_then(Value::as_object_mut);
+        let owners = metadata.and_then(|metadata| metadata.remove("managedFields"));
+        if owners.is_some_and(|owners| !owners.is_null()) {
+            return Err(Error::malformed("metadata.managedFields must be nil"));
+        }
+        let Some(ty) = self.typing() else {
+            let message = format!("no corresponding type for {}", self.gvk());
+            return Err(Error::Unclassified(message));
+        };
+        typed::check(ty, applied, false).map_err(|problems| {
+            let (namespace, name) = (object::namespace(applied), object::name(applied));
+            Error::Unclassified(format!(
+                "failed to create typed patch object ({namespace}/{name}; {}): {problems}",
+                self.gvk()
+            ))
+        })
+    }
+
+    /// As Go's `GroupVersionKind` shows itself.
+    fn gvk(&self) -> String {
+        let group = if self.api_version.contains('/') { "" } else { "/" };
+        format!("{group}{}, Kind={}", self.api_version, self.kind)
+    }
+
+    fn typing(&self) -> Option<Typing<'_>> {
+        let ty = self.versions.type_of(self.api_version)?;
+        Some(Typing::new(self.schema, ty))
+    }
+
+    fn kind_of_write(&self) -> Kind<'_> {
+        Kind { schema: self.schema, versions: self.versions, reset: self.reset_fields }
+    }
+
+    fn identity(&self, manager: &str, operation: Operation) -> Identity {
+        let manager = if manager.is_empty() { UNKNOWN } else { manager };
+        Identity::new(manager, operation, self.api_version, self.subresource)
+    }
+
+    /// An object of which nothing was given: members that are always there are nobody's doing.
+    fn empty(&self) -> Value {
+        let mut object = Value::object();
+        if let Some(ty) = self.versions.type_of(self.api_version) {
+            // An empty object has nothing that could be wrong.
+            let _ = conform(self.schema, ty, &mut object);
+        }
+        object
+    }
+}
+
+/// The managers of a stored object. What cannot be read of them is dropped (SSAI-08).
+fn stored_managers(object: &Value) -> Managers {
+    let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
+    managers::read(entries.unwrap_or_default()).flatten().collect()
+}
+
+/// What nobody owns, whoever sets it (SSAI-05).
+fn untracked() -> FieldSet {
+    FieldSet::from([
+        &["apiVersion"][..],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+}
+
+/// Whether two objects are the same but for the times of their managers: such a write changes
+/// nothing (SSAI-09, SSAI-11).
+pub fn same_but_for_times(a: &Value, b: &Value) -> bool {
+    fn members<'v>(value: &'v Value, without: &str) -> Vec<(&'v str, &'v Value)> {
+        let members = value.as_object().into_iter().flat_map(|m| m.iter());
+        members.map(|(k, v)| (k.as_str(), v)).filter(|(k, _)| *k != without).collect()
+    }
+    fn entries(object: &Value) -> impl Iterator<Item = Vec<(&str, &Value)>> {
+        let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
+        entries.unwrap_or_default().iter().map(|entry| members(entry, "time"))
+    }
+    let metadata = |object| Value::get(object, "metadata").unwrap_or(&Value::Null);
+    members(a, "metadata") == members(b, "metadata")
+        && members(metadata(a), "managedFields") == members(metadata(b), "managedFields")
+        && entries(a).eq(entries(b))
+}
