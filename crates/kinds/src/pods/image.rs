@@ -51,8 +51,7 @@ fn is_registry(component: &str) -> bool {
 fn is_path_component(component: &str) -> bool {
     let is_word = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = component.as_bytes();
-    let ends_in_words =
-        bytes.first().is_some_and(|b| is_word(b)) && bytes.last().is_some_and(|b| is_word(b));
+    let ends_in_words = bytes.first().is_some_and(is_word) && bytes.last().is_some_and(is_word);
     let mut separators = component.split(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
     ends_in_words
         && separators.all(|between| {

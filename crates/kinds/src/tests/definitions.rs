@@ -251,3 +251,22 @@ fn check_generation(key: &str, entry: &Value, generation: Generation) {
         assert!(fact.starts_with("none") || fact.starts_with("1 on create; +1"), "{key}: {fact}");
     }
 }
+
+/// An object's index is made once, by whichever version wrote it: all must select by the same values in
+/// the same order.
+#[test]
+fn versions_that_share_objects_share_their_index() {
+    let event = super::json(
+        r#"{"involvedObject":{"kind":"a","namespace":"b","name":"c","uid":"d","apiVersion":"e",
+            "resourceVersion":"f","fieldPath":"g"},"reason":"h","reportingComponent":"i","type":"j"}"#,
+    );
+    let values = |resource: &str| -> Vec<_> {
+        super::strategy(resource).fields.iter().map(|field| (field.value)(&event)).collect()
+    };
+    assert_eq!(values("events"), values("events.k8s.io/events"));
+    assert_eq!(values("events"), ["a", "b", "c", "d", "e", "f", "g", "h", "i", "i", "j"]);
+    for kind in groups::all() {
+        let shares = matches!(kind.kept, Kept::With(_));
+        assert_eq!(shares, (kind.group, kind.resource) == ("events.k8s.io", "events"));
+    }
+}
