@@ -52,16 +52,16 @@ impl Index {
         fields: &[Field],
         by_name: &[u16],
         name: &str,
-    ) -> Option<usize> {
+    ) -> Option<u16> {
         let slots = self.list(&self.types[ty.0 as usize].names);
         let last = slots.len().checked_sub(1)?;
         let mut at = hash(name) as usize & last;
         loop {
-            let rank = usize::from(*slots.get(at)?);
-            if rank == usize::from(FREE) {
+            let rank = *slots.get(at)?;
+            if rank == FREE {
                 return None;
             }
-            if *fields[usize::from(by_name[rank])].name == *name {
+            if *fields[usize::from(by_name[usize::from(rank)])].name == *name {
                 return Some(rank);
             }
             at = (at + 1) & last;
@@ -120,7 +120,8 @@ impl Index {
 
     fn add_struct(&mut self, at: usize, fields: &[Field], by_name: &[u16]) {
         let field = |rank: u16| &fields[usize::from(by_name[usize::from(rank)])];
-        let ranks = 0..u16::try_from(by_name.len()).expect("fields are counted by u16");
+        // Fields go by 16-bit numbers, so no type has more.
+        let ranks = 0..u16::try_from(by_name.len()).unwrap_or(FREE);
         let names = self.add_names(ranks.clone().map(|rank| field(rank).name.as_ref()));
         let filled = self.add(
             ranks
@@ -183,7 +184,7 @@ mod tests {
         let index = Index::of(schema);
         for (id, ty) in (0..).map(TypeId).zip(schema.types.iter()) {
             let Shape::Struct { fields, by_name, .. } = &ty.shape else { continue };
-            for (rank, &i) in by_name.iter().enumerate() {
+            for (rank, &i) in (0..).zip(by_name.iter()) {
                 let name = &fields[usize::from(i)].name;
                 assert_eq!(index.rank(id, fields, by_name, name), Some(rank), "{}", ty.name);
                 assert_eq!(index.rank(id, fields, by_name, &format!("{name}x")), None);

@@ -8,8 +8,8 @@
 //!
 //! Invariants:
 //! - A [`Map`]'s entries are sorted by key and unique, so equal objects are equal trees.
-//! - An integer that fits `i64` is [`Value::Int`]; everything else numeric is [`Value::Float`],
-//!   and is finite.
+//! - An integer that fits `i64` is [`Value::Int`], be it written `1`, `1.0` or `1e0`; everything else
+//!   numeric is [`Value::Float`], and is finite.
 //! - No input can recurse deeper than [`DEPTH_MAX`].
 
 mod error;

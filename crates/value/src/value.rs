@@ -10,7 +10,7 @@ pub enum Value {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number without fraction or exponent that fits 64 bits.
+    /// A number that Go writes without fraction or exponent, and that fits 64 bits.
     Int(i64),
     /// Any other number; always finite.
     Float(f64),

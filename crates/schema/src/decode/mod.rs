@@ -24,6 +24,7 @@ use pintle_value::{
 
 use crate::{Error, PROBLEMS_MAX, Problem, Schema, Shape, TypeId, zero::zero};
 use place::{Place, Step};
+use structs::Members;
 
 /// The encodings of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +70,7 @@ struct Decoder<'s, T> {
     tokens: T,
     problems: Vec<Problem>,
     refusals: Refusals,
-    /// The members of the structs that are being read, innermost last, each with its place among the
-    /// sorted names of its struct.
-    members: Vec<(u16, Value)>,
+    members: Members,
 }
 
 /// The first errors found.
@@ -85,8 +84,8 @@ struct Refusals {
 
 impl<'s, T: Tokens> Decoder<'s, T> {
     fn new(schema: &'s Schema, tokens: T) -> Self {
-        let refusals = Refusals::default();
-        Self { schema, tokens, problems: Vec::new(), refusals, members: Vec::new() }
+        let (refusals, members) = (Refusals::default(), Members::default());
+        Self { schema, tokens, problems: Vec::new(), refusals, members }
     }
 
     fn root(mut self, ty: TypeId) -> Result<Decoded, Error> {

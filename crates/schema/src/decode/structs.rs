@@ -22,56 +22,32 @@ impl<T: Tokens> Decoder<'_, T> {
         let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else {
             return self.untyped_members(place);
         };
-        let base = self.members.len();
+        let base = self.members.open(by_name.len());
         while let Some(key) = self.tokens.key()? {
             let Some(rank) = schema.index().rank(ty, fields, by_name, key) else {
                 note(&mut self.problems, Problem::Unknown, &place.then(Step::Key(key)));
                 self.tokens.skip()?;
                 continue;
             };
-            let field = &fields[usize::from(by_name[rank])];
+            let field = &fields[usize::from(by_name[usize::from(rank)])];
             let place = place.then(Step::Field { name: &field.name, of });
             let value = self.value(field.ty, &place)?;
-            self.member(base, rank, value, &place);
+            if !self.members.put(base, rank, value) {
+                note(&mut self.problems, Problem::Duplicate, &place);
+            }
         }
-        self.fill(base, ty);
+        for &rank in schema.index().filled(ty) {
+            self.members.put_if_absent(base, rank);
+        }
         Ok(self.settle(base, fields, by_name))
     }
 
-    /// Keeps a member of the struct whose members begin at `base`; a later one of the same name
-    /// replaces it.
-    fn member(&mut self, base: usize, rank: usize, value: Value, place: &Place<'_>) {
-        let rank =
-            u16::try_from(rank).expect("by_name has at most as many entries as u16 has values");
-        let known = &mut self.members[base..];
-        match known.iter_mut().find(|(other, _)| *other == rank) {
-            Some((_, earlier)) => {
-                *earlier = value;
-                note(&mut self.problems, Problem::Duplicate, place);
-            }
-            None => self.members.push((rank, value)),
-        }
-    }
-
-    /// Adds the missing members that are written all the same, and sorts all by name.
-    fn fill(&mut self, base: usize, ty: TypeId) {
-        let schema = self.schema;
-        for &rank in schema.index().filled(ty) {
-            if self.members[base..].iter().all(|(other, _)| *other != rank) {
-                self.members.push((rank, Value::Null));
-            }
-        }
-        let members = &mut self.members[base..];
-        if !members.is_sorted_by_key(|(rank, _)| *rank) {
-            members.sort_unstable_by_key(|(rank, _)| *rank);
-        }
-    }
-
     /// Makes the object of the members from `base` on.
-    fn settle(&mut self, base: usize, fields: &[Field], by_name: &[u16]) -> Value {
+    fn settle(&mut self, base: Base, fields: &[Field], by_name: &[u16]) -> Value {
         let schema = self.schema;
-        let mut members = Vec::with_capacity(self.members.len() - base);
-        for (rank, value) in self.members.drain(base..) {
+        let given = self.members.close(base);
+        let mut members = Vec::with_capacity(given.len());
+        for (rank, value) in given {
             let field = &fields[usize::from(by_name[usize::from(rank)])];
             let kept = match (field.presence, value) {
                 (Presence::Pointer | Presence::OmitZero, Value::Null) => continue,
@@ -82,6 +58,69 @@ impl<T: Tokens> Decoder<'_, T> {
             members.push((name(field), kept));
         }
         Value::Object(Map::from_sorted(members))
+    }
+}
+
+/// The members of the structs that are being read, innermost last.
+#[derive(Default)]
+pub(super) struct Members {
+    /// Each with the rank of its field.
+    members: Vec<(u16, Value)>,
+    /// Bits by rank: which members there are.
+    present: Vec<u64>,
+}
+
+/// Where a struct's part of [`Members`] begins.
+#[derive(Clone, Copy)]
+pub(super) struct Base {
+    members: usize,
+    present: usize,
+}
+
+impl Members {
+    /// Begins a struct of so many fields.
+    fn open(&mut self, fields: usize) -> Base {
+        let base = Base { members: self.members.len(), present: self.present.len() };
+        self.present.resize(base.present + fields.div_ceil(64), 0);
+        base
+    }
+
+    /// Sets a member, which replaces an earlier one of the same name; whether it is the first.
+    fn put(&mut self, base: Base, rank: u16, value: Value) -> bool {
+        let first = self.mark(base, rank);
+        if first {
+            self.members.push((rank, value));
+        } else if let Some((_, earlier)) =
+            self.members[base.members..].iter_mut().find(|(other, _)| *other == rank)
+        {
+            *earlier = value;
+        }
+        first
+    }
+
+    fn put_if_absent(&mut self, base: Base, rank: u16) {
+        if self.mark(base, rank) {
+            self.members.push((rank, Value::Null));
+        }
+    }
+
+    /// Notes that a member is there; whether it was not before.
+    fn mark(&mut self, base: Base, rank: u16) -> bool {
+        let word = &mut self.present[base.present + usize::from(rank / 64)];
+        let bit = 1 << (rank % 64);
+        let first = *word & bit == 0;
+        *word |= bit;
+        first
+    }
+
+    /// Ends a struct: its members, sorted by name.
+    fn close(&mut self, base: Base) -> std::vec::Drain<'_, (u16, Value)> {
+        self.present.truncate(base.present);
+        let members = &mut self.members[base.members..];
+        if !members.is_sorted_by_key(|(rank, _)| *rank) {
+            members.sort_unstable_by_key(|(rank, _)| *rank);
+        }
+        self.members.drain(base.members..)
     }
 }
 

@@ -23,9 +23,9 @@ fn set(schema: &Schema, ty: TypeId, value: &mut Value, depth: usize) {
     }
     match (&schema.get(ty).shape, value) {
         (Shape::Struct { fields, by_name, .. }, Value::Object(members)) => {
-            let field = |rank: usize| &fields[usize::from(by_name[rank])];
+            let field = |rank: u16| &fields[usize::from(by_name[usize::from(rank)])];
             for &rank in index.defaulted(ty) {
-                set_member(schema, field(usize::from(rank)), members);
+                set_member(schema, field(rank), members);
             }
             for (key, member) in members.iter_mut() {
                 if !matches!(member, Value::Object(_) | Value::Array(_)) {

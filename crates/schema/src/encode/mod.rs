@@ -42,7 +42,7 @@ pub fn write_object(
 /// The member `name` of a struct type, and its place in the order of declaration.
 fn field_at<'s>(schema: &'s Schema, ty: TypeId, name: &str) -> Option<(u16, &'s Field)> {
     let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else { return None };
-    let at = by_name[schema.index().rank(ty, fields, by_name, name)?];
+    let at = by_name[usize::from(schema.index().rank(ty, fields, by_name, name)?)];
     Some((at, &fields[usize::from(at)]))
 }
 

@@ -41,8 +41,8 @@ impl Traits {
     }
 
     /// The style for a text that has to remain text; `means_text` says whether it does when plain.
-    pub(super) const fn style(self, text: &str, means_text: bool, simple_key: bool) -> Style {
-        let many_lines = has_line_end(text);
+    pub(super) fn style(self, text: &str, means_text: bool, simple_key: bool) -> Style {
+        let many_lines = text.contains('\n');
         let wanted = match (many_lines, means_text) {
             (true, _) if simple_key => Style::DoubleQuoted,
             (true, _) => Style::Literal,
@@ -56,18 +56,6 @@ impl Traits {
             _ => Style::DoubleQuoted,
         }
     }
-}
-
-const fn has_line_end(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let mut i = 0;
-    while i < bytes.len() {
-        if bytes[i] == b'\n' {
-            return true;
-        }
-        i += 1;
-    }
-    false
 }
 
 /// Whether something in the text would be taken for YAML's own signs in block style.

@@ -45,8 +45,8 @@ impl Emitter<'_> {
             Value::Int(n) => self.bare(itoa::Buffer::new().format(*n)),
             Value::Float(x) => self.bare(&general(&format!("{x:e}"))),
             Value::String(text) => self.string(text, false),
-            Value::Array(items) if items.is_empty() => self.empty("[]"),
-            Value::Object(members) if members.is_empty() => self.empty("{}"),
+            Value::Array(items) if items.is_empty() => self.bare("[]"),
+            Value::Object(members) if members.is_empty() => self.bare("{}"),
             Value::Array(items) => {
                 // A list right behind its key is not indented further.
                 let outer = self.indent;
@@ -100,13 +100,8 @@ impl Emitter<'_> {
         self.indent = outer;
     }
 
-    /// A scalar that needs no quotes and has no spaces.
+    /// A word that needs no quotes.
     fn bare(&mut self, text: &str) {
-        self.indicator(text, true, false);
-    }
-
-    /// An empty list or map.
-    fn empty(&mut self, text: &str) {
         self.indicator(text, true, false);
     }
 
@@ -273,8 +268,8 @@ impl Emitter<'_> {
     /// Goes to the indentation, in a new line if this one has anything else.
     fn write_indent(&mut self) {
         let indent = self.indent.unwrap_or(0);
-        let here = self.column == indent && self.whitespace;
-        if !self.indention || self.column > indent || (self.column == indent && !here) {
+        let behind = self.column > indent || self.column == indent && !self.whitespace;
+        if !self.indention || behind {
             self.put_break();
         }
         while self.column < indent {
