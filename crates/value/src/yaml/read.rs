@@ -80,11 +80,15 @@ impl<'a> Reader<'a> {
 
     /// Follows an alias to the node that it stands for.
     fn follow(&mut self, mut next: Next) -> Result<Next, Error> {
-        self.steps.count(next.aliased)?;
         if let Node::Alias { target } = self.nodes[next.at] {
+            self.steps.count(next.aliased, 0)?;
             next = Next { at: target, aliased: true };
-            self.steps.count(true)?;
         }
+        let size = match &self.nodes[next.at] {
+            Node::Scalar { text, .. } => text.len(),
+            _ => 0,
+        };
+        self.steps.count(next.aliased, size)?;
         Ok(next)
     }
 
@@ -263,15 +267,20 @@ fn merge_refused() -> Error {
 }
 
 /// The bound on aliases: go-yaml's, which lets most of a small document come from them, and less of a
-/// large one.
+/// large one; and one on the text that they repeat.
 #[derive(Default)]
 struct Steps {
     all: u32,
     aliased: u32,
+    aliased_bytes: usize,
 }
 
+/// So much text may come from aliases.
+const ALIASED_BYTES_MAX: usize = 8 << 20;
+
 impl Steps {
-    fn count(&mut self, aliased: bool) -> Result<(), Error> {
+    /// Counts a node, and the text that it holds.
+    fn count(&mut self, aliased: bool, bytes: usize) -> Result<(), Error> {
         const SMALL: f64 = 400_000.0;
         const LARGE: f64 = 4_000_000.0;
         self.all = self.all.saturating_add(1);
@@ -279,10 +288,13 @@ impl Steps {
             return Ok(());
         }
         self.aliased += 1;
+        self.aliased_bytes += bytes;
         let all = f64::from(self.all);
         let position = ((all - SMALL) / (LARGE - SMALL)).clamp(0.0, 1.0);
         let allowed = 0.99 - 0.89 * position;
-        if self.aliased > 100 && self.all > 1000 && f64::from(self.aliased) / all > allowed {
+        let too_many =
+            self.aliased > 100 && self.all > 1000 && f64::from(self.aliased) / all > allowed;
+        if too_many || self.aliased_bytes > ALIASED_BYTES_MAX {
             return Err(refused("yaml: document contains excessive aliasing"));
         }
         Ok(())
