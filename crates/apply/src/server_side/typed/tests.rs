@@ -1,1 +1,67 @@
+//! Upstream's cases of the walks.
 
+use pintle_value::{Value, json};
+
+use super::{Typing, check, compare, extract, field_set, merge, reconcile, remove};
+use crate::server_side::fieldset::FieldSet;
+use crate::server_side::tests::{report, schemas};
+
+/// What a row does and what is to come of it, both as text.
+fn outcome(row: &Value, ty: Typing<'_>) -> (String, String) {
+    let value = |member: &str| row.get(member).unwrap_or(&Value::Null);
+    let text = |member: &str| value(member).as_str().unwrap_or("{}").to_owned();
+    let set = |member: &str| {
+        let fields = json::parse(text(member).as_bytes()).expect("a set is JSON");
+        FieldSet::from_value(&fields).expect("a set is FieldsV1")
+    };
+    let show = |value: &Value| json::to_string(value);
+    match text("do").as_str() {
+        "set" => (field_set(ty, value("object")).to_json(), text("set")),
+        "compare" => {
+            let change = compare(ty, value("old"), value("new"));
+            let found = [change.added, change.modified, change.removed].map(|set| set.to_json());
+            let expected = ["added", "modified", "removed"].map(text);
+            (found.join(" "), expected.join(" "))
+        }
+        "merge" => {
+            let mut merged = value("live").clone();
+            let outcome = merge(ty, &mut merged, value("applied").clone());
+            (outcome.map_or_else(|e| e.to_string(), |()| show(&merged)), show(value("result")))
+        }
+        "remove" => {
+            let mut object = value("object").clone();
+            remove(ty, &mut object, &set("set"));
+            (show(&object), show(value("result")))
+        }
+        "extract" => {
+            (show(&extract(ty, value("object"), &set("set"))), show(value("result")))
+        }
+        "reconcile" => {
+            let mut fields = set("set");
+            reconcile(ty, &mut fields);
+            (fields.to_json(), text("result"))
+        }
+        "check" => {
+            let duplicates = value("duplicates").as_bool().unwrap_or_default();
+            let outcome = check(ty, value("object"), duplicates);
+            let expected = value("error").as_str().unwrap_or("fits");
+            (outcome.map_or_else(|e| e.to_string(), |()| "fits".to_owned()), expected.to_owned())
+        }
+        other => panic!("nothing does {other}"),
+    }
+}
+
+#[test]
+fn agrees_with_upstream() {
+    let (schemas, rows) = schemas::cases(include_str!("../../../testdata/server_side/typed.yaml"));
+    let mut failures = Vec::new();
+    for row in &rows {
+        let text = |member: &str| row.get(member).and_then(Value::as_str).unwrap_or_default();
+        let (schema, ty) = schemas::with_type(&schemas[text("schema")], text("type"));
+        let (found, expected) = outcome(row, Typing::new(&schema, ty));
+        if found != expected {
+            failures.push(format!("{}\n  {found}\n  {expected}", json::to_string(row)));
+        }
+    }
+    report(&failures);
+}

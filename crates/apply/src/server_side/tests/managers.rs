@@ -1,0 +1,197 @@
+//! Upstream's cases of writes one after the other.
+
+use std::collections::BTreeMap;
+
+use pintle_schema::{Schema, TypeId};
+use pintle_value::{Map, Str, Value, json};
+
+use super::{report, schemas};
+use crate::server_side::fieldset::FieldSet;
+use crate::server_side::managers::{
+    Failure, Identity, Kind, Managers, Operation, Versions, apply, grant, update,
+};
+use crate::server_side::typed::{Typing, check, extract, merge};
+
+/// How the objects of a case go from one version to another.
+struct Converter {
+    types: BTreeMap<String, TypeId>,
+    sort: String,
+}
+
+impl Versions for Converter {
+    fn type_of(&self, api_version: &str) -> Option<TypeId> {
+        self.types.get(api_version).copied()
+    }
+
+    fn convert(&self, object: Value, from: &str, to: &str) -> Result<Value, String> {
+        match self.sort.as_str() {
+            // `name_v1` becomes `name_v2`.
+            "renaming" => Ok(renamed(object, from, to)),
+            // `field_foo_rely_on_bar` of v1 is what v2 calls `required_field_bar`, and requires.
+            "reliantFields" => {
+                let text = json::to_string(&object);
+                let (foo, bar) = ("field_foo_rely_on_bar", "required_field_bar");
+                if to == "v1" && !text.contains(bar) {
+                    return Err("missing requried field bar".to_owned());
+                }
+                let (old, new) = if to == "v1" { (bar, foo) } else { (foo, bar) };
+                json::parse(text.replace(old, new).as_bytes()).map_err(|e| e.to_string())
+            }
+            _ => Ok(object),
+        }
+    }
+}
+
+fn renamed(value: Value, from: &str, to: &str) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.into_iter().map(|(name, value)| {
+                let new = name.strip_suffix(from).map(|stem| Str::from(format!("{stem}{to}")));
+                (new.unwrap_or(name), renamed(value, from, to))
+            });
+            Value::Object(members.collect::<Map>())
+        }
+        Value::Array(items) => items.into_iter().map(|i| renamed(i, from, to)).collect::<Vec<_>>().into(),
+        scalar => scalar,
+    }
+}
+
+/// An object and who owns what of it.
+struct State {
+    live: Value,
+    version: String,
+    managers: Managers,
+}
+
+impl State {
+    fn write(
+        &mut self,
+        kind: Kind<'_>,
+        op: &Value,
+        manager: &str,
+        version: &str,
+    ) -> Result<(), Failure> {
+        if !self.version.is_empty() && self.version != version {
+            let live = std::mem::take(&mut self.live);
+            let live = kind.versions.convert(live, &self.version, version);
+            self.live = live.map_err(Failure::Other)?;
+        }
+        version.clone_into(&mut self.version);
+        let ty = kind.versions.type_of(version).expect("a case has its versions");
+        let ty = Typing::new(kind.schema, ty);
+        let mut object = op.get("object").cloned().unwrap_or_default();
+        let sort = op.get("op").and_then(Value::as_str).unwrap_or_default();
+        let duplicates = sort == "update";
+        check(ty, &object, duplicates).map_err(|e| Failure::Other(e.to_string()))?;
+        // Upstream's cases do not tell appliers from updaters of the same name.
+        let who = Identity::new(manager, Operation::Apply, "", "");
+        if sort == "update" {
+            let fields = update(kind, version, (&self.live, &object), &mut self.managers)?;
+            grant(&mut self.managers, who, version, fields, 0);
+            self.live = object;
+            return Ok(());
+        }
+        if sort == "extract" {
+            let own = self.managers.get(&who).map(|owned| owned.fields.clone().leaves());
+            let mut extracted = extract(ty, &self.live, &own.unwrap_or_default());
+            merge(ty, &mut extracted, object).map_err(|e| Failure::Other(e.to_string()))?;
+            object = extracted;
+        }
+        let mut managers = self.managers.clone();
+        let write = (&self.live, object);
+        let merged = apply(kind, version, write, &mut managers, &who, sort != "apply")?;
+        self.managers = managers;
+        if let Some(merged) = merged {
+            self.live = merged;
+        }
+        Ok(())
+    }
+
+    /// What each manager owns: its version and fields.
+    fn managed(&self) -> Value {
+        let managed = self.managers.iter().map(|(who, owned)| {
+            let fields = Value::from(owned.fields.to_json());
+            (who.manager.clone(), vec![Value::from(owned.api_version.clone()), fields].into())
+        });
+        Value::Object(managed.collect::<Map>())
+    }
+}
+
+/// What is wrong with a write, as the cases have it.
+fn told(failure: Failure) -> Value {
+    match failure {
+        Failure::Other(message) => message.into(),
+        Failure::Conflict(conflicts) => {
+            let causes = conflicts.status().details.unwrap_or_default().causes;
+            let told = causes.into_iter().map(|cause| {
+                let manager = cause.message.trim_start_matches("conflict with ").replace('"', "");
+                format!("{manager} {}", cause.field)
+            });
+            let mut told: Vec<String> = told.collect();
+            told.sort();
+            told.into()
+        }
+    }
+}
+
+fn run(case: &Value, schemas: &BTreeMap<String, Schema>, failures: &mut Vec<String>) {
+    let text = |value: &Value, member: &str| {
+        value.get(member).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let reset = case.get("reset").and_then(|reset| reset.get("v1")).and_then(Value::as_str);
+    let reset = json::parse(reset.unwrap_or("{}").as_bytes()).expect("a set is JSON");
+    let reset = FieldSet::from_value(&reset).expect("a set is FieldsV1");
+    let ops = case.get("ops").and_then(Value::as_array).unwrap_or_default();
+    let mut state = State { live: Value::Null, version: String::new(), managers: Managers::new() };
+    for (at, op) in ops.iter().enumerate() {
+        if text(op, "op") == "schema" {
+            continue;
+        }
+        // All versions that the case writes in are types of one schema.
+        let mut schema = schemas[&text(op, "schema")].clone();
+        let mut types = BTreeMap::new();
+        for other in ops.iter().filter(|other| text(other, "op") != "schema") {
+            let expression = match text(other, "schema") == text(op, "schema") {
+                true => text(other, "type"),
+                false => text(op, "type"),
+            };
+            let (with, ty) = schemas::with_type(&schema, &expression);
+            schema = with;
+            types.insert(text(other, "version"), ty);
+        }
+        let converter = Converter { types, sort: text(case, "versions") };
+        let kind = Kind { schema: &schema, versions: &converter, reset: &reset };
+        let (manager, version) = (text(op, "manager"), text(op, "version"));
+        let outcome = state.write(kind, op, &manager, &version);
+        let (found, expected) = match outcome {
+            Ok(()) => (
+                vec![state.live.clone(), state.managed()],
+                vec![
+                    op.get("live").cloned().unwrap_or_default(),
+                    op.get("managed").cloned().unwrap_or_default(),
+                ],
+            ),
+            Err(failure) => {
+                let expected = op.get("conflicts").or(op.get("error"));
+                (vec![told(failure)], vec![expected.cloned().unwrap_or_default()])
+            }
+        };
+        let (found, expected) = (Value::from(found), Value::from(expected));
+        if found != expected {
+            let (found, expected) = (json::to_string(&found), json::to_string(&expected));
+            failures.push(format!("{} at {at}\n  {found}\n  {expected}", text(case, "name")));
+            return;
+        }
+    }
+}
+
+#[test]
+fn agrees_with_upstream() {
+    let file = include_str!("../../../testdata/server_side/managers.yaml");
+    let (schemas, cases) = schemas::cases(file);
+    let mut failures = Vec::new();
+    for case in &cases {
+        run(case, &schemas, &mut failures);
+    }
+    report(&failures);
+}
