@@ -221,7 +221,11 @@ impl Tokens for Reader<'_> {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        if self.documents < self.nodes.documents.len() {
+        let empty = |&at: &usize| match &self.nodes[at] {
+            Node::Scalar { text, tag } => text.is_empty() && *tag == Tag::None,
+            _ => false,
+        };
+        if !self.nodes.documents[self.documents..].iter().all(empty) {
             return Err(refused("yaml: more than one document"));
         }
         Ok(())

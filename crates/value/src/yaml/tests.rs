@@ -89,6 +89,7 @@ fn lists_and_maps_read_as_their_json() {
         ("? a\n: b\n", r#"{"a":"b"}"#),
         ("&k a: *k\n", r#"{"a":"a"}"#),
         ("# only\n---\na: 1\n", r#"{"a":1}"#),
+        ("---\na: 1\n---\n# nothing\n---\n", r#"{"a":1}"#),
         ("a: 1\n---\nb: 2\n", "error converting YAML to JSON: yaml: more than one document"),
         ("a: *x\n", "error converting YAML to JSON: yaml: unknown anchor 'x' referenced"),
         ("a: &x [*x]\n", "error converting YAML to JSON: yaml: anchor 'x' value contains itself"),
