@@ -19,6 +19,9 @@ pub enum Error {
     /// Base64 text is broken at this byte.
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
+    /// Bytes that are no message; the whole text, in the words of upstream's Protobuf decoder.
+    #[error("{0}")]
+    Protobuf(std::borrow::Cow<'static, str>),
     /// Text that is no time, quantity or duration.
     #[error(transparent)]
     Scalar(#[from] pintle_meta::Error),

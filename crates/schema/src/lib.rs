@@ -16,6 +16,7 @@ mod generated;
 mod index;
 pub mod openapi;
 mod problem;
+pub mod protobuf;
 mod table;
 pub mod validate;
 mod zero;

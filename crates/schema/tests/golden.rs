@@ -5,7 +5,7 @@
 
 use std::{fs, path::PathBuf};
 
-use pintle_schema::{Format, TypeId, builtin, conform, decode, encode};
+use pintle_schema::{Format, TypeId, builtin, conform, decode, encode, protobuf};
 
 /// The folder of facts beside the repository, where there is one.
 fn golden() -> Option<PathBuf> {
@@ -83,4 +83,39 @@ fn objects_round_trip_byte_for_byte() {
         assert_eq!(decode(builtin(), ty, &yaml, Format::Yaml), Ok(decoded), "{name}");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn protobuf_decodes_to_the_same_object() {
+    // GRP-04, MT-10
+    for (path, ty) in files() {
+        let Ok(bytes) = fs::read(path.with_extension("pb")) else { continue };
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let text = fs::read(&path).unwrap();
+        let expected = decode(builtin(), ty, &text, Format::Json).unwrap().value;
+        assert_eq!(protobuf::decode(builtin(), ty, &bytes), Ok(expected), "{name}");
+    }
+}
+
+#[test]
+fn damaged_protobuf_does_no_harm() {
+    // Every golden file cut off, and with bytes changed, in a fixed pseudorandom way.
+    let mut state = 1_u64;
+    let mut below = |bound: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound
+    };
+    for (path, ty) in files() {
+        let Ok(bytes) = fs::read(path.with_extension("pb")) else { continue };
+        for _ in 0..200 {
+            let mut damaged = bytes.clone();
+            for _ in 0..=below(4) {
+                let at = below(damaged.len());
+                damaged[at] = below(256) as u8;
+            }
+            damaged.truncate(damaged.len() - below(2) * below(bytes.len()));
+            let _ = protobuf::decode(builtin(), ty, &damaged);
+        }
+    }
 }

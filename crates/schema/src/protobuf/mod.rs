@@ -1,0 +1,100 @@
+//! Kubernetes' Protobuf encoding, guided by a schema: `k8s\0`, then a message `runtime.Unknown` that
+//! names the object's kind and has the object's own message in it.
+//!
+//! There are no message types: the field numbers are in the [`Schema`] ([`Field::tag`](crate::Field),
+//! and [`Field::inside`](crate::Field) for the messages that JSON does not have), so that a tree which
+//! was read from Protobuf cannot differ from one that was read from JSON. What a number stands for
+//! where the two encodings differ is in [`scalar`] and [`alternative`].
+//!
+//! Must not know: custom resources. Their schemas have no field numbers, so nothing of them would be
+//! read; the server does not offer them in Protobuf (MT-13).
+//!
+//! Invariants: nothing is believed about lengths, and no message is nested deeper than
+//! [`DEPTH_MAX`](pintle_value::DEPTH_MAX). Unknown fields are skipped.
+
+mod alternative;
+mod message;
+mod scalar;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use pintle_value::{Map, Value, json};
+
+use crate::{Error, Schema, TypeId, conform};
+use message::Messages;
+use wire::Fields;
+
+/// What every object begins with.
+const PREFIX: &[u8] = b"k8s\0";
+const NO_PREFIX: &str = "provided data does not appear to be a protobuf message, expected prefix \
+                         [107 56 115 0]";
+
+/// The field numbers of `runtime.Unknown`.
+mod unknown {
+    pub(super) const TYPE_META: u32 = 1;
+    pub(super) const RAW: u32 = 2;
+}
+
+/// The field numbers of `runtime.TypeMeta`, and the members that they are in JSON.
+const TYPE_META: [(u32, &str); 2] = [(1, "apiVersion"), (2, "kind")];
+
+/// Reads an object of the type `ty`, normalised as [`decode`](crate::decode()) normalises it. It has a
+/// `kind` and an `apiVersion` if the bytes name them.
+pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8]) -> Result<Value, Error> {
+    if bytes.is_empty() {
+        return Err(Error::Protobuf("empty data".into()));
+    }
+    let Some(envelope) = bytes.strip_prefix(PREFIX) else {
+        return Err(Error::Protobuf(NO_PREFIX.into()));
+    };
+    if envelope.is_empty() {
+        return Err(Error::Protobuf("empty body".into()));
+    }
+    let (type_meta, raw) = open(envelope)?;
+    let mut members = Map::new();
+    Messages::new(schema).read(ty, raw, &mut members)?;
+    for (name, text) in type_meta.iter() {
+        if is_type_member(schema, ty, name) {
+            members.insert(name.clone(), text.clone());
+        }
+    }
+    let mut value = Value::Object(members);
+    conform(schema, ty, &mut value)?;
+    Ok(value)
+}
+
+/// What the envelope says of the object, and the object.
+fn open(envelope: &[u8]) -> Result<(Map, &[u8]), Error> {
+    let (mut type_meta, mut raw) = (Map::new(), &[][..]);
+    for field in Fields::new(envelope) {
+        let (tag, wire) = field?;
+        match tag {
+            unknown::TYPE_META => {
+                for field in Fields::new(wire.bytes("TypeMeta")?) {
+                    let (tag, wire) = field?;
+                    let Some((_, name)) = TYPE_META.iter().find(|(t, _)| *t == tag) else {
+                        continue;
+                    };
+                    type_meta.insert(*name, &*json::text(wire.bytes(name)?));
+                }
+            }
+            unknown::RAW => raw = wire.bytes("Raw")?,
+            _ => {}
+        }
+    }
+    type_meta.retain(|_, text| text.as_str() != Some(""));
+    Ok((type_meta, raw))
+}
+
+/// Whether the type has the member, and Protobuf has it in the envelope only.
+fn is_type_member(schema: &Schema, ty: TypeId, name: &str) -> bool {
+    schema.field(ty, name).is_some_and(|field| field.tag == 0)
+}
+
+/// Whether the list in a struct's field stands in a message of its own, as its field 1, as lists in
+/// maps do (`ExtraValue`): where Go has a named type for it that has a message.
+fn is_wrapped(schema: &Schema, holder: TypeId, field: &str) -> bool {
+    field == "verbs"
+        && schema.get(holder).name == "io.k8s.apimachinery.pkg.apis.meta.v1.APIResource"
+}

@@ -1,0 +1,181 @@
+//! The wire format: numbered fields, each a number or a run of bytes.
+
+use crate::Error;
+
+/// The value of a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Wire<'b> {
+    Varint(u64),
+    Fixed64(u64),
+    /// Text, bytes, a message, or packed numbers.
+    Bytes(&'b [u8]),
+    Fixed32(u32),
+}
+
+/// The wire types, by their numbers.
+pub(super) mod wire_type {
+    pub(crate) const VARINT: u8 = 0;
+    pub(crate) const FIXED64: u8 = 1;
+    pub(crate) const BYTES: u8 = 2;
+    pub(crate) const START_GROUP: u8 = 3;
+    pub(crate) const END_GROUP: u8 = 4;
+    pub(crate) const FIXED32: u8 = 5;
+}
+
+/// The fields of a message in the order of the bytes: number and value. Groups, which nothing here
+/// uses, are skipped. After an error there is nothing more.
+pub(super) struct Fields<'b> {
+    rest: &'b [u8],
+}
+
+impl<'b> Fields<'b> {
+    pub(super) const fn new(bytes: &'b [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    fn field(&mut self) -> Result<Option<(u32, Wire<'b>)>, Error> {
+        // Groups that are open; their fields are passed over.
+        let mut groups = 0_usize;
+        while !self.rest.is_empty() {
+            let (tag, wire_type) = self.key()?;
+            let wire = match wire_type {
+                wire_type::VARINT => Wire::Varint(self.varint()?),
+                wire_type::FIXED64 => Wire::Fixed64(u64::from_le_bytes(self.array()?)),
+                wire_type::FIXED32 => Wire::Fixed32(u32::from_le_bytes(self.array()?)),
+                wire_type::BYTES => Wire::Bytes(self.run()?),
+                wire_type::START_GROUP => {
+                    groups += 1;
+                    continue;
+                }
+                wire_type::END_GROUP if groups == 0 => {
+                    return Err(broken("proto: wiretype end group for non-group"));
+                }
+                wire_type::END_GROUP => {
+                    groups -= 1;
+                    continue;
+                }
+                other => {
+                    return Err(Error::Protobuf(format!("proto: illegal wireType {other}").into()));
+                }
+            };
+            if groups == 0 {
+                return Ok(Some((tag, wire)));
+            }
+        }
+        if groups == 0 { Ok(None) } else { Err(truncated()) }
+    }
+
+    /// A field's number and wire type.
+    fn key(&mut self) -> Result<(u32, u8), Error> {
+        let key = self.varint()?;
+        let wire_type = (key & 7) as u8;
+        // Go cuts the number to an int32.
+        let tag = (key >> 3) as u32;
+        if i32::try_from(tag).is_ok_and(|tag| tag > 0) {
+            return Ok((tag, wire_type));
+        }
+        let tag = tag.cast_signed();
+        Err(Error::Protobuf(format!("proto: illegal tag {tag} (wire type {key})").into()))
+    }
+
+    pub(super) fn varint(&mut self) -> Result<u64, Error> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.rest.split_first().ok_or_else(truncated)?;
+            self.rest = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(broken("proto: integer overflow"))
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or_else(truncated)?;
+        self.rest = rest;
+        Ok(*bytes)
+    }
+
+    fn run(&mut self) -> Result<&'b [u8], Error> {
+        let len = self.varint()?;
+        if i64::try_from(len).is_err() {
+            return Err(broken("proto: negative length found during unmarshaling"));
+        }
+        let len = usize::try_from(len).map_err(|_| truncated())?;
+        let (run, rest) = self.rest.split_at_checked(len).ok_or_else(truncated)?;
+        self.rest = rest;
+        Ok(run)
+    }
+
+    /// Reads packed numbers: what is left, without field numbers.
+    pub(super) fn packed(mut self, double: bool) -> impl Iterator<Item = Result<Wire<'b>, Error>> {
+        std::iter::from_fn(move || {
+            if self.rest.is_empty() {
+                return None;
+            }
+            let number = if double {
+                self.array().map(|bytes| Wire::Fixed64(u64::from_le_bytes(bytes)))
+            } else {
+                self.varint().map(Wire::Varint)
+            };
+            if number.is_err() {
+                self.rest = &[];
+            }
+            Some(number)
+        })
+    }
+}
+
+impl<'b> Iterator for Fields<'b> {
+    type Item = Result<(u32, Wire<'b>), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let field = self.field().transpose()?;
+        if field.is_err() {
+            self.rest = &[];
+        }
+        Some(field)
+    }
+}
+
+impl<'b> Wire<'b> {
+    /// The bytes of the field `name`.
+    pub(super) fn bytes(self, name: &str) -> Result<&'b [u8], Error> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            other => Err(other.unexpected(name)),
+        }
+    }
+
+    /// The number of the field `name`.
+    pub(super) fn varint(self, name: &str) -> Result<u64, Error> {
+        match self {
+            Self::Varint(number) => Ok(number),
+            other => Err(other.unexpected(name)),
+        }
+    }
+
+    /// The value has another wire type than the field `name`.
+    pub(super) fn unexpected(self, name: &str) -> Error {
+        let wire_type = match self {
+            Self::Varint(_) => wire_type::VARINT,
+            Self::Fixed64(_) => wire_type::FIXED64,
+            Self::Bytes(_) => wire_type::BYTES,
+            Self::Fixed32(_) => wire_type::FIXED32,
+        };
+        // Go knows its fields by names that begin with a capital.
+        let mut letters = name.chars();
+        let first = letters.next().map(|c| c.to_ascii_uppercase());
+        let name: String = first.into_iter().chain(letters).collect();
+        Error::Protobuf(format!("proto: wrong wireType = {wire_type} for field {name}").into())
+    }
+}
+
+fn truncated() -> Error {
+    broken("unexpected EOF")
+}
+
+fn broken(why: &'static str) -> Error {
+    Error::Protobuf(why.into())
+}
