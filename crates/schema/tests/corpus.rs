@@ -1,6 +1,6 @@
 //! The fuzzer's corpus, replayed: what was found once stays fixed. See `fuzz/`.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 #[path = "../../../fuzz/src/schema.rs"]
 mod bodies;

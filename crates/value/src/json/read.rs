@@ -258,8 +258,7 @@ impl Tokens for Reader<'_> {
         if self.next_visible()? != b'"' {
             return Err(self.unexpected("looking for beginning of object key string"));
         }
-        // The colon stands behind the key, and the key may lie in the buffer for escapes: look at the
-        // colon first where the key is plain, last where it is not.
+        // As `string` does, but the colon is read while the key is known only by where it is.
         let start = self.at + 1;
         let plain = plain_len(&self.text.as_bytes()[start..]);
         let escaped = self.text.as_bytes().get(start + plain) != Some(&b'"');

@@ -222,7 +222,7 @@ impl Tokens for Reader<'_> {
 
     fn end(&mut self) -> Result<(), Error> {
         let empty = |&at: &usize| match &self.nodes[at] {
-            Node::Scalar { text, tag } => text.is_empty() && *tag == Tag::None,
+            Node::Scalar { text, tag } => matches!(meaning(text, *tag), Ok(Scalar::Null)),
             _ => false,
         };
         if !self.nodes.documents[self.documents..].iter().all(empty) {
