@@ -3,10 +3,12 @@
 //! It differs from the RFC in one thing: in a list that replaces something, objects lose their null
 //! members too.
 
+use std::convert::Infallible;
+
 use pintle_value::{Map, Value};
 
 use crate::{
-    Error, Patched,
+    Error, Patched, members,
     read::{read, texts},
 };
 
@@ -23,25 +25,26 @@ pub(crate) fn apply(current: &Value, patch: &[u8]) -> Result<Patched, Error> {
             )));
         }
     };
-    let mut value = current.clone();
-    merge(value.make_object(), patch);
+    let current = current.as_object().cloned().unwrap_or_default();
+    let value = merge(current, patch).into();
     Ok(Patched { value, problems: texts(&problems) })
 }
 
-fn merge(current: &mut Map, patch: Map) {
-    for (key, change) in patch {
-        match (current.get_mut(&key), change) {
-            (_, Value::Null) => {
-                current.remove(&key);
+fn merge(current: Map, patch: Map) -> Map {
+    let Ok(merged) = members::merge(current, patch, |_, current, change| {
+        Ok::<_, Infallible>(match (current, change) {
+            (_, Value::Null) => None,
+            (Some(Value::Object(current)), Value::Object(change)) => {
+                Some(merge(current, change).into())
             }
-            (Some(Value::Object(current)), Value::Object(change)) => merge(current, change),
-            (Some(current @ Value::Object(_)), change) => *current = change,
+            (Some(Value::Object(_)), change) => Some(change),
             (_, mut change) => {
                 prune(&mut change);
-                current.insert(key, change);
+                Some(change)
             }
-        }
-    }
+        })
+    });
+    merged
 }
 
 /// Takes away all members that are null.

@@ -12,14 +12,14 @@ mod order;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::collections::BTreeSet;
 
 use pintle_meta::quote::{plain, quote};
 use pintle_schema::{Field, Schema, Shape, TypeId};
 use pintle_value::{Map, Str, Value};
 
 use crate::{
-    Error, Patched,
+    Error, Patched, members,
     read::{read, texts},
 };
 
@@ -71,60 +71,81 @@ impl Merger<'_> {
             retain_keys(&mut original, &patch, &keys)?;
         }
         self.ordered_lists(&mut original, &mut patch, ty)?;
-        for (key, change) in patch {
-            match key.strip_prefix(DELETE_FROM) {
-                None => self.member(&mut original, key, change, ty, false)?,
-                Some(of) => {
-                    let list = of.strip_prefix('/');
-                    let list = list.ok_or_else(|| Error::malformed(BAD_PRIMITIVE_LIST))?;
-                    self.member(&mut original, list.into(), change, ty, true)?;
+        self.deletions(&mut original, &mut patch, ty)?;
+        members::merge(original, patch, |key, current, change| {
+            self.member(key, current, change, ty, false)
+        })
+    }
+
+    /// Takes items out of lists, and the directives that say so out of the patch.
+    fn deletions(self, original: &mut Map, patch: &mut Map, ty: TypeId) -> Result<(), Error> {
+        let mut directives = Vec::new();
+        patch.retain(|key, change| {
+            let stays = !key.starts_with(DELETE_FROM);
+            if !stays {
+                directives.push((key.clone(), std::mem::take(change)));
+            }
+            stays
+        });
+        if directives.is_empty() {
+            return Ok(());
+        }
+        let mut gone = BTreeSet::new();
+        for (directive, change) in directives {
+            let key = directive[DELETE_FROM.len()..].strip_prefix('/');
+            let key = Str::from(key.ok_or_else(|| Error::malformed(BAD_PRIMITIVE_LIST))?);
+            let Some(place) = original.get_mut(&key) else { continue };
+            match self.member(&key, Some(std::mem::take(place)), change, ty, true)? {
+                Some(value) => *place = value,
+                None => {
+                    gone.insert(key);
                 }
             }
         }
-        Ok(original)
+        original.retain(|key, _| !gone.contains(key));
+        Ok(())
     }
 
-    /// Merges one member; with `deletes`, `change` lists the items to take out.
+    /// What becomes of one member; with `deletes`, `change` lists the items to take out.
     fn member(
         self,
-        original: &mut Map,
-        key: Str,
+        key: &str,
+        current: Option<Value>,
         mut change: Value,
         ty: TypeId,
         deletes: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Value>, Error> {
         if change.is_null() {
-            original.remove(&key);
-            return Ok(());
+            return Ok(None);
         }
-        let Some(current) = original.get_mut(&key).filter(|c| same_type(c, &change)) else {
-            if !deletes {
+        let current = match current {
+            Some(current) if same_type(&current, &change) => current,
+            current if deletes => return Ok(current),
+            _ => {
                 discard_nulls(&mut change);
-                set(original, key, change);
+                return Ok(undirected(change));
             }
-            return Ok(());
         };
-        match (current, change) {
+        Ok(Some(match (current, change) {
             (Value::Object(current), Value::Object(change)) => {
-                let field = self.field(ty, &key)?;
-                *current = if field.patch.replace {
-                    change
+                let field = self.field(ty, key)?;
+                if field.patch.replace {
+                    change.into()
                 } else {
-                    self.objects(std::mem::take(current), change, field.ty)?
-                };
+                    self.objects(current, change, field.ty)?.into()
+                }
             }
             (Value::Array(current), Value::Array(change)) => {
-                let (field, item) = self.list_field(ty, &key)?;
-                *current = if field.patch.merge || deletes {
+                let (field, item) = self.list_field(ty, key)?;
+                if field.patch.merge || deletes {
                     let merge_key = &field.patch.merge_key;
-                    self.lists(std::mem::take(current), change, item, merge_key, deletes)?
+                    self.lists(current, change, item, merge_key, deletes)?.into()
                 } else {
-                    change
-                };
+                    change.into()
+                }
             }
-            (current, change) => *current = change,
-        }
-        Ok(())
+            (_, change) => change,
+        }))
     }
 
     /// Merges the lists for which the patch sets an order, and takes them out of the patch.
@@ -138,26 +159,28 @@ impl Merger<'_> {
             };
             let key = directive[SET_ORDER.len()..].strip_prefix('/');
             let key = key.ok_or_else(|| Error::malformed(BAD_ELEMENT_ORDER))?;
-            let current = original.get(key).map(array).transpose()?;
-            let change = patch.get(key).map(array).transpose()?;
+            let current = original.get_mut(key).map(take_list).transpose()?;
+            let change = patch.remove(key).as_mut().map(take_list).transpose()?;
             let (field, item) = self.list_field(ty, key)?;
             let merge_key = &field.patch.merge_key;
-            order::check(change.unwrap_or_default(), &order, merge_key)?;
+            let (now, new) = (or_empty(&current), or_empty(&change));
+            order::check(new, &order, merge_key)?;
+            let kind = lists::item_kind(&[now, new]);
+            let merges = field.patch.merge && current.is_some();
+            let before = lists::before(now, if merges { new } else { &[] }, merge_key);
 
-            let mut before = Cow::Borrowed(current.unwrap_or_default());
             let merged = match (current, change) {
                 (None, None) => continue,
-                (Some(current), None) => current.to_vec(),
-                (None, Some(change)) => change.iter().cloned().filter_map(undirected).collect(),
-                (Some(current), Some(change)) if field.patch.merge => {
-                    before = lists::before(current, change, merge_key)?;
-                    self.lists(current.to_vec(), change.to_vec(), item, merge_key, false)?
+                (Some(current), None) => current,
+                (None, Some(change)) => change.into_iter().filter_map(undirected).collect(),
+                (Some(current), Some(change)) if merges => {
+                    self.lists(current, change, item, merge_key, false)?
                 }
-                (Some(_), Some(change)) => change.to_vec(),
+                (Some(_), Some(change)) => change,
             };
-            lists::item_kind(&[current.unwrap_or_default(), change.unwrap_or_default()])?;
-            let arranged = order::arrange(merged, &order, &before, merge_key)?;
-            patch.remove(key);
+            kind?;
+            let order = order::places(&order, merge_key)?;
+            let arranged = order::arrange(merged, &order, &before?, merge_key)?;
             original.insert(key, arranged);
         }
         Ok(())
@@ -208,18 +231,6 @@ fn retain_keys(original: &mut Map, patch: &Map, keys: &Value) -> Result<(), Erro
     Ok(())
 }
 
-/// Sets a member to what is new there; objects that are but directives are not kept.
-fn set(original: &mut Map, key: Str, value: Value) {
-    match undirected(value) {
-        Some(value) => {
-            original.insert(key, value);
-        }
-        None => {
-            original.remove(&key);
-        }
-    }
-}
-
 /// A new value without the objects in it that have a `$patch`; `None` if it is such an object.
 fn undirected(value: Value) -> Option<Value> {
     match value {
@@ -266,8 +277,15 @@ fn wrong_type(expected: &str, found: &Value) -> Error {
     Error::Unclassified(format!("expected a {expected}, but received a {found}"))
 }
 
-fn array(value: &Value) -> Result<&[Value], Error> {
-    value.as_array().ok_or_else(|| wrong_type("[]interface {}", value))
+fn take_list(value: &mut Value) -> Result<Vec<Value>, Error> {
+    match value {
+        Value::Array(items) => Ok(std::mem::take(items)),
+        other => Err(wrong_type("[]interface {}", other)),
+    }
+}
+
+fn or_empty(list: &Option<Vec<Value>>) -> &[Value] {
+    list.as_deref().unwrap_or_default()
 }
 
 /// The Go type of a decoded JSON value.

@@ -1,13 +1,16 @@
 //! Merging lists whose items are told apart by a key, or by themselves.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_meta::quote::plain;
 use pintle_schema::TypeId;
 use pintle_value::{Map, Value};
 
-use super::{Merger, PATCH, kind, order, unknown_directive};
+use super::{
+    Merger, PATCH, kind,
+    order::{self, Places},
+    unknown_directive,
+};
 use crate::Error;
 
 /// What tells an item from others: a scalar item itself, an object's merge key. Written as JSON so
@@ -42,8 +45,10 @@ impl Merger<'_> {
                 Ok(original.into_iter().filter(stays).collect())
             }
             ItemKind::Scalar => {
-                let merged = original.iter().chain(&patch).cloned().collect();
-                order::arrange(without_doubles(merged), &patch, &original, merge_key)
+                let order = order::places(&patch, merge_key)?;
+                let before = order::places(&original, merge_key)?;
+                let merged = without_doubles(original.into_iter().chain(patch));
+                order::arrange(merged, &order, &before, merge_key)
             }
             ItemKind::Object if merge_key.is_empty() => {
                 let kind = kind(&self.schema.get(item).shape);
@@ -51,9 +56,10 @@ impl Merger<'_> {
             }
             ItemKind::Object => {
                 let (original, patch) = directed(original, patch, merge_key)?;
-                let order = patch.clone();
-                let merged = self.objects_by_key(original.clone(), patch, item, merge_key)?;
-                order::arrange(merged, &order, &original, merge_key)
+                let order = order::places(&patch, merge_key)?;
+                let before = order::places(&original, merge_key)?;
+                let merged = self.objects_by_key(original, patch, item, merge_key)?;
+                order::arrange(merged, &order, &before, merge_key)
             }
         }
     }
@@ -127,28 +133,31 @@ fn directed(
     Ok((original, values))
 }
 
-/// The list by whose order the server's items are arranged under a `$setElementOrder`.
+/// The places by which the server's items are arranged under a `$setElementOrder`.
 ///
-/// That is the original, but upstream deletes items in that very list, and of the items that a patch
-/// adds the first take the room left. Clients know the outcome, so that is how it is.
-pub(super) fn before<'v>(
-    original: &'v [Value],
+/// They are those in the original, but upstream deletes items in that very list, and of the items
+/// that a patch adds the first take the room left. Clients know the outcome, so that is how it is.
+pub(super) fn before(
+    original: &[Value],
     patch: &[Value],
     merge_key: &str,
-) -> Result<Cow<'v, [Value]>, Error> {
+) -> Result<Places, Error> {
     let deletes = |item: &Value| item.get(PATCH).and_then(Value::as_str) == Some("delete");
     if merge_key.is_empty() || !patch.iter().any(deletes) {
-        return Ok(original.into());
+        return order::places(original, merge_key);
     }
-    let (mut list, patch) = directed(original.to_vec(), patch.to_vec(), merge_key)?;
-    let room = original.len().saturating_sub(list.len());
-    let known: BTreeSet<Key> =
-        list.iter().map(|item| key(item, merge_key)).collect::<Result<_, _>>()?;
-    let added = patch.into_iter().filter(|item| {
-        key(item, merge_key).is_ok_and(|key| !known.contains(&key)) // each has one, checked before
-    });
-    list.extend(added.take(room));
-    Ok(list.into())
+    let (list, patch) = directed(original.to_vec(), patch.to_vec(), merge_key)?;
+    let mut places = order::places(&list, merge_key)?;
+    let mut room = list.len()..original.len();
+    for item in &patch {
+        let key = key(item, merge_key)?;
+        if !places.contains_key(&key)
+            && let Some(place) = room.next()
+        {
+            places.insert(key, place);
+        }
+    }
+    Ok(places)
 }
 
 /// Whether the items of the lists are objects or scalars; all must be of one type.
@@ -187,7 +196,7 @@ fn no_merge_key(object: &Map, merge_key: &str) -> Error {
     Error::Unclassified(format!("map: {object} does not contain declared merge key: {merge_key}"))
 }
 
-fn without_doubles(items: Vec<Value>) -> Vec<Value> {
+fn without_doubles(items: impl Iterator<Item = Value>) -> Vec<Value> {
     let mut seen = BTreeSet::new();
-    items.into_iter().filter(|item| seen.insert(scalar_key(item))).collect()
+    items.filter(|item| seen.insert(scalar_key(item))).collect()
 }

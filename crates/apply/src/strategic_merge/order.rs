@@ -40,17 +40,27 @@ fn mismatch(patch: &[Value], order: &[Value]) -> Error {
     ))
 }
 
+/// The first place of each key in a list.
+pub(super) type Places = BTreeMap<Key, usize>;
+
+/// Where in a list each key stands first.
+pub(super) fn places(list: &[Value], merge_key: &str) -> Result<Places, Error> {
+    let mut places = Places::new();
+    for (i, item) in list.iter().enumerate() {
+        places.entry(key(item, merge_key)?).or_insert(i);
+    }
+    Ok(places)
+}
+
 /// Arranges `items`: those in `order` in that order, the others, which only the server knows, in the
 /// order of `before`. An item of the server's goes before the first item of the patch's that it stood
 /// before.
 pub(super) fn arrange(
     items: Vec<Value>,
-    order: &[Value],
-    before: &[Value],
+    order: &Places,
+    before: &Places,
     merge_key: &str,
 ) -> Result<Vec<Value>, Error> {
-    let order = places(order, merge_key)?;
-    let before = places(before, merge_key)?;
     let (mut patched, mut others) = (Vec::new(), Vec::new());
     for item in items {
         let key = key(&item, merge_key)?;
@@ -71,15 +81,6 @@ struct Item {
     /// Where it stood in the list before.
     was: Option<usize>,
     value: Value,
-}
-
-/// The first place of each key.
-fn places(list: &[Value], merge_key: &str) -> Result<BTreeMap<Key, usize>, Error> {
-    let mut places = BTreeMap::new();
-    for (i, item) in list.iter().enumerate() {
-        places.entry(key(item, merge_key)?).or_insert(i);
-    }
-    Ok(places)
 }
 
 /// Sorts by place. An item without one goes before all that precede it, as in upstream's sort; there

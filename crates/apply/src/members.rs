@@ -1,0 +1,25 @@
+//! Merging the members of two objects.
+
+use pintle_value::{Map, Str, Value};
+
+/// Goes through the members of `current` and `changes` once, for both are sorted. `merge` says what
+/// becomes of a member that is in `changes`: it gets the key, the current value and the change.
+pub(crate) fn merge<E>(
+    current: Map,
+    changes: Map,
+    mut merge: impl FnMut(&Str, Option<Value>, Value) -> Result<Option<Value>, E>,
+) -> Result<Map, E> {
+    let mut members = Vec::with_capacity(current.len() + changes.len());
+    let mut current = current.into_iter().peekable();
+    for (key, change) in changes {
+        while let Some(before) = current.next_if(|(name, _)| *name < key) {
+            members.push(before);
+        }
+        let value = current.next_if(|(name, _)| *name == key).map(|(_, value)| value);
+        if let Some(value) = merge(&key, value, change)? {
+            members.push((key, value));
+        }
+    }
+    members.extend(current);
+    Ok(Map::from_sorted(members))
+}
