@@ -172,7 +172,9 @@ impl Ownership<'_> {
     ) -> Result<(), Error> {
         let change = (&self.empty(), live);
         let fields = managers::update(self.kind_of_write(), self.api_version, change, known)
-            .map_err(|_| Error::Unclassified("failed to create manager for existing fields".into()))?;
+            .map_err(|_| {
+                Error::Unclassified("failed to create manager for existing fields".into())
+            })?;
         let who = self.identity(BEFORE_FIRST_APPLY, Operation::Update);
         let fields = fields.difference(&untracked());
         managers::grant(known, who, self.api_version, fields, now_unix_micros);

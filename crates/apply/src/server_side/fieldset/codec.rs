@@ -68,10 +68,11 @@ fn read(members: &Map) -> Result<(bool, FieldSet), String> {
             continue;
         }
         let Some(element) = PathElement::parse(key)? else { continue };
-        let Value::Object(below) = below else {
-            return Err(format!("expected an object, found {}", below.type_name()));
+        let (member, below) = match below {
+            Value::Null => (true, FieldSet::new()),
+            Value::Object(below) => read(below)?,
+            other => return Err(format!("expected an object, found {}", other.type_name())),
         };
-        let (member, below) = read(below)?;
         set.add(|| element, member, below);
     }
     let set = set.finish();

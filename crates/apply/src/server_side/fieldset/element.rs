@@ -67,10 +67,15 @@ impl PathElement {
             }
             Self::Key(fields) => {
                 out.extend_from_slice(b"k:");
-                json::write_map(fields, &mut json::Compact, &mut out, |(name, value), layout, out| {
-                    json::write_key(name, layout, out);
-                    json::write(value, out);
-                });
+                json::write_map(
+                    fields,
+                    &mut json::Compact,
+                    &mut out,
+                    |(name, value), layout, out| {
+                        json::write_key(name, layout, out);
+                        json::write(value, out);
+                    },
+                );
             }
             Self::Value(value) => {
                 out.extend_from_slice(b"v:");

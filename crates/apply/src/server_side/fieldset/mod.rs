@@ -149,8 +149,11 @@ impl FieldSet {
         let nodes = zip(&self.nodes, &other.nodes).filter_map(|pair| {
             let Pair::Both(a, b) = pair else { return None };
             let (member, below) = (a.member && b.member, a.below.intersection(&b.below));
-            (member || !below.is_empty())
-                .then(|| Node { element: a.element.clone(), member, below })
+            (member || !below.is_empty()).then(|| Node {
+                element: a.element.clone(),
+                member,
+                below,
+            })
         });
         Self { nodes: nodes.collect() }
     }
@@ -209,11 +212,7 @@ impl FieldSet {
         self.for_each_below(&mut Vec::new(), &mut each);
     }
 
-    fn for_each_below(
-        &self,
-        path: &mut Vec<PathElement>,
-        each: &mut impl FnMut(&[PathElement]),
-    ) {
+    fn for_each_below(&self, path: &mut Vec<PathElement>, each: &mut impl FnMut(&[PathElement])) {
         for node in self.nodes.iter().filter(|node| node.member) {
             path.push(node.element.clone());
             each(path);

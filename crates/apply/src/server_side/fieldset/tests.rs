@@ -1,1 +1,157 @@
+//! Upstream's cases of sets, and sets against a naive model: a sorted set of paths.
 
+use std::collections::BTreeSet;
+
+use pintle_value::{Str, Value, json};
+use proptest::prelude::*;
+
+use super::{FieldSet, PathElement, show};
+use crate::server_side::tests::report;
+
+#[test]
+fn reads_and_writes_as_upstream_does() {
+    let file = include_str!("../../../testdata/server_side/fieldset.yaml");
+    let file = pintle_value::yaml::parse(file.as_bytes()).expect("the file is YAML");
+    let mut failures = Vec::new();
+    for row in file.get("rows").and_then(Value::as_array).unwrap_or_default() {
+        let text = |member: &str| row.get(member).and_then(Value::as_str);
+        let fields = text("fields").expect("a row has fields");
+        let set = json::parse(fields.as_bytes()).map_err(|e| e.to_string());
+        let set = set.and_then(|fields| FieldSet::from_value(&fields));
+        let found = match set {
+            Err(_) => Value::from("refused"),
+            Ok(set) => {
+                let mut paths = Vec::new();
+                set.for_each(|path| paths.push(show(path)));
+                assert_eq!(paths.len(), set.len());
+                let read = FieldSet::from_value(&set.to_value());
+                assert_eq!(read.as_ref(), Ok(&set), "a tree loses nothing");
+                let (json, leaves) = (set.to_json(), set.leaves().to_json());
+                Value::from(vec![Value::from(json), leaves.into(), paths.into()])
+            }
+        };
+        let written = text("written").unwrap_or(fields);
+        let leaves = text("leaves").unwrap_or(written);
+        let expected = match row.get("refused") {
+            Some(_) => "refused".into(),
+            None => {
+                let paths = row.get("paths").cloned().unwrap_or_default();
+                Value::from(vec![written.into(), leaves.into(), paths])
+            }
+        };
+        if found != expected {
+            let (found, expected) = (json::to_string(&found), json::to_string(&expected));
+            failures.push(format!("{fields}\n  {found}\n  {expected}"));
+        }
+    }
+    report(&failures);
+}
+
+#[test]
+fn shows_paths_as_upstream_does() {
+    let key = |fields: &[(&str, Value)]| {
+        PathElement::key(fields.iter().map(|(k, v)| (Str::from(*k), v.clone())).collect())
+    };
+    let path = [
+        PathElement::field("spec"),
+        PathElement::field("containers"),
+        key(&[("name", "c".into())]),
+        PathElement::field("ports"),
+        key(&[("protocol", "TCP".into()), ("containerPort", 80.into())]),
+        PathElement::Value("a\"b".into()),
+        PathElement::Value(Value::Float(1.5)),
+        PathElement::Index(3),
+    ];
+    let shown =
+        r#".spec.containers[name="c"].ports[containerPort=80,protocol="TCP"][="a\"b"][=1.5][3]"#;
+    assert_eq!(show(&path), shown);
+}
+
+#[test]
+fn orders_elements_by_sort_and_numbers_by_size() {
+    let texts = [
+        "f:a",
+        "f:b",
+        r#"k:{"n":80}"#,
+        r#"k:{"n":443}"#,
+        r#"k:{"n":"a"}"#,
+        "v:1.5",
+        "v:2",
+        r#"v:"a""#,
+        "v:false",
+        "v:true",
+        "v:null",
+        "i:-1",
+        "i:2",
+        "i:10",
+    ];
+    let read = |text| PathElement::parse(text).expect("readable").expect("known");
+    let elements: Vec<PathElement> = texts.iter().map(|text| read(text)).collect();
+    assert!(elements.is_sorted());
+    assert_eq!(elements.iter().map(PathElement::to_text).collect::<Vec<_>>(), texts);
+    assert_eq!(read("v:1"), read("v:1.0"));
+}
+
+type Path = Vec<PathElement>;
+
+fn elements() -> impl Strategy<Value = PathElement> {
+    prop_oneof![
+        4 => "[abc]".prop_map(|name| PathElement::field(&name)),
+        1 => (0..3i64).prop_map(|n| PathElement::key(vec![("k".into(), n.into())])),
+        1 => "[<\"é]".prop_map(|text| PathElement::Value(text.into())),
+        1 => (0..2i64).prop_map(PathElement::Index),
+    ]
+}
+
+fn paths() -> impl Strategy<Value = BTreeSet<Path>> {
+    prop::collection::btree_set(prop::collection::vec(elements(), 1..4), 0..12)
+}
+
+fn set(paths: &BTreeSet<Path>) -> FieldSet {
+    let mut set = FieldSet::new();
+    paths.iter().for_each(|path| set.insert(path.clone()));
+    set
+}
+
+fn model(set: &FieldSet) -> BTreeSet<Path> {
+    let mut paths = BTreeSet::new();
+    set.for_each(|path| assert!(paths.insert(path.to_vec()), "a path comes once"));
+    paths
+}
+
+proptest! {
+    #[test]
+    fn operations_agree_with_the_model(a in paths(), b in paths()) {
+        let (x, y) = (set(&a), set(&b));
+        prop_assert_eq!(model(&x), a.clone());
+        prop_assert_eq!(x.len(), a.len());
+        prop_assert_eq!(x.clone().union(y.clone()), set(&a.union(&b).cloned().collect()));
+        prop_assert_eq!(x.intersection(&y), set(&a.intersection(&b).cloned().collect()));
+        prop_assert_eq!(x.clone().difference(&y), set(&a.difference(&b).cloned().collect()));
+        let begins = |path: &Path| (1..=path.len()).any(|len| b.contains(&path[..len]));
+        let rest = a.iter().filter(|path| !begins(path)).cloned().collect();
+        prop_assert_eq!(x.clone().recursive_difference(&y), set(&rest));
+        let goes_on = |path: &Path| a.iter().any(|p| p.len() > path.len() && p.starts_with(path));
+        let leaves = a.iter().filter(|path| !goes_on(path)).cloned().collect();
+        prop_assert_eq!(x.clone().leaves(), set(&leaves));
+        prop_assert_eq!(x.is_subset(&y), a.is_subset(&b));
+        prop_assert!(a.iter().all(|path| x.has(path)));
+        prop_assert_eq!(b.iter().all(|path| x.has(path)), b.is_subset(&a));
+    }
+
+    #[test]
+    fn fields_v1_loses_nothing(a in paths()) {
+        let a = set(&a);
+        prop_assert_eq!(FieldSet::from_value(&a.to_value()), Ok(a.clone()));
+        let read = json::parse(a.to_json().as_bytes()).expect("it writes JSON");
+        prop_assert_eq!(FieldSet::from_value(&read), Ok(a));
+    }
+
+    #[test]
+    fn reads_anything_without_panicking(text in r#"[fkvi]:[{}"a1:.]{0,6}|\PC{0,4}"#) {
+        let fields = Value::from([(text.as_str(), Value::object())]);
+        if let Ok(set) = FieldSet::from_value(&fields) {
+            let _ = set.to_json();
+        }
+    }
+}

@@ -56,8 +56,7 @@ pub(crate) fn read(entries: &[Value]) -> impl Iterator<Item = Option<(Identity, 
             fields: FieldSet::from_value(fields).ok()?,
             unix_micros: time::parse(text("time")).ok(),
         };
-        let identity =
-            Identity::new(text("manager"), operation, api_version, text("subresource"));
+        let identity = Identity::new(text("manager"), operation, api_version, text("subresource"));
         Some((identity, owned))
     })
 }

@@ -17,8 +17,8 @@ use pintle_value::{Str, Value};
 
 pub(crate) use cap::cap;
 pub(crate) use codec::{Record, read, record, write};
-pub(crate) use write::{Failure, apply, grant, update};
 pub use conflict::Conflicts;
+pub(crate) use write::{Failure, apply, grant, update};
 
 use super::fieldset::FieldSet;
 use super::typed::Typing;

@@ -51,7 +51,9 @@ fn renamed(value: Value, from: &str, to: &str) -> Value {
             });
             Value::Object(members.collect::<Map>())
         }
-        Value::Array(items) => items.into_iter().map(|i| renamed(i, from, to)).collect::<Vec<_>>().into(),
+        Value::Array(items) => {
+            items.into_iter().map(|i| renamed(i, from, to)).collect::<Vec<_>>().into()
+        }
         scalar => scalar,
     }
 }

@@ -1,1 +1,290 @@
+//! What holds for any schema, any objects and any writers.
 
+use std::collections::BTreeMap;
+
+use pintle_schema::{Schema, TypeId};
+use pintle_value::{Map, Str, Value};
+use proptest::prelude::*;
+
+use super::schemas;
+use crate::server_side::fieldset::{FieldSet, PathElement};
+use crate::server_side::managers::{
+    Alike, Failure, Identity, Kind, Managers, Operation, apply, grant, update,
+};
+use crate::server_side::typed::{Typing, check, compare, field_set, merge, remove};
+
+/// A type, as the files of cases write it, and values that fit it.
+#[derive(Clone, Debug)]
+enum Sort {
+    Number,
+    Any,
+    Atomic,
+    Set,
+    Map(Box<Sort>, bool),
+    Keyed(Box<Sort>),
+    Struct(Vec<Sort>, bool),
+}
+
+const FIELDS: [&str; 3] = ["a", "b", "c"];
+
+fn sorts() -> impl Strategy<Value = Sort> {
+    let leaf = prop_oneof![
+        4 => Just(Sort::Number),
+        1 => Just(Sort::Any),
+        1 => Just(Sort::Atomic),
+        2 => Just(Sort::Set),
+    ];
+    leaf.prop_recursive(3, 16, 3, |inner| {
+        let fields = prop::collection::vec(inner.clone(), 1..=3);
+        prop_oneof![
+            (inner.clone(), prop::bool::weighted(0.2)).prop_map(|(s, a)| Sort::Map(s.into(), a)),
+            inner.prop_map(|s| Sort::Keyed(s.into())),
+            (fields, prop::bool::weighted(0.2)).prop_map(|(s, a)| Sort::Struct(s, a)),
+        ]
+    })
+}
+
+impl Sort {
+    /// The expression of the type; structs go to `types`.
+    fn expression(&self, types: &mut Map) -> String {
+        match self {
+            Self::Number => "number".to_owned(),
+            Self::Any => "any".to_owned(),
+            Self::Atomic => "[number]".to_owned(),
+            Self::Set => "{number}".to_owned(),
+            Self::Map(inner, atomic) => {
+                format!("<{}>{}", inner.expression(types), if *atomic { "!" } else { "" })
+            }
+            Self::Keyed(inner) => {
+                let value = inner.expression(types);
+                let name = format!("t{}", types.len());
+                types.insert(name.as_str(), Value::from([("k", "number = 0"), ("v", &*value)]));
+                format!("{{{name} by k}}")
+            }
+            Self::Struct(fields, atomic) => {
+                let fields = fields.iter().zip(FIELDS);
+                let fields: Vec<_> =
+                    fields.map(|(f, name)| (Str::from(name), f.expression(types).into())).collect();
+                let name = format!("t{}{}", types.len(), if *atomic { "!" } else { "" });
+                types.insert(name.as_str(), Value::Object(fields.into_iter().collect()));
+                name
+            }
+        }
+    }
+
+    fn values(&self) -> BoxedStrategy<Value> {
+        let numbers = || (0..3i64).prop_map(Value::Int);
+        let distinct = |some: std::collections::BTreeSet<i64>| some.into_iter();
+        match self {
+            Self::Number => numbers().boxed(),
+            Self::Any => prop_oneof![
+                numbers(),
+                Just(Value::object()),
+                numbers().prop_map(|n| Value::from([("a", n)])),
+                numbers().prop_map(|n| Value::from(vec![n])),
+            ]
+            .boxed(),
+            Self::Atomic => prop::collection::vec(numbers(), 0..3).prop_map(Value::from).boxed(),
+            Self::Set => prop::collection::btree_set(0..4i64, 0..4)
+                .prop_map(move |some| distinct(some).map(Value::Int).collect::<Vec<_>>())
+                .prop_shuffle()
+                .prop_map(Value::from)
+                .boxed(),
+            Self::Map(inner, _) => {
+                let entries = prop::collection::btree_map("[abc]", inner.values(), 0..3);
+                entries.prop_map(object).boxed()
+            }
+            Self::Keyed(inner) => prop::collection::btree_map(0..4i64, inner.values(), 0..3)
+                .prop_map(|items| items.into_iter().collect::<Vec<_>>())
+                .prop_shuffle()
+                .prop_map(|items| {
+                    let item = |(k, v)| Value::from([("k", Value::Int(k)), ("v", v)]);
+                    Value::Array(items.into_iter().map(item).collect())
+                })
+                .boxed(),
+            Self::Struct(fields, _) => {
+                let fields = fields.iter().zip(FIELDS).map(|(sort, name)| {
+                    prop::option::of(sort.values())
+                        .prop_map(move |v| v.map(|v| (name.to_owned(), v)))
+                });
+                let fields: Vec<_> = fields.collect();
+                fields.prop_map(|fields| object(fields.into_iter().flatten().collect())).boxed()
+            }
+        }
+    }
+}
+
+fn object(members: BTreeMap<String, Value>) -> Value {
+    Value::Object(members.into_iter().map(|(k, v)| (Str::from(k), v)).collect())
+}
+
+/// A write: by whom, what, and whether an update or an apply, by force.
+type Step = (usize, Value, bool, bool);
+
+/// A granular struct at the root, and some writes to an object of it.
+fn histories() -> impl Strategy<Value = (Sort, Vec<Step>)> {
+    let root = prop::collection::vec(sorts(), 1..=3).prop_map(|fields| Sort::Struct(fields, false));
+    root.prop_flat_map(|root| {
+        let step = (0..3usize, root.values(), prop::bool::weighted(0.3), prop::bool::ANY);
+        (Just(root), prop::collection::vec(step, 1..8))
+    })
+}
+
+struct World {
+    schema: Schema,
+    ty: TypeId,
+    live: Value,
+    managers: Managers,
+}
+
+impl World {
+    fn new(root: &Sort) -> Self {
+        let mut types = Map::new();
+        let root = root.expression(&mut types);
+        let schema = schemas::schema(&Value::Object(types));
+        let (schema, ty) = schemas::with_type(&schema, &root);
+        Self { schema, ty, live: Value::object(), managers: Managers::new() }
+    }
+
+    fn typing(&self) -> Typing<'_> {
+        Typing::new(&self.schema, self.ty)
+    }
+
+    fn step(&mut self, (who, value, is_update, force): Step) -> Result<(), Failure> {
+        let (versions, reset) = (Alike(self.ty), FieldSet::new());
+        let kind = Kind { schema: &self.schema, versions: &versions, reset: &reset };
+        let operation = if is_update { Operation::Update } else { Operation::Apply };
+        let who = Identity::new(["x", "y", "z"][who], operation, "v1", "");
+        if is_update {
+            let change = (&self.live, &value);
+            let fields = update(kind, "v1", change, &mut self.managers)?;
+            grant(&mut self.managers, who, "v1", fields, 0);
+            self.live = value;
+            return Ok(());
+        }
+        let mut managers = self.managers.clone();
+        let merged = apply(kind, "v1", (&self.live, value), &mut managers, &who, force)?;
+        self.managers = managers;
+        if let Some(merged) = merged {
+            // A real object never loses all of its members.
+            self.live = if merged.is_null() { Value::object() } else { merged };
+        }
+        Ok(())
+    }
+}
+
+fn has_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() || items.iter().any(has_empty),
+        Value::Object(members) => members.is_empty() || members.values().any(has_empty),
+        _ => false,
+    }
+}
+
+/// The leaves of a set that an object does not have.
+fn absent(ty: Typing<'_>, object: &Value, fields: &FieldSet) -> FieldSet {
+    fields.clone().leaves().difference(&compare(ty, &Value::object(), object).added)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// After any writes: objects fit, everything that is owned is there, no one owns nothing, what was
+    /// applied is there, and applying it again changes nothing.
+    #[test]
+    fn ownership_holds((root, steps) in histories()) {
+        let mut world = World::new(&root);
+        for step in steps {
+            let before = (world.live.clone(), world.managers.clone());
+            if world.step(step.clone()).is_err() {
+                prop_assert_eq!((&world.live, &world.managers), (&before.0, &before.1));
+                continue;
+            }
+            let ty = world.typing();
+            prop_assert_eq!(check(ty, &world.live, false), Ok(()));
+            let nobody = world.managers.values().find(|owned| owned.fields.is_empty());
+            prop_assert!(nobody.is_none(), "no manager owns nothing");
+            let (who, value, is_update, _) = step.clone();
+            let who = ["x", "y", "z"][who];
+            for (other, owned) in &world.managers {
+                if is_update || other.manager != who {
+                    let absent = absent(ty, &world.live, &owned.fields);
+                    prop_assert!(absent.is_empty(), "{other} owns what is not there: {absent}");
+                }
+            }
+            // What an applier empties becomes null, and empty again when it applies that again.
+            if !is_update && !has_empty(&value) {
+                let mut merged = world.live.clone();
+                merge(ty, &mut merged, value.clone()).expect("it fits");
+                let mut change = compare(ty, &world.live, &merged);
+                change.removed = FieldSet::new();
+                prop_assert!(change.modified.is_empty() && change.added.is_empty());
+                let after = (world.live.clone(), world.managers.clone());
+                prop_assert_eq!(world.step(step), Ok(()));
+                prop_assert_eq!((&world.live, &world.managers), (&after.0, &after.1));
+            }
+        }
+    }
+
+    /// A merge has every field of both and no other, and the applied value of those that both have.
+    #[test]
+    fn a_merge_invents_nothing((root, steps) in histories()) {
+        let world = World::new(&root);
+        let ty = world.typing();
+        let values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();
+        for pair in values.windows(2) {
+            let mut merged = pair[0].clone();
+            merge(ty, &mut merged, pair[1].clone()).expect("it fits");
+            let fields = field_set(ty, &pair[0]).union(field_set(ty, &pair[1]));
+            prop_assert!(field_set(ty, &merged).is_subset(&fields));
+            let over = compare(ty, &pair[1], &merged);
+            let emptied = |path: &[PathElement]| !field_set(ty, &pair[0]).has(path);
+            over.modified.for_each(|path| assert!(!emptied(path), "set to what nobody said"));
+            prop_assert!(over.removed.intersection(&field_set(ty, &merged)).is_empty());
+            let mut same = pair[0].clone();
+            merge(ty, &mut same, pair[0].clone()).expect("it fits");
+            prop_assert_eq!(&same, &pair[0]);
+        }
+    }
+
+    /// The two directions of a comparison mirror each other, and nothing differs from itself.
+    #[test]
+    fn comparisons_mirror((root, steps) in histories()) {
+        let world = World::new(&root);
+        let ty = world.typing();
+        let values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();
+        for pair in values.windows(2) {
+            let (there, back) = (compare(ty, &pair[0], &pair[1]), compare(ty, &pair[1], &pair[0]));
+            prop_assert_eq!(&there.added, &back.removed);
+            prop_assert_eq!(&there.removed, &back.added);
+            prop_assert_eq!(&there.modified, &back.modified);
+            prop_assert_eq!(compare(ty, &pair[0], &pair[0]), Default::default());
+        }
+    }
+
+    /// The only owner of a field takes it away by not applying it any more.
+    #[test]
+    fn the_last_owner_removes((root, steps) in histories()) {
+        let mut world = World::new(&root);
+        for (_, value, ..) in steps {
+            world.step((0, value.clone(), false, false)).expect("nobody else is there");
+            let fields = field_set(world.typing(), &world.live);
+            let applied = field_set(world.typing(), &value);
+            prop_assert_eq!(fields.clone().leaves().difference(&applied), FieldSet::new());
+        }
+    }
+
+    /// Removing fields leaves none of them.
+    #[test]
+    fn removed_is_gone((root, steps) in histories()) {
+        let world = World::new(&root);
+        let ty = world.typing();
+        let values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();
+        for pair in values.windows(2) {
+            let (mut object, fields) = (pair[0].clone(), field_set(ty, &pair[1]));
+            remove(ty, &mut object, &fields);
+            let left = field_set(ty, &object).leaves().intersection(&fields.leaves());
+            prop_assert_eq!(left, FieldSet::new());
+        }
+    }
+}

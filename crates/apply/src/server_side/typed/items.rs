@@ -39,10 +39,7 @@ pub(crate) enum Unkeyed {
 }
 
 impl<'s> Items<'s> {
-    pub(super) const fn new(
-        ty: Typing<'s>,
-        keys: &'s [std::borrow::Cow<'static, str>],
-    ) -> Self {
+    pub(super) const fn new(ty: Typing<'s>, keys: &'s [std::borrow::Cow<'static, str>]) -> Self {
         Self { ty, keys }
     }
 

@@ -79,10 +79,7 @@ impl<'s> Typing<'s> {
 
     /// Whether its values have members or items, however they are owned.
     fn is_container(self) -> bool {
-        matches!(
-            self.shape(),
-            Some(Shape::List { .. } | Shape::Struct { .. } | Shape::Map { .. })
-        )
+        matches!(self.shape(), Some(Shape::List { .. } | Shape::Struct { .. } | Shape::Map { .. }))
     }
 
     pub(crate) fn view(self) -> View<'s> {

@@ -33,9 +33,7 @@ fn outcome(row: &Value, ty: Typing<'_>) -> (String, String) {
             remove(ty, &mut object, &set("set"));
             (show(&object), show(value("result")))
         }
-        "extract" => {
-            (show(&extract(ty, value("object"), &set("set"))), show(value("result")))
-        }
+        "extract" => (show(&extract(ty, value("object"), &set("set"))), show(value("result"))),
         "reconcile" => {
             let mut fields = set("set");
             reconcile(ty, &mut fields);
