@@ -111,4 +111,26 @@ mod tests {
             assert_eq!(quote(text), quoted);
         }
     }
+
+    #[test]
+    fn values_are_plain_as_in_go() {
+        for (json, text) in [
+            ("null", "<nil>"),
+            ("true", "true"),
+            ("\"a b\"", "a b"),
+            (r#"{"b":null,"a":["x",1,2.5,{}]}"#, "map[a:[x 1 2.5 map[]] b:<nil>]"),
+            (
+                "[123456.5,1234567.5,1e20,1e-4,1e-5,-1.5e300]",
+                "[123456.5 1.2345675e+06 1e+20 0.0001 1e-05 -1.5e+300]",
+            ),
+        ] {
+            let value = pintle_value::json::parse(json.as_bytes()).unwrap();
+            assert_eq!(plain(&value), text);
+        }
+    }
+
+    #[test]
+    fn quotes_bytes_as_gos_time_does() {
+        assert_eq!(quote_ascii("a\"\\é\n"), r#""a\"\\\xc3\xa9\x0a""#);
+    }
 }

@@ -365,6 +365,16 @@ impl Status {
         Self::failure(Reason::ServiceUnavailable, message)
     }
 
+    /// 405 for a path that is there, but not for this method.
+    pub fn wrong_method() -> Self {
+        let mut status = Self::failure(
+            Reason::MethodNotAllowed,
+            "the server does not allow this method on the requested resource",
+        );
+        status.details = Some(Box::default());
+        status
+    }
+
     /// 501: it is known, and this server does not do it yet.
     pub fn not_implemented(what: &str) -> Self {
         let mut status = Self::failure(Reason::Unknown, format!("{what} is not implemented"));
