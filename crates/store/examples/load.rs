@@ -146,8 +146,9 @@ async fn write_until(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // Each key in turn, but not in the order in which they were last written.
-        let item = n.wrapping_mul(7919) % keys;
+        // Any of few keys, or each of many once.
+        let any = (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let item = if keys < usize::MAX { any as usize % keys } else { n };
         let expect = revisions.get(&item).map_or(Expect::Absent, |&at| Expect::At(at));
         let key = Key { collection: collection.clone(), item: format!("{writer}/{item}").into() };
         let template = Template::framed(value.to_vec(), 0..value.len(), Some(value.len() / 2));

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use crate::compaction::{Compaction, State, Step};
 use crate::engine::Batch;
 use crate::index::Version;
 use crate::local::Shared;
@@ -30,9 +31,6 @@ const BATCH_WRITES_MAX: usize = 1024;
 /// Bytes of values in one batch, after which no more writes are taken into it: some milliseconds of
 /// a disk's time.
 const BATCH_BYTES_MAX: usize = 8 << 20;
-
-/// Changes that one step of compaction looks at: well under a millisecond of work.
-const COMPACTION_STEP: usize = 512;
 
 /// How long compaction waits before it looks again whether a reader that is in its way has finished.
 const PIN_RETRY: Duration = Duration::from_millis(5);
@@ -72,12 +70,7 @@ pub(crate) struct Committer {
     shared: Arc<Shared>,
     jobs: Receiver<Job>,
     followers: Vec<Arc<dyn Follower>>,
-    /// The floor on the medium.
-    floor: Revision,
-    /// What a compaction left on the medium that did not end before the store was last closed.
-    leftover: Vec<Revision>,
-    /// Who waits for compaction to be done.
-    compactions: Vec<Reply<()>>,
+    compaction: Compaction,
 }
 
 /// The outcome of deciding a batch of writes.
@@ -91,10 +84,10 @@ struct Decided {
 }
 
 impl Committer {
+    /// A committer for a store that is just opened, with what its last compaction left to remove.
     pub(crate) fn new(shared: Arc<Shared>, jobs: Receiver<Job>, leftover: Vec<Revision>) -> Self {
-        let floor = shared.horizon.floor();
-        let (followers, compactions) = (Vec::new(), Vec::new());
-        Self { shared, jobs, followers, floor, leftover, compactions }
+        let compaction = Compaction::new(shared.clone(), leftover);
+        Self { shared, jobs, followers: Vec::new(), compaction }
     }
 
     /// Works until the store is closed or dropped.
@@ -107,13 +100,10 @@ impl Committer {
                 Some(Job::Follow { follower, after, reply }) => {
                     let _ = reply.send(self.adopt(follower, after));
                 }
-                Some(Job::Compact { reply }) => {
-                    self.compactions.push(reply);
-                    self.settle();
-                }
+                Some(Job::Compact { reply }) => self.compaction.wait(reply),
                 Some(Job::Close { reply }) => {
                     self.shared.close();
-                    self.settle();
+                    self.compaction.settle();
                     let _ = reply.send(Ok(()));
                     return;
                 }
@@ -124,13 +114,13 @@ impl Committer {
 
     /// Waits for a job; `None` when there is none, but compaction may have something to do.
     fn next(&self) -> Result<Option<Job>, RecvError> {
-        match self.compaction() {
-            Compaction::Done => self.jobs.recv().map(Some),
-            Compaction::Due => match self.jobs.try_recv() {
+        match self.compaction.state() {
+            State::Done => self.jobs.recv().map(Some),
+            State::Due => match self.jobs.try_recv() {
                 Err(TryRecvError::Disconnected) => Err(RecvError),
                 job => Ok(job.ok()),
             },
-            Compaction::Pinned => match self.jobs.recv_timeout(PIN_RETRY) {
+            State::Pinned => match self.jobs.recv_timeout(PIN_RETRY) {
                 Err(RecvTimeoutError::Disconnected) => Err(RecvError),
                 job => Ok(job.ok()),
             },
@@ -162,12 +152,12 @@ impl Committer {
             Ok(()) => self.commit(writes),
             Err(error) => refuse(writes, &error),
         }
-        self.settle();
+        self.compaction.settle();
     }
 
     fn commit(&mut self, writes: Vec<Waiting>) {
         let Decided { records, accepted, refused } = self.decide(writes);
-        let (base, floor, garbage) = self.compaction_step();
+        let Step { floor, garbage } = self.compaction.step(records.len());
         let batch = Batch { records, floor, garbage };
         if !batch.is_empty()
             && let Err(failure) = self.shared.engine.commit(&batch)
@@ -176,8 +166,7 @@ impl Committer {
             refuse(accepted, &error);
             return refuse(refused.into_iter().map(|(waiting, _)| waiting), &error);
         }
-        self.floor = batch.floor.unwrap_or(self.floor);
-        self.show(&batch.records, base);
+        self.show(&batch.records);
         for (waiting, record) in accepted.into_iter().zip(batch.records) {
             let _ = waiting.reply.send(Ok(record));
         }
@@ -217,15 +206,14 @@ impl Committer {
     }
 
     /// Makes durable records visible.
-    fn show(&self, records: &[Record], base: Revision) {
+    fn show(&self, records: &[Record]) {
+        let Some(last) = records.last() else { return };
         {
             let mut index = self.shared.index.write();
             for record in records {
                 index.push(record.key.clone(), record.kind);
             }
-            index.forget(base);
         }
-        let Some(last) = records.last() else { return };
         for follower in &self.followers {
             follower.apply(records);
         }
@@ -247,51 +235,6 @@ impl Committer {
             Err(error) => error,
         }
     }
-
-    fn compaction(&self) -> Compaction {
-        let horizon = &self.shared.horizon;
-        let base = self.shared.index.read().base();
-        if self.shared.writable().is_err() || (self.leftover.is_empty() && base == horizon.floor())
-        {
-            Compaction::Done
-        } else if self.leftover.is_empty() && base >= horizon.oldest() {
-            Compaction::Pinned
-        } else {
-            Compaction::Due
-        }
-    }
-
-    /// What the next batch forgets: the revision before which nothing is known after it, the floor if
-    /// the medium has another, and what it removes.
-    fn compaction_step(&mut self) -> (Revision, Option<Revision>, Vec<Revision>) {
-        let floor = self.shared.horizon.floor();
-        let oldest = self.shared.horizon.oldest();
-        let (base, mut garbage) = self.shared.index.read().garbage(oldest, COMPACTION_STEP);
-        let rest = self.leftover.len().saturating_sub(COMPACTION_STEP);
-        garbage.extend(self.leftover.drain(rest..));
-        (base, (floor > self.floor).then_some(floor), garbage)
-    }
-
-    /// Answers those who wait for compaction, when it is done or can't be done.
-    fn settle(&mut self) {
-        let outcome = self.shared.writable();
-        if outcome.is_err() || self.compaction() == Compaction::Done {
-            for reply in self.compactions.drain(..) {
-                let _ = reply.send(outcome.clone());
-            }
-        }
-    }
-}
-
-/// What compaction has to do.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Compaction {
-    /// Nothing.
-    Done,
-    /// A step.
-    Due,
-    /// Nothing that it may do before a reader has finished.
-    Pinned,
 }
 
 fn refuse(writes: impl IntoIterator<Item = Waiting>, error: &Error) {

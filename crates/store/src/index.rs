@@ -116,31 +116,26 @@ impl Index {
         older.into_iter().chain([revision]).collect()
     }
 
-    /// What nothing needs any more when `base` moves up to `floor`, and how far `base` can move if no
-    /// more than `limit` changes are looked at.
-    pub(crate) fn garbage(&self, floor: Revision, limit: usize) -> (Revision, Vec<Revision>) {
-        let count =
-            (floor.0.saturating_sub(self.base.0) as usize).min(self.history.len()).min(limit);
+    /// Moves `base` up to `floor`, or by `limit` changes; returns the revisions of the records that
+    /// nothing needs any more then.
+    pub(crate) fn forget(&mut self, floor: Revision, limit: usize) -> Vec<Revision> {
         let mut garbage = Vec::new();
-        for (revision, change) in (self.base.0 + 1..).zip(self.history.iter().take(count)) {
-            garbage.extend(change.before().filter(|v| v.live).map(|v| v.revision));
-            if change.kind == Kind::Deleted {
-                garbage.push(Revision(revision));
+        for _ in 0..limit {
+            if self.base >= floor {
+                break;
             }
-        }
-        (Revision(self.base.0 + count as u64), garbage)
-    }
-
-    /// Moves `base` up to a revision.
-    pub(crate) fn forget(&mut self, base: Revision) {
-        while self.base < base {
-            let Some(change) = self.history.pop_front() else { return };
+            let Some(change) = self.history.pop_front() else { break };
             self.base.0 += 1;
-            let gone = Version { revision: self.base, live: false };
-            if self.current(&change.key) == Some(gone) {
-                self.remove(&change.key);
+            garbage.extend(change.before().filter(|version| version.live).map(|v| v.revision));
+            if change.kind == Kind::Deleted {
+                garbage.push(self.base);
+                let deletion = Version { revision: self.base, live: false };
+                if self.current(&change.key) == Some(deletion) {
+                    self.remove(&change.key);
+                }
             }
         }
+        garbage
     }
 
     /// The revision before which no state is known.

@@ -13,6 +13,7 @@
 //!   medium itself ([`Error::Failed`]) the store takes no further writes.
 
 mod committer;
+mod compaction;
 mod encoding;
 mod engine;
 mod horizon;
