@@ -12,9 +12,14 @@ use pintle_meta::Status;
 
 /// The largest body of a request, in bytes: upstream's 3 MiB (OAS-11).
 pub(crate) const REQUEST_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// A larger one is read and forgotten up to here.
+const REQUEST_BYTES_DISCARDED_MAX: usize = 4 * REQUEST_BYTES_MAX;
 /// Streamed bodies are sent in pieces of at least so many bytes, so that frames and TLS records are
 /// full; it is also the size beyond which a body is compressed (CMP-03).
 pub(crate) const CHUNK_BYTES: usize = 128 * 1024;
+
+/// Upstream ends compact JSON like this.
+const NEWLINE: &[u8] = b"\n";
 
 /// A response's body.
 pub(crate) struct Body {
@@ -29,8 +34,8 @@ pub(crate) type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
 pub(crate) type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
 enum Source {
-    /// Everything at once.
-    Full(Bytes),
+    /// Everything at once, and perhaps the end of the line.
+    Full { bytes: Bytes, newline: bool },
     /// More than [`CHUNK_BYTES`], made piece by piece.
     Pieces(Pieces),
     /// A watch.
@@ -40,7 +45,7 @@ enum Source {
 impl Body {
     /// The whole body.
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
-        Self::new(Source::Full(bytes.into()))
+        Self::new(Source::Full { bytes: bytes.into(), newline: false })
     }
 
     /// Nothing.
@@ -75,43 +80,63 @@ impl Body {
         self.guard = Some(guard);
     }
 
+    /// The same body with the end of a line behind it; an empty one and watches stay as they are.
+    pub(crate) fn line(mut self) -> Self {
+        self.source = match self.source {
+            Source::Full { bytes, .. } => Source::Full { newline: !bytes.is_empty(), bytes },
+            Source::Pieces(pieces) => {
+                let end = std::iter::once(Bytes::from_static(NEWLINE));
+                Source::Pieces(Box::new(pieces.chain(end)))
+            }
+            watch @ Source::Frames(_) => watch,
+        };
+        self
+    }
+
     /// Whether compressing is worth it: it is long, and no watch.
     pub(crate) fn is_long(&self) -> bool {
         match &self.source {
-            Source::Full(bytes) => bytes.len() > CHUNK_BYTES,
+            Source::Full { bytes, .. } => bytes.len() > CHUNK_BYTES,
             Source::Pieces(_) => true,
             Source::Frames(_) => false,
         }
     }
 
     /// The same body with `wrap` around its pieces; watches stay as they are.
-    pub(crate) fn map_pieces(self, wrap: impl FnOnce(Pieces) -> Pieces) -> Self {
-        let source = match self.source {
-            Source::Full(bytes) => Source::Pieces(wrap(Box::new(std::iter::once(bytes)))),
+    pub(crate) fn map_pieces(mut self, wrap: impl FnOnce(Pieces) -> Pieces) -> Self {
+        self.source = match self.source {
+            Source::Full { bytes, newline } => {
+                let end = newline.then_some(Bytes::from_static(NEWLINE));
+                Source::Pieces(wrap(Box::new(std::iter::once(bytes).chain(end))))
+            }
             Source::Pieces(pieces) => Source::Pieces(wrap(pieces)),
             watch @ Source::Frames(_) => watch,
         };
-        Self { source, guard: self.guard }
+        self
     }
 
     /// The same body with `convert` applied to it as a whole; watches stay as they are.
-    pub(crate) fn map_whole(self, convert: impl FnOnce(&[u8]) -> Vec<u8>) -> Self {
+    pub(crate) fn map_whole(mut self, convert: impl FnOnce(&[u8]) -> Vec<u8>) -> Self {
         let whole = match self.source {
-            Source::Full(bytes) => bytes,
+            Source::Full { bytes, .. } => bytes,
             Source::Pieces(pieces) => {
                 let mut whole = BytesMut::new();
                 pieces.for_each(|piece| whole.extend_from_slice(&piece));
                 whole.freeze()
             }
-            watch @ Source::Frames(_) => return Self { source: watch, guard: self.guard },
+            watch @ Source::Frames(_) => {
+                self.source = watch;
+                return self;
+            }
         };
-        Self { source: Source::Full(convert(&whole).into()), guard: self.guard }
+        self.source = Source::Full { bytes: convert(&whole).into(), newline: false };
+        self
     }
 
     /// The length, where it is known.
     pub(crate) fn len(&self) -> Option<usize> {
         match &self.source {
-            Source::Full(bytes) => Some(bytes.len()),
+            Source::Full { bytes, newline } => Some(bytes.len() + usize::from(*newline)),
             _ => None,
         }
     }
@@ -126,9 +151,11 @@ impl HttpBody for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match &mut self.source {
-            Source::Full(bytes) => {
-                Poll::Ready(Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()))
-            }
+            Source::Full { bytes, newline } => Poll::Ready(if !bytes.is_empty() {
+                Some(std::mem::take(bytes))
+            } else {
+                std::mem::take(newline).then_some(Bytes::from_static(NEWLINE))
+            }),
             Source::Pieces(pieces) => Poll::Ready(pieces.next()),
             Source::Frames(frames) => frames.as_mut().poll_next(context),
         };
@@ -136,46 +163,45 @@ impl HttpBody for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.source, Source::Full(bytes) if bytes.is_empty())
+        self.len() == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.source {
-            Source::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            _ => SizeHint::default(),
-        }
+        self.len().map_or_else(SizeHint::default, |length| SizeHint::with_exact(length as u64))
     }
 }
 
-/// Reads a request's body, or 413.
-pub(crate) async fn read<B>(body: B) -> Result<Bytes, Status>
+/// Reads a request's body, or 413. One that is too large is read to its end if that is near: most
+/// clients look for an answer only when they have sent everything.
+pub(crate) async fn read<B>(mut body: B) -> Result<Bytes, Status>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    let too_large = || Status::too_large(format_args!("limit is {REQUEST_BYTES_MAX}"));
-    let mut body = body;
-    if body.size_hint().lower() > REQUEST_BYTES_MAX as u64 {
-        return Err(too_large());
-    }
     let (mut first, mut more) = (Bytes::new(), BytesMut::new());
+    let mut length = 0;
     while let Some(frame) = body.frame().await {
         let frame =
             frame.map_err(|error| Status::bad_request(format!("reading the body: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
-        if first.len() + more.len() + data.len() > REQUEST_BYTES_MAX {
-            return Err(too_large());
-        }
-        if first.is_empty() {
+        length += data.len();
+        if length > REQUEST_BYTES_DISCARDED_MAX {
+            break;
+        } else if length > REQUEST_BYTES_MAX {
+            (first, more) = (Bytes::new(), BytesMut::new());
+        } else if first.is_empty() {
             first = data; // most bodies are one frame: nothing is copied
         } else {
             more.extend_from_slice(&data);
         }
     }
+    if length > REQUEST_BYTES_MAX {
+        return Err(Status::too_large(format_args!("limit is {REQUEST_BYTES_MAX}")));
+    }
     if more.is_empty() {
         return Ok(first);
     }
-    let mut whole = BytesMut::with_capacity(first.len() + more.len());
+    let mut whole = BytesMut::with_capacity(length);
     whole.extend_from_slice(&first);
     whole.extend_from_slice(&more);
     Ok(whole.freeze())
@@ -201,6 +227,13 @@ mod tests {
         assert_eq!(collect(pieces(&["abc"])), (Some(3), b"abc".to_vec()));
         assert_eq!(collect(pieces(&[])), (Some(0), Vec::new()));
         assert_eq!(collect(pieces(&["ab", "cd", "e"])), (None, b"abcde".to_vec()));
+    }
+
+    #[test]
+    fn lines_have_an_end() {
+        assert_eq!(collect(Body::full("abc").line()), (Some(4), b"abc\n".to_vec()));
+        assert_eq!(collect(Body::empty().line()), (Some(0), Vec::new()));
+        assert_eq!(collect(pieces(&["ab", "cd"]).line()), (None, b"abcd\n".to_vec()));
     }
 
     #[test]

@@ -157,6 +157,16 @@ fn groups(resources: &[Arc<Resource>]) -> Vec<Group<'_>> {
     groups
 }
 
+/// Group and version of a subresource's kind, where they are not those of the resource.
+fn foreign<'a>(resource: &Resource, kind: &'a GroupVersionKind) -> (&'a str, &'a str) {
+    let own = &resource.resource;
+    if own.group == kind.group && own.version == kind.version {
+        ("", "")
+    } else {
+        (&kind.group, &kind.version)
+    }
+}
+
 /// `storageVersionHash` of a kind (DISC-07).
 fn storage_version_hash(kind: &GroupVersionKind) -> String {
     let text = format!("{}/{}/{}", kind.group, kind.version, kind.kind);

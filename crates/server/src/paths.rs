@@ -5,7 +5,6 @@ use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{Method, StatusCode};
 use pintle_meta::Status;
-use pintle_meta::status::Reason;
 use serde::Serialize;
 
 use crate::body::Body;
@@ -26,7 +25,11 @@ pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
     let path = call.info.path.as_str();
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     if !matches!(*method, Method::GET | Method::HEAD) {
-        return Err(if is_known(call, path) { wrong_method() } else { Status::no_such_path() });
+        return Err(if is_known(call, path) {
+            Status::wrong_method()
+        } else {
+            Status::no_such_path()
+        });
     }
     match parts.as_slice() {
         [""] | ["index.html"] => root(call),
@@ -134,11 +137,6 @@ fn is_known(call: &Call<'_>, path: &str) -> bool {
         || health::endpoint(path).is_some()
         || OpenApi::paths().contains(&path)
         || documents.paths().any(|known| known == path)
-}
-
-fn wrong_method() -> Status {
-    let why = "the server does not allow this method on the requested resource";
-    Status::failure(Reason::MethodNotAllowed, why)
 }
 
 /// A document without other forms.

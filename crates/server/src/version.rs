@@ -37,7 +37,7 @@ pub(crate) fn json() -> Vec<u8> {
         min_compatibility_major: MAJOR,
         min_compatibility_minor: "35",
         git_version: GIT_VERSION,
-        git_commit: "",
+        git_commit: option_env!("PINTLE_COMMIT").unwrap_or("unknown"),
         git_tree_state: "clean",
         build_date: "1970-01-01T00:00:00Z",
         go_version: "none",

@@ -1,11 +1,10 @@
 //! Aggregated discovery, `apidiscovery.k8s.io/v2`: everything in one document (DISC-02, DISC-05).
 
 use bytes::Bytes;
-use pintle_meta::GroupVersionKind;
 use pintle_registry::{Resource, Subresource};
 use serde::Serialize;
 
-use super::{Group, Version};
+use super::{Group, Version, foreign};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -59,6 +58,7 @@ struct SubresourceDiscovery<'a> {
     verbs: Vec<&'static str>,
 }
 
+/// Group and version are empty where they are those of the list, as upstream leaves them.
 #[derive(Serialize)]
 struct Kind<'a> {
     group: &'a str,
@@ -91,11 +91,12 @@ fn version<'a>(version: &Version<'a>) -> VersionDiscovery<'a> {
 
 fn discovery(resource: &Resource) -> ResourceDiscovery<'_> {
     let name = &resource.resource;
-    let mut subresources: Vec<_> = resource.subresources.iter().map(subresource).collect();
+    let mut subresources: Vec<_> =
+        resource.subresources.iter().map(|sub| subresource(resource, sub)).collect();
     subresources.sort_by_key(|subresource| subresource.subresource);
     ResourceDiscovery {
         resource: &name.resource,
-        response_kind: Kind { group: &name.group, version: &name.version, kind: &resource.kind },
+        response_kind: Kind { group: "", version: "", kind: &resource.kind },
         scope: if resource.namespaced() { "Namespaced" } else { "Cluster" },
         singular_resource: &resource.singular,
         verbs: resource.verbs.iter().map(|verb| verb.as_str()).collect(),
@@ -105,11 +106,14 @@ fn discovery(resource: &Resource) -> ResourceDiscovery<'_> {
     }
 }
 
-fn subresource(subresource: &Subresource) -> SubresourceDiscovery<'_> {
-    let GroupVersionKind { group, version, kind } = &subresource.kind;
+fn subresource<'a>(
+    resource: &'a Resource,
+    subresource: &'a Subresource,
+) -> SubresourceDiscovery<'a> {
+    let (group, version) = foreign(resource, &subresource.kind);
     SubresourceDiscovery {
         subresource: &subresource.name,
-        response_kind: Kind { group, version, kind },
+        response_kind: Kind { group, version, kind: &subresource.kind.kind },
         verbs: subresource.verbs.iter().map(|verb| verb.as_str()).collect(),
     }
 }

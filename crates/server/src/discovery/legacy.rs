@@ -4,7 +4,7 @@ use bytes::Bytes;
 use pintle_registry::{Resource, Subresource};
 use serde::Serialize;
 
-use super::{Group, Version, storage_version_hash};
+use super::{Group, Version, foreign, storage_version_hash};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -151,14 +151,13 @@ fn api_resource(resource: &Resource) -> ApiResource<'_> {
 }
 
 fn api_subresource<'a>(resource: &'a Resource, sub: &'a Subresource) -> ApiResource<'a> {
-    let own =
-        resource.resource.group == sub.kind.group && resource.resource.version == sub.kind.version;
+    let (group, version) = foreign(resource, &sub.kind);
     ApiResource {
         name: format!("{}/{}", resource.resource.resource, sub.name),
         singular_name: "",
         namespaced: resource.namespaced(),
-        group: if own { "" } else { &sub.kind.group },
-        version: if own { "" } else { &sub.kind.version },
+        group,
+        version,
         kind: &sub.kind.kind,
         verbs: sub.verbs.iter().map(|verb| verb.as_str()).collect(),
         short_names: Vec::new(),

@@ -15,7 +15,7 @@ use pintle_registry::Object;
 use pintle_registry::answer::Event;
 use pintle_registry::watch::Watch;
 use pintle_store::{Kind, Revision};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::{Call, Found};
 use crate::body::{Body, CHUNK_BYTES};
@@ -24,8 +24,10 @@ use crate::negotiation::Form;
 use crate::options::{list_options, watch_timeout};
 use crate::respond::{Rendering, Response, document, status_json};
 
-/// About how often a client that wants bookmarks gets one (BM-01).
+/// How often a client that wants bookmarks gets one, about (BM-01) …
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// … and how long before the end of the watch, so that it goes on from as near to now as can be.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 /// GET of a collection with `watch`.
 pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
@@ -37,8 +39,6 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
     }
     let timeout = watch_timeout(call.query)?.unwrap_or_else(|| call.api.watch_timeout());
     let watch = call.api.registry.watch(&found.collection(), &options).await?;
-    let mut bookmarks = interval_at(Instant::now() + BOOKMARK_INTERVAL, BOOKMARK_INTERVAL);
-    bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stopping = call.api.lifecycle.stopping();
     let stream = Stream {
         watch,
@@ -50,7 +50,7 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
                 () = sleep(timeout) => {}
             }
         }),
-        bookmarks,
+        bookmarks: Bookmarks::new(Instant::now() + timeout),
         sent: call.api.metrics.watch_events(&found.target.resource.resource),
         ended: false,
     };
@@ -69,7 +69,7 @@ struct Stream {
     pending: std::vec::IntoIter<Event>,
     /// Resolves when the watch has lasted long enough or the server stops.
     end: Pin<Box<dyn Future<Output = ()> + Send>>,
-    bookmarks: Interval,
+    bookmarks: Bookmarks,
     sent: Arc<Counter>,
     ended: bool,
 }
@@ -85,7 +85,8 @@ impl Stream {
                 biased;
                 () = &mut self.end => return None,
                 events = self.watch.next() => self.pending = events.into_iter(),
-                _ = self.bookmarks.tick() => {
+                () = self.bookmarks.due() => {
+                    self.bookmarks.schedule();
                     if let Some(revision) = self.watch.bookmark() {
                         let bookmark = Event::Bookmark { revision, initial_end: false };
                         self.pending = vec![bookmark].into_iter();
@@ -119,6 +120,35 @@ impl Stream {
         }
         self.sent.add(count);
         frame.into()
+    }
+}
+
+/// When the next bookmark is due.
+struct Bookmarks {
+    timer: Pin<Box<Sleep>>,
+    /// The last one.
+    before_end: Instant,
+}
+
+impl Bookmarks {
+    fn new(end: Instant) -> Self {
+        let before_end = end - BOOKMARK_BEFORE_END.min(end.duration_since(Instant::now()));
+        let first = before_end.min(Instant::now() + BOOKMARK_INTERVAL);
+        Self { timer: Box::pin(sleep_until(first)), before_end }
+    }
+
+    /// Returns when it is time for one. Cancel safe.
+    async fn due(&mut self) {
+        self.timer.as_mut().await;
+    }
+
+    /// Sets the time for the next one.
+    fn schedule(&mut self) {
+        let now = Instant::now();
+        let next = now + BOOKMARK_INTERVAL;
+        // After the one before the end there is no other.
+        let next = if now < self.before_end { next.min(self.before_end) } else { next };
+        self.timer.as_mut().reset(next);
     }
 }
 

@@ -1,0 +1,355 @@
+//! The server over real TLS: who gets in, what holds while it stops, what is there after it starts again.
+//! What is answered to whom is the API scripts' to check.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use pintle_server::{Config, Running, Server};
+use rcgen::{CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+/// A certificate and its key, as PEM.
+type Identity = (String, String);
+
+/// Who asks.
+#[derive(Clone, Copy)]
+enum As<'a> {
+    Nobody,
+    Somebody(&'a Identity),
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
+    }
+}
+
+/// The connection of a client, on which one request is sent.
+struct Client {
+    stream: StreamOwned<ClientConnection, TcpStream>,
+}
+
+impl Client {
+    fn connect(server: &Running, who: As<'_>) -> Self {
+        let mut roots = RootCertStore::empty();
+        let ca = CertificateDer::from_pem_slice(server.ca_pem().as_bytes()).unwrap();
+        roots.add(ca).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match who {
+            As::Nobody => config.with_no_client_auth(),
+            As::Somebody((certificate, key)) => {
+                let chain = CertificateDer::pem_slice_iter(certificate.as_bytes());
+                let chain = chain.collect::<Result<_, _>>().unwrap();
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+                config.with_client_auth_cert(chain, key).unwrap()
+            }
+        };
+        let name = ServerName::try_from("localhost").unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let socket = TcpStream::connect(server.url().trim_start_matches("https://")).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Self { stream: StreamOwned::new(connection, socket) }
+    }
+
+    fn send(&mut self, request: &str) {
+        self.stream.write_all(request.as_bytes()).unwrap();
+        self.stream.flush().unwrap();
+    }
+
+    /// Reads until `stop` says so or the connection ends.
+    fn read_until(&mut self, stop: impl Fn(&str) -> bool) -> String {
+        let mut text = Vec::new();
+        let mut buffer = [0; 4096];
+        while !stop(&String::from_utf8_lossy(&text)) {
+            match self.stream.read(&mut buffer) {
+                Ok(0) | Err(_) => break,
+                Ok(count) => text.extend_from_slice(&buffer[..count]),
+            }
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    fn answer(&mut self) -> Answer {
+        let text = self.read_until(|_| false);
+        let (head, body) = text.split_once("\r\n\r\n").expect("an answer has a head");
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+}
+
+/// Sends a request and reads the answer. `what` is the method and the path.
+fn ask(server: &Running, who: As<'_>, what: &str, headers: &str, body: &str) -> Answer {
+    let mut client = Client::connect(server, who);
+    let length = body.len();
+    client.send(&format!(
+        "{what} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\
+         {headers}\r\n{body}"
+    ));
+    client.answer()
+}
+
+fn admin(server: &Running) -> Identity {
+    (server.admin().certificate_pem.clone(), server.admin().key_pem.clone())
+}
+
+/// An authority for client certificates, apart from the server's own.
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { pem, issuer: Issuer::new(params, key) }
+    }
+
+    fn identity(&self, user: &str, group: &str, valid_for: Duration) -> Identity {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, user);
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        let day = Duration::from_secs(24 * 60 * 60);
+        params.not_before = (SystemTime::now() - 30 * day).into();
+        params.not_after = (SystemTime::now() - 10 * day + valid_for).into();
+        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+}
+
+const LONG: Duration = Duration::from_secs(100 * 24 * 60 * 60);
+const PODS: &str = "GET /api/v1/namespaces/default/pods";
+
+/// Asks on a thread of its own, for the client blocks.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_decide_who_gets_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let known = Authority::new("known");
+    let file = directory.path().join("clients.pem");
+    std::fs::write(&file, &known.pem).unwrap();
+    let config = Config { client_ca_file: Some(file), ..Config::ephemeral() };
+    let server = Server::start(config).await.unwrap();
+    blocking(move || {
+        let admin = admin(&server);
+        assert_eq!(ask(&server, As::Somebody(&admin), PODS, "", "").status, 200);
+
+        // AUTHN-01, ST-05
+        let jane = known.identity("jane", "dev", LONG);
+        let refused = ask(&server, As::Somebody(&jane), PODS, "", "");
+        assert_eq!(refused.status, 403);
+        let message = r#"User \"jane\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\""#;
+        assert!(refused.body.contains(message), "{}", refused.body);
+        let review = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews";
+        let who = ask(&server, As::Somebody(&jane), review, "", "{}");
+        assert_eq!(who.status, 201, "{}", who.body);
+        assert!(who.body.contains(r#""groups":["dev","system:authenticated"]"#), "{}", who.body);
+
+        // AUTHN-03, HLT-09, OAS-05
+        assert_eq!(ask(&server, As::Nobody, "GET /version", "", "").status, 200);
+        assert_eq!(ask(&server, As::Nobody, "GET /readyz", "", "").body, "ok");
+        let refused = ask(&server, As::Nobody, PODS, "", "");
+        assert_eq!(refused.status, 403);
+        assert!(refused.body.contains("system:anonymous"));
+
+        // What is given and does not hold is refused in words, not by a broken connection.
+        let unknown = Authority::new("unknown").identity("jane", "system:masters", LONG);
+        let expired = known.identity("jane", "system:masters", Duration::ZERO);
+        for identity in [&unknown, &expired] {
+            let refused = ask(&server, As::Somebody(identity), "GET /version", "", "");
+            assert_eq!(refused.status, 401);
+            assert!(refused.body.contains(r#""reason":"Unauthorized""#), "{}", refused.body);
+        }
+        let token = "authorization: Bearer abc\r\n";
+        assert_eq!(ask(&server, As::Nobody, "GET /version", token, "").status, 401);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_anonymous_access_everyone_needs_credentials() {
+    let config = Config { anonymous_auth: false, ..Config::ephemeral() };
+    let server = Server::start(config).await.unwrap();
+    blocking(move || {
+        assert_eq!(ask(&server, As::Nobody, "GET /version", "", "").status, 401);
+        let admin = admin(&server);
+        assert_eq!(ask(&server, As::Somebody(&admin), "GET /version", "", "").status, 200);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_has_its_headers() {
+    let server = Server::start(Config::ephemeral()).await.unwrap();
+    blocking(move || {
+        let admin = admin(&server);
+        let answer = ask(&server, As::Somebody(&admin), PODS, "audit-id: mine\r\n", "");
+        // OAS-09
+        assert_eq!(answer.header("audit-id"), Some("mine"));
+        assert_eq!(answer.header("cache-control"), Some("no-cache, private"));
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        let answer = ask(&server, As::Nobody, "GET /nowhere", "", "");
+        assert_eq!(answer.header("audit-id").map(str::len), Some(36));
+        let answer = ask(&server, As::Somebody(&admin), "HEAD /version", "", "");
+        assert_eq!((answer.status, answer.body.as_str()), (200, ""));
+        assert_ne!(answer.header("content-length"), Some("0"));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_refuses_all_but_masters() {
+    let config = Config { max_mutating_requests_inflight: 1, ..Config::ephemeral() };
+    let server = Server::start(config).await.unwrap();
+    blocking(move || {
+        let admin = admin(&server);
+        let post = "POST /api/v1/namespaces/default/configmaps";
+        let body = r#"{"metadata":{"name":"a"}}"#;
+        // A request whose body is not complete yet takes the only place.
+        let mut slow = Client::connect(&server, As::Somebody(&admin));
+        slow.send(&format!(
+            "{post} HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\nconnection: close\r\n\
+             content-length: {}\r\n\r\n",
+            body.len()
+        ));
+        // The server asks for the body only when the request has its place.
+        let asked = slow.read_until(|text| text.ends_with("\r\n\r\n"));
+        assert!(asked.starts_with("HTTP/1.1 100 "), "{asked}");
+        let refused = ask(&server, As::Nobody, post, "", body);
+        assert_eq!(refused.status, 429); // ST-11
+        assert_eq!(refused.header("retry-after"), Some("1"));
+        let other = r#"{"metadata":{"name":"b"}}"#;
+        assert_eq!(ask(&server, As::Somebody(&admin), post, "", other).status, 201);
+        slow.send(body);
+        assert_eq!(slow.answer().status, 201);
+        assert_eq!(ask(&server, As::Nobody, post, "", body).status, 403);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_finishes_what_it_does() {
+    let config = Config { shutdown_delay: Duration::from_secs(2), ..Config::ephemeral() };
+    let server = Server::start(config).await.unwrap();
+    let admin = admin(&server);
+    let who = admin.clone();
+    let (server, mut watch) = blocking(move || {
+        let mut watch = Client::connect(&server, As::Somebody(&who));
+        watch.send("GET /api/v1/namespaces?watch=1 HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        let begun = watch.read_until(|text| text.matches("ADDED").count() >= 4);
+        assert!(begun.contains("kube-system"), "{begun}");
+        (server, watch)
+    })
+    .await;
+    // Connections that are open before the end of the delay still work.
+    let mut probe = blocking({
+        let (url, admin) = (server.url().to_owned(), admin);
+        let _ = url;
+        let client = Client::connect(&server, As::Somebody(&admin));
+        move || client
+    })
+    .await;
+    let stopping = tokio::spawn(server.shutdown());
+    blocking(move || {
+        // HLT-08
+        let ready = loop {
+            probe.send("GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n");
+            let answer =
+                probe.read_until(|text| text.ends_with("ok") || text.ends_with("failed\n"));
+            if !answer.ends_with("ok") {
+                break answer;
+            }
+        };
+        assert!(
+            ready.starts_with("HTTP/1.1 500 ") && ready.contains("[-]shutdown failed"),
+            "{ready}"
+        );
+        probe.send("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        assert!(probe.read_until(|text| text.ends_with("ok")).starts_with("HTTP/1.1 200 "));
+        // A watch ends as a whole document does, so that clients go on elsewhere.
+        let rest = watch.read_until(|_| false);
+        assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
+    })
+    .await;
+    stopping.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_finds_everything_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let config =
+        || Config { data_dir: directory.path().join("data"), secure_port: 0, ..Config::default() };
+    let get = "GET /api/v1/namespaces/default/configmaps/a";
+    let first = Server::start(config()).await.unwrap();
+    let (first, admin, before) = blocking(move || {
+        let admin = admin(&first);
+        let post = "POST /api/v1/namespaces/default/configmaps";
+        let body = r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#;
+        assert_eq!(ask(&first, As::Somebody(&admin), post, "", body).status, 201);
+        let before = ask(&first, As::Somebody(&admin), get, "", "").body;
+        (first, admin, before)
+    })
+    .await;
+
+    // The directory is one server's.
+    let second = Server::start(config()).await.err().map(|error| error.to_string());
+    assert!(second.as_deref().is_some_and(|e| e.contains("--data-dir")), "{second:?}");
+
+    first.shutdown().await;
+    let again = Server::start(config()).await.unwrap();
+    blocking(move || {
+        // GRP-12; and the administrator's certificate still holds
+        let after = ask(&again, As::Somebody(&admin), get, "", "");
+        assert_eq!((after.status, after.body), (200, before));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taken_port_is_an_error_that_says_what_to_do() {
+    let first = Server::start(Config::ephemeral()).await.unwrap();
+    let port = first.url().rsplit(':').next().unwrap().parse().unwrap();
+    let config = Config { secure_port: port, ..Config::ephemeral() };
+    let error = Server::start(config).await.err().unwrap().to_string();
+    assert!(error.contains("choose another --secure-port"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_tls_does_no_harm() {
+    let server = Server::start(Config::ephemeral()).await.unwrap();
+    blocking(move || {
+        let address = server.url().trim_start_matches("https://");
+        let mut plain = TcpStream::connect(address).unwrap();
+        plain.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        plain.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        let _ = plain.read_to_end(&mut answer); // an alert, or nothing
+        assert!(!answer.starts_with(b"HTTP/1.1 200"));
+        assert_eq!(ask(&server, As::Nobody, "GET /readyz", "", "").status, 200);
+    })
+    .await;
+}
