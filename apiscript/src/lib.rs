@@ -12,6 +12,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 mod answer;
+pub mod fuzz;
 pub mod http;
 pub mod kubeconfig;
 pub mod matching;

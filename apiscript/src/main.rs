@@ -5,11 +5,45 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
+use apiscript::fuzz::{self, Campaign};
 use apiscript::{Script, Target, run_scripts, script};
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(version, about)]
+#[command(version, about, args_conflicts_with_subcommands = true)]
+struct Program {
+    #[command(subcommand)]
+    command: Option<Deed>,
+    #[command(flatten)]
+    run: Options,
+}
+
+#[derive(Subcommand)]
+enum Deed {
+    /// Sends hostile requests; never to a server that anybody needs.
+    Fuzz(Fuzz),
+}
+
+#[derive(Args)]
+struct Fuzz {
+    /// Where the server is and who we are; else what `$KUBECONFIG` names.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// What the requests follow from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The number of the first request.
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+    /// How many requests.
+    #[arg(long, default_value_t = 10_000)]
+    requests: u64,
+    /// How many are sent at once.
+    #[arg(long, default_value_t = 4)]
+    jobs: usize,
+}
+
+#[derive(Args)]
 struct Options {
     /// Where the server is and who we are; else what `$KUBECONFIG` names.
     #[arg(long)]
@@ -38,7 +72,22 @@ struct Options {
 }
 
 fn main() -> Result<ExitCode> {
-    let options = Options::parse();
+    let program = Program::parse();
+    match program.command {
+        Some(Deed::Fuzz(options)) => run_fuzz(&options),
+        None => run(&program.run),
+    }
+}
+
+fn run_fuzz(options: &Fuzz) -> Result<ExitCode> {
+    let target = Target::from_kubeconfig(&kubeconfig(&options.kubeconfig)?)?;
+    let Fuzz { seed, first, requests, jobs, .. } = *options;
+    let summary = fuzz::run(&target, &Campaign { seed, first, requests, jobs })?;
+    writeln!(std::io::stdout(), "{summary}")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(options: &Options) -> Result<ExitCode> {
     let mut scripts = Vec::new();
     for file in &options.files {
         scripts.extend(script::load(file)?);
@@ -51,7 +100,7 @@ fn main() -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let target = target(&options)?;
+    let target = target(options)?;
     let report = run_scripts(&scripts, &target, options.jobs, |case| {
         let _ = writeln!(out, "{case}"); // a closed pipe is no reason to stop
     });
@@ -60,9 +109,7 @@ fn main() -> Result<ExitCode> {
 }
 
 fn target(options: &Options) -> Result<Target> {
-    let from_environment = std::env::var_os("KUBECONFIG").map(PathBuf::from);
-    let path = options.kubeconfig.clone().or(from_environment).context("--kubeconfig is missing")?;
-    let mut target = Target::from_kubeconfig(&path)?;
+    let mut target = Target::from_kubeconfig(&kubeconfig(&options.kubeconfig)?)?;
     if let Some(server) = &options.server {
         target = target.at(server);
     }
@@ -79,6 +126,11 @@ fn target(options: &Options) -> Result<Target> {
         });
     }
     Ok(target)
+}
+
+fn kubeconfig(given: &Option<PathBuf>) -> Result<PathBuf> {
+    let from_environment = std::env::var_os("KUBECONFIG").map(PathBuf::from);
+    given.clone().or(from_environment).context("--kubeconfig is missing")
 }
 
 fn is_wanted(script: &Script, only: &[String]) -> bool {

@@ -1,1 +1,212 @@
-fn main() {}
+//! `pintle-bench`: figures of an API server, and the crash campaign.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use clap::{Args, Parser, Subcommand};
+use pintle_bench::cases::{Extent, Namespace, lists, starts, watches, writes};
+use pintle_bench::crash::{self, Campaign};
+use pintle_bench::objects;
+use pintle_bench::process::Program;
+use pintle_bench::report::Report;
+use pintle_bench::server::Server;
+
+/// Everything that can be measured; `--only` takes these.
+const CASES: [&str; 9] =
+    ["start", "create", "get", "update", "patch", "delete", "list", "watch", "restart"];
+
+#[derive(Parser)]
+#[command(version, about, args_conflicts_with_subcommands = true)]
+struct Options {
+    #[command(subcommand)]
+    command: Option<Deed>,
+    #[command(flatten)]
+    measure: Measure,
+}
+
+#[derive(Subcommand)]
+enum Deed {
+    /// Kills a server in a storm of writes, again and again, and checks what it kept.
+    Crash(Crash),
+}
+
+#[derive(Args)]
+struct Measure {
+    /// Where the server is and who we are; read after each start.
+    #[arg(long, default_value = "admin.kubeconfig")]
+    kubeconfig: PathBuf,
+    /// A shell command that runs the server in the foreground; without one it runs already.
+    #[arg(long)]
+    start: Option<String>,
+    /// A shell command that stops it; without one it gets SIGTERM.
+    #[arg(long)]
+    stop: Option<String>,
+    /// What to measure: start, create, get, update, patch, delete, list, watch, restart.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// How long each measurement takes.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// How many clients read and write at once.
+    #[arg(long, value_delimiter = ',', default_value = "1,16,64")]
+    clients: Vec<usize>,
+    /// How many pods are listed.
+    #[arg(long, value_delimiter = ',', default_value = "1000,10000")]
+    list_sizes: Vec<usize>,
+    /// How many watchers there are.
+    #[arg(long, value_delimiter = ',', default_value = "1,100,1000")]
+    watchers: Vec<usize>,
+    /// How many objects there are at a restart.
+    #[arg(long, default_value_t = 100_000)]
+    objects: usize,
+    /// A pod to measure with, in YAML, instead of our own.
+    #[arg(long)]
+    pod: Option<PathBuf>,
+    /// Send single requests over HTTP/2.
+    #[arg(long)]
+    http2: bool,
+    /// How many threads the generator has.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// What the run is about, for the report: which server, durable or not.
+    #[arg(long, default_value = "")]
+    label: String,
+    /// Also writes the figures here, as JSON.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Crash {
+    /// The server's binary; it is run as `BINARY serve --data-dir … --secure-port 0`.
+    #[arg(long)]
+    server_binary: PathBuf,
+    /// How often it is killed.
+    #[arg(long, default_value_t = 100)]
+    rounds: usize,
+    /// How many write at once.
+    #[arg(long, default_value_t = 64)]
+    clients: usize,
+    /// How many watch all the time.
+    #[arg(long, default_value_t = 4)]
+    watchers: usize,
+    /// What the moments of the kills and the choice of the writes follow from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn main() -> Result<ExitCode> {
+    let options = Options::parse();
+    let threads = if options.command.is_some() { 2 } else { options.measure.threads };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    runtime.block_on(async {
+        match options.command {
+            Some(Deed::Crash(crash)) => run_crash(crash).await,
+            None => run_measure(options.measure).await,
+        }
+    })
+}
+
+async fn run_crash(options: Crash) -> Result<ExitCode> {
+    let campaign = Campaign {
+        binary: options.server_binary,
+        rounds: options.rounds,
+        clients: options.clients,
+        watchers: options.watchers,
+        seed: options.seed,
+    };
+    let mut out = std::io::stdout();
+    let summary = crash::run(&campaign, |line| {
+        let _ = writeln!(out, "{line}"); // a closed pipe is no reason to stop
+    })
+    .await?;
+    writeln!(std::io::stdout(), "{summary}")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run_measure(options: Measure) -> Result<ExitCode> {
+    for case in &options.only {
+        ensure!(CASES.contains(&case.as_str()), "{case:?} is none of {}", CASES.join(", "));
+    }
+    let mut report = Report { label: options.label.clone(), ..Report::default() };
+    let failed = measure(&options, &mut report).await;
+    write!(std::io::stdout(), "{report}")?;
+    if let Some(path) = &options.json {
+        std::fs::write(path, serde_json::to_string_pretty(&report)?)?;
+    }
+    failed?; // what was measured before has been said
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
+    let wanted = |case: &str| options.only.is_empty() || options.only.iter().any(|c| c == case);
+    let extent = Extent {
+        time: Duration::from_secs(options.seconds),
+        clients: options.clients.clone(),
+        list_sizes: options.list_sizes.clone(),
+        watchers: options.watchers.clone(),
+        objects: options.objects,
+        http2: options.http2,
+    };
+    let program = options.start.as_ref().map(|start| Program {
+        start: start.clone(),
+        stop: options.stop.clone(),
+        kubeconfig: options.kubeconfig.clone(),
+    });
+    if let Some(program) = program.as_ref().filter(|_| wanted("start")) {
+        starts::measure_start(program, report).await?;
+    }
+    let running = match &program {
+        Some(program) => Some(program.start().await?),
+        None => None,
+    };
+    let server = Server::from_kubeconfig(&options.kubeconfig)?;
+    measure_requests(&server, options, &extent, &wanted, report).await?;
+    if let Some(running) = running {
+        running.stop().await?;
+    }
+    if let Some(program) = program.as_ref().filter(|_| wanted("restart")) {
+        starts::measure_restart(program, &objects::config_map(), &extent, report).await?;
+    }
+    if program.is_none() {
+        report.note("start, memory and restart: there is no --start");
+    }
+    Ok(())
+}
+
+async fn measure_requests(
+    server: &Server,
+    options: &Measure,
+    extent: &Extent,
+    wanted: &dyn Fn(&str) -> bool,
+    report: &mut Report,
+) -> Result<()> {
+    let unique = std::process::id();
+    let samples = [objects::config_map(), objects::pod(options.pod.as_deref())?];
+    if writes::OPERATIONS.iter().any(|operation| wanted(operation)) {
+        for sample in &samples {
+            let name = format!("bench-{unique}-{}", sample.resource);
+            let namespace = Namespace::create(server, &name).await?;
+            let result = writes::measure(&namespace, sample, extent, wanted, report).await;
+            namespace.delete().await?;
+            result?;
+        }
+    }
+    if wanted("watch") {
+        let namespace = Namespace::create(server, &format!("bench-{unique}-watch")).await?;
+        let result = watches::measure(&namespace, &samples[0], extent, report).await;
+        namespace.delete().await?;
+        result?;
+    }
+    if wanted("list") {
+        let namespace = Namespace::create(server, &format!("bench-{unique}-list")).await?;
+        let result = lists::measure(&namespace, &samples[1], extent, report).await;
+        namespace.delete().await?;
+        result?;
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! Hostile requests by the thousand: whatever comes, the server answers properly and lives.
+//!
+//! A request is made of a seed and its number alone, so any one can be sent again. What must hold of
+//! every answer:
+//! - there is one (only raw bytes that are no HTTP may cost the connection);
+//! - it is no 5xx except 501, 503 and 504;
+//! - an error is a `Status` with the code of the status line, or one of the few plain texts;
+//! - the server is alive after it.
+//!
+//! Never point this at a server that anybody needs.
+
+mod generate;
+mod mutate;
+mod random;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use serde_json::{Value, json};
+
+use crate::Target;
+use crate::http::{Connection, Head, Request, Response};
+use crate::request;
+use generate::Generator;
+
+/// How many answers are read before somebody looks whether the server is alive.
+const LOOK: u64 = 200;
+/// The most that a watch's answer is read: its head tells enough.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Campaign {
+    /// What the requests follow from.
+    pub seed: u64,
+    /// The number of the first request.
+    pub first: u64,
+    /// How many requests.
+    pub requests: u64,
+    /// How many are sent at once.
+    pub jobs: usize,
+}
+
+/// What was answered, by status code.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// How many answers had which code.
+    pub codes: std::collections::BTreeMap<u16, u64>,
+    /// How many raw requests cost their connection.
+    pub closed: u64,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total: u64 = self.codes.values().sum();
+        write!(f, "{} hostile requests answered:", total + self.closed)?;
+        for (code, count) in &self.codes {
+            write!(f, " {count} x {code}")?;
+        }
+        write!(f, ", {} connections closed", self.closed)
+    }
+}
+
+/// Sends them all; an error says which request got the wrong answer.
+pub fn run(target: &Target, campaign: &Campaign) -> Result<Summary> {
+    let namespace = format!("fuzz-{:x}-{:x}", campaign.seed, std::process::id());
+    let object = json!({"metadata": {"name": namespace}});
+    let create = request::create(target, "/api/v1/namespaces", &object);
+    let made = target.connect(false)?.exchange(&create)?;
+    if made.head.status != 201 {
+        bail!("the namespace can't be made: {}", String::from_utf8_lossy(&made.body));
+    }
+    let next = AtomicU64::new(campaign.first);
+    let result = std::thread::scope(|scope| {
+        let hands: Vec<_> = (0..campaign.jobs.max(1))
+            .map(|_| scope.spawn(|| send_some(target, campaign, &namespace, &next)))
+            .collect();
+        let mut summary = Summary::default();
+        for hand in hands {
+            let part = hand.join().map_err(|_| anyhow!("a sender panicked"))??;
+            summary.closed += part.closed;
+            for (code, count) in part.codes {
+                *summary.codes.entry(code).or_default() += count;
+            }
+        }
+        Ok(summary)
+    });
+    alive(target).context("after the last request")?;
+    let delete = request::delete(target, &format!("/api/v1/namespaces/{namespace}"));
+    target.connect(false)?.exchange(&delete)?;
+    result
+}
+
+fn send_some(
+    target: &Target,
+    campaign: &Campaign,
+    namespace: &str,
+    next: &AtomicU64,
+) -> Result<Summary> {
+    let generator = Generator::new(campaign.seed, namespace);
+    let mut summary = Summary::default();
+    let mut connection: Option<Connection> = None;
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= campaign.first + campaign.requests {
+            return Ok(summary);
+        }
+        let hostile = generator.request(number);
+        let result = send(target, &hostile, &mut connection);
+        let about = || {
+            let seed = campaign.seed;
+            format!("--seed {seed} --first {number} --requests 1\n{}", hostile.show(target))
+        };
+        match result.with_context(about)? {
+            Some(head) => *summary.codes.entry(head.status).or_default() += 1,
+            None => summary.closed += 1,
+        }
+        if number % LOOK == 0 {
+            alive(target).with_context(about)?;
+        }
+    }
+}
+
+/// A request that nobody should send.
+pub(crate) enum Hostile {
+    /// One that is HTTP at least.
+    Proper(Request),
+    /// Bytes that need not be.
+    Raw(Vec<u8>),
+}
+
+impl Hostile {
+    fn show(&self, target: &Target) -> String {
+        match self {
+            Self::Proper(request) => request::curl(target, request),
+            Self::Raw(bytes) => format!("raw bytes {:?}", String::from_utf8_lossy(bytes)),
+        }
+    }
+}
+
+/// Sends one and judges its answer; `None` where raw bytes cost the connection.
+fn send(
+    target: &Target,
+    hostile: &Hostile,
+    connection: &mut Option<Connection>,
+) -> Result<Option<Head>> {
+    let reused = connection.take().filter(Connection::is_idle);
+    match hostile {
+        Hostile::Raw(bytes) => {
+            let mut connection = target.connect(false)?;
+            connection.set_read_timeout(Some(Duration::from_secs(2)))?;
+            Ok(connection.send_bytes(bytes).ok())
+        }
+        Hostile::Proper(request) => {
+            let mut open = match reused {
+                Some(open) => open,
+                None => target.connect(false)?,
+            };
+            open.set_read_timeout(Some(PATIENCE))?;
+            let mut request = request.clone();
+            request.headers.extend(target.authorization());
+            let head = open.start(&request).context("the connection is lost")?;
+            if head.status == 200 && is_watch(&request) {
+                return Ok(Some(head)); // it would go on; the connection ends here
+            }
+            let mut body = Vec::new();
+            while let Some(piece) = open.next_piece().context("the answer is cut off")? {
+                body.extend(piece);
+            }
+            judge(&request, &Response { head: head.clone(), body })?;
+            *connection = Some(open);
+            Ok(Some(head))
+        }
+    }
+}
+
+fn is_watch(request: &Request) -> bool {
+    request.target.contains("watch")
+}
+
+/// Whether an answer is one that a server may give to anything.
+fn judge(request: &Request, response: &Response) -> Result<()> {
+    let status = response.head.status;
+    if status >= 500 && ![501, 503, 504].contains(&status) {
+        bail!("answered {status}: {}", String::from_utf8_lossy(&response.body));
+    }
+    if status < 400 || request.method == "HEAD" {
+        return Ok(());
+    }
+    let media = response.head.get("content-type").unwrap_or_default();
+    let is_status = |tree: &Value| tree["kind"] == "Status" && tree["code"] == status;
+    let proper = match media.split(';').next().unwrap_or_default() {
+        "application/json" => serde_json::from_slice(&response.body).is_ok_and(|tree| is_status(&tree)),
+        "application/yaml" => {
+            let text = String::from_utf8_lossy(&response.body);
+            serde_saphyr::from_str(&text).is_ok_and(|tree: Value| is_status(&tree))
+        }
+        "application/vnd.kubernetes.protobuf" => response.body.starts_with(b"k8s\0"),
+        // What the HTTP library itself refuses has no body.
+        "" => response.body.is_empty() && [400, 405, 408, 413, 414, 431].contains(&status),
+        "text/plain" => [400, 404, 405, 406, 415].contains(&status),
+        _ => false,
+    };
+    if proper {
+        return Ok(());
+    }
+    bail!("{status} is no Status, but {media:?}: {}", String::from_utf8_lossy(&response.body))
+}
+
+/// Fails unless the server answers a simple question.
+fn alive(target: &Target) -> Result<()> {
+    let mut request =
+        Request { method: "GET".to_owned(), target: "/livez".to_owned(), ..Request::default() };
+    request.headers.extend(target.authorization());
+    let response = target.connect(false)?.exchange(&request).context("the server is dead")?;
+    if response.head.status != 200 {
+        bail!("the server is ill: {}", String::from_utf8_lossy(&response.body));
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! From a seed and a number to a hostile request.
+//!
+//! The corpus holds what is almost right, a line each; a request takes a line, or a proper object, and
+//! spoils it in one respect.
+
+use serde_json::{Value, json};
+
+use super::Hostile;
+use super::mutate::{disturb, hostile_value, spoil};
+use super::random::Random;
+use crate::http::Request;
+
+/// Paths and queries, patches, selectors, and so on: one a line, `$ns` is the campaign's namespace.
+const PATHS: &str = include_str!("../../corpus/paths.txt");
+const QUERIES: &str = include_str!("../../corpus/queries.txt");
+const JSON: &str = include_str!("../../corpus/json.txt");
+const YAML: &str = include_str!("../../corpus/yaml.txt");
+const PATCHES: &str = include_str!("../../corpus/patches.txt");
+const HEADERS: &str = include_str!("../../corpus/headers.txt");
+const RAW: &str = include_str!("../../corpus/raw.txt");
+
+const METHODS: [&str; 9] =
+    ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "BREW"];
+const PATCH_TYPES: [&str; 3] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
+
+/// Makes the requests of one campaign.
+pub(super) struct Generator<'a> {
+    seed: u64,
+    namespace: &'a str,
+}
+
+impl<'a> Generator<'a> {
+    pub(super) fn new(seed: u64, namespace: &'a str) -> Self {
+        Self { seed, namespace }
+    }
+
+    /// The request with a number.
+    pub(super) fn request(&self, number: u64) -> Hostile {
+        let mut random = Random::of(self.seed, number);
+        let request = match random.below(16) {
+            0..=1 => self.path(&mut random),
+            2..=4 => self.query(&mut random),
+            5..=7 => self.object(&mut random),
+            8 => self.text(JSON, "application/json", &mut random),
+            9..=10 => self.text(YAML, "application/yaml", &mut random),
+            11..=13 => self.patch(&mut random),
+            14 => self.headers(&mut random),
+            _ => return Hostile::Raw(spoil(&self.line(RAW, &mut random).replace("\\r\\n", "\r\n"), &mut random)),
+        };
+        Hostile::Proper(request)
+    }
+
+    /// A line of a corpus.
+    fn line(&self, corpus: &str, random: &mut Random) -> String {
+        let lines: Vec<&str> = corpus.lines().filter(|line| !line.is_empty()).collect();
+        random.pick(&lines).replace("$ns", self.namespace)
+    }
+
+    fn path(&self, random: &mut Random) -> Request {
+        let path = spoil(&self.line(PATHS, random), random);
+        let mut method = *random.pick(&METHODS);
+        if path.windows(10).all(|part| part != self.namespace.as_bytes()) && method == "DELETE" {
+            method = "GET"; // what belongs to others stays
+        }
+        request(method, target(&path))
+    }
+
+    fn query(&self, random: &mut Random) -> Request {
+        let path = self.line(PATHS, random);
+        let query = if random.once_in(4) {
+            self.line(QUERIES, random).into_bytes()
+        } else {
+            spoil(&self.line(QUERIES, random), random)
+        };
+        request("GET", format!("{path}?{}&timeoutSeconds=1", target_part(&query)))
+    }
+
+    fn object(&self, random: &mut Random) -> Request {
+        let (path, mut object) = self.proper_object(random);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        disturb(&mut object, random);
+        let mut request = if random.once_in(3) {
+            request("PUT", format!("{path}/{name}"))
+        } else {
+            request("POST", path)
+        };
+        request.headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+        request.body = Some(object.to_string().into_bytes());
+        request
+    }
+
+    fn text(&self, corpus: &str, media_type: &str, random: &mut Random) -> Request {
+        let mut request = request("POST", self.proper_object(random).0);
+        let text = self.line(corpus, random).replace("\\n", "\n");
+        request.headers.push(("Content-Type".to_owned(), media_type.to_owned()));
+        request.body = Some(if random.once_in(4) { text.into_bytes() } else { spoil(&text, random) });
+        request
+    }
+
+    fn patch(&self, random: &mut Random) -> Request {
+        let (path, mut object) = self.proper_object(random);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let mut request = request("PATCH", format!("{path}/{name}"));
+        request.headers.push(("Content-Type".to_owned(), (*random.pick(&PATCH_TYPES)).to_owned()));
+        let body = match random.below(4) {
+            0 => self.line(PATCHES, random).into_bytes(),
+            1 => spoil(&self.line(PATCHES, random), random),
+            2 => {
+                disturb(&mut object, random);
+                object.to_string().into_bytes()
+            }
+            _ => {
+                let ops = ["add", "remove", "replace", "move", "copy", "test"];
+                let places = ["", "/", "/data", "/metadata/labels/a", "/spec/containers/0", "/spec/containers/-", "/a~1b~0", "/metadata/name/x"];
+                let op = json!({"op": *random.pick(&ops), "path": *random.pick(&places), "from": *random.pick(&places), "value": hostile_value(random)});
+                json!([op]).to_string().into_bytes()
+            }
+        };
+        request.body = Some(body);
+        request
+    }
+
+    fn headers(&self, random: &mut Random) -> Request {
+        let mut request = request(*random.pick(&["GET", "POST", "PUT"]), self.line(PATHS, random));
+        for _ in 0..1 + random.below(3) {
+            let line = self.line(HEADERS, random);
+            let (name, value) = line.split_once(": ").unwrap_or((&line, ""));
+            // A header's value has its rules in HTTP; beyond them is the raw family's business.
+            let value: String = String::from_utf8_lossy(&spoil(value, random))
+                .chars()
+                .filter(|c| c.is_ascii_graphic() || *c == ' ')
+                .take(8_000)
+                .collect();
+            request.headers.push((name.to_owned(), value.trim().to_owned()));
+        }
+        if request.method != "GET" {
+            request.body = Some(b"{}".to_vec());
+        }
+        request
+    }
+
+    /// The collection and an object that belongs there.
+    fn proper_object(&self, random: &mut Random) -> (String, Value) {
+        let pod = json!({"containers": [{"name": "c", "image": "i", "env": [{"name": "A", "value": "b"}], "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}}], "volumes": [{"name": "v", "emptyDir": {}}]});
+        let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": pod});
+        let workload = json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template});
+        let (base, resource, mut object) = match random.below(9) {
+            0 => ("/api/v1", "configmaps", json!({"data": {"k": "v"}, "binaryData": {"b": "AAE="}})),
+            1 => ("/api/v1", "secrets", json!({"type": "Opaque", "data": {"k": "dg=="}, "stringData": {"s": "t"}})),
+            2 => ("/api/v1", "pods", json!({"spec": pod})),
+            3 => ("/api/v1", "services", json!({"spec": {"ports": [{"port": 80, "targetPort": "http"}], "selector": {"a": "b"}}})),
+            4 => ("/apis/apps/v1", "deployments", json!({"spec": workload})),
+            5 => ("/apis/batch/v1", "cronjobs", json!({"spec": {"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": template}}}})),
+            6 => ("/apis/rbac.authorization.k8s.io/v1", "roles", json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]})),
+            7 => ("/apis/autoscaling/v2", "horizontalpodautoscalers", json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}]}})),
+            _ => ("/apis/networking.k8s.io/v1", "networkpolicies", json!({"spec": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}, "ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]}})),
+        };
+        let name = format!("o{}", random.below(20));
+        object["metadata"] = json!({"name": name, "labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": []});
+        (format!("{base}/namespaces/{}/{resource}", self.namespace), object)
+    }
+}
+
+fn request(method: &str, target: impl Into<String>) -> Request {
+    let headers = vec![("Accept".to_owned(), "application/json".to_owned())];
+    Request { method: method.to_owned(), target: target.into(), headers, body: None }
+}
+
+/// Bytes as a request target that is still HTTP: what can't stand there is escaped.
+fn target(bytes: &[u8]) -> String {
+    let text = target_part(bytes);
+    if text.starts_with('/') { text } else { format!("/{text}") }
+}
+
+fn target_part(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for byte in bytes.iter().take(12_000) {
+        if byte.is_ascii_graphic() && *byte != b'#' {
+            out.push(char::from(*byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_follows_from_seed_and_number() {
+        let words = |seed, number| match Generator::new(seed, "t").request(number) {
+            Hostile::Proper(request) => format!("{request:?}"),
+            Hostile::Raw(bytes) => format!("{bytes:?}"),
+        };
+        for number in 0..500 {
+            assert_eq!(words(7, number), words(7, number));
+        }
+        let distinct: std::collections::BTreeSet<String> = (0..500).map(|n| words(7, n)).collect();
+        assert!(distinct.len() > 450, "{}", distinct.len());
+    }
+}

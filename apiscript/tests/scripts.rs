@@ -1,0 +1,84 @@
+//! Every script against Pintle in this process, each a case of its own in the output.
+//!
+//! `cargo test -p apiscript --test scripts -- WORD…` runs those whose file, sentence or ids have one of
+//! the words.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use apiscript::http::Request;
+use apiscript::kubeconfig::Cluster;
+use apiscript::{Case, Report, Script, Target, run_scripts, script};
+use pintle_testing::{Config, TestServer};
+
+/// How long a server may take to forget.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn main() -> Result<ExitCode> {
+    let words: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts").canonicalize()?;
+    let mut scripts = script::load(&folder)?;
+    for script in &mut scripts {
+        script.file = script.file.strip_prefix(&folder)?.to_owned();
+    }
+    scripts.retain(|script| words.is_empty() || words.iter().any(|word| has(script, word)));
+    let needs = |script: &Script| script.requires.iter().any(|ability| ability == "compaction");
+    let (forgetting, keeping): (Vec<Script>, Vec<Script>) = scripts.into_iter().partition(needs);
+
+    let server = TestServer::start();
+    let mut report = run_scripts(&keeping, &target(&server)?, 4, say);
+    let short = Config { watch_history: Duration::from_millis(1), ..Config::ephemeral() };
+    let server = TestServer::start_with(short)?;
+    let target = target(&server)?;
+    let forgetful = target.clone().compacted_by(move || forget(&target));
+    report.cases.extend(run_scripts(&forgetting, &forgetful, 1, say).cases);
+    finish(&report)
+}
+
+fn target(server: &TestServer) -> Result<Target> {
+    let cluster = Cluster::from_text(server.kubeconfig(), Path::new("."))?;
+    Ok(Target::new(cluster)?.able("namespace-lifecycle").able("empty-dry-run"))
+}
+
+/// Writes until a server that remembers but a moment has forgotten its first version.
+fn forget(target: &Target) -> Result<()> {
+    let mut connection = target.connect(false)?;
+    let deadline = Instant::now() + PATIENCE;
+    for number in 0.. {
+        let object = format!("{{\"metadata\":{{\"name\":\"forget\",\"labels\":{{\"n\":\"{number}\"}}}}}}");
+        let namespace = Request {
+            method: if number == 0 { "POST" } else { "PUT" }.to_owned(),
+            target: format!("/api/v1/namespaces{}", if number == 0 { "" } else { "/forget" }),
+            headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
+            body: Some(object.into_bytes()),
+        };
+        connection.exchange(&namespace)?;
+        let old = "/api/v1/secrets?resourceVersion=1&resourceVersionMatch=Exact";
+        let list = Request { method: "GET".to_owned(), target: old.to_owned(), ..Request::default() };
+        if connection.exchange(&list)?.head.status == 410 {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            bail!("version 1 is still remembered");
+        }
+    }
+    Ok(())
+}
+
+fn has(script: &Script, word: &str) -> bool {
+    script.script.contains(word)
+        || script.file.to_string_lossy().contains(word)
+        || script.all_ids().contains(&word)
+}
+
+fn say(case: &Case) {
+    let _ = writeln!(std::io::stdout(), "{case}"); // a closed pipe is no reason to stop
+}
+
+fn finish(report: &Report) -> Result<ExitCode> {
+    writeln!(std::io::stdout(), "{report}").context("standard output")?;
+    Ok(if report.failed() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

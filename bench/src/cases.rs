@@ -1,0 +1,107 @@
+//! What is measured. Each case makes what it needs, measures for a bounded time, and adds rows.
+
+pub mod lists;
+pub mod starts;
+pub mod watches;
+pub mod writes;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::load::{Client, Figures, Worker, run};
+use crate::objects::Sample;
+use crate::server::Server;
+
+/// The most time that making the objects for a case may take.
+const PREPARATION: Duration = Duration::from_secs(180);
+
+/// How much is measured.
+#[derive(Clone, Debug)]
+pub struct Extent {
+    /// How long each measurement takes.
+    pub time: Duration,
+    /// With how many clients reads and writes are measured.
+    pub clients: Vec<usize>,
+    /// How many pods are listed.
+    pub list_sizes: Vec<usize>,
+    /// How many watchers there are.
+    pub watchers: Vec<usize>,
+    /// How many objects there are at a restart.
+    pub objects: usize,
+    /// Whether requests go over HTTP/2.
+    pub http2: bool,
+}
+
+/// A namespace of our own, which is deleted at the end.
+pub struct Namespace {
+    /// The server that it is on.
+    pub server: Server,
+    name: String,
+}
+
+impl Namespace {
+    /// Makes it, with the account that pods need.
+    pub async fn create(server: &Server, name: &str) -> Result<Self> {
+        let object = format!("{{\"metadata\":{{\"name\":\"{name}\"}}}}");
+        server.ask("POST", "/api/v1/namespaces", &object, &[409]).await?;
+        let accounts = format!("/api/v1/namespaces/{name}/serviceaccounts");
+        server.ask("POST", &accounts, "{\"metadata\":{\"name\":\"default\"}}", &[404, 409]).await?;
+        Ok(Self { server: server.clone(), name: name.to_owned() })
+    }
+
+    /// The path of a resource's collection.
+    pub fn path(&self, resource: &str) -> String {
+        format!("/api/v1/namespaces/{}/{resource}", self.name)
+    }
+
+    /// Deletes what is in it, and it.
+    pub async fn delete(self) -> Result<()> {
+        for resource in ["pods", "configmaps"] {
+            let path = self.path(resource) + "?gracePeriodSeconds=0";
+            self.server.ask("DELETE", &path, "", &[404, 504]).await?;
+        }
+        let path = format!("/api/v1/namespaces/{}", self.name);
+        self.server.ask("DELETE", &path, "", &[404, 409]).await?;
+        Ok(())
+    }
+}
+
+/// Creates objects, numbered from `counter` on, up to `end` or until the time is over.
+pub async fn create(
+    namespace: &Namespace,
+    sample: &Sample,
+    clients: Vec<Client>,
+    counter: &Arc<AtomicU64>,
+    end: u64,
+    limit: Duration,
+) -> Result<Figures> {
+    let path = namespace.path(sample.resource);
+    let workers = clients.into_iter().map(|client| {
+        let counter = Arc::clone(counter);
+        Worker {
+            client,
+            call: namespace.server.call("POST", &path, "application/json", &sample.body),
+            next: Box::new(move |call| {
+                let number = counter.fetch_add(1, Ordering::Relaxed);
+                call.name(number);
+                call.value(number);
+                number < end
+            }),
+        }
+    });
+    let figures = run(workers.collect(), limit).await?;
+    counter.fetch_min(end, Ordering::Relaxed);
+    Ok(figures)
+}
+
+/// Creates objects until there are so many; an error if that takes too long.
+pub async fn fill(namespace: &Namespace, sample: &Sample, count: usize, counter: &Arc<AtomicU64>) -> Result<()> {
+    let clients = Client::connect(&namespace.server, 32, false).await?;
+    create(namespace, sample, clients, counter, count as u64, PREPARATION).await?;
+    let there = counter.load(Ordering::Relaxed);
+    anyhow::ensure!(there >= count as u64, "only {there} of {count} objects could be made in time");
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Many watchers of one collection: how many events reach them, and how soon.
+//!
+//! Each write carries its moment; a watcher that reads it knows how long it took from before the write
+//! was sent.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use memchr::memmem;
+use tokio::task::JoinHandle;
+
+use super::{Extent, Namespace, fill};
+use crate::call::Call;
+use crate::load::{Client, Figures, Worker, run};
+use crate::objects::Sample;
+use crate::report::Report;
+
+/// How many write at once, each to an object of its own.
+const WRITERS: usize = 4;
+/// The pause between two writes where the delivery's delay is measured.
+const PACE: Duration = Duration::from_millis(20);
+/// How long after the last write the last delivery may come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Measures with each number of watchers.
+pub async fn measure(
+    namespace: &Namespace,
+    sample: &Sample,
+    extent: &Extent,
+    report: &mut Report,
+) -> Result<()> {
+    fill(namespace, sample, WRITERS, &Arc::new(AtomicU64::new(0))).await?;
+    for count in &extent.watchers {
+        let plural = if *count == 1 { "" } else { "s" };
+        let paced = deliveries(namespace, sample, *count, extent.time, Some(PACE)).await?;
+        let name = format!("delivery to {count} watcher{plural}, 50 writes/s");
+        report.add_rate(name, &paced);
+        let rushed = deliveries(namespace, sample, *count, extent.time, None).await?;
+        report.add_rate(format!("delivery to {count} watcher{plural}, all out"), &rushed);
+    }
+    Ok(())
+}
+
+/// Opens watchers, writes for a time, and returns when everything has been delivered.
+async fn deliveries(
+    namespace: &Namespace,
+    sample: &Sample,
+    watchers: usize,
+    time: Duration,
+    pace: Option<Duration>,
+) -> Result<Figures> {
+    let clock = Instant::now();
+    let expected = Arc::new(AtomicU64::new(u64::MAX));
+    let watchers = open(namespace, sample, watchers, clock, &expected).await?;
+    let start = Instant::now();
+    let writes = write(namespace, sample, clock, time, pace).await?;
+    // One more, so that those who wait already look up and see how many there are.
+    expected.store(writes + 1, Ordering::Release);
+    write(namespace, sample, clock, Duration::ZERO, Some(PACE)).await?;
+    let mut latencies = Vec::new();
+    let mut last = start;
+    for watcher in watchers {
+        let (seen, end) = watcher.await??;
+        latencies.extend(seen);
+        last = last.max(end);
+    }
+    Ok(Figures::of(latencies, last - start))
+}
+
+type Watcher = JoinHandle<Result<(Vec<u32>, Instant)>>;
+
+async fn open(
+    namespace: &Namespace,
+    sample: &Sample,
+    count: usize,
+    clock: Instant,
+    expected: &Arc<AtomicU64>,
+) -> Result<Vec<Watcher>> {
+    let (_, list) = namespace.server.ask("GET", &(namespace.path(sample.resource) + "?limit=1"), "", &[]).await?;
+    let list: serde_json::Value = serde_json::from_slice(&list)?;
+    let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    let path = format!("{}?watch=1&resourceVersion={version}", namespace.path(sample.resource));
+    let mut watchers = Vec::with_capacity(count);
+    for _ in 0..count {
+        let mut connection = namespace.server.connect().await?;
+        connection.open_watch(namespace.server.call("GET", &path, "", "").bytes()).await?;
+        let expected = Arc::clone(expected);
+        watchers.push(tokio::spawn(async move {
+            let mut seen = Vec::new();
+            let mut end = Instant::now();
+            let mut bytes = Vec::new();
+            while (seen.len() as u64) < expected.load(Ordering::Acquire) {
+                let chunk = tokio::time::timeout(PATIENCE, connection.chunk(&mut bytes));
+                let Ok(open) = chunk.await else { break };
+                anyhow::ensure!(open?, "a watch ended");
+                end = Instant::now();
+                note(&mut bytes, clock, &mut seen);
+            }
+            Ok((seen, end))
+        }));
+    }
+    Ok(watchers)
+}
+
+/// Takes whole lines off the bytes and notes how old each event is.
+fn note(bytes: &mut Vec<u8>, clock: Instant, seen: &mut Vec<u32>) {
+    let Some(end) = memchr::memrchr(b'\n', bytes) else { return };
+    let now = u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX);
+    for line in bytes[..end].split(|byte| *byte == b'\n') {
+        let Some(moment) = moment(line) else { continue };
+        seen.push(u32::try_from(now.saturating_sub(moment)).unwrap_or(u32::MAX));
+    }
+    bytes.drain(..=end);
+}
+
+/// The moment that an event's object carries, in microseconds.
+fn moment(line: &[u8]) -> Option<u64> {
+    const BEFORE: &[u8] = b"\"changing\":\"";
+    let at = memmem::find(line, BEFORE)? + BEFORE.len();
+    std::str::from_utf8(line.get(at..at + 12)?).ok()?.parse().ok()
+}
+
+/// Writes for a time; how many writes there were.
+async fn write(
+    namespace: &Namespace,
+    sample: &Sample,
+    clock: Instant,
+    time: Duration,
+    pace: Option<Duration>,
+) -> Result<u64> {
+    let writers = if pace.is_some() { 1 } else { WRITERS };
+    let clients = Client::connect(&namespace.server, writers, false).await?;
+    let call = |number: u64| {
+        let path = format!("{}/a{}", namespace.path(sample.resource), crate::call::digits(number));
+        namespace.server.call("PATCH", &path, "application/merge-patch+json", &sample.patch)
+    };
+    let now = move |call: &mut Call| {
+        call.value(u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX));
+        true
+    };
+    let Some(pace) = pace else {
+        let workers = clients.into_iter().zip(0..).map(|(client, number)| Worker {
+            client,
+            call: call(number),
+            next: Box::new(now),
+        });
+        let figures = run(workers.collect(), time).await?;
+        return Ok(figures.count as u64);
+    };
+    let mut writes = 0;
+    let start = Instant::now();
+    let mut ticks = tokio::time::interval(pace);
+    let mut call = call(0);
+    for mut client in clients {
+        loop {
+            ticks.tick().await;
+            now(&mut call);
+            let answer = client.exchange(&call).await?;
+            anyhow::ensure!(answer.status == 200, "a patch was answered {}", answer.status);
+            writes += 1;
+            if start.elapsed() >= time {
+                break;
+            }
+        }
+    }
+    Ok(writes)
+}

@@ -1,0 +1,245 @@
+//! The crash campaign: a server is killed in a storm of writes and started again on the same data.
+//!
+//! What must hold, round after round:
+//! - what was acknowledged is there, with exactly that content (the store loses nothing, halves nothing);
+//! - what was under way at the kill happened wholly or not at all;
+//! - resource versions only grow, over restarts too;
+//! - watchers that go on from their last version see every change exactly once, in order.
+
+mod history;
+mod watcher;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::server::Server;
+use history::History;
+use watcher::Watcher;
+use writer::Writer;
+
+/// How long a server may take to be ready, and a watcher to catch up.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Where the storm is.
+const NAMESPACE: &str = "crash";
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The server's binary.
+    pub binary: PathBuf,
+    /// How often it is killed.
+    pub rounds: usize,
+    /// How many write at once.
+    pub clients: usize,
+    /// How many watch all the time.
+    pub watchers: usize,
+    /// What moments and choices follow from.
+    pub seed: u64,
+}
+
+/// What was done; that it was right is why there is one.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    rounds: usize,
+    acknowledged: usize,
+    uncertain: usize,
+    events: usize,
+    restarts: Vec<Duration>,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let longest = self.restarts.iter().max().copied().unwrap_or_default();
+        write!(
+            f,
+            "{} kills: {} acknowledged writes kept, {} under way whole or not at all, {} events once and \
+             in order; longest restart {longest:.0?}",
+            self.rounds, self.acknowledged, self.uncertain, self.events
+        )
+    }
+}
+
+/// Runs a campaign; an error says what was lost. `say` hears of each round.
+pub async fn run(campaign: &Campaign, mut say: impl FnMut(String)) -> Result<Summary> {
+    let folder = tempfile::tempdir()?;
+    let mut random = Random::new(campaign.seed);
+    let mut writers: Vec<Writer> =
+        (0..campaign.clients).map(|number| Writer::new(number, random.next())).collect();
+    let mut watchers = Vec::new();
+    let mut summary = Summary::default();
+    for round in 1..=campaign.rounds {
+        let storm = Duration::from_millis(200 + random.next() % 1_300);
+        let process = Process::start(&campaign.binary, folder.path()).await?;
+        summary.restarts.push(process.ready_after);
+        if round == 1 {
+            let object = format!("{{\"metadata\":{{\"name\":\"{NAMESPACE}\"}}}}");
+            process.server.ask("POST", "/api/v1/namespaces", &object, &[]).await?;
+        }
+        let version =
+            check(&process.server, &mut writers).await.with_context(|| format!("round {round}"))?;
+        if round == 1 {
+            watchers.extend((0..campaign.watchers).map(|_| Watcher::from(version)));
+        }
+        (writers, watchers) = weather(process, storm, writers, watchers).await?;
+        let acknowledged: usize = writers.iter().map(Writer::acknowledged).sum();
+        say(format!("round {round}: killed after {storm:.0?}, {acknowledged} writes acknowledged so far"));
+    }
+    let process = Process::start(&campaign.binary, folder.path()).await?;
+    summary.restarts.push(process.ready_after);
+    check(&process.server, &mut writers).await.context("after the last round")?;
+    let end = marker(&process.server).await?;
+    let histories: Vec<&History> = writers.iter().map(Writer::history).collect();
+    for (number, watcher) in watchers.iter_mut().enumerate() {
+        let caught_up = watcher.follow(&process.server, Some(end));
+        tokio::time::timeout(PATIENCE, caught_up)
+            .await
+            .with_context(|| format!("watcher {number} does not reach version {end}"))??;
+        watcher.compare(&histories).with_context(|| format!("watcher {number}"))?;
+    }
+    summary.rounds = campaign.rounds;
+    summary.acknowledged = writers.iter().map(Writer::acknowledged).sum();
+    summary.uncertain = writers.iter().map(Writer::uncertain).sum();
+    summary.events = watchers.iter().map(Watcher::events).sum();
+    Ok(summary)
+}
+
+/// Lets everybody write and watch for a while, then kills the server.
+async fn weather(
+    mut process: Process,
+    storm: Duration,
+    writers: Vec<Writer>,
+    watchers: Vec<Watcher>,
+) -> Result<(Vec<Writer>, Vec<Watcher>)> {
+    let server = process.server.clone();
+    let writing: Vec<_> = writers
+        .into_iter()
+        .map(|mut writer| {
+            let server = server.clone();
+            tokio::spawn(async move { writer.storm(&server).await.map(|()| writer) })
+        })
+        .collect();
+    let watching: Vec<_> = watchers
+        .into_iter()
+        .map(|mut watcher| {
+            let server = server.clone();
+            tokio::spawn(async move { watcher.follow(&server, None).await.map(|()| watcher) })
+        })
+        .collect();
+    tokio::time::sleep(storm).await;
+    process.child.kill().await.context("killing the server")?;
+    let mut writers = Vec::new();
+    for task in writing {
+        writers.push(task.await??);
+    }
+    let mut watchers = Vec::new();
+    for task in watching {
+        watchers.push(task.await??);
+    }
+    Ok((writers, watchers))
+}
+
+/// Compares what the server has with what every writer knows; the version of the whole.
+async fn check(server: &Server, writers: &mut [Writer]) -> Result<u64> {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    let (_, body) = server.ask("GET", &path, "", &[]).await?;
+    let list: serde_json::Value = serde_json::from_slice(&body)?;
+    let version = resource_version(&list).context("the list has no version")?;
+    let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let objects: BTreeMap<&str, &serde_json::Value> = items
+        .iter()
+        .filter_map(|object| Some((object["metadata"]["name"].as_str()?, object)))
+        .collect();
+    for writer in writers {
+        writer.compare(&objects, version)?;
+    }
+    Ok(version)
+}
+
+/// Writes one more object; its version is the end of the history.
+async fn marker(server: &Server) -> Result<u64> {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    let (_, body) = server.ask("POST", &path, "{\"metadata\":{\"name\":\"end\"}}", &[]).await?;
+    resource_version(&serde_json::from_slice(&body)?).context("the marker has no version")
+}
+
+/// The version in an object's or a list's metadata.
+fn resource_version(object: &serde_json::Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
+}
+
+/// The server while it runs.
+struct Process {
+    child: Child,
+    server: Server,
+    ready_after: Duration,
+}
+
+impl Process {
+    async fn start(binary: &Path, data: &Path) -> Result<Self> {
+        let start = Instant::now();
+        let mut child = Command::new(binary)
+            .args(["serve", "--secure-port", "0", "--data-dir"])
+            .arg(data.join("data"))
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("starting {}", binary.display()))?;
+        let out = child.stdout.take().context("it has a standard output")?;
+        let mut lines = BufReader::new(out).lines();
+        let ready = async {
+            while let Some(line) = lines.next_line().await? {
+                if let Some(rest) = line.strip_prefix("pintle ready ") {
+                    let path = rest.split(" kubeconfig=").nth(1).context("no kubeconfig")?;
+                    return Ok(PathBuf::from(path));
+                }
+            }
+            anyhow::bail!("the server ended before it was ready")
+        };
+        let kubeconfig =
+            tokio::time::timeout(PATIENCE, ready).await.context("the server isn't ready in time")??;
+        let ready_after = start.elapsed();
+        Ok(Self { child, server: Server::from_kubeconfig(&kubeconfig)?, ready_after })
+    }
+}
+
+/// A small generator whose numbers follow from a seed (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// One below a bound.
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound.max(1) as u64).unwrap_or(0)
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("ready_after", &self.ready_after).finish_non_exhaustive()
+    }
+}
+
+/// Fails unless a condition holds that the server must keep.
+fn demand(holds: bool, what: impl FnOnce() -> String) -> Result<()> {
+    ensure!(holds, what());
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! What happened to the objects of one writer, as far as it knows.
+
+use std::collections::BTreeMap;
+
+/// A change of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Create,
+    Update,
+    Delete,
+}
+
+impl Deed {
+    /// The type of its event.
+    pub(super) fn event(self) -> &'static str {
+        match self {
+            Self::Create => "ADDED",
+            Self::Update => "MODIFIED",
+            Self::Delete => "DELETED",
+        }
+    }
+}
+
+/// A change that happened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub(super) deed: Deed,
+    /// Which content the object has since, or had at last.
+    pub(super) sequence: u64,
+    /// Its resource version, where an answer said it.
+    pub(super) version: Option<u64>,
+}
+
+/// A change that was sent and not answered.
+#[derive(Clone, Debug)]
+pub(super) struct Uncertain {
+    pub(super) name: String,
+    pub(super) change: Change,
+}
+
+/// All changes, object by object, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    pub(super) changes: BTreeMap<String, Vec<Change>>,
+}
+
+impl History {
+    /// The last change of an object that is there.
+    pub(super) fn there(&self, name: &str) -> Option<Change> {
+        let last = self.changes.get(name)?.last()?;
+        (last.deed != Deed::Delete).then_some(*last)
+    }
+
+    pub(super) fn add(&mut self, name: &str, change: Change) {
+        self.changes.entry(name.to_owned()).or_default().push(change);
+    }
+
+    /// The highest version that was ever answered.
+    pub(super) fn highest(&self) -> u64 {
+        self.changes.values().flatten().filter_map(|change| change.version).max().unwrap_or(0)
+    }
+}
+
+/// The content with a number: its length and every byte follow from it.
+pub(super) fn filler(sequence: u64) -> String {
+    let length = 100 + usize::try_from(sequence % 900).unwrap_or(0);
+    format!("{sequence:012}.").chars().cycle().take(length).collect()
+}

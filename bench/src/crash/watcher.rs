@@ -1,0 +1,120 @@
+//! One who watches, over all restarts, and goes on from the last version it saw.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use super::history::History;
+use super::writer::{is_whole, sequence};
+use super::{NAMESPACE, demand, resource_version};
+use crate::server::Server;
+
+/// An event of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Event {
+    kind: String,
+    sequence: u64,
+    version: u64,
+}
+
+/// A watcher and all that it saw.
+pub(super) struct Watcher {
+    /// The version of the last event, from which it goes on.
+    last: u64,
+    events: BTreeMap<String, Vec<Event>>,
+}
+
+impl Watcher {
+    /// A watcher of everything after a version.
+    pub(super) fn from(version: u64) -> Self {
+        Self { last: version, events: BTreeMap::new() }
+    }
+
+    pub(super) fn events(&self) -> usize {
+        self.events.values().map(Vec::len).sum()
+    }
+
+    /// Watches up to a version, or until the server is gone.
+    pub(super) async fn follow(&mut self, server: &Server, end: Option<u64>) -> Result<()> {
+        let path = format!(
+            "/api/v1/namespaces/{NAMESPACE}/configmaps?watch=1&resourceVersion={}",
+            self.last
+        );
+        let Ok(mut connection) = server.connect().await else { return gone(end) };
+        let opened = connection.open_watch(server.call("GET", &path, "", "").bytes()).await;
+        if end.is_some() {
+            opened?;
+        } else if opened.is_err() {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        while end.is_none_or(|end| self.last < end) {
+            match connection.chunk(&mut bytes).await {
+                Ok(true) => self.take_lines(&mut bytes)?,
+                Ok(false) | Err(_) => return gone(end),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_lines(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
+        let Some(end) = memchr::memrchr(b'\n', bytes) else { return Ok(()) };
+        for line in bytes[..end].split(|byte| *byte == b'\n') {
+            self.take(&serde_json::from_slice(line).context("an event is half")?)?;
+        }
+        bytes.drain(..=end);
+        Ok(())
+    }
+
+    fn take(&mut self, event: &Value) -> Result<()> {
+        let kind = event["type"].as_str().unwrap_or_default();
+        if kind == "ERROR" {
+            bail!("a watch from version {} brought {}", self.last, event["object"]);
+        }
+        let object = &event["object"];
+        let version = resource_version(object).context("an event without version")?;
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        demand(version > self.last, || {
+            format!("after version {} came {kind} of {name} at version {version}", self.last)
+        })?;
+        self.last = version;
+        if !name.starts_with('w') {
+            return Ok(()); // not a writer's
+        }
+        demand(is_whole(object), || format!("an event's object is not whole: {object}"))?;
+        let sequence = sequence(object).unwrap_or_default();
+        let event = Event { kind: kind.to_owned(), sequence, version };
+        self.events.entry(name.to_owned()).or_default().push(event);
+        Ok(())
+    }
+
+    /// Compares with what the writers know: every change once, in order.
+    pub(super) fn compare(&self, histories: &[&History]) -> Result<()> {
+        for (name, changes) in histories.iter().flat_map(|history| &history.changes) {
+            let events = self.events.get(name).map_or(&[][..], Vec::as_slice);
+            for (index, change) in changes.iter().enumerate() {
+                let fits = |event: &Event| {
+                    event.kind == change.deed.event()
+                        && event.sequence == change.sequence
+                        && change.version.is_none_or(|version| version == event.version)
+                };
+                demand(events.get(index).is_some_and(fits), || {
+                    format!("{name}: change {index} is {change:?}, its event is {:?}", events.get(index))
+                })?;
+            }
+            demand(events.len() == changes.len(), || {
+                format!("{name}: {} changes, {} events", changes.len(), events.len())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The server is gone: as expected, unless there was still something to see.
+fn gone(end: Option<u64>) -> Result<()> {
+    match end {
+        None => Ok(()),
+        Some(end) => bail!("the watch ended before version {end}"),
+    }
+}

@@ -1,0 +1,170 @@
+//! One who writes until the server is gone, and remembers what was acknowledged.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use super::history::{Change, Deed, History, Uncertain, filler};
+use super::{NAMESPACE, Random, demand, resource_version};
+use crate::call::Call;
+use crate::server::Server;
+
+/// How many objects each writer has.
+const OBJECTS: usize = 8;
+
+/// A writer; nobody else touches its objects.
+pub(super) struct Writer {
+    number: usize,
+    random: Random,
+    sequence: u64,
+    history: History,
+    /// What was under way when the server went.
+    under_way: Option<Uncertain>,
+    acknowledged: usize,
+    uncertain: usize,
+}
+
+impl Writer {
+    pub(super) fn new(number: usize, seed: u64) -> Self {
+        Self {
+            number,
+            random: Random::new(seed),
+            sequence: 0,
+            history: History::default(),
+            under_way: None,
+            acknowledged: 0,
+            uncertain: 0,
+        }
+    }
+
+    pub(super) fn history(&self) -> &History {
+        &self.history
+    }
+
+    pub(super) fn acknowledged(&self) -> usize {
+        self.acknowledged
+    }
+
+    pub(super) fn uncertain(&self) -> usize {
+        self.uncertain
+    }
+
+    /// Writes until the server doesn't answer any more.
+    pub(super) async fn storm(&mut self, server: &Server) -> Result<()> {
+        let Ok(mut connection) = server.connect().await else { return Ok(()) };
+        let mut body = Vec::new();
+        loop {
+            let (call, intent) = self.choose(server);
+            body.clear();
+            let Ok(answer) = connection.exchange(call.bytes(), Some(&mut body)).await else {
+                self.under_way = Some(intent);
+                return Ok(());
+            };
+            match answer.status {
+                200 | 201 => {
+                    let version = resource_version(&serde_json::from_slice(&body)?);
+                    self.acknowledged += 1;
+                    self.history.add(&intent.name, Change { version, ..intent.change });
+                }
+                429 => tokio::task::yield_now().await,
+                status => bail!("{} {status}: {}", intent.name, String::from_utf8_lossy(&body)),
+            }
+        }
+    }
+
+    /// The next change.
+    fn choose(&mut self, server: &Server) -> (Call, Uncertain) {
+        let name = format!("w{}-{}", self.number, self.random.below(OBJECTS));
+        let there = self.history.there(&name);
+        self.sequence += 1;
+        let sequence = self.sequence;
+        let collection = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+        let path = format!("{collection}/{name}");
+        let data = json!({"sequence": sequence.to_string(), "filler": filler(sequence)});
+        let mut object = json!({"metadata": {"name": name}, "data": data});
+        let uncertain = |deed, sequence| Uncertain {
+            name: name.clone(),
+            change: Change { deed, sequence, version: None },
+        };
+        let Some(last) = there else {
+            let call = server.call("POST", &collection, "application/json", &object.to_string());
+            return (call, uncertain(Deed::Create, sequence));
+        };
+        match self.random.below(8) {
+            0 => (server.call("DELETE", &path, "", ""), uncertain(Deed::Delete, last.sequence)),
+            1..=3 => {
+                let patch = json!({"data": data}).to_string();
+                let call = server.call("PATCH", &path, "application/merge-patch+json", &patch);
+                (call, uncertain(Deed::Update, sequence))
+            }
+            kind => {
+                if let Some(version) = last.version.filter(|_| kind > 5) {
+                    object["metadata"]["resourceVersion"] = json!(version.to_string());
+                }
+                let call = server.call("PUT", &path, "application/json", &object.to_string());
+                (call, uncertain(Deed::Update, sequence))
+            }
+        }
+    }
+
+    /// Compares the server's objects with what this writer knows, at a version of the whole.
+    pub(super) fn compare(&mut self, objects: &BTreeMap<&str, &Value>, version: u64) -> Result<()> {
+        let highest = self.history.highest();
+        demand(version >= highest, || {
+            format!("the server is at version {version}, but had acknowledged {highest}")
+        })?;
+        if let Some(under_way) = self.under_way.take() {
+            self.uncertain += 1;
+            self.settle(&under_way, objects.get(under_way.name.as_str()).copied());
+        }
+        for index in 0..OBJECTS {
+            let name = format!("w{}-{index}", self.number);
+            let object = objects.get(name.as_str()).copied();
+            match (self.history.there(&name), object) {
+                (None, None) => {}
+                (None, Some(_)) => bail!("{name} is there, but was deleted or never made"),
+                (Some(last), None) => bail!("{name} is lost; its last acknowledged change: {last:?}"),
+                (Some(last), Some(object)) => compare_one(&name, last, object)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out whether what was under way has happened.
+    fn settle(&mut self, under_way: &Uncertain, object: Option<&Value>) {
+        let Uncertain { name, change } = under_way;
+        let has_it = object.is_some_and(|object| sequence(object) == Some(change.sequence));
+        let happened = match change.deed {
+            Deed::Create | Deed::Update => has_it,
+            Deed::Delete => object.is_none(),
+        };
+        if happened {
+            let version = object.and_then(resource_version);
+            self.history.add(name, Change { version, ..*change });
+        }
+    }
+}
+
+/// Which content an object says it has.
+pub(super) fn sequence(object: &Value) -> Option<u64> {
+    object["data"]["sequence"].as_str()?.parse().ok()
+}
+
+/// Whether an object's content is whole.
+pub(super) fn is_whole(object: &Value) -> bool {
+    let expected = sequence(object).map(filler);
+    expected.is_some() && object["data"]["filler"].as_str() == expected.as_deref()
+}
+
+fn compare_one(name: &str, last: Change, object: &Value) -> Result<()> {
+    let found = sequence(object);
+    demand(found == Some(last.sequence), || {
+        format!("{name} has content {found:?}, but content {} was acknowledged", last.sequence)
+    })?;
+    demand(is_whole(object), || format!("{name} is not whole: {object}"))?;
+    let version = resource_version(object);
+    demand(last.version.is_none() || last.version == version, || {
+        format!("{name} has version {version:?}, but {:?} was acknowledged", last.version)
+    })
+}

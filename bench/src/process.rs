@@ -1,0 +1,116 @@
+//! Starting and stopping a server by a command, and how much memory it has.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use tokio::process::{Child, Command};
+
+use crate::server::Server;
+
+/// How long a server may take to be ready.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How a server is started and stopped.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// A shell command that runs the server in the foreground.
+    pub start: String,
+    /// A shell command that stops it; without one it gets a signal.
+    pub stop: Option<String>,
+    /// Where its kubeconfig is, or will be.
+    pub kubeconfig: PathBuf,
+}
+
+/// A server that was started; it is killed when this is dropped.
+pub struct Running {
+    child: Child,
+    stop: Option<String>,
+    /// The server.
+    pub server: Server,
+    /// From the start to the first `ok` of `/readyz`.
+    pub ready_after: Duration,
+}
+
+impl Program {
+    /// Starts it and waits until it is ready.
+    pub async fn start(&self) -> Result<Running> {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("exec {}", self.start)).stdout(Stdio::null()).kill_on_drop(true);
+        let start = Instant::now();
+        let child = command.spawn().with_context(|| format!("starting {}", self.start))?;
+        let mut running = None;
+        while start.elapsed() < PATIENCE {
+            if let Ok(server) = ready(&self.kubeconfig).await {
+                running = Some(server);
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let server = running.context("the server isn't ready in time")?;
+        let ready_after = start.elapsed();
+        Ok(Running { child, stop: self.stop.clone(), server, ready_after })
+    }
+}
+
+/// The server of a kubeconfig, if it says that it is ready.
+async fn ready(kubeconfig: &Path) -> Result<Server> {
+    let server = Server::from_kubeconfig(kubeconfig)?;
+    let (status, _) = server.ask("GET", "/readyz", "", &[500]).await?;
+    if status != 200 {
+        bail!("not ready");
+    }
+    Ok(server)
+}
+
+impl Running {
+    /// Resident memory of the server and all its children, in bytes.
+    pub fn memory_bytes(&self) -> Result<u64> {
+        let root = self.child.id().context("the server has ended")?;
+        memory_bytes(root)
+    }
+
+    /// Stops it and waits until it has gone.
+    pub async fn stop(mut self) -> Result<()> {
+        let pid = self.child.id().context("the server has ended")?;
+        let command = self.stop.clone().unwrap_or_else(|| format!("kill -TERM {pid}"));
+        let status = Command::new("sh").arg("-c").arg(&command).status().await?;
+        if !status.success() {
+            bail!("{command}: {status}");
+        }
+        tokio::time::timeout(PATIENCE, self.child.wait()).await.context("the server won't stop")??;
+        Ok(())
+    }
+}
+
+/// Resident memory of a process and all that it started, in bytes. Linux only.
+fn memory_bytes(root: u32) -> Result<u64> {
+    let mut parents = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc").context("memory is read from /proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { continue };
+        let field = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        parents.insert(pid, (field("PPid:").unwrap_or(0), field("VmRSS:").unwrap_or(0)));
+    }
+    let belongs = |pid: u32| {
+        let mut pid = pid;
+        for _ in 0..64 {
+            if pid == root {
+                return true;
+            }
+            match parents.get(&pid) {
+                Some((parent, _)) => pid = u32::try_from(*parent).unwrap_or(0),
+                None => return false,
+            }
+        }
+        false
+    };
+    let kib: u64 = parents.iter().filter(|(pid, _)| belongs(**pid)).map(|(_, (_, rss))| rss).sum();
+    Ok(kib * 1024)
+}

@@ -1,0 +1,144 @@
+//! What was measured, as a table for people and as JSON, with the budgets beside it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::load::Figures;
+
+/// What the design asks for, by the row's name.
+const BUDGETS: [(&str, &str); 6] = [
+    ("start to ready", "< 50 ms"),
+    ("idle memory", "< 20 MB"),
+    ("memory per object", "<= 1.3 x its JSON"),
+    ("create 1 KB ConfigMap, 64 clients", ">= 15000/s durable"),
+    ("get 1 KB ConfigMap, 64 clients", ">= 50000/s"),
+    ("list 10000 pods, identity, 1 client", ">= 800 MB/s"),
+];
+
+/// One figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// What was measured.
+    pub name: String,
+    /// The figure.
+    pub value: f64,
+    /// Of what.
+    pub unit: &'static str,
+    /// Latencies in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_us: Option<Latency>,
+    /// How many requests were refused.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub refused: usize,
+    /// What the design asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<&'static str>,
+}
+
+/// Latencies in microseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Latency {
+    /// Half are below.
+    pub p50: u32,
+    /// All but one in a hundred are below.
+    pub p99: u32,
+    /// The longest.
+    pub max: u32,
+}
+
+/// All figures of a run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// What the run was about, in the words of who started it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// The figures, in order.
+    pub rows: Vec<Row>,
+    /// What could not be measured, and why.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// Adds a figure.
+    pub fn add(&mut self, name: impl Into<String>, value: f64, unit: &'static str) {
+        self.push(name.into(), value, unit, None, 0);
+    }
+
+    /// Adds a rate with its latencies.
+    pub fn add_rate(&mut self, name: impl Into<String>, figures: &Figures) {
+        self.push(name.into(), figures.rate(), "/s", Some(figures.into()), figures.refused);
+    }
+
+    /// Adds a rate of bytes with the latencies of whole answers.
+    pub fn add_bytes(&mut self, name: impl Into<String>, rate_mb: f64, figures: &Figures) {
+        self.push(name.into(), rate_mb, "MB/s", Some(figures.into()), figures.refused);
+    }
+
+    /// Says what could not be measured.
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
+    }
+
+    fn push(
+        &mut self,
+        name: String,
+        value: f64,
+        unit: &'static str,
+        latency_us: Option<Latency>,
+        refused: usize,
+    ) {
+        let budget = BUDGETS.iter().find(|(about, _)| *about == name).map(|(_, budget)| *budget);
+        self.rows.push(Row { name, value, unit, latency_us, refused, budget });
+    }
+}
+
+impl From<&Figures> for Latency {
+    fn from(figures: &Figures) -> Self {
+        Self {
+            p50: figures.percentile_us(0.5),
+            p99: figures.percentile_us(0.99),
+            max: figures.max_us(),
+        }
+    }
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.label.is_empty() {
+            writeln!(f, "{}", self.label)?;
+        }
+        let title = ["what", "figure", "p50 ms", "p99 ms", "max ms", "budget"];
+        writeln!(f, "{:42} {:>14} {:>9} {:>9} {:>9}  {}", title[0], title[1], title[2], title[3], title[4], title[5])?;
+        for row in &self.rows {
+            writeln!(f, "{row}")?;
+        }
+        for note in &self.notes {
+            writeln!(f, "not measured: {note}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = usize::from(self.value < 1_000.0);
+        let figure = format!("{:.digits$} {}", self.value, self.unit);
+        let ms = |us: Option<u32>| us.map_or_else(String::new, |us| format!("{:.2}", f64::from(us) / 1e3));
+        let (p50, p99, max) = (
+            ms(self.latency_us.map(|l| l.p50)),
+            ms(self.latency_us.map(|l| l.p99)),
+            ms(self.latency_us.map(|l| l.max)),
+        );
+        let budget = self.budget.unwrap_or_default();
+        write!(f, "{:42} {figure:>14} {p50:>9} {p99:>9} {max:>9}  {budget}", self.name)?;
+        if self.refused > 0 {
+            write!(f, " ({} refused)", self.refused)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,332 @@
+//! The server under test and connections to it: as lean as they can be, for the generator runs on
+//! the same cores as the server.
+
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use apiscript::kubeconfig::Cluster;
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::call::Call;
+
+/// How long any one answer may take.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// What is read at a time.
+const PIECE: usize = 256 << 10;
+
+/// An API server with our credentials.
+#[derive(Clone)]
+pub struct Server {
+    /// `host:port`
+    pub authority: String,
+    certificate_name: ServerName<'static>,
+    tls: Option<Arc<ClientConfig>>,
+    token: Option<String>,
+}
+
+impl Server {
+    /// The server of a kubeconfig's current context.
+    pub fn from_kubeconfig(path: &Path) -> Result<Self> {
+        let cluster = Cluster::from_file(path)?;
+        Ok(Self {
+            authority: cluster.authority()?,
+            certificate_name: ServerName::try_from(cluster.certificate_name()?)?,
+            tls: if cluster.is_tls() { Some(cluster.tls(false)?) } else { None },
+            token: cluster.token.clone(),
+        })
+    }
+
+    /// A stream to the server that speaks the protocol (`http/1.1` or `h2`).
+    pub async fn stream(&self, protocol: &[u8]) -> Result<Stream> {
+        let socket = tokio::time::timeout(PATIENCE, TcpStream::connect(&self.authority))
+            .await
+            .context("connecting takes too long")?
+            .with_context(|| format!("connecting to {}", self.authority))?;
+        socket.set_nodelay(true)?;
+        let Some(tls) = &self.tls else { return Ok(Stream::Plain(socket)) };
+        let mut tls = ClientConfig::clone(tls);
+        tls.alpn_protocols = vec![protocol.to_vec()];
+        let connector = TlsConnector::from(Arc::new(tls));
+        let stream = connector.connect(self.certificate_name.clone(), socket).await?;
+        Ok(Stream::Tls(Box::new(stream)))
+    }
+
+    /// A new connection that speaks HTTP/1.1.
+    pub async fn connect(&self) -> Result<Connection> {
+        let stream = self.stream(b"http/1.1").await?;
+        Ok(Connection { stream, buffer: Vec::with_capacity(PIECE), start: 0 })
+    }
+
+    /// A request. `holes` in target or body (see [`Call`]) are filled later.
+    pub fn call(&self, method: &'static str, target: &str, media_type: &'static str, body: &str) -> Call {
+        self.call_with(method, target, media_type, "", body)
+    }
+
+    /// A request with more headers, each with its line break.
+    pub fn call_with(
+        &self,
+        method: &'static str,
+        target: &str,
+        media_type: &'static str,
+        headers: &str,
+        body: &str,
+    ) -> Call {
+        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.authority);
+        head.push_str("User-Agent: pintle-bench\r\nAccept: application/json\r\n");
+        if let Some(token) = &self.token {
+            head.push_str(&format!("Authorization: Bearer {token}\r\n"));
+        }
+        head.push_str(headers);
+        if !body.is_empty() {
+            let length = body.len();
+            head.push_str(&format!("Content-Type: {media_type}\r\nContent-Length: {length}\r\n"));
+        }
+        head.push_str("\r\n");
+        Call::new(method, media_type, target.len(), head, body)
+    }
+
+    /// The token's header for HTTP/2.
+    pub(crate) fn authorization(&self) -> Option<String> {
+        self.token.as_ref().map(|token| format!("Bearer {token}"))
+    }
+
+    /// Whether it speaks TLS.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// One request on a connection of its own; an error unless it succeeds or `allowed` has its code.
+    pub async fn ask(
+        &self,
+        method: &'static str,
+        target: &str,
+        body: &str,
+        allowed: &[u16],
+    ) -> Result<(u16, Vec<u8>)> {
+        let call = self.call(method, target, "application/json", body);
+        let mut connection = self.connect().await?;
+        let mut answer = Vec::new();
+        let got = connection.exchange(call.bytes(), Some(&mut answer)).await?;
+        if got.status >= 300 && !allowed.contains(&got.status) {
+            bail!("{method} {target}: {} {}", got.status, String::from_utf8_lossy(&answer));
+        }
+        Ok((got.status, answer))
+    }
+}
+
+/// What an answer was.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// How long its body was, as sent.
+    pub body_bytes: usize,
+}
+
+/// An HTTP/1.1 connection that is kept between requests.
+pub struct Connection {
+    stream: Stream,
+    /// What was read; what is before `start` is used up.
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+/// How the end of a body is found.
+#[derive(Clone, Copy)]
+enum Framing {
+    Length(usize),
+    Chunked,
+}
+
+impl Connection {
+    /// Sends the bytes of a request and reads its answer; the body goes to `keep` or nowhere.
+    pub async fn exchange(&mut self, request: &[u8], keep: Option<&mut Vec<u8>>) -> Result<Answer> {
+        let exchange = async {
+            self.stream.write_all(request).await?;
+            self.stream.flush().await?;
+            let (status, framing) = self.head().await?;
+            let body_bytes = match framing {
+                Framing::Length(length) => self.sized(length, keep).await?,
+                Framing::Chunked => self.chunks(keep).await?,
+            };
+            Ok(Answer { status, body_bytes })
+        };
+        tokio::time::timeout(PATIENCE, exchange).await.context("no answer in time")?
+    }
+
+    /// Sends the bytes of a watch and reads the head of its answer; its lines follow by `line`.
+    pub async fn open_watch(&mut self, request: &[u8]) -> Result<()> {
+        self.stream.write_all(request).await?;
+        self.stream.flush().await?;
+        match self.head().await? {
+            (200, Framing::Chunked) => Ok(()),
+            (status, framing) => {
+                let mut text = Vec::new();
+                match framing {
+                    Framing::Length(length) => self.sized(length, Some(&mut text)).await?,
+                    Framing::Chunked => self.chunks(Some(&mut text)).await?,
+                };
+                bail!("a watch was answered {status}: {}", String::from_utf8_lossy(&text))
+            }
+        }
+    }
+
+    /// The next chunk of a watch, appended to `into`; false at the end.
+    pub async fn chunk(&mut self, into: &mut Vec<u8>) -> Result<bool> {
+        let size = self.chunk_size().await?;
+        if size > 0 {
+            self.take(size, Some(into)).await?;
+        }
+        self.line_end().await?;
+        Ok(size > 0)
+    }
+
+    async fn head(&mut self) -> Result<(u16, Framing)> {
+        loop {
+            let mut lines = [httparse::EMPTY_HEADER; 32];
+            let mut head = httparse::Response::new(&mut lines);
+            if let httparse::Status::Complete(length) = head.parse(&self.buffer[self.start..])? {
+                let status = head.code.unwrap_or_default();
+                let framing = framing(head.headers)?;
+                self.start += length;
+                return Ok((status, framing));
+            }
+            self.fill().await?;
+        }
+    }
+
+    async fn sized(&mut self, length: usize, keep: Option<&mut Vec<u8>>) -> Result<usize> {
+        self.take(length, keep).await?;
+        Ok(length)
+    }
+
+    async fn chunks(&mut self, mut keep: Option<&mut Vec<u8>>) -> Result<usize> {
+        let mut total = 0;
+        loop {
+            let size = self.chunk_size().await?;
+            self.take(size, keep.as_deref_mut()).await?;
+            self.line_end().await?;
+            if size == 0 {
+                return Ok(total);
+            }
+            total += size;
+        }
+    }
+
+    async fn chunk_size(&mut self) -> Result<usize> {
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.buffer[self.start..]) {
+                let line = std::str::from_utf8(&self.buffer[self.start..self.start + end])?;
+                let digits = line.trim_end().split(';').next().unwrap_or_default();
+                let size = usize::from_str_radix(digits, 16).context("chunk size")?;
+                self.start += end + 1;
+                return Ok(size);
+            }
+            self.fill().await?;
+        }
+    }
+
+    async fn line_end(&mut self) -> Result<()> {
+        self.take(2, None).await
+    }
+
+    /// Uses up `count` bytes.
+    async fn take(&mut self, mut count: usize, mut keep: Option<&mut Vec<u8>>) -> Result<()> {
+        loop {
+            let some = count.min(self.buffer.len() - self.start);
+            if let Some(keep) = keep.as_deref_mut() {
+                keep.extend_from_slice(&self.buffer[self.start..self.start + some]);
+            }
+            self.start += some;
+            count -= some;
+            if count == 0 {
+                return Ok(());
+            }
+            self.fill().await?;
+        }
+    }
+
+    /// Reads more. What was used up makes room first.
+    async fn fill(&mut self) -> Result<()> {
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+        }
+        self.buffer.reserve(PIECE);
+        if self.stream.read_buf(&mut self.buffer).await? == 0 {
+            bail!("the server closed the connection");
+        }
+        Ok(())
+    }
+}
+
+fn framing(headers: &[httparse::Header<'_>]) -> Result<Framing> {
+    for header in headers {
+        if header.name.eq_ignore_ascii_case("transfer-encoding") {
+            return Ok(Framing::Chunked);
+        }
+        if header.name.eq_ignore_ascii_case("content-length") {
+            let length = std::str::from_utf8(header.value)?.trim().parse()?;
+            return Ok(Framing::Length(length));
+        }
+    }
+    Err(anyhow!("an answer without length"))
+}
+
+/// A connection's bytes.
+pub enum Stream {
+    /// Plain TCP.
+    Plain(TcpStream),
+    /// TLS.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(context, into),
+            Self::Tls(stream) => Pin::new(stream).poll_read(context, into),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

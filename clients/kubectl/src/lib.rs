@@ -1,0 +1,1 @@
+//! A scripted session with the real kubectl; see `session.yaml` and `tests/session.rs`.

@@ -1,0 +1,52 @@
+//! What programs written with kube-rs do: typed and dynamic objects, pages, watchers, reflectors,
+//! discovery. One test binary, so that kube is linked once.
+
+mod dynamic;
+mod pages;
+mod typed;
+mod watchers;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::PostParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use pintle_testing::TestServer;
+use serde_json::json;
+
+/// A server of one's own and a client of it.
+struct World {
+    _server: TestServer,
+    client: Client,
+}
+
+impl World {
+    async fn start() -> Result<Self> {
+        Self::of(TestServer::start()).await
+    }
+
+    async fn of(server: TestServer) -> Result<Self> {
+        let kubeconfig = Kubeconfig::from_yaml(server.kubeconfig())?;
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+        let client = Client::try_from(config)?;
+        let world = Self { _server: server, client };
+        let namespace: Namespace = object(json!({"metadata": {"name": "t"}}))?;
+        Api::all(world.client.clone()).create(&PostParams::default(), &namespace).await?;
+        Ok(world)
+    }
+
+    /// The objects of a kind in the namespace of the test.
+    fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::namespaced(self.client.clone(), "t")
+    }
+}
+
+/// An object of a type from its JSON.
+fn object<K: serde::de::DeserializeOwned>(json: serde_json::Value) -> Result<K> {
+    Ok(serde_json::from_value(json)?)
+}

@@ -1,0 +1,124 @@
+//! Watchers and reflectors, with lists and watches or with streaming lists, and what they do when the
+//! server has forgotten.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::runtime::reflector::store;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::{WatchStreamExt as _, reflector};
+use kube::{Api, ResourceExt as _};
+use pintle_testing::{Config, TestServer};
+use serde_json::json;
+
+use crate::{World, object};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn make(api: &Api<Secret>, name: &str) -> Result<Secret> {
+    let secret = object(json!({"metadata": {"name": name}}))?;
+    Ok(api.create(&PostParams::default(), &secret).await?)
+}
+
+/// What kind of an event it is, and of which object.
+fn words(event: &Event<Secret>) -> String {
+    match event {
+        Event::Init => "init".to_owned(),
+        Event::InitApply(secret) => format!("init {}", secret.name_any()),
+        Event::InitDone => "done".to_owned(),
+        Event::Apply(secret) => format!("apply {}", secret.name_any()),
+        Event::Delete(secret) => format!("delete {}", secret.name_any()),
+    }
+}
+
+/// The next events, as words.
+async fn next<S>(stream: &mut S, count: usize) -> Result<Vec<String>>
+where
+    S: Stream<Item = Result<Event<Secret>, watcher::Error>> + Unpin,
+{
+    let mut seen = Vec::new();
+    while seen.len() < count {
+        let event = tokio::time::timeout(PATIENCE, stream.try_next())
+            .await
+            .with_context(|| format!("nothing after {seen:?}"))??;
+        seen.push(words(&event.context("the watcher ended")?));
+    }
+    Ok(seen)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watcher_sees_what_is_there_and_what_comes() -> Result<()> {
+    let world = World::start().await?;
+    let configurations = [
+        watcher::Config::default(),
+        watcher::Config::default().streaming_lists(),
+        watcher::Config::default().page_size(1),
+        watcher::Config::default().any_semantic(),
+    ];
+    for configuration in configurations {
+        let api = world.api::<Secret>();
+        for name in ["a", "b"] {
+            make(&api, name).await?;
+        }
+        let mut stream = pin!(watcher(api.clone(), configuration));
+        ensure!(next(&mut stream, 4).await? == ["init", "init a", "init b", "done"]);
+        make(&api, "c").await?;
+        let patch = Patch::Merge(json!({"metadata": {"labels": {"l": "m"}}}));
+        api.patch("a", &PatchParams::default(), &patch).await?;
+        api.delete("b", &DeleteParams::default()).await?;
+        ensure!(next(&mut stream, 3).await? == ["apply c", "apply a", "delete b"]);
+        for name in ["a", "c"] {
+            api.delete(name, &DeleteParams::default()).await?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reflector_mirrors() -> Result<()> {
+    let world = World::start().await?;
+    let api = world.api::<Secret>();
+    make(&api, "a").await?;
+    let (reader, writer) = store();
+    let configuration = watcher::Config::default().streaming_lists();
+    let stream = watcher(api.clone(), configuration).default_backoff();
+    let mut stream = pin!(reflector(writer, stream).applied_objects());
+    let first = tokio::time::timeout(PATIENCE, stream.try_next()).await??;
+    ensure!(first.is_some_and(|secret| secret.name_any() == "a"));
+    for number in 0..20 {
+        make(&api, &format!("s{number}")).await?;
+        tokio::time::timeout(PATIENCE, stream.try_next()).await??.context("it ended")?;
+    }
+    ensure!(reader.state().len() == 21);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forgotten_version_is_an_error_event_and_a_watcher_starts_anew() -> Result<()> {
+    let config = Config { watch_history: Duration::from_millis(1), ..Config::ephemeral() };
+    let world = World::of(TestServer::start_with(config)?).await?;
+    let api = world.api::<Secret>();
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    for number in 0.. {
+        make(&api, &format!("s{number}")).await?; // something has to happen for time to pass
+        let mut events = pin!(api.watch(&WatchParams::default(), "1").await?);
+        match tokio::time::timeout(Duration::from_millis(200), events.next()).await {
+            Ok(Some(Ok(WatchEvent::Error(status)))) => {
+                ensure!(status.code == 410 && status.reason == "Expired", "{status:?}");
+                break;
+            }
+            Ok(Some(Ok(_))) | Err(_) if tokio::time::Instant::now() < deadline => {}
+            other => bail!("version 1 is not forgotten: {other:?}"),
+        }
+    }
+    // One that lists again goes on without a gap.
+    let mut stream = pin!(watcher(api.clone(), watcher::Config::default()));
+    while next(&mut stream, 1).await? != ["done"] {}
+    make(&api, "after").await?;
+    ensure!(next(&mut stream, 1).await? == ["apply after"]);
+    Ok(())
+}
