@@ -29,7 +29,7 @@ const UNFINISHED_DATABASE: &str = "store.redb.new";
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Directory {
@@ -43,7 +43,7 @@ impl Directory {
             TryLockError::WouldBlock => Error::InUse { path: path.display().to_string() },
             TryLockError::Error(e) => failed(e).into(),
         })?;
-        let directory = Self { path: path.to_owned(), _lock: lock };
+        let directory = Self { path: path.to_owned(), lock };
         match fs::read(path.join(FORMAT_FILE)) {
             Ok(bytes) => directory.check(parse(&bytes))?,
             Err(e) if e.kind() == ErrorKind::NotFound => directory.begin()?,
@@ -96,6 +96,14 @@ impl Directory {
         file.write_all(format!("{FORMAT_PREFIX}{FORMAT}\n").as_bytes())?;
         file.sync_all()?;
         fs::rename(unfinished, self.path.join(FORMAT_FILE))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // To close the file is not enough while a process that is just being started has it too. If
+        // it fails the lock goes with the process.
+        let _ = self.lock.unlock();
     }
 }
 
