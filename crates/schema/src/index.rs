@@ -1,6 +1,6 @@
 //! What is worked out of a schema once, so that walks over objects touch only the fields that matter
-//! to them: a hash table of each struct's names, and which fields are written when they are missing,
-//! have a default, or have a rule.
+//! to them: a hash table of each struct's names, which fields are written when they are missing, have
+//! a default, or have a rule, and the order of Protobuf.
 
 use std::ops::Range;
 
@@ -23,6 +23,7 @@ struct TypeIndex {
     filled: Range<u32>,
     defaulted: Range<u32>,
     checked: Range<u32>,
+    tagged: Range<u32>,
     has_defaults: bool,
     has_rules: bool,
 }
@@ -83,6 +84,12 @@ impl Index {
         self.list(&self.types[ty.0 as usize].checked)
     }
 
+    /// The fields of a struct that Protobuf has, by number, with the numbers of the messages that they
+    /// stand in before their own.
+    pub(crate) fn tagged(&self, ty: TypeId) -> &[u16] {
+        self.list(&self.types[ty.0 as usize].tagged)
+    }
+
     /// Whether the type or anything in it has a default.
     pub(crate) fn has_defaults(&self, ty: TypeId) -> bool {
         self.types[ty.0 as usize].has_defaults
@@ -130,11 +137,15 @@ impl Index {
         );
         let defaulted = self.add(ranks.clone().filter(|rank| field(*rank).default.is_some()));
         let checked: Vec<u16> = ranks
+            .clone()
             .filter(|rank| has_rule(field(*rank)) || self.has_rules(field(*rank).ty))
             .collect();
         let checked = self.add(checked.into_iter());
+        let mut tagged: Vec<u16> = ranks.filter(|rank| field(*rank).tag != 0).collect();
+        tagged.sort_by_cached_key(|rank| [&*field(*rank).inside, &[field(*rank).tag]].concat());
+        let tagged = self.add(tagged.into_iter());
         let known = &mut self.types[at];
-        *known = TypeIndex { names, filled, defaulted, checked, ..known.clone() };
+        *known = TypeIndex { names, filled, defaulted, checked, tagged, ..known.clone() };
     }
 
     fn add(&mut self, ranks: impl Iterator<Item = u16>) -> Range<u32> {

@@ -119,3 +119,25 @@ fn damaged_protobuf_does_no_harm() {
         }
     }
 }
+
+#[test]
+fn protobuf_is_written_byte_for_byte() {
+    // GRP-04, MT-10
+    let mut wrong = Vec::new();
+    for (path, ty) in files() {
+        let Ok(expected) = fs::read(path.with_extension("pb")) else { continue };
+        let text = fs::read(&path).unwrap();
+        let value = decode(builtin(), ty, &text, Format::Json).unwrap().value;
+        let mut found = Vec::new();
+        protobuf::encode(builtin(), ty, &value, &mut found);
+        if found != expected {
+            let at = found.iter().zip(&expected).take_while(|(a, b)| a == b).count();
+            let around = |bytes: &[u8]| {
+                bytes[at.saturating_sub(30)..(at + 20).min(bytes.len())].escape_ascii().to_string()
+            };
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            wrong.push(format!("{name}: wrote {}, want {}", around(&found), around(&expected)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -4,7 +4,7 @@
 //! There are no message types: the field numbers are in the [`Schema`] ([`Field::tag`](crate::Field),
 //! and [`Field::inside`](crate::Field) for the messages that JSON does not have), so that a tree which
 //! was read from Protobuf cannot differ from one that was read from JSON. What a number stands for
-//! where the two encodings differ is in [`scalar`] and [`alternative`].
+//! where the two encodings differ is in `scalar` and `alternative`.
 //!
 //! Must not know: custom resources. Their schemas have no field numbers, so nothing of them would be
 //! read; the server does not offer them in Protobuf (MT-13).
@@ -13,6 +13,7 @@
 //! [`DEPTH_MAX`](pintle_value::DEPTH_MAX). Unknown fields are skipped.
 
 mod alternative;
+mod encode;
 mod message;
 mod scalar;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod wire;
 use pintle_value::{Map, Value, json};
 
 use crate::{Error, Schema, TypeId, conform};
+use encode::Encoder;
 use message::Messages;
 use wire::Fields;
 
@@ -34,6 +36,8 @@ const NO_PREFIX: &str = "provided data does not appear to be a protobuf message,
 mod unknown {
     pub(super) const TYPE_META: u32 = 1;
     pub(super) const RAW: u32 = 2;
+    pub(super) const CONTENT_ENCODING: u32 = 3;
+    pub(super) const CONTENT_TYPE: u32 = 4;
 }
 
 /// The field numbers of `runtime.TypeMeta`, and the members that they are in JSON.
@@ -62,6 +66,24 @@ pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8]) -> Result<Value, Error>
     let mut value = Value::Object(members);
     conform(schema, ty, &mut value)?;
     Ok(value)
+}
+
+/// Writes an object of the type `ty`; its `kind` and `apiVersion` go into the envelope.
+pub fn encode(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
+    let mut encoder = Encoder::new(schema);
+    // From the end to the beginning.
+    encoder.out.bytes(unknown::CONTENT_TYPE, b"");
+    encoder.out.bytes(unknown::CONTENT_ENCODING, b"");
+    let end = encoder.out.begin();
+    encoder.message(ty, value.as_object());
+    encoder.out.end(unknown::RAW, end);
+    let end = encoder.out.begin();
+    for (tag, name) in TYPE_META.iter().rev() {
+        encoder.out.bytes(*tag, value.str_at(&[name]).unwrap_or_default().as_bytes());
+    }
+    encoder.out.end(unknown::TYPE_META, end);
+    out.extend_from_slice(PREFIX);
+    encoder.out.finish(out);
 }
 
 /// What the envelope says of the object, and the object.
