@@ -37,7 +37,7 @@ impl Error {
         match self {
             Self::Malformed(message) => Status::bad_request(message),
             Self::TooManyOperations(_) => Status::too_large(self),
-            Self::DoesNotApply(_) => Status::unprocessable(self),
+            Self::DoesNotApply(_) => Status::unprocessable(),
             Self::Conflict(conflicts) => conflicts.status(),
             Self::Unclassified(message) => Status::failure(Reason::Unknown, message),
         }

@@ -13,6 +13,7 @@ use pintle_value::{Str, Value};
 /// A kind without a status and without anything particular: ConfigMaps, most of all.
 pub(crate) const PLAIN: Strategy = Strategy {
     name: NameRule::DnsSubdomain,
+    qualified_finalizers: true,
     create_on_update: false,
     unconditional_update: true,
     reset_fields: &[],

@@ -309,15 +309,13 @@ impl Status {
         Self::about(Reason::MethodNotAllowed, resource, "", message)
     }
 
-    /// 422 without causes of ours: a patch that can be read and does not apply (upstream's
-    /// NewGenericServerResponse).
-    pub fn unprocessable(why: impl fmt::Display) -> Self {
+    /// 422 for a patch that can be read and does not apply. Upstream's NewGenericServerResponse keeps
+    /// the reason to itself, and kubectl's words depend on that: log it.
+    pub fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
-        Self::failure(Reason::Invalid, message).with_cause(
-            "UnexpectedServerResponse",
-            &why.to_string(),
-            "",
-        )
+        let mut status = Self::failure(Reason::Invalid, message);
+        status.details = Some(Box::default());
+        status
     }
 
     /// 413: a body or a part of it is beyond a bound.
@@ -446,7 +444,10 @@ impl Status {
         if let Some(details) = &self.details {
             status.insert("details", details.to_value());
         }
-        status.insert("code", i64::from(self.code));
+        // Upstream's answer to a completed delete has none.
+        if !self.success || self.code != 200 {
+            status.insert("code", i64::from(self.code));
+        }
         Value::Object(status)
     }
 }

@@ -195,6 +195,8 @@ pub type Members = &'static [&'static [&'static str]];
 pub struct Strategy {
     /// The rule for names.
     pub name: NameRule,
+    /// Finalizers must be qualified names, but for Kubernetes' own (upstream: the built-in kinds).
+    pub qualified_finalizers: bool,
     /// PUT to a name that is free creates (STRAT-01).
     pub create_on_update: bool,
     /// PUT without a resource version overwrites (STRAT-02).

@@ -61,6 +61,8 @@ pub enum Encoding {
     Json,
     /// `application/yaml`
     Yaml,
+    /// `application/vnd.kubernetes.protobuf`; for built-in kinds only.
+    Protobuf,
 }
 
 /// The patch media types.

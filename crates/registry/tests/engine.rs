@@ -32,6 +32,7 @@ impl Printer for Blank {
 fn strategy(generation: Generation) -> Strategy {
     Strategy {
         name: NameRule::DnsSubdomain,
+        qualified_finalizers: true,
         create_on_update: false,
         unconditional_update: true,
         reset_fields: &[&["status"]],

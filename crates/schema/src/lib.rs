@@ -21,6 +21,8 @@ mod table;
 pub mod validate;
 mod zero;
 
+pub use zero::zero;
+
 pub use builtin::builtin;
 pub use decode::{Decoded, Format, conform, decode};
 pub use error::Error;

@@ -5,7 +5,7 @@ use pintle_value::{Map, Str, Value};
 use crate::{Presence, Scalar, Schema, Shape, TypeId};
 
 /// What Go's encoding writes for a value of the type that was never set.
-pub(crate) fn zero(schema: &Schema, ty: TypeId) -> Value {
+pub fn zero(schema: &Schema, ty: TypeId) -> Value {
     match &schema.get(ty).shape {
         Shape::Scalar(scalar) => match scalar {
             Scalar::String => Value::String(Str::default()),

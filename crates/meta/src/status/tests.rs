@@ -97,7 +97,7 @@ fn failures_without_an_object_read_like_upstreams() {
              application/json, application/yaml",
         ),
         (
-            Status::unprocessable("why"),
+            Status::unprocessable(),
             422,
             "Invalid",
             "the server rejected our request due to an error in our request",

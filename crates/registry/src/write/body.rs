@@ -1,8 +1,8 @@
 //! Reading a body: bytes against the schema, and what they must say about themselves.
 
 use pintle_meta::Status;
-use pintle_schema::decode::{self, Format};
-use pintle_schema::{Schema, TypeId};
+use pintle_schema::decode::{self, Decoded, Format};
+use pintle_schema::{Error, Schema, TypeId, protobuf};
 use pintle_value::{Str, Value};
 
 use super::{Draft, Write};
@@ -26,18 +26,14 @@ impl Write<'_> {
         ty: TypeId,
         (kind, api_version): (&str, &str),
     ) -> Result<Draft, Status> {
-        let format = match body.encoding {
-            Encoding::Json => Format::Json,
-            Encoding::Yaml => Format::Yaml,
-        };
         let version = api_version.rsplit('/').next().unwrap_or_default();
         let refuse = |why: &dyn std::fmt::Display| {
             Status::bad_request(format!(
                 "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
             ))
         };
-        let decoded = decode::decode(schema, ty, &body.bytes, format).map_err(|e| refuse(&e))?;
-        check_coordinates(&decoded.value, kind, api_version)?;
+        let decoded = read(body, schema, ty).map_err(|e| refuse(&e))?;
+        self.check_coordinates(&decoded.value, kind, api_version)?;
         let problems: Vec<String> = decoded.problems.iter().map(ToString::to_string).collect();
         let warnings = match self.options.field_validation {
             FieldValidation::Ignore => Vec::new(),
@@ -51,27 +47,48 @@ impl Write<'_> {
     }
 }
 
-/// A body that names a kind must name the right one (PATH-15: it need not name any).
-fn check_coordinates(tree: &Value, kind: &str, api_version: &str) -> Result<(), Status> {
-    let said_version = tree.str_at(&["apiVersion"]).unwrap_or_default();
-    let said_kind = tree.str_at(&["kind"]).unwrap_or_default();
-    if !said_version.is_empty() && said_version != api_version {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({said_version}) does not match the expected API version \
-             ({api_version})"
-        )));
+fn read(body: &Body, schema: &Schema, ty: TypeId) -> Result<Decoded, Error> {
+    match body.encoding {
+        Encoding::Json => decode::decode(schema, ty, &body.bytes, Format::Json),
+        Encoding::Yaml => decode::decode(schema, ty, &body.bytes, Format::Yaml),
+        // Field validation is for text: what a message has no field for is dropped without a word.
+        Encoding::Protobuf => {
+            let value = protobuf::decode(schema, ty, &body.bytes)?;
+            Ok(Decoded { value, problems: Vec::new() })
+        }
     }
-    if !said_kind.is_empty() && said_kind != kind {
-        let version = api_version.rsplit('/').next().unwrap_or_default();
-        return Err(Status::bad_request(format!(
-            "{said_kind} in version {version:?} cannot be handled as a {kind}: the kind in the data \
-             does not match the expected kind"
-        )));
-    }
-    Ok(())
 }
 
 impl Write<'_> {
+    /// A body that names a kind must name the right one (PATH-15: it need not name any).
+    fn check_coordinates(&self, tree: &Value, kind: &str, api_version: &str) -> Result<(), Status> {
+        let said = |member| tree.str_at(&[member]).filter(|said| !said.is_empty());
+        let said_version = said("apiVersion").unwrap_or(api_version);
+        let said_kind = said("kind").unwrap_or(kind);
+        if said_version == api_version && said_kind == kind {
+            return Ok(());
+        }
+        let version = said_version.rsplit('/').next().unwrap_or_default();
+        let refuse = |why: &str| {
+            let head = format!("{said_kind} in version {version:?} cannot be handled as a {kind}");
+            Err(Status::bad_request(format!("{head}: {why}")))
+        };
+        let (_, served) = self.registry.resources();
+        if !served.iter().any(|r| r.kind == said_kind && r.api_version() == said_version) {
+            return refuse(&format!(
+                "no kind {said_kind:?} is registered for version {said_version:?} in scheme \
+                 \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
+            ));
+        }
+        if said_version != api_version {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({said_version}) does not match the expected API \
+                 version ({api_version})"
+            )));
+        }
+        refuse("the kind in the data does not match the expected kind")
+    }
+
     /// The namespace in the body must be the one in the URL, or none (META-32). A cluster-scoped object
     /// loses what it says of one.
     pub(super) fn place(&self, tree: &mut Value) -> Result<(), Status> {

@@ -55,8 +55,8 @@ impl Registry {
 }
 
 impl Write<'_> {
-    /// The answer of a write that was not committed because it was a dry run.
-    pub(super) fn dry(&self, mut tree: Value) -> Answer {
+    /// An answer that is not what is kept: a dry run's, or of an object that went with the write.
+    pub(super) fn unkept(&self, mut tree: Value) -> Answer {
         let resource = &self.target.resource;
         resource.from_stored(&mut tree);
         Answer::Value(tree, resource.schema.get(resource.ty).name.to_string())

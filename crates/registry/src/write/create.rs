@@ -34,9 +34,11 @@ impl Write<'_> {
         let resource = &self.target.resource;
         let given: Str = object::name(&tree).into();
         self.store_form(&mut tree);
+        warnings.extend(metadata::unite_owners(&mut tree));
         self.admit(Operation::Create, &given, Some(&tree))?;
         metadata::begin(&mut tree, resource.strategy.generation, self.new_uid(), self.context.now);
-        copy_members(&mut tree, &Value::Null, resource.strategy.reset_fields);
+        let unset = pintle_schema::zero(&resource.schema, resource.stored_type());
+        copy_members(&mut tree, &unset, resource.strategy.reset_fields);
 
         let base: Str = object::text(&tree, "generateName").into();
         let generated = given.is_empty() && !base.is_empty();
@@ -66,7 +68,7 @@ impl Write<'_> {
         let (namespace, name) = (self.target.namespace.as_str(), object::name(tree));
         if self.options.dry_run {
             let free = self.registry.peek(resource, namespace, name).is_none();
-            return Ok(free.then(|| self.dry(tree.clone())));
+            return Ok(free.then(|| self.unkept(tree.clone())));
         }
         let place = (namespace, name);
         match self.registry.commit(resource, place, tree, Expect::Absent, Kind::Created).await? {

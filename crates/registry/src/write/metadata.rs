@@ -97,6 +97,32 @@ fn spec_differs(new: &Value, old: &Value) -> bool {
     !members(new).eq(members(old))
 }
 
+/// Makes owner references that stand twice stand once, and says so (STRAT-08).
+pub(super) fn unite_owners(tree: &mut Value) -> Option<String> {
+    let owners = metadata_mut(tree).get_mut("ownerReferences").and_then(Value::as_array_mut)?;
+    let mut twice: Vec<String> = Vec::new();
+    let mut seen: Vec<Value> = Vec::with_capacity(owners.len());
+    for owner in owners.drain(..) {
+        if seen.contains(&owner) {
+            let uid = owner.str_at(&["uid"]).unwrap_or_default().to_owned();
+            if !twice.contains(&uid) {
+                twice.push(uid);
+            }
+        } else {
+            seen.push(owner);
+        }
+    }
+    *owners = seen;
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner \
+             references in 1.20+, and may reject such requests as early as 1.24; please fix your \
+             requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        )
+    })
+}
+
 /// Marks an object as going, at a time, in so many seconds of grace.
 pub(super) fn mark_deleting(tree: &mut Value, at_unix_micros: i64, grace_seconds: i64) {
     let metadata = metadata_mut(tree);

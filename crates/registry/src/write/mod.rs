@@ -57,6 +57,9 @@ impl Write<'_> {
         if let Some(old) = old {
             errors.extend(pintle_meta::validation::object_meta_update(new, old, &path));
         }
+        if resource.strategy.qualified_finalizers {
+            errors.extend(unqualified_finalizers(new));
+        }
         let mut own = Vec::new();
         if self.target.subresource.is_empty() {
             own = (resource.strategy.validate)(new, old);
@@ -71,4 +74,17 @@ impl Write<'_> {
         }
         Err(Status::invalid(&resource.group_kind(), pintle_meta::object::name(new), &errors))
     }
+}
+
+/// Kubernetes' own finalizers, which have no domain.
+const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+
+fn unqualified_finalizers(tree: &Value) -> impl Iterator<Item = field::Error> {
+    let path = Path::new("metadata").field("finalizers");
+    let named = pintle_meta::object::finalizers(tree).enumerate();
+    let wrong = named.filter(|(_, name)| !name.contains('/') && !STANDARD_FINALIZERS.contains(name));
+    wrong.map(move |(i, name)| {
+        let why = "name is neither a standard finalizer name nor is it fully qualified";
+        field::Error::invalid(&path.index(i), &name.into(), why)
+    })
 }

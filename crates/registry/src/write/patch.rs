@@ -33,8 +33,8 @@ impl Write<'_> {
             let place = (&*resource.schema, resource.ty, resource.kind.as_str());
             let mut draft = self.patched(&current, patch, algorithm, place)?;
             resource.stamp(&mut draft.tree);
-            self.check_name(&mut draft.tree)?;
             self.place(&mut draft.tree)?;
+            self.check_name(&mut draft.tree)?;
             let conditional =
                 object::resource_version(&draft.tree) != object::resource_version(&current);
             match self.replace(&existing, draft).await? {

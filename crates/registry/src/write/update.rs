@@ -34,8 +34,8 @@ impl Write<'_> {
             return self.update_scale(body, &paths).await;
         }
         let mut draft = self.decode(body)?;
-        self.check_name(&mut draft.tree)?;
         self.place(&mut draft.tree)?;
+        self.check_name(&mut draft.tree)?;
         let create =
             self.target.resource.strategy.create_on_update && self.target.subresource.is_empty();
         for _ in 0..ATTEMPTS_MAX {
@@ -83,6 +83,7 @@ impl Write<'_> {
         self.store_form(&mut new);
         let mut new = self.confine(new, &old);
         metadata::carry_over(&mut new, &old);
+        warnings.extend(metadata::unite_owners(&mut new));
         self.admit(Operation::Update, &self.target.name, Some(&new))?;
         if self.target.subresource.is_empty() {
             (resource.strategy.prepare_update)(&mut new, &old);
@@ -111,12 +112,14 @@ impl Write<'_> {
             return Ok(Attempt::Done(Outcome::ok(Answer::Object(existing.clone()))));
         }
         if self.options.dry_run {
-            return Ok(Attempt::Done(Outcome::ok(self.dry(new))));
+            return Ok(Attempt::Done(Outcome::ok(self.unkept(new))));
         }
-        let kind = if goes { Kind::Deleted } else { Kind::Updated };
+        // What goes is told as it was stored; the client is told what it made of it.
+        let (kind, state) = if goes { (Kind::Deleted, old) } else { (Kind::Updated, &new) };
         let place = (self.target.namespace.as_str(), self.target.name.as_str());
         let expect = Expect::At(existing.revision);
-        Ok(match self.registry.commit(resource, place, &new, expect, kind).await? {
+        Ok(match self.registry.commit(resource, place, state, expect, kind).await? {
+            Committed::Done(_) if goes => Attempt::Done(Outcome::ok(self.unkept(new))),
             Committed::Done(object) => Attempt::Done(Outcome::ok(Answer::Object(object))),
             Committed::Conflict => Attempt::Raced,
         })
