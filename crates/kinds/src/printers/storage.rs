@@ -2,7 +2,7 @@
 
 use pintle_value::Value;
 
-use super::column::Cell::{BoolOr, By, Count, JoinedOr, QuantityOr, Text, TextOr};
+use super::column::Cell::{BoolOr, By, Count, JoinedOr, Text, TextOr};
 use super::column::{AGE, NAME, NAME_TEXT, boolean, integer, string};
 use super::read::{annotation, at, items_at, str_at};
 use super::text::joined;
@@ -13,7 +13,6 @@ const GROUP: &str = "storage.k8s.io";
 pub(super) const KINDS: &[Kind] = &[
     Kind::new(GROUP, "CSIDriver", CSI_DRIVER),
     Kind::new(GROUP, "CSINode", CSI_NODE),
-    Kind::new(GROUP, "CSIStorageCapacity", CSI_STORAGE_CAPACITY),
     Kind::new(GROUP, "StorageClass", STORAGE_CLASS),
     Kind::new(GROUP, "VolumeAttachment", VOLUME_ATTACHMENT),
     Kind::new(GROUP, "VolumeAttributesClass", VOLUME_ATTRIBUTES_CLASS),
@@ -48,12 +47,6 @@ const CSI_DRIVER: Columns = &[
 
 const CSI_NODE: Columns =
     &[NAME, integer("Drivers", Count("spec.drivers"), "Number of drivers on the node."), AGE];
-
-const CSI_STORAGE_CAPACITY: Columns = &[
-    NAME,
-    string("StorageClassName", Text("storageClassName"), "The class that the space is for."),
-    string("Capacity", QuantityOr("capacity", "<unset>"), "The space that is left."),
-];
 
 const STORAGE_CLASS: Columns = &[
     string("Name", By(storage_class_name), NAME_TEXT).named(),
