@@ -9,15 +9,14 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request};
-use http_body::Body as HttpBody;
 use pintle_auth::{Attributes, Authorizer, User};
 use pintle_meta::Status;
-use pintle_registry::Registry;
 use pintle_registry::request::Now;
+use pintle_registry::{Registry, Resource};
 
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, Peer};
-use crate::body::{self, Body};
+use crate::body::{self, Body, RequestBody};
 use crate::discovery::Discovery;
 use crate::handlers::{self, Call};
 use crate::lifecycle::Lifecycle;
@@ -30,6 +29,7 @@ use crate::paths;
 use crate::query::Query;
 use crate::request_info::RequestInfo;
 use crate::respond::{self, Response};
+use crate::target;
 
 /// Writes are given up after this time, however long the client would wait (OAS-11).
 const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
@@ -64,6 +64,15 @@ pub(crate) struct Settings {
     pub(crate) address: String,
 }
 
+/// A request, read.
+struct Asked<'a> {
+    head: &'a Parts,
+    query: &'a Query,
+    info: &'a RequestInfo,
+    /// The resource that the path names, if it is served.
+    resource: Option<Arc<Resource>>,
+}
+
 /// What is counted and held while a request is worked on and its answer is sent.
 struct InProgress {
     api: Arc<Api>,
@@ -71,11 +80,13 @@ struct InProgress {
     code: u16,
     began: Instant,
     long_running: Option<Arc<Gauge>>,
-    _place: Option<Place>,
+    /// Given back when the answer has been sent.
+    place: Option<Place>,
 }
 
 impl Drop for InProgress {
     fn drop(&mut self) {
+        drop(self.place.take());
         if let Some(gauge) = &self.long_running {
             gauge.add(-1);
         }
@@ -85,19 +96,22 @@ impl Drop for InProgress {
 
 impl Api {
     /// Answers a request that came over a connection.
-    pub(crate) async fn serve<B>(self: Arc<Self>, peer: &Peer, request: Request<B>) -> Response
-    where
-        B: HttpBody<Data = Bytes> + Unpin,
-        B::Error: std::fmt::Display,
-    {
+    pub(crate) async fn serve(
+        self: Arc<Self>,
+        peer: &Peer,
+        request: Request<impl RequestBody>,
+    ) -> Response {
         let began = Instant::now();
         let (head, body) = request.into_parts();
         let query = Query::parse(head.uri.query().unwrap_or_default());
         let preferences = Preferences::new(&head.headers, &query);
         let mut response = match RequestInfo::parse(&head.method, head.uri.path(), &query) {
             Ok(info) => {
-                let mut progress = self.begin(&info, &query, began);
-                let answer = self.answer(peer, &head, &query, &info, body, &mut progress).await;
+                let named = info.resource.as_ref();
+                let resource = named.and_then(|named| target::resource(&self.registry, named));
+                let mut progress = self.begin(&info, resource.as_deref(), &query, began);
+                let asked = Asked { head: &head, query: &query, info: &info, resource };
+                let answer = self.answer(peer, asked, body, &mut progress).await;
                 let mut response =
                     answer.unwrap_or_else(|status| respond::status(&status, preferences.error()));
                 progress.code = response.status().as_u16();
@@ -115,26 +129,28 @@ impl Api {
         self.finish(&head, response)
     }
 
-    fn begin(self: &Arc<Self>, info: &RequestInfo, query: &Query, began: Instant) -> InProgress {
-        let served = info.resource.as_ref().is_some_and(|r| handlers::is_served(self, r));
+    fn begin(
+        self: &Arc<Self>,
+        info: &RequestInfo,
+        resource: Option<&Resource>,
+        query: &Query,
+        began: Instant,
+    ) -> InProgress {
+        let named = info.resource.as_ref().zip(resource);
+        let served = named.is_some_and(|(info, resource)| target::is_served(resource, info));
         let dry_run = query.all("dryRun").any(|value| value == "All");
         let labels = RequestLabels::new(info, served, dry_run);
-        InProgress { api: self.clone(), labels, code: 0, began, long_running: None, _place: None }
+        InProgress { api: self.clone(), labels, code: 0, began, long_running: None, place: None }
     }
 
-    async fn answer<B>(
+    async fn answer(
         self: &Arc<Self>,
         peer: &Peer,
-        head: &Parts,
-        query: &Query,
-        info: &RequestInfo,
-        body: B,
+        asked: Asked<'_>,
+        body: impl RequestBody,
         progress: &mut InProgress,
-    ) -> Result<Response, Status>
-    where
-        B: HttpBody<Data = Bytes> + Unpin,
-        B::Error: std::fmt::Display,
-    {
+    ) -> Result<Response, Status> {
+        let Asked { head, query, info, resource } = asked;
         let now = now();
         let user = self.authentication.user(peer, &head.headers, now).map_err(|error| {
             tracing::debug!(%error, path = %info.path, "unable to authenticate the request");
@@ -146,11 +162,11 @@ impl Api {
             gauge.iter().for_each(|gauge| gauge.add(1));
             progress.long_running = gauge;
         } else {
-            progress._place = Some(self.limits.enter(info.read_only(), &user)?);
+            progress.place = Some(self.limits.enter(info.read_only(), &user)?);
         }
         self.authorize(&user, info)?;
         let call = Call { api: self, head, query, info, user: &user, now };
-        let work = dispatch(&call, body);
+        let work = dispatch(&call, resource, body);
         match timeout {
             // A watch bounds itself; what comes before its first byte is quick.
             None => work.await,
@@ -212,15 +228,15 @@ impl Api {
 }
 
 /// The room that a path belongs to.
-async fn dispatch<B>(call: &Call<'_>, body: B) -> Result<Response, Status>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-    B::Error: std::fmt::Display,
-{
+async fn dispatch(
+    call: &Call<'_>,
+    resource: Option<Arc<Resource>>,
+    body: impl RequestBody,
+) -> Result<Response, Status> {
     match &call.info.resource {
         None => paths::handle(call).await,
         Some(info) => {
-            let found = handlers::find(call.api, info, call.info.verb)?;
+            let found = target::find(resource, info, call.info.verb)?;
             let body = if call.info.read_only() { Bytes::new() } else { body::read(body).await? };
             handlers::handle(call, found, body).await
         }

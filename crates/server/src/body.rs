@@ -171,13 +171,17 @@ impl HttpBody for Body {
     }
 }
 
+/// A request's body, on its way.
+pub(crate) trait RequestBody:
+    HttpBody<Data = Bytes, Error: std::fmt::Display> + Unpin
+{
+}
+
+impl<B: HttpBody<Data = Bytes, Error: std::fmt::Display> + Unpin> RequestBody for B {}
+
 /// Reads a request's body, or 413. One that is too large is read to its end if that is near: most
 /// clients look for an answer only when they have sent everything.
-pub(crate) async fn read<B>(mut body: B) -> Result<Bytes, Status>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-    B::Error: std::fmt::Display,
-{
+pub(crate) async fn read(mut body: impl RequestBody) -> Result<Bytes, Status> {
     let (mut first, mut more) = (Bytes::new(), BytesMut::new());
     let mut length = 0;
     while let Some(frame) = body.frame().await {

@@ -34,6 +34,7 @@ mod query;
 mod request_info;
 mod respond;
 mod server;
+mod target;
 mod tls;
 mod version;
 

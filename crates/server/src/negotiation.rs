@@ -1,20 +1,47 @@
 //! Which encoding and which form an answer takes, and what a request body is.
 //!
-//! Pure. Encodings are rows of [`ENCODINGS`]; a further one (Protobuf, CBOR) is a further row and a
-//! writer in [`crate::respond`].
+//! Pure. Encodings are rows of [`Encodings`]; a further one (CBOR) is a further row and a writer in
+//! [`crate::respond`].
 
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use pintle_meta::Status;
-use pintle_meta::status::Reason;
 use pintle_registry::request::{Encoding, PatchType};
 
 use crate::media_type::{MediaRange, essence, parse_accept};
 use crate::query::Query;
 
-/// The encodings of answers, the first one being the default.
-const ENCODINGS: &[(&str, &str, Encoding)] =
-    &[("application", "json", Encoding::Json), ("application", "yaml", Encoding::Yaml)];
+/// The encodings that an endpoint knows, in upstream's order, the first one being the default.
+#[derive(Clone, Copy)]
+pub(crate) struct Encodings(&'static [(&'static str, &'static str, Encoding)]);
+
+impl Encodings {
+    /// All of them.
+    pub(crate) const ALL: Self = Self(&[
+        ("application", "json", Encoding::Json),
+        ("application", "yaml", Encoding::Yaml),
+        ("application", "vnd.kubernetes.protobuf", Encoding::Protobuf),
+    ]);
+    /// Those that need no messages: custom resources have none (MT-13).
+    pub(crate) const TEXT: Self = Self(Self::ALL.0.split_at(2).0);
+
+    /// The encoding of that media type.
+    fn find(self, kind: &str, subtype: &str) -> Option<Encoding> {
+        self.0.iter().find(|(k, s, _)| (*k, *s) == (kind, subtype)).map(|row| row.2)
+    }
+
+    /// The first encoding that a range covers.
+    fn covered(self, range: &MediaRange<'_>) -> Option<Encoding> {
+        self.0.iter().find(|(kind, subtype, _)| range.covers(kind, subtype)).map(|row| row.2)
+    }
+
+    /// The media types as messages list them.
+    fn media_types(self) -> String {
+        let types: Vec<_> =
+            self.0.iter().map(|(kind, subtype, _)| format!("{kind}/{subtype}")).collect();
+        types.join(", ")
+    }
+}
 
 /// The media types of patches, in upstream's order.
 const PATCHES: &[(&str, PatchType)] = &[
@@ -102,41 +129,40 @@ impl<'a> Preferences<'a> {
 
     /// The answer's form and encoding, or 406.
     pub(crate) fn answer(&self, forms: Forms) -> Result<Negotiated, Status> {
-        self.negotiate(forms, ENCODINGS).ok_or_else(|| not_acceptable(&accepted_types("")))
+        self.negotiate(forms, Encodings::TEXT)
+            .ok_or_else(|| Status::not_acceptable(&Encodings::TEXT.media_types()))
     }
 
     /// A watch's form and encoding, or 406: YAML has no stream (OAS-15).
     pub(crate) fn watch(&self, forms: Forms) -> Result<Negotiated, Status> {
-        self.negotiate(forms, ENCODINGS)
+        self.negotiate(forms, Encodings::TEXT)
             .filter(|negotiated| negotiated.encoding == Encoding::Json)
-            .ok_or_else(|| not_acceptable("application/json;stream=watch"))
+            .ok_or_else(|| Status::not_acceptable("application/json;stream=watch"))
     }
 
     /// The encoding of an error: the client's, or JSON.
     pub(crate) fn error(&self) -> Negotiated {
-        self.negotiate(Forms::Plain, ENCODINGS).unwrap_or(Negotiated {
+        self.negotiate(Forms::Plain, Encodings::TEXT).unwrap_or(Negotiated {
             encoding: Encoding::Json,
             pretty: true,
             form: Form::Object,
         })
     }
 
-    fn negotiate(&self, forms: Forms, encodings: &[(&str, &str, Encoding)]) -> Option<Negotiated> {
+    fn negotiate(&self, forms: Forms, encodings: Encodings) -> Option<Negotiated> {
         // Several headers of one name are one list (RFC 9110, 5.3).
         let headers: Vec<&str> =
             self.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         let header = headers.join(",");
         if header.is_empty() {
-            let encoding = encodings.first()?.2;
+            let encoding = encodings.0.first()?.2;
             return Some(Negotiated { encoding, pretty: self.pretty, form: Form::Object });
         }
         parse_accept(&header).iter().find_map(|range| {
-            let mut covered =
-                encodings.iter().filter(|(kind, subtype, _)| range.covers(kind, subtype));
-            let (_, _, encoding) = covered.next()?;
+            let encoding = encodings.covered(range)?;
             let form = forms.form(range)?;
             let pretty = self.pretty || range.parameter("pretty") == Some("1");
-            Some(Negotiated { encoding: *encoding, pretty, form })
+            Some(Negotiated { encoding, pretty, form })
         })
     }
 }
@@ -178,15 +204,15 @@ impl Forms {
 }
 
 /// The encoding of a whole object in a body, or 415; JSON where the client does not say (MT-02).
-pub(crate) fn body_encoding(headers: &HeaderMap) -> Result<Encoding, Status> {
+pub(crate) fn body_encoding(headers: &HeaderMap, encodings: Encodings) -> Result<Encoding, Status> {
     let Some(content_type) = headers.get(CONTENT_TYPE).filter(|value| !value.is_empty()) else {
         return Ok(Encoding::Json);
     };
     let found = content_type.to_str().ok().and_then(essence).and_then(|essence| {
         let (kind, subtype) = essence.split_once('/')?;
-        ENCODINGS.iter().find(|(k, s, _)| (*k, *s) == (kind, subtype)).map(|row| row.2)
+        encodings.find(kind, subtype)
     });
-    found.ok_or_else(|| unsupported_media_type(&accepted_types("")))
+    found.ok_or_else(|| Status::unsupported_media_type(&encodings.media_types()))
 }
 
 /// The type of a patch, or 415 (UPD-06).
@@ -196,7 +222,7 @@ pub(crate) fn patch_type(headers: &HeaderMap) -> Result<PatchType, Status> {
     let found = PATCHES.iter().find(|(media_type, _)| *media_type == essence);
     found.map(|(_, patch_type)| *patch_type).ok_or_else(|| {
         let types: Vec<_> = PATCHES.iter().map(|(media_type, _)| *media_type).collect();
-        unsupported_media_type(&types.join(", "))
+        Status::unsupported_media_type(&types.join(", "))
     })
 }
 
@@ -205,25 +231,8 @@ pub(crate) const fn media_type(encoding: Encoding) -> &'static str {
     match encoding {
         Encoding::Json => "application/json",
         Encoding::Yaml => "application/yaml",
+        Encoding::Protobuf => "application/vnd.kubernetes.protobuf",
     }
-}
-
-fn accepted_types(suffix: &str) -> String {
-    let types: Vec<_> =
-        ENCODINGS.iter().map(|(kind, subtype, _)| format!("{kind}/{subtype}{suffix}")).collect();
-    types.join(", ")
-}
-
-fn not_acceptable(types: &str) -> Status {
-    let message = format!("only the following media types are accepted: {types}");
-    Status::failure(Reason::NotAcceptable, message)
-}
-
-fn unsupported_media_type(types: &str) -> Status {
-    let message = format!(
-        "the body of the request was in an unknown format - accepted media types include: {types}"
-    );
-    Status::failure(Reason::UnsupportedMediaType, message)
 }
 
 /// Whether the client looks like one with a person before it (OAS-10).

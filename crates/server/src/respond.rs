@@ -121,7 +121,7 @@ pub(crate) fn forbid_caching(headers: &mut HeaderMap) {
 
 fn encode(body: Body, negotiated: Negotiated) -> Body {
     match (negotiated.encoding, negotiated.pretty) {
-        (Encoding::Json, false) => body,
+        (Encoding::Json, false) => body.line(),
         (Encoding::Json, true) => body.map_whole(pretty::indent),
         (Encoding::Yaml, _) => body.map_whole(|compact| {
             let mut out = Vec::with_capacity(compact.len());
@@ -129,6 +129,8 @@ fn encode(body: Body, negotiated: Negotiated) -> Body {
             yaml::write(&json::parse(compact).unwrap_or_default(), &mut out);
             out
         }),
+        // Not yet an encoding of answers.
+        (Encoding::Protobuf, _) => body,
     }
 }
 

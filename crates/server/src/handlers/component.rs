@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use pintle_meta::Status;
 
-use super::{Call, Found};
+use super::Call;
 use crate::body::Body;
 use crate::respond::{self, Response, document};
+use crate::target::Found;
 
 /// The store, under the name that upstream has for it.
 const STORE: &str = "etcd-0";

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use pintle_meta::Status;
 use pintle_registry::request::{DeleteOptions, Encoding};
 
-use super::{Call, Found};
-use crate::negotiation::body_encoding;
+use super::Call;
+use crate::negotiation::{Encodings, body_encoding};
 use crate::options::{delete_options, list_options};
 use crate::respond::{self, Response};
+use crate::target::Found;
 
 /// DELETE of one object.
 pub(super) async fn delete(
@@ -39,7 +40,10 @@ pub(super) async fn delete_collection(
 
 fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {
     // Only a body that is there has to say what it is.
-    let encoding =
-        if body.is_empty() { Encoding::Json } else { body_encoding(&call.head.headers)? };
+    let encoding = if body.is_empty() {
+        Encoding::Json
+    } else {
+        body_encoding(&call.head.headers, Encodings::ALL)?
+    };
     delete_options(call.query, body, encoding)
 }

@@ -2,9 +2,10 @@
 
 use pintle_meta::Status;
 
-use super::{Call, Found};
+use super::Call;
 use crate::options::list_options;
 use crate::respond::{self, Response};
+use crate::target::Found;
 
 /// GET of one object.
 pub(super) async fn get(call: &Call<'_>, found: &Found) -> Result<Response, Status> {

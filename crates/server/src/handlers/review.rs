@@ -6,11 +6,12 @@ use pintle_meta::{Status, field};
 use pintle_registry::request::Body;
 use pintle_value::{Map, Path, Value};
 
-use super::{Call, Found};
+use super::Call;
 use crate::body;
 use crate::negotiation::body_encoding;
 use crate::options::{Write, write_options};
 use crate::respond::{Response, add_warnings, document};
+use crate::target::Found;
 
 /// Fills in a review's status.
 type Answer = fn(&Call<'_>, &Found, &mut Value) -> Result<(), Status>;
@@ -34,7 +35,7 @@ pub(super) fn create(call: &Call<'_>, found: &Found, bytes: Bytes) -> Result<Res
         return Err(Status::not_implemented(&resource.group_resource().to_string()));
     };
     let (negotiated, rendering) = call.negotiate(found)?;
-    let encoding = body_encoding(&call.head.headers)?;
+    let encoding = body_encoding(&call.head.headers, found.encodings())?;
     let options = write_options(call.query, Write::Create)?;
     let body = Body { bytes, encoding };
     let context = call.context();

@@ -17,12 +17,13 @@ use pintle_registry::watch::Watch;
 use pintle_store::{Kind, Revision};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::{Call, Found};
+use super::Call;
 use crate::body::{Body, CHUNK_BYTES};
 use crate::metrics::Counter;
 use crate::negotiation::Form;
 use crate::options::{list_options, watch_timeout};
 use crate::respond::{Rendering, Response, document, status_json};
+use crate::target::Found;
 
 /// How often a client that wants bookmarks gets one, about (BM-01) …
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);

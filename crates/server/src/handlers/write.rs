@@ -4,10 +4,11 @@ use bytes::Bytes;
 use pintle_meta::Status;
 use pintle_registry::request::Body;
 
-use super::{Call, Found};
+use super::Call;
 use crate::negotiation::{body_encoding, patch_type};
 use crate::options::{Write, write_options};
 use crate::respond::{self, Response};
+use crate::target::Found;
 
 /// POST to a collection, or to a subresource.
 pub(super) async fn create(
@@ -16,7 +17,7 @@ pub(super) async fn create(
     bytes: Bytes,
 ) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
-    let encoding = body_encoding(&call.head.headers)?;
+    let encoding = body_encoding(&call.head.headers, found.encodings())?;
     let options = write_options(call.query, Write::Create)?;
     let body = Body { bytes, encoding };
     let outcome = call.api.registry.create(&found.target, &body, &options, &call.context()).await?;
@@ -31,7 +32,7 @@ pub(super) async fn update(
 ) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
     let options = write_options(call.query, Write::Update)?;
-    let encoding = body_encoding(&call.head.headers)?;
+    let encoding = body_encoding(&call.head.headers, found.encodings())?;
     let body = Body { bytes, encoding };
     let outcome = call.api.registry.update(&found.target, &body, &options, &call.context()).await?;
     respond::outcome(&outcome, &rendering, negotiated)

@@ -1,4 +1,5 @@
 use http::HeaderValue;
+use pintle_meta::Reason;
 
 use super::*;
 
@@ -94,25 +95,32 @@ fn people_get_many_lines() {
 }
 
 fn check_body(content_type: &str, expected: Result<Encoding, u16>) {
-    let found = body_encoding(&headers(&[(CONTENT_TYPE, content_type)]));
+    let found = body_encoding(&headers(&[(CONTENT_TYPE, content_type)]), Encodings::ALL);
     assert_eq!(found.map_err(|status| status.code), expected, "{content_type}");
 }
 
 #[test]
 fn bodies_say_what_they_are() {
     // MT-02, MT-14
-    assert_eq!(body_encoding(&HeaderMap::new()), Ok(Encoding::Json));
+    assert_eq!(body_encoding(&HeaderMap::new(), Encodings::ALL), Ok(Encoding::Json));
     check_body("application/json", Ok(Encoding::Json));
     check_body("application/json; charset=utf-8", Ok(Encoding::Json));
     check_body("application/yaml", Ok(Encoding::Yaml));
+    check_body("application/vnd.kubernetes.protobuf", Ok(Encoding::Protobuf));
     check_body("text/plain", Err(415));
     check_body("nonsense", Err(415));
-    let status = body_encoding(&headers(&[(CONTENT_TYPE, "text/plain")])).unwrap_err();
+    let refused = |content_type, encodings| {
+        let headers = headers(&[(CONTENT_TYPE, content_type)]);
+        body_encoding(&headers, encodings).unwrap_err().message
+    };
+    let text = "the body of the request was in an unknown format - accepted media types include: \
+                application/json, application/yaml";
     assert_eq!(
-        status.message,
-        "the body of the request was in an unknown format - accepted media types include: \
-         application/json, application/yaml"
+        refused("text/plain", Encodings::ALL),
+        format!("{text}, application/vnd.kubernetes.protobuf")
     );
+    // MT-13
+    assert_eq!(refused("application/vnd.kubernetes.protobuf", Encodings::TEXT), text);
 }
 
 #[test]

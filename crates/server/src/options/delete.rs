@@ -47,10 +47,11 @@ fn from_query(query: &Query) -> Result<Raw, Status> {
 
 fn from_body(body: &[u8], encoding: Encoding) -> Result<Raw, Status> {
     let tree = match encoding {
-        Encoding::Json => json::parse(body),
-        Encoding::Yaml => yaml::parse(body),
+        Encoding::Json => json::parse(body).map_err(|error| error.to_string()),
+        Encoding::Yaml => yaml::parse(body).map_err(|error| error.to_string()),
+        Encoding::Protobuf => message(body).map_err(|error| error.to_string()),
     }
-    .map_err(|error| Status::bad_request(error.to_string()))?;
+    .map_err(Status::bad_request)?;
     if !matches!(tree, Value::Object(_)) {
         return Err(type_error(&tree, "", KIND));
     }
@@ -69,6 +70,14 @@ fn from_body(body: &[u8], encoding: Encoding) -> Result<Raw, Status> {
         propagation_policy: read_text(&tree, &["propagationPolicy"])?,
         orphan_dependents: read(&tree, "orphanDependents", "bool", Value::as_bool)?,
     })
+}
+
+/// Options as a message, read as the tree that they are in JSON.
+fn message(body: &[u8]) -> Result<Value, pintle_schema::Error> {
+    const TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+    let schema = pintle_schema::builtin();
+    let ty = schema.find(TYPE).expect("the built-in table has DeleteOptions");
+    pintle_schema::protobuf::decode(schema, ty, body)
 }
 
 fn member<'a>(tree: &'a Value, key: &str) -> Option<&'a Value> {

@@ -11,9 +11,8 @@ fn info(request: &str) -> RequestInfo {
 fn check(request: &str, expected: &str) {
     let info = info(request);
     let r = info.resource.expect("the path is a resource's");
-    let parts =
-        [&r.group, &r.version, &r.namespace, &r.resource, &r.name, &r.subresource]
-            .map(|part| if part.is_empty() { "-" } else { part.as_str() });
+    let parts = [&r.group, &r.version, &r.namespace, &r.resource, &r.name, &r.subresource]
+        .map(|part| if part.is_empty() { "-" } else { part.as_str() });
     assert_eq!(format!("{} {}", info.verb, parts.join(" ")), expected, "{request}");
 }
 

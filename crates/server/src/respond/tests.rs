@@ -1,1 +1,194 @@
+use std::io::Read;
+use std::sync::Arc;
 
+use http::header::ACCEPT_ENCODING;
+use http_body_util::BodyExt;
+use pintle_kinds::RuntimeConfig;
+use pintle_meta::{GroupResource, GroupVersionResource};
+use pintle_registry::admission::AdmitAll;
+use pintle_registry::request::{
+    Body as RequestBody, Context, ListOptions, Now, Target, WriteOptions,
+};
+use pintle_registry::{Options, Registry, Resource};
+
+use super::*;
+use crate::negotiation::{Form, MetaVersion};
+use crate::options::IncludeObject;
+
+const JSON: Negotiated = Negotiated { encoding: Encoding::Json, pretty: false, form: Form::Object };
+
+/// A registry in memory, with the ConfigMaps `a`, `b` … in the namespace `t`.
+struct Cluster {
+    registry: Registry,
+    target: Target,
+}
+
+impl Cluster {
+    async fn with(names: &[&str], data: &str) -> Self {
+        let options = Options {
+            store: pintle_store::memory().unwrap(),
+            admission: Arc::new(AdmitAll),
+            entropy: |bytes| bytes.fill(7),
+            garbage_collection: false,
+            history_bytes_max: 1 << 20,
+        };
+        let definitions = pintle_kinds::definitions(&RuntimeConfig::default());
+        let registry = Registry::open(options, definitions).await.unwrap();
+        let name = GroupVersionResource::new("", "v1", "configmaps");
+        let resource = registry.resource(&name).unwrap();
+        let target =
+            Target { resource, namespace: "t".into(), name: "".into(), subresource: "".into() };
+        let now = Now { unix_micros: 1_000_000_000 };
+        let context = Context { now, user: "u".into(), user_agent: "test/1".into() };
+        for name in names {
+            let text = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"k":"{data}"}}}}"#);
+            let body = RequestBody { bytes: text.into(), encoding: Encoding::Json };
+            let options = WriteOptions::default();
+            registry.create(&target, &body, &options, &context).await.unwrap();
+        }
+        Self { registry, target }
+    }
+
+    fn rendering(&self, form: Form, include: IncludeObject) -> Rendering {
+        let resource: Arc<Resource> = self.target.resource.clone();
+        Rendering { resource, form, include, now: 1_090 }
+    }
+
+    async fn list(&self, form: Form, include: IncludeObject, negotiated: Negotiated) -> Response {
+        let found = self.registry.list(&self.target, &ListOptions::default()).await.unwrap();
+        list(found, &self.rendering(form, include), negotiated).unwrap()
+    }
+
+    async fn get(&self, form: Form) -> Result<Response, Status> {
+        let target = Target { name: "a".into(), ..self.target.clone() };
+        let found = self.registry.get(&target, "").await.unwrap();
+        outcome(&found, &self.rendering(form, IncludeObject::Metadata), JSON)
+    }
+}
+
+async fn text(response: Response) -> String {
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The text without what differs between runs.
+async fn stable(response: Response) -> String {
+    let tree = json::parse(text(response).await.as_bytes()).unwrap();
+    let mut text = json::to_string(&tree);
+    while let Some(at) = text.find(r#","uid":""#) {
+        text.replace_range(at..at + r#","uid":"""#.len() + 36, "");
+    }
+    text
+}
+
+#[tokio::test]
+async fn lists_are_the_stored_bytes_with_something_around_them() {
+    let cluster = Cluster::with(&["a", "b"], "v").await;
+    let list = text(cluster.list(Form::Object, IncludeObject::Metadata, JSON).await).await;
+    // LIST-01 … LIST-03: items are of one kind and do not say so
+    let head = r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"2"},"items":[{"metadata":{"name":"a","#;
+    assert!(list.starts_with(head), "{list}");
+    assert!(list.ends_with("\"data\":{\"k\":\"v\"}}]}\n"), "{list}");
+    assert_eq!(list.matches(r#""kind""#).count(), 1);
+
+    let empty = Cluster::with(&[], "").await;
+    let list = text(empty.list(Form::Object, IncludeObject::Metadata, JSON).await).await;
+    assert!(list.ends_with("\"items\":[]}\n"), "{list}");
+}
+
+#[tokio::test]
+async fn a_long_list_is_sent_in_pieces() {
+    let names: Vec<String> = (0..40).map(|n| format!("n{n:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let cluster = Cluster::with(&names, &"x".repeat(10_000)).await;
+    let response = cluster.list(Form::Object, IncludeObject::Metadata, JSON).await;
+    assert_eq!(response.body().len(), None);
+    let tree = json::parse(text(response).await.as_bytes()).unwrap();
+    let items = tree.get("items").unwrap().as_array().unwrap();
+    let found: Vec<&str> = items.iter().map(pintle_meta::object::name).collect();
+    assert_eq!(found, names);
+}
+
+#[tokio::test]
+async fn long_answers_are_compressed_for_who_takes_that() {
+    let cluster = Cluster::with(&["a", "b"], &"x".repeat(100_000)).await;
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    let list = || cluster.list(Form::Object, IncludeObject::Metadata, JSON);
+    // CMP-01
+    let packed = compress(list().await, &headers);
+    assert_eq!(packed.headers()[CONTENT_ENCODING], "gzip");
+    assert_eq!(packed.headers()[VARY], "Accept-Encoding");
+    let bytes = packed.into_body().collect().await.unwrap().to_bytes();
+    let mut unpacked = String::new();
+    flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut unpacked).unwrap();
+    assert_eq!(unpacked, text(list().await).await);
+    // not for who does not, and not what is short (CMP-03)
+    assert!(!compress(list().await, &HeaderMap::new()).headers().contains_key(CONTENT_ENCODING));
+    let short = compress(cluster.get(Form::Object).await.unwrap(), &headers);
+    assert!(!short.headers().contains_key(CONTENT_ENCODING));
+}
+
+#[tokio::test]
+async fn tables_have_columns_and_rows() {
+    let cluster = Cluster::with(&["a"], "v").await;
+    let form = Form::Table(MetaVersion::V1);
+    // TBL-01, TBL-04, OAS-14
+    let table = stable(cluster.list(form, IncludeObject::None, JSON).await).await;
+    assert!(table.contains(r#""apiVersion":"meta.k8s.io/v1""#), "{table}");
+    assert!(table.contains(r#""rows":[{"cells":["a",1,"90s"],"object":null}]"#), "{table}");
+    assert!(table.contains(r#""format":"name","name":"Name","priority":0,"type":"string""#));
+    let table = stable(cluster.list(form, IncludeObject::Metadata, JSON).await).await;
+    assert!(table.contains(r#""kind":"PartialObjectMetadata""#) && !table.contains(r#""data":{"#));
+    let table = stable(cluster.list(form, IncludeObject::Object, JSON).await).await;
+    assert!(table.contains(r#""data":{"k":"v"},"kind":"ConfigMap""#), "{table}");
+    // TBL-02, TBL-05
+    let one = stable(cluster.get(Form::Table(MetaVersion::V1Beta1)).await.unwrap()).await;
+    assert!(one.contains(r#""apiVersion":"meta.k8s.io/v1beta1""#), "{one}");
+    assert!(one.contains(r#""metadata":{"resourceVersion":"1"},"rows":[{"cells":["a","#), "{one}");
+}
+
+#[tokio::test]
+async fn metadata_can_be_had_alone() {
+    let cluster = Cluster::with(&["a"], "v").await;
+    // OAS-13
+    let form = Form::PartialObjectMetadataList(MetaVersion::V1);
+    let list = text(cluster.list(form, IncludeObject::Metadata, JSON).await).await;
+    let head = r#"{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","#;
+    assert!(list.starts_with(head) && !list.contains("data\":{\"k"), "{list}");
+    let one = text(cluster.get(Form::PartialObjectMetadata(MetaVersion::V1)).await.unwrap()).await;
+    assert!(one.starts_with(r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","#), "{one}");
+    let refused = cluster.get(form).await.err().unwrap();
+    assert_eq!(refused.code, 406);
+}
+
+#[tokio::test]
+async fn other_encodings_say_the_same() {
+    let cluster = Cluster::with(&["a", "b"], "v").await;
+    let list = |negotiated| cluster.list(Form::Object, IncludeObject::Metadata, negotiated);
+    let plain = json::parse(text(list(JSON).await).await.as_bytes()).unwrap();
+    let pretty = text(list(Negotiated { pretty: true, ..JSON }).await).await;
+    assert!(pretty.starts_with("{\n  \"kind\": \"ConfigMapList\",\n"), "{pretty}");
+    assert_eq!(json::parse(pretty.as_bytes()).unwrap(), plain);
+    let yaml = list(Negotiated { encoding: Encoding::Yaml, ..JSON }).await;
+    assert_eq!(yaml.headers()[CONTENT_TYPE], "application/yaml"); // MT-07
+    assert_eq!(yaml::parse(text(yaml).await.as_bytes()).unwrap(), plain);
+}
+
+#[tokio::test]
+async fn failures_are_statuses() {
+    // ST-06, ST-16, ST-17
+    let not_found = Status::not_found(&GroupResource::new("", "pods"), "grafana");
+    assert_eq!(
+        text(status(&not_found, JSON)).await,
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\
+         \"message\":\"pods \\\"grafana\\\" not found\",\"reason\":\"NotFound\",\
+         \"details\":{\"name\":\"grafana\",\"kind\":\"pods\"},\"code\":404}\n"
+    );
+    // ST-11, ST-19
+    let full = status(&Status::too_many_requests("slow down", 3), JSON);
+    assert_eq!(
+        (full.status().as_u16(), &full.headers()[RETRY_AFTER]),
+        (429, &"3".parse().unwrap())
+    );
+}

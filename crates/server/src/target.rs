@@ -1,0 +1,122 @@
+//! What a request is about: its path, looked up among the served resources.
+
+use std::sync::Arc;
+
+use pintle_meta::{GroupVersionResource, Status};
+use pintle_registry::request::Target;
+use pintle_registry::{Registry, Resource, Subresource, SubresourceBehaviour, Verb};
+use pintle_value::Str;
+
+use crate::negotiation::{Encodings, Forms};
+use crate::request_info::ResourceInfo;
+
+/// What a request is about, looked up.
+pub(crate) struct Found {
+    /// In the registry's terms.
+    pub(crate) target: Target,
+    /// The subresource, where one is named.
+    pub(crate) subresource: Option<Subresource>,
+}
+
+/// The resource that a path names, if it is served.
+pub(crate) fn resource(registry: &Registry, info: &ResourceInfo) -> Option<Arc<Resource>> {
+    let name = GroupVersionResource::new(&*info.group, &*info.version, &*info.resource);
+    registry.resource(&name)
+}
+
+/// Whether a resource has what a path names, so that metrics may name it.
+pub(crate) fn is_served(resource: &Resource, info: &ResourceInfo) -> bool {
+    info.subresource.is_empty() || resource.subresource(&info.subresource).is_some()
+}
+
+/// What is to be done on a resource: 404 where there is none of it in that scope (PATH-08), 405 where it
+/// does not know the verb.
+pub(crate) fn find(
+    resource: Option<Arc<Resource>>,
+    info: &ResourceInfo,
+    verb: &str,
+) -> Result<Found, Status> {
+    let resource = resource.ok_or_else(Status::no_such_path)?;
+    let namespace = scope(&resource, info, verb)?;
+    let subresource = match info.subresource.as_str() {
+        "" => None,
+        name => Some(resource.subresource(name).ok_or_else(Status::no_such_path)?.clone()),
+    };
+    check_verb(&resource, subresource.as_ref(), info, verb)?;
+    let target = Target {
+        namespace,
+        name: info.name.as_str().into(),
+        subresource: info.subresource.as_str().into(),
+        resource,
+    };
+    Ok(Found { target, subresource })
+}
+
+/// The namespace that is meant, `""` for the cluster and for all.
+fn scope(resource: &Resource, info: &ResourceInfo, verb: &str) -> Result<Str, Status> {
+    if resource.namespaced() {
+        if !info.namespace.is_empty() {
+            return Ok(info.namespace.as_str().into());
+        }
+        return match verb {
+            "list" | "watch" => Ok(Str::default()),
+            _ if info.named => Err(Status::no_such_path()),
+            _ => Err(Status::wrong_method()),
+        };
+    }
+    // A namespace's own path names it twice.
+    let of_itself = info.resource == "namespaces" && info.namespace == info.name;
+    if info.namespace.is_empty() || of_itself {
+        Ok(Str::default())
+    } else {
+        Err(Status::no_such_path())
+    }
+}
+
+fn check_verb(
+    resource: &Resource,
+    subresource: Option<&Subresource>,
+    info: &ResourceInfo,
+    verb: &str,
+) -> Result<(), Status> {
+    if let Some(subresource) = subresource {
+        if subresource.behaviour == SubresourceBehaviour::Unserved {
+            let what = format!("{}/{}", resource.group_resource(), subresource.name);
+            return Err(Status::not_implemented(&what));
+        }
+        if info.has_subpath {
+            return Err(Status::no_such_path());
+        }
+    }
+    // A name in the path goes with the verbs on one object, and only with them.
+    let needs_name = match verb {
+        "get" | "update" | "patch" | "delete" => Some(true),
+        "create" => Some(subresource.is_some()),
+        "list" | "deletecollection" => Some(false),
+        _ => None,
+    };
+    if needs_name.is_some_and(|needed| needed != info.named) {
+        return Err(Status::wrong_method());
+    }
+    let verbs = subresource.map_or(&resource.verbs, |subresource| &subresource.verbs);
+    let known = verbs.iter().any(|known: &Verb| known.as_str() == verb);
+    if known { Ok(()) } else { Err(Status::wrong_method()) }
+}
+
+impl Found {
+    /// The encodings of its objects in bodies (MT-13).
+    pub(crate) fn encodings(&self) -> Encodings {
+        if self.target.resource.typed_items { Encodings::TEXT } else { Encodings::ALL }
+    }
+
+    /// The forms that answers have. Only what can be listed or read has columns.
+    pub(crate) fn forms(&self) -> Forms {
+        let readable = |verb: &Verb| matches!(verb, Verb::List | Verb::Get);
+        Forms::Objects { tables: self.target.resource.verbs.iter().any(readable) }
+    }
+
+    /// The collection that is meant: a name that a selector asks for stays the selector's.
+    pub(crate) fn collection(&self) -> Target {
+        Target { name: Str::default(), ..self.target.clone() }
+    }
+}
