@@ -1,10 +1,10 @@
-//! Patches: JSON patch, merge patch and strategic merge patch, as kube-apiserver applies them.
+//! Patches: JSON patch, merge patch and strategic merge patch, as kube-apiserver applies them; and
+//! [`server_side`] apply with the field ownership that every write takes part in.
 //!
 //! A patch is applied to an object's tree; the result is a tree that has yet to be checked against
 //! the schema (`pintle_schema::conform`), for a patch can make anything of an object.
 //!
-//! Must not know: storage, requests, who may do what. Server-side apply will stand beside these as a
-//! module of its own; its bodies may be YAML, those of the others are JSON.
+//! Must not know: storage, requests, who may do what.
 //!
 //! Invariants: no patch can panic or recurse without bound; what comes out is no deeper than
 //! [`pintle_value::DEPTH_MAX`].

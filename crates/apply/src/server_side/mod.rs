@@ -66,6 +66,20 @@ impl Ownership<'_> {
         now_unix_micros: i64,
     ) {
         let said = managers::record(new);
+        if let Some(live) = live.filter(|live| same_but_for_managers(live, new)) {
+            let kept = live.at(&["metadata", "managedFields"]);
+            let says_so = match &said {
+                Record::Absent => true,
+                Record::Reset => false,
+                Record::Entries(entries) => kept.and_then(Value::as_array) == Some(entries),
+            };
+            if says_so || !self.subresource.is_empty() {
+                if let Some(kept) = kept.cloned() {
+                    new.object_entry("metadata").insert("managedFields", kept);
+                }
+                return;
+            }
+        }
         let stored = live.map(stored_managers).unwrap_or_default();
         let mut known = match said {
             // A part's writers do not say who owns the whole.
@@ -267,16 +281,21 @@ fn untracked() -> FieldSet {
 /// Whether two objects are the same but for the times of their managers: such a write changes
 /// nothing (SSAI-09, SSAI-11).
 pub fn same_but_for_times(a: &Value, b: &Value) -> bool {
-    fn members<'v>(value: &'v Value, without: &str) -> Vec<(&'v str, &'v Value)> {
-        let members = value.as_object().into_iter().flat_map(|m| m.iter());
-        members.map(|(k, v)| (k.as_str(), v)).filter(|(k, _)| *k != without).collect()
-    }
     fn entries(object: &Value) -> impl Iterator<Item = Vec<(&str, &Value)>> {
         let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
-        entries.unwrap_or_default().iter().map(|entry| members(entry, "time"))
+        entries.unwrap_or_default().iter().map(|entry| members(entry, "time").collect())
     }
+    same_but_for_managers(a, b) && entries(a).eq(entries(b))
+}
+
+fn same_but_for_managers(a: &Value, b: &Value) -> bool {
     let metadata = |object| Value::get(object, "metadata").unwrap_or(&Value::Null);
-    members(a, "metadata") == members(b, "metadata")
-        && members(metadata(a), "managedFields") == members(metadata(b), "managedFields")
-        && entries(a).eq(entries(b))
+    members(a, "metadata").eq(members(b, "metadata"))
+        && members(metadata(a), "managedFields").eq(members(metadata(b), "managedFields"))
+}
+
+/// The members of an object without one of them.
+fn members<'v>(object: &'v Value, without: &str) -> impl Iterator<Item = (&'v str, &'v Value)> {
+    let members = object.as_object().map_or(&[][..], |members| members.as_slice());
+    members.iter().map(|(k, v)| (k.as_str(), v)).filter(move |(k, _)| *k != without)
 }

@@ -258,7 +258,7 @@ impl fmt::Display for FieldSet {
 }
 
 /// A path as upstream shows it.
-pub fn show(path: &[PathElement]) -> String {
+pub(crate) fn show(path: &[PathElement]) -> String {
     path.iter().map(ToString::to_string).collect()
 }
 

@@ -18,12 +18,6 @@ pub struct Conflicts {
 }
 
 impl Conflicts {
-    /// Every field that is in conflict with somebody.
-    pub(crate) fn fields(&self) -> FieldSet {
-        let each = self.owners.iter().map(|(_, fields)| fields.clone());
-        each.fold(FieldSet::new(), FieldSet::union)
-    }
-
     /// Those that are not in the set.
     pub(crate) fn without(self, fields: &FieldSet) -> Self {
         let rest = self.owners.into_iter().map(|(who, own)| (who, own.difference(fields)));

@@ -73,8 +73,12 @@ pub(crate) fn apply(
         None => merged,
     };
     managers.insert(me.clone(), owned);
+    if order::same(live, &merged) {
+        managers.retain(|_, owned| !owned.fields.is_empty());
+        return Ok(None);
+    }
     take_over(kind, api_version, (live, &merged), managers, Some(me), force)?;
-    Ok((!order::same(live, &merged)).then_some(merged))
+    Ok(Some(merged))
 }
 
 /// Brings what managers own up to the schema as it is; entries of versions that are not served any

@@ -8,6 +8,8 @@
 
 mod check;
 mod compare;
+#[cfg(test)]
+mod extract;
 mod items;
 mod merge;
 mod reconcile;
@@ -20,11 +22,11 @@ use pintle_schema::{ListType, MapType, Scalar, Schema, Shape, TypeId};
 
 pub(crate) use check::check;
 pub(crate) use compare::{Comparison, compare};
+#[cfg(test)]
+pub(crate) use extract::extract;
 pub(crate) use items::Items;
 pub(crate) use merge::merge;
 pub(crate) use reconcile::reconcile;
-#[cfg(test)]
-pub(crate) use remove::extract;
 pub(crate) use remove::remove;
 pub(crate) use walk::{field_set, with_named_fields};
 
