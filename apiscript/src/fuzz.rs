@@ -3,7 +3,7 @@
 //! A request is made of a seed and its number alone, so any one can be sent again. What must hold of
 //! every answer:
 //! - there is one (only raw bytes that are no HTTP may cost the connection);
-//! - it is no 5xx except 501, 503 and 504;
+//! - it is no 5xx except 501, 503 and 504, and 500 in a few words that are upstream's own;
 //! - an error is a `Status` with the code of the status line, or one of the few plain texts;
 //! - the server is alive after it.
 //!
@@ -29,6 +29,14 @@ use generate::Generator;
 const LOOK: u64 = 200;
 /// The most that a watch's answer is read: its head tells enough.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How messages begin with which a kube-apiserver answers 500, though the client is at fault.
+const UPSTREAM_500: [&str; 4] = [
+    "unknown patch type: ",
+    "merging lists cannot yet be specified in the patch",
+    "delete patch type with no merge key defined",
+    "resourceVersion should not be set on objects to be created",
+];
 
 /// What is to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -183,7 +191,7 @@ fn is_watch(request: &Request) -> bool {
 /// Whether an answer is one that a server may give to anything.
 fn judge(request: &Request, response: &Response) -> Result<()> {
     let status = response.head.status;
-    if status >= 500 && ![501, 503, 504].contains(&status) {
+    if status >= 500 && ![501, 503, 504].contains(&status) && !is_upstream_500(response) {
         bail!("answered {status}: {}", String::from_utf8_lossy(&response.body));
     }
     if status < 400 || request.method == "HEAD" {
@@ -207,6 +215,12 @@ fn judge(request: &Request, response: &Response) -> Result<()> {
         return Ok(());
     }
     bail!("{status} is no Status, but {media:?}: {}", String::from_utf8_lossy(&response.body))
+}
+
+fn is_upstream_500(response: &Response) -> bool {
+    let tree: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    let message = tree["message"].as_str().unwrap_or_default();
+    response.head.status == 500 && UPSTREAM_500.iter().any(|words| message.starts_with(words))
 }
 
 /// Fails unless the server answers a simple question.

@@ -71,12 +71,16 @@ struct Options {
     files: Vec<PathBuf>,
 }
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
     let program = Program::parse();
-    match program.command {
+    let result = match program.command {
         Some(Deed::Fuzz(options)) => run_fuzz(&options),
         None => run(&program.run),
-    }
+    };
+    result.unwrap_or_else(|error| {
+        let _ = writeln!(std::io::stderr(), "apiscript: {error:#}"); // nowhere else to say it
+        ExitCode::FAILURE
+    })
 }
 
 fn run_fuzz(options: &Fuzz) -> Result<ExitCode> {

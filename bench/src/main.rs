@@ -16,7 +16,7 @@ use pintle_bench::server::Server;
 
 /// Everything that can be measured; `--only` takes these.
 const CASES: [&str; 9] =
-    ["start", "create", "get", "update", "patch", "delete", "list", "watch", "restart"];
+    ["start", "restart", "create", "get", "update", "patch", "delete", "watch", "list"];
 
 #[derive(Parser)]
 #[command(version, about, args_conflicts_with_subcommands = true)]
@@ -44,7 +44,7 @@ struct Measure {
     /// A shell command that stops it; without one it gets SIGTERM.
     #[arg(long)]
     stop: Option<String>,
-    /// What to measure: start, create, get, update, patch, delete, list, watch, restart.
+    /// What to measure: start, restart, create, get, update, patch, delete, watch, list.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// How long each measurement takes.
@@ -98,8 +98,14 @@ struct Crash {
     seed: u64,
 }
 
-fn main() -> Result<ExitCode> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    run(Options::parse()).unwrap_or_else(|error| {
+        let _ = writeln!(std::io::stderr(), "pintle-bench: {error:#}"); // nowhere else to say it
+        ExitCode::FAILURE
+    })
+}
+
+fn run(options: Options) -> Result<ExitCode> {
     let threads = if options.command.is_some() { 2 } else { options.measure.threads };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
@@ -160,6 +166,10 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
     if let Some(program) = program.as_ref().filter(|_| wanted("start")) {
         starts::measure_start(program, report).await?;
     }
+    // Before anything else is written, for memory and restart are about these objects alone.
+    if let Some(program) = program.as_ref().filter(|_| wanted("restart")) {
+        starts::measure_restart(program, &objects::config_map(), &extent, report).await?;
+    }
     let running = match &program {
         Some(program) => Some(program.start().await?),
         None => None,
@@ -168,9 +178,6 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
     measure_requests(&server, options, &extent, &wanted, report).await?;
     if let Some(running) = running {
         running.stop().await?;
-    }
-    if let Some(program) = program.as_ref().filter(|_| wanted("restart")) {
-        starts::measure_restart(program, &objects::config_map(), &extent, report).await?;
     }
     if program.is_none() {
         report.note("start, memory and restart: there is no --start");

@@ -126,7 +126,11 @@ impl fmt::Display for Report {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = usize::from(self.value < 1_000.0);
+        let digits = match self.value {
+            small if small < 10.0 => 2,
+            middle if middle < 1_000.0 => 1,
+            _ => 0,
+        };
         let figure = format!("{:.digits$} {}", self.value, self.unit);
         let ms = |us: Option<u32>| us.map_or_else(String::new, |us| format!("{:.2}", f64::from(us) / 1e3));
         let (p50, p99, max) = (

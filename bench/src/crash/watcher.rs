@@ -118,3 +118,54 @@ fn gone(end: Option<u64>) -> Result<()> {
         Some(end) => bail!("the watch ended before version {end}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::history::{Change, Deed, filler};
+    use super::*;
+
+    fn event(kind: &str, sequence: u64, version: u64) -> Value {
+        let data = json!({"sequence": sequence.to_string(), "filler": filler(sequence)});
+        let metadata = json!({"name": "w0-1", "resourceVersion": version.to_string()});
+        json!({"type": kind, "object": {"metadata": metadata, "data": data}})
+    }
+
+    /// Whether a watcher that saw these events, as kind, content and version, is content.
+    fn check(events: &[(&str, u64, u64)]) -> Result<()> {
+        let mut history = History::default();
+        history.add("w0-1", Change { deed: Deed::Create, sequence: 1, version: Some(10) });
+        history.add("w0-1", Change { deed: Deed::Update, sequence: 2, version: Some(12) });
+        history.add("w0-1", Change { deed: Deed::Delete, sequence: 2, version: None });
+        let mut watcher = Watcher::from(9);
+        for (kind, sequence, version) in events {
+            watcher.take(&event(kind, *sequence, *version))?;
+        }
+        watcher.compare(&[&history])
+    }
+
+    #[test]
+    fn what_a_watcher_must_see() {
+        let (add, change, delete) = (("ADDED", 1, 10), ("MODIFIED", 2, 12), ("DELETED", 2, 13));
+        assert!(check(&[add, change, delete]).is_ok());
+        for wrong in [
+            &[add, change][..],                         // one is missing
+            &[add, delete],                             // likewise, in between
+            &[add, change, delete, ("ADDED", 3, 14)],   // one too many
+            &[add, add, change, delete],                // one twice
+            &[change, add, delete],                     // not in order
+            &[add, ("MODIFIED", 3, 12), delete],        // another content
+            &[add, ("MODIFIED", 2, 11), delete],        // another version
+            &[add, ("ADDED", 2, 12), delete],           // another type
+            &[("ADDED", 1, 9), change, delete],         // no newer than where it began
+        ] {
+            assert!(check(wrong).is_err(), "{wrong:?}");
+        }
+        let mut half = event("ADDED", 1, 10);
+        half["object"]["data"]["filler"] = json!("00");
+        assert!(Watcher::from(9).take(&half).is_err());
+        let expired = json!({"type": "ERROR", "object": {"code": 410}});
+        assert!(Watcher::from(9).take(&expired).is_err());
+    }
+}

@@ -168,3 +168,48 @@ fn compare_one(name: &str, last: Change, object: &Value) -> Result<()> {
         format!("{name} has version {version:?}, but {:?} was acknowledged", last.version)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(sequence: u64, version: u64) -> Value {
+        let data = json!({"sequence": sequence.to_string(), "filler": filler(sequence)});
+        json!({"metadata": {"resourceVersion": version.to_string()}, "data": data})
+    }
+
+    /// Whether a writer is content that made content 1 at version 10 and changed it to 2 at version 12,
+    /// with this under way, when the server has this object and is at this version.
+    fn check(under_way: Option<Deed>, object: Option<&Value>, version: u64) -> Result<usize> {
+        let mut writer = Writer::new(0, 1);
+        for (deed, sequence, version) in [(Deed::Create, 1, 10), (Deed::Update, 2, 12)] {
+            writer.history.add("w0-1", Change { deed, sequence, version: Some(version) });
+        }
+        writer.under_way = under_way.map(|deed| {
+            let sequence = if deed == Deed::Delete { 2 } else { 3 };
+            Uncertain { name: "w0-1".to_owned(), change: Change { deed, sequence, version: None } }
+        });
+        writer.compare(&object.map(|object| ("w0-1", object)).into_iter().collect(), version)?;
+        Ok(writer.history.changes["w0-1"].len())
+    }
+
+    #[test]
+    fn what_a_server_must_keep() {
+        let (kept, next) = (object(2, 12), object(3, 13));
+        assert_eq!(check(None, Some(&kept), 12).unwrap(), 2);
+        // What was under way may have happened or not.
+        assert_eq!(check(Some(Deed::Update), Some(&kept), 12).unwrap(), 2);
+        assert_eq!(check(Some(Deed::Update), Some(&next), 13).unwrap(), 3);
+        assert_eq!(check(Some(Deed::Delete), Some(&kept), 12).unwrap(), 2);
+        assert_eq!(check(Some(Deed::Delete), None, 13).unwrap(), 3);
+
+        let mut half = kept.clone();
+        half["data"]["filler"] = json!("000000000002.");
+        assert!(check(None, None, 12).is_err(), "lost");
+        assert!(check(None, Some(&object(1, 10)), 12).is_err(), "an older content");
+        assert!(check(None, Some(&next), 13).is_err(), "a content that nobody wrote");
+        assert!(check(None, Some(&half), 12).is_err(), "half");
+        assert!(check(None, Some(&object(2, 13)), 13).is_err(), "another version");
+        assert!(check(None, Some(&kept), 11).is_err(), "the server went back");
+    }
+}
