@@ -243,14 +243,6 @@ fn refuse(writes: impl IntoIterator<Item = Waiting>, error: &Error) {
     }
 }
 
-impl Change {
-    pub(crate) fn template(&self) -> &crate::Template {
-        match self {
-            Self::Put(template) | Self::Delete(template) => template,
-        }
-    }
-}
-
 /// What becomes of the key, or `None` if the write expects something else.
 fn outcome(expect: Expect, change: &Change, newest: Option<Version>) -> Option<Kind> {
     match (expect, change, newest) {

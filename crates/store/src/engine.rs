@@ -54,8 +54,13 @@ pub(crate) trait Engine: Send + Sync {
     /// The floor that was committed last.
     fn floor(&self) -> Result<Revision, Failure>;
 
-    /// Visits what every record is about, in the order of their revisions.
-    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<(), Failure>;
+    /// Visits what every record is about, in the order of their revisions; returns the bytes that the
+    /// records take.
+    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<u64, Failure>;
+
+    /// Gives back what the medium holds far beyond the bytes of its records. It may take as long as to
+    /// write these again, so it is for the time when a store is opened.
+    fn trim(&mut self, record_bytes: u64) -> Result<(), Failure>;
 }
 
 /// Is told a record's revision, key and kind.

@@ -94,6 +94,15 @@ pub enum Change {
     Delete(Template),
 }
 
+impl Change {
+    /// The value that is written.
+    pub const fn template(&self) -> &Template {
+        match self {
+            Self::Put(template) | Self::Delete(template) => template,
+        }
+    }
+}
+
 /// One write.
 #[derive(Debug)]
 pub struct Write {

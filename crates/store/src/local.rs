@@ -62,8 +62,8 @@ pub(crate) enum Status {
 
 impl Local {
     /// Opens the store that lies on a medium.
-    pub(crate) fn open(engine: Box<dyn Engine>) -> Result<Self, Error> {
-        let (index, leftover) = recover(&*engine)?;
+    pub(crate) fn open(mut engine: Box<dyn Engine>) -> Result<Self, Error> {
+        let (index, leftover) = recover(&mut *engine)?;
         let shared = Arc::new(Shared {
             horizon: Horizon::new(index.base(), index.newest()),
             index: RwLock::new(index),
@@ -279,11 +279,11 @@ impl Shared {
 }
 
 /// Rebuilds the index from the log; also returns what an unfinished compaction left.
-fn recover(engine: &dyn Engine) -> Result<(Index, Vec<Revision>), Error> {
+fn recover(engine: &mut dyn Engine) -> Result<(Index, Vec<Revision>), Error> {
     let floor = engine.floor()?;
     let mut index = Index::new(floor);
     let mut leftover = Vec::new();
-    engine.visit(&mut |revision, key, kind| {
+    let record_bytes = engine.visit(&mut |revision, key, kind| {
         if revision <= floor {
             leftover.extend(index.restore(revision, key, kind));
             return Ok(());
@@ -295,6 +295,7 @@ fn recover(engine: &dyn Engine) -> Result<(Index, Vec<Revision>), Error> {
         index.push(key, kind);
         Ok(())
     })?;
+    engine.trim(record_bytes)?;
     Ok((index, leftover))
 }
 

@@ -33,12 +33,19 @@ const FLOOR: &str = "floor";
 /// measured, 1 MiB to 32 MiB write equally fast.
 const CACHE_BYTES: usize = 4 << 20;
 
+/// The file is made smaller when a store is opened, if it is larger than this and this many times as
+/// large as its records. Space that compaction frees is used again, but redb gives it back only when
+/// nobody reads or writes. The factor is well above what a file has in use: it grows by doubling, and
+/// holds what was overwritten until it is compacted.
+const TRIM_BYTES_MIN: u64 = 64 << 20;
+const TRIM_FACTOR_MIN: u64 = 8;
+
 /// A log in a directory.
 #[derive(Debug)]
 pub(crate) struct DiskEngine {
     // Before the directory, for another process may have that only when the database is closed.
     database: Database,
-    _directory: Option<Directory>,
+    directory: Option<Directory>,
 }
 
 impl DiskEngine {
@@ -61,14 +68,14 @@ impl DiskEngine {
             fs::rename(unfinished, database).map_err(failure)?;
             directory.sync()?;
         }
-        Ok(Self { _directory: Some(directory), ..engine })
+        Ok(Self { directory: Some(directory), ..engine })
     }
 
     /// Opens the log on a storage that redb can write to, or begins one.
     pub(crate) fn over(storage: impl StorageBackend) -> Result<Self, Failure> {
         let database = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(storage);
         let database = database.map_err(failure)?;
-        let engine = Self { database, _directory: None };
+        let engine = Self { database, directory: None };
         match engine.database.begin_read().map_err(failure)?.open_table(LOG) {
             Err(TableError::TableDoesNotExist(_)) => engine.begin()?,
             other => drop(other.map_err(failure)?),
@@ -82,6 +89,12 @@ impl DiskEngine {
         write.open_table(LOG).map_err(failure)?;
         write.open_table(NUMBERS).map_err(failure)?;
         write.commit().map_err(failure)
+    }
+
+    /// Moves the records together and makes the file as small as it can be.
+    pub(crate) fn shrink(&mut self) -> Result<(), Failure> {
+        self.database.compact().map_err(failure)?;
+        Ok(())
     }
 
     fn log(&self) -> Result<ReadOnlyTable<u64, &'static [u8]>, Failure> {
@@ -138,13 +151,24 @@ impl Engine for DiskEngine {
         Ok(Revision(floor.map_or(0, |floor| floor.value())))
     }
 
-    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
+    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<u64, Failure> {
+        let mut record_bytes = 0;
         let log = self.log()?;
         for row in log.iter().map_err(failure)? {
             let (revision, bytes) = row.map_err(failure)?;
-            let revision = Revision(revision.value());
-            let (key, kind) = encoding::decode_key(revision, bytes.value())?;
+            let (revision, bytes) = (Revision(revision.value()), bytes.value());
+            let (key, kind) = encoding::decode_key(revision, bytes)?;
             visitor(revision, key, kind)?;
+            record_bytes += bytes.len() as u64;
+        }
+        Ok(record_bytes)
+    }
+
+    fn trim(&mut self, record_bytes: u64) -> Result<(), Failure> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let file = fs::metadata(directory.database()).map_err(failure)?;
+        if file.len() > TRIM_BYTES_MIN && file.len() > TRIM_FACTOR_MIN * record_bytes {
+            self.shrink()?;
         }
         Ok(())
     }

@@ -54,9 +54,14 @@ impl Engine for MemoryEngine {
         Ok(self.log.read().floor)
     }
 
-    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
+    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<u64, Failure> {
         let log = self.log.read();
-        log.records.values().try_for_each(|r| visitor(r.revision, r.key.clone(), r.kind))
+        log.records.values().try_for_each(|r| visitor(r.revision, r.key.clone(), r.kind))?;
+        Ok(log.records.values().map(|record| record.bytes.len() as u64).sum())
+    }
+
+    fn trim(&mut self, _: u64) -> Result<(), Failure> {
+        Ok(())
     }
 }
 

@@ -126,6 +126,36 @@ async fn what_a_crash_can_leave_of_a_new_store_is_no_obstacle() {
     }
 }
 
+/// Space is used again while the store is open, and given back when it is opened.
+#[tokio::test]
+async fn space_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("data/store.redb");
+    let size = || fs::metadata(&file).unwrap().len() >> 20;
+    let value = "x".repeat(1 << 20);
+    let store = reopen(&dir);
+    let mut largest = 0;
+    for round in 0..6 {
+        for n in 0..50 {
+            let record = store.commit(create(&n.to_string(), &value)).await.unwrap();
+            store.commit(delete(&record.key.item, record.revision.0, "")).await.unwrap();
+        }
+        store.compact(store.head()).await.unwrap();
+        largest = if round < 3 { size() } else { largest };
+    }
+    assert!(size() < largest + largest / 2, "{} MiB, {largest} were enough before", size());
+    assert!(largest > 64, "{largest} MiB are enough to be given back");
+    store.commit(create("kept", &value)).await.unwrap();
+    let head = store.head();
+    drop(store);
+    let store = reopen(&dir);
+    assert!(size() < 8, "{} MiB are left", size());
+    assert_eq!((store.head(), store.floor().0), (head, head.0 - 1));
+    let kept = store.get(&key("kept"), At::Head).await.unwrap().unwrap();
+    assert_eq!(kept.value(), value);
+    followed(&store).await.check_complete(store.floor(), head);
+}
+
 #[test]
 fn a_directory_that_cannot_be() {
     let dir = tempfile::tempdir().unwrap();

@@ -56,8 +56,12 @@ impl Engine for Faulty {
         self.medium.floor()
     }
 
-    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
+    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<u64, Failure> {
         self.medium.visit(visitor)
+    }
+
+    fn trim(&mut self, _: u64) -> Result<(), Failure> {
+        Ok(())
     }
 }
 

@@ -63,8 +63,11 @@ fn record(revision: Revision, chance: &mut Chance) -> Record {
 /// Commits batches until the power fails or there are enough; returns what must be there then, and
 /// what may be instead.
 fn work(storage: &Storage, model: &mut Model, chance: &mut Chance) -> Option<Model> {
-    let Ok(engine) = DiskEngine::over(storage.clone()) else { return Some(model.clone()) };
+    let Ok(mut engine) = DiskEngine::over(storage.clone()) else { return Some(model.clone()) };
     for _ in 0..12 {
+        if chance.below(20) == 0 && engine.shrink().is_err() {
+            return Some(model.clone());
+        }
         let batch = model.batch(chance);
         let next = model.after(&batch);
         if engine.commit(&batch).is_err() {
