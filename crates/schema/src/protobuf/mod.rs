@@ -44,7 +44,8 @@ mod unknown {
 const TYPE_META: [(u32, &str); 2] = [(1, "apiVersion"), (2, "kind")];
 
 /// Reads an object of the type `ty`, normalised as [`decode`](crate::decode()) normalises it. It has a
-/// `kind` and an `apiVersion` if the bytes name them.
+/// `kind` and an `apiVersion` if the bytes name them, and nothing else if that kind is another than the
+/// type's: its message would make no sense.
 pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8]) -> Result<Value, Error> {
     if bytes.is_empty() {
         return Err(Error::Protobuf("empty data".into()));
@@ -57,7 +58,10 @@ pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8]) -> Result<Value, Error>
     }
     let (type_meta, raw) = open(envelope)?;
     let mut members = Map::new();
-    Messages::new(schema).read(ty, raw, &mut members)?;
+    let kind = type_meta.get("kind").and_then(Value::as_str);
+    if kind.is_none_or(|kind| schema.get(ty).name.rsplit('.').next() == Some(kind)) {
+        Messages::new(schema).read(ty, raw, &mut members)?;
+    }
     for (name, text) in type_meta.iter() {
         if is_type_member(schema, ty, name) {
             members.insert(name.clone(), text.clone());

@@ -1,7 +1,7 @@
 use pintle_value::{DEPTH_MAX, json};
 use proptest::prelude::*;
 
-use super::decode;
+use super::{decode, encode};
 use crate::{Error, Format, TypeId, builtin};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -195,9 +195,14 @@ fn the_envelope_names_the_kind() {
     let raw = run(2, run(1, run(1, "web")));
     let rest = [run(3, ""), run(4, "")].concat();
     let bytes = [b"k8s\0", &type_meta[..], &raw, &rest].concat();
-    let found = decode(builtin(), find("io.k8s.api.core.v1.ConfigMap"), &bytes).unwrap();
+    let check = |ty, expected: &str| {
+        let found = decode(builtin(), find(ty), &bytes);
+        assert_eq!(found, Ok(json::parse(expected.as_bytes()).unwrap()), "{ty}");
+    };
     let expected = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web"}}"#;
-    assert_eq!(found, json::parse(expected.as_bytes()).unwrap());
+    check("io.k8s.api.core.v1.ConfigMap", expected);
+    let expected = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}"#;
+    check("io.k8s.api.core.v1.Secret", expected);
 }
 
 #[track_caller]
@@ -242,6 +247,26 @@ fn depth_is_bounded() {
     let depth = Err(Error::Syntax(pintle_value::Error::Depth));
     assert_eq!(nested(DEPTH_MAX), depth);
     assert_eq!(nested(20_000), depth);
+}
+
+#[test]
+fn any_tree_can_be_written() {
+    // Values that do not fit their fields are written as zero values.
+    let ty = find(META);
+    let odd = r#"{"name":1,"generation":"x","labels":[1],"finalizers":{},"creationTimestamp":"x"}"#;
+    let mut out = Vec::new();
+    encode(builtin(), ty, &json::parse(odd.as_bytes()).unwrap(), &mut out);
+    assert_eq!(decode(builtin(), ty, &out), Ok(pintle_value::Value::object()));
+}
+
+#[test]
+fn schemas_or_something_else_are_written() {
+    let schema = r#"{"items":{"type":"string"},"additionalProperties":{"maximum":0.5},"not":{"items":[{"type":"a"},{"type":"b"}]},"additionalItems":false,"dependencies":{"a":["b"],"c":{"type":"d"}},"default":{"x":[1]},"enum":[1,"a"]}"#;
+    let ty = find("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps");
+    let value = json::parse(schema.as_bytes()).unwrap();
+    let mut out = Vec::new();
+    encode(builtin(), ty, &value, &mut out);
+    assert_eq!(decode(builtin(), ty, &out), Ok(value));
 }
 
 proptest! {
