@@ -76,7 +76,7 @@ impl Call<'_> {
 
     /// The answer's encoding and form, or 406.
     fn negotiate(&self, found: &Found) -> Result<(Negotiated, Rendering), Status> {
-        let negotiated = self.preferences().answer(found.forms())?;
+        let negotiated = self.preferences().answer(found.forms(), found.encodings())?;
         Ok((negotiated, self.rendering(found, negotiated)?))
     }
 
@@ -85,8 +85,16 @@ impl Call<'_> {
             Form::Table(_) => table_options(self.query)?,
             _ => IncludeObject::default(),
         };
+        let resource = &found.target.resource;
+        let printer = match &found.subresource {
+            Some(part) if part.kind.kind != resource.kind => {
+                pintle_kinds::printers::printer(&part.kind.group, &part.kind.kind)
+            }
+            _ => resource.printer.clone(),
+        };
         Ok(Rendering {
-            resource: found.target.resource.clone(),
+            resource: resource.clone(),
+            printer,
             form: negotiated.form,
             include,
             now: self.now.unix_seconds(),

@@ -41,6 +41,14 @@ impl Encodings {
             self.0.iter().map(|(kind, subtype, _)| format!("{kind}/{subtype}")).collect();
         types.join(", ")
     }
+
+    /// The media types of streams: all encodings but YAML have one.
+    fn stream_types(self) -> String {
+        let streams = self.0.iter().filter(|(.., encoding)| *encoding != Encoding::Yaml);
+        let types: Vec<_> =
+            streams.map(|(kind, subtype, _)| format!("{kind}/{subtype};stream=watch")).collect();
+        types.join(", ")
+    }
 }
 
 /// The media types of patches, in upstream's order.
@@ -75,6 +83,19 @@ pub(crate) enum Form {
     PartialObjectMetadataList(MetaVersion),
     /// Aggregated discovery (DISC-02).
     GroupDiscovery,
+}
+
+impl Form {
+    /// Whether it can be had in Protobuf: rows of Tables hold values of any type, and the messages of
+    /// `meta.k8s.io/v1beta1` have other numbers.
+    const fn has_message(self) -> bool {
+        matches!(
+            self,
+            Self::Object
+                | Self::PartialObjectMetadata(MetaVersion::V1)
+                | Self::PartialObjectMetadataList(MetaVersion::V1)
+        )
+    }
 }
 
 /// The versions of `meta.k8s.io`.
@@ -128,21 +149,21 @@ impl<'a> Preferences<'a> {
     }
 
     /// The answer's form and encoding, or 406.
-    pub(crate) fn answer(&self, forms: Forms) -> Result<Negotiated, Status> {
-        self.negotiate(forms, Encodings::TEXT)
-            .ok_or_else(|| Status::not_acceptable(&Encodings::TEXT.media_types()))
+    pub(crate) fn answer(&self, forms: Forms, encodings: Encodings) -> Result<Negotiated, Status> {
+        self.negotiate(forms, encodings)
+            .ok_or_else(|| Status::not_acceptable(&encodings.media_types()))
     }
 
     /// A watch's form and encoding, or 406: YAML has no stream (OAS-15).
-    pub(crate) fn watch(&self, forms: Forms) -> Result<Negotiated, Status> {
-        self.negotiate(forms, Encodings::TEXT)
-            .filter(|negotiated| negotiated.encoding == Encoding::Json)
-            .ok_or_else(|| Status::not_acceptable("application/json;stream=watch"))
+    pub(crate) fn watch(&self, forms: Forms, encodings: Encodings) -> Result<Negotiated, Status> {
+        self.negotiate(forms, encodings)
+            .filter(|negotiated| negotiated.encoding != Encoding::Yaml)
+            .ok_or_else(|| Status::not_acceptable(&encodings.stream_types()))
     }
 
     /// The encoding of an error: the client's, or JSON.
     pub(crate) fn error(&self) -> Negotiated {
-        self.negotiate(Forms::Plain, Encodings::TEXT).unwrap_or(Negotiated {
+        self.negotiate(Forms::Plain, Encodings::ALL).unwrap_or(Negotiated {
             encoding: Encoding::Json,
             pretty: true,
             form: Form::Object,
@@ -161,6 +182,9 @@ impl<'a> Preferences<'a> {
         parse_accept(&header).iter().find_map(|range| {
             let encoding = encodings.covered(range)?;
             let form = forms.form(range)?;
+            if encoding == Encoding::Protobuf && !form.has_message() {
+                return None;
+            }
             let pretty = self.pretty || range.parameter("pretty") == Some("1");
             Some(Negotiated { encoding, pretty, form })
         })

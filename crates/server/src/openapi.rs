@@ -22,7 +22,7 @@ use sha2::{Digest, Sha512};
 
 use crate::body::Body;
 use crate::handlers::Call;
-use crate::negotiation::{Forms, Preferences};
+use crate::negotiation::{Encodings, Forms, Preferences};
 use crate::query::percent_encode;
 use crate::respond::{self, Response};
 use crate::version;
@@ -73,7 +73,7 @@ impl OpenApi {
                 None => return Err(Status::no_such_path()),
             },
         };
-        Preferences::new(&call.head.headers, call.query).answer(Forms::Plain)?;
+        Preferences::new(&call.head.headers, call.query).answer(Forms::Plain, Encodings::TEXT)?;
         if let Wanted::V3(document) = &wanted {
             let hash = hash_of(&call.api.registry, document).ok_or_else(Status::no_such_path)?;
             match call.query.text("hash") {

@@ -11,7 +11,7 @@ use crate::body::Body;
 use crate::discovery::{Tagged, api_versions};
 use crate::handlers::Call;
 use crate::health::{self, Health};
-use crate::negotiation::{Form, Forms, Preferences, media_type};
+use crate::negotiation::{Encodings, Form, Forms, Preferences, media_type};
 use crate::openapi::OpenApi;
 use crate::respond::{Response, document, text};
 use crate::version;
@@ -54,7 +54,7 @@ enum Level {
 
 /// `/api` and `/apis`, aggregated or not.
 fn discovery(call: &Call<'_>, level: Level) -> Result<Response, Status> {
-    let negotiated = preferences(call).answer(Forms::Discovery)?;
+    let negotiated = preferences(call).answer(Forms::Discovery, Encodings::TEXT)?;
     let documents = call.api.discovery.documents(&call.api.registry);
     if negotiated.form != Form::GroupDiscovery {
         let json = match level {
@@ -141,7 +141,7 @@ fn is_known(call: &Call<'_>, path: &str) -> bool {
 
 /// A document without other forms.
 fn plain(call: &Call<'_>, json: impl Into<Bytes>) -> Result<Response, Status> {
-    let negotiated = preferences(call).answer(Forms::Plain)?;
+    let negotiated = preferences(call).answer(Forms::Plain, Encodings::TEXT)?;
     Ok(document(200, Body::full(json), negotiated))
 }
 

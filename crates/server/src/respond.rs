@@ -1,11 +1,12 @@
 //! Answers: from what the registry gives to bytes on the wire.
 //!
 //! Everything is compact JSON first, mostly the very bytes that the store keeps; other encodings are
-//! made from that. So a form (Table, metadata only) is written once, for every encoding.
+//! made from that, Protobuf by those who know the type. So a form (Table, metadata only) is written once, for every encoding.
 
 mod gzip;
 mod list;
 mod pretty;
+pub(crate) mod protobuf;
 mod rendering;
 mod span;
 mod table;
@@ -27,21 +28,36 @@ pub(crate) use rendering::Rendering;
 pub(crate) use warning::add_warnings;
 
 use crate::body::Body;
-use crate::negotiation::{Negotiated, media_type};
+use crate::negotiation::{Form, Negotiated, media_type};
 
 /// A response.
 pub(crate) type Response = HttpResponse<Body>;
 
 /// The name of a Status's type in the schema.
-const STATUS_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+pub(crate) const STATUS_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 
-/// A document whose body is compact JSON, in the encoding that the client wants.
+/// A document whose body is compact JSON, in the encoding that the client wants; or a message already.
 pub(crate) fn document(code: u16, body: Body, negotiated: Negotiated) -> Response {
     let mut response = HttpResponse::new(encode(body, negotiated));
     *response.status_mut() = status_code(code);
     let content_type = HeaderValue::from_static(media_type(negotiated.encoding));
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
+}
+
+/// One object of the named type, given as compact JSON, in the encoding that the client wants.
+pub(crate) fn object(
+    code: u16,
+    json: impl Into<Bytes>,
+    type_name: &str,
+    negotiated: Negotiated,
+) -> Response {
+    let json = json.into();
+    let body = match negotiated.encoding {
+        Encoding::Protobuf => Body::full(protobuf::object(type_name, &json)),
+        Encoding::Json | Encoding::Yaml => Body::full(json),
+    };
+    document(code, body, negotiated)
 }
 
 /// Plain text.
@@ -56,7 +72,7 @@ pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Response {
 
 /// A Status, with the headers that repeat what it says (ST-19).
 pub(crate) fn status(status: &Status, negotiated: Negotiated) -> Response {
-    let mut response = document(status.code, Body::full(status_json(status)), negotiated);
+    let mut response = object(status.code, status_json(status), STATUS_TYPE, negotiated);
     let retry_after = status.details.as_ref().and_then(|details| details.retry_after_seconds);
     if let Some(seconds) = retry_after.filter(|seconds| *seconds > 0) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -87,13 +103,15 @@ pub(crate) fn outcome(
         _ => 200,
     };
     let mut response = match &outcome.answer {
-        Answer::Object(object) => {
-            let body = rendering.document(&rendering.resource.view(object))?;
-            document(code, Body::full(body), negotiated)
+        Answer::Object(stored) => {
+            let body = rendering.document(&rendering.resource.view(stored))?;
+            object(code, body, rendering.type_name(), negotiated)
         }
         Answer::Value(value, type_name) => {
             let body = rendering.value(value, type_name)?;
-            document(code, Body::full(body), negotiated)
+            let as_it_is = rendering.form == Form::Object;
+            let type_name = if as_it_is { type_name } else { rendering.type_name() };
+            object(code, body, type_name, negotiated)
         }
         Answer::Status(answer) => status(answer, negotiated),
     };
@@ -129,7 +147,6 @@ fn encode(body: Body, negotiated: Negotiated) -> Body {
             yaml::write(&json::parse(compact).unwrap_or_default(), &mut out);
             out
         }),
-        // Not yet an encoding of answers.
         (Encoding::Protobuf, _) => body,
     }
 }

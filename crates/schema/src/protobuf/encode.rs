@@ -33,6 +33,13 @@ impl<'s> Encoder<'s> {
         self.fields(ty, fields, members);
     }
 
+    /// Writes a field that is a struct.
+    pub(super) fn struct_field(&mut self, tag: u32, ty: TypeId, members: Option<&Map>) {
+        let end = self.out.begin();
+        self.message(ty, members);
+        self.out.end(tag, end);
+    }
+
     /// Writes fields that stand in one message, and the messages in it that JSON has inline.
     fn fields(&mut self, ty: TypeId, mut fields: Tagged<'s>, members: Option<&Map>) {
         while let Some(field) = fields.last() {
@@ -85,11 +92,7 @@ impl<'s> Encoder<'s> {
     fn value(&mut self, tag: u32, ty: TypeId, value: Option<&Value>) {
         match &self.schema.get(ty).shape {
             Shape::Scalar(scalar) => self.scalar(tag, *scalar, ty, value),
-            Shape::Struct { .. } => {
-                let end = self.out.begin();
-                self.message(ty, value.and_then(Value::as_object));
-                self.out.end(tag, end);
-            }
+            Shape::Struct { .. } => self.struct_field(tag, ty, value.and_then(Value::as_object)),
             Shape::List { item, .. } => {
                 let end = self.out.begin();
                 self.items(1, *item, value.and_then(Value::as_array).unwrap_or_default());
@@ -170,10 +173,8 @@ impl<'s> Encoder<'s> {
         let schema = value.and_then(Value::as_object);
         let items = value.and_then(Value::as_array).unwrap_or_default();
         let write_schema = |encoder: &mut Self| {
-            if let Some(schema) = schema {
-                let end = encoder.out.begin();
-                encoder.message(of.schema, Some(schema));
-                encoder.out.end(of.schema_tag, end);
+            if schema.is_some() {
+                encoder.struct_field(of.schema_tag, of.schema, schema);
             }
         };
         match of.other {

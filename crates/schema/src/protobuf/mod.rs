@@ -25,7 +25,7 @@ use pintle_value::{Map, Value, json};
 use crate::{Error, Schema, TypeId, conform};
 use encode::Encoder;
 use message::Messages;
-use wire::Fields;
+use wire::{Backwards, Fields};
 
 /// What every object begins with.
 const PREFIX: &[u8] = b"k8s\0";
@@ -74,12 +74,56 @@ pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8]) -> Result<Value, Error>
 
 /// Writes an object of the type `ty`; its `kind` and `apiVersion` go into the envelope.
 pub fn encode(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
+    write(schema, value, out, |encoder| encoder.message(ty, value.as_object()));
+}
+
+/// Writes a list of objects of the type `item`, which come one by one, the last one first, so that
+/// never all of them are trees. `list` is everything but the items.
+pub fn encode_list(
+    schema: &Schema,
+    item: TypeId,
+    list: &Value,
+    items_from_last: impl Iterator<Item = Value>,
+    out: &mut Vec<u8>,
+) {
+    const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+    write(schema, list, out, |encoder| {
+        for value in items_from_last {
+            encoder.struct_field(2, item, value.as_object());
+        }
+        if let Some(meta) = schema.find(META) {
+            encoder.struct_field(1, meta, list.get("metadata").and_then(Value::as_object));
+        }
+    });
+}
+
+/// Writes an event of a watch behind its length (OAS-15). The object is as [`encode`] writes it.
+pub fn encode_event(event_type: &str, object: &[u8], out: &mut Vec<u8>) {
+    let mut event = Backwards::default();
+    let end = event.begin();
+    event.bytes(1, object); // RawExtension.raw
+    event.end(2, end);
+    event.bytes(1, event_type.as_bytes());
+    let begin = out.len();
+    out.extend_from_slice(&[0; 4]);
+    event.finish(out);
+    let len = u32::try_from(out.len() - begin - 4).unwrap_or(u32::MAX); // objects are far shorter
+    out[begin..begin + 4].copy_from_slice(&len.to_be_bytes());
+}
+
+/// Writes the envelope of an object and, in it, what `message` writes.
+fn write(
+    schema: &Schema,
+    value: &Value,
+    out: &mut Vec<u8>,
+    message: impl FnOnce(&mut Encoder<'_>),
+) {
     let mut encoder = Encoder::new(schema);
     // From the end to the beginning.
     encoder.out.bytes(unknown::CONTENT_TYPE, b"");
     encoder.out.bytes(unknown::CONTENT_ENCODING, b"");
     let end = encoder.out.begin();
-    encoder.message(ty, value.as_object());
+    message(&mut encoder);
     encoder.out.end(unknown::RAW, end);
     let end = encoder.out.begin();
     for (tag, name) in TYPE_META.iter().rev() {

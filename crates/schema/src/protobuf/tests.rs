@@ -1,7 +1,7 @@
 use pintle_value::{DEPTH_MAX, json};
 use proptest::prelude::*;
 
-use super::{decode, encode};
+use super::{decode, encode, encode_event, encode_list};
 use crate::{Error, Format, TypeId, builtin};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -247,6 +247,27 @@ fn depth_is_bounded() {
     let depth = Err(Error::Syntax(pintle_value::Error::Depth));
     assert_eq!(nested(DEPTH_MAX), depth);
     assert_eq!(nested(20_000), depth);
+}
+
+#[test]
+fn lists_are_written_from_the_last_item() {
+    let list = r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"7"},
+                   "items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}"#;
+    let list = json::parse(list.as_bytes()).unwrap();
+    let items = list.get("items").and_then(pintle_value::Value::as_array).unwrap();
+    let (mut found, mut expected) = (Vec::new(), Vec::new());
+    let item = find("io.k8s.api.core.v1.ConfigMap");
+    encode_list(builtin(), item, &list, items.iter().rev().cloned(), &mut found);
+    encode(builtin(), find("io.k8s.api.core.v1.ConfigMapList"), &list, &mut expected);
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn events_stand_behind_their_length() {
+    // OAS-15
+    let mut out = b"x".to_vec();
+    encode_event("ADDED", b"k8s\0y", &mut out);
+    assert_eq!(out, b"x\0\0\0\x10\n\x05ADDED\x12\x07\n\x05k8s\0y");
 }
 
 #[test]

@@ -4,8 +4,7 @@ use bytes::Bytes;
 use pintle_meta::Status;
 
 use super::Call;
-use crate::body::Body;
-use crate::respond::{self, Response, document};
+use crate::respond::{self, Response};
 use crate::target::Found;
 
 /// The store, under the name that upstream has for it.
@@ -16,7 +15,10 @@ pub(super) fn read(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
     let store = Bytes::from(status(call));
     match (call.info.verb, found.target.name.as_str()) {
-        ("get", STORE) => Ok(document(200, Body::full(rendering.document(&store)?), negotiated)),
+        ("get", STORE) => {
+            let body = rendering.document(&store)?;
+            Ok(respond::object(200, body, rendering.type_name(), negotiated))
+        }
         ("get", name) => Err(Status::not_found(&found.target.resource.group_resource(), name)),
         _ => respond::collection(b"{}", Box::new(std::iter::once(store)), &rendering, negotiated),
     }

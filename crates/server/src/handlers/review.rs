@@ -7,10 +7,9 @@ use pintle_registry::request::Body;
 use pintle_value::{Map, Path, Value};
 
 use super::Call;
-use crate::body;
 use crate::negotiation::body_encoding;
 use crate::options::{Write, write_options};
-use crate::respond::{Response, add_warnings, document};
+use crate::respond::{self, Response, add_warnings};
 use crate::target::Found;
 
 /// Fills in a review's status.
@@ -43,7 +42,7 @@ pub(super) fn create(call: &Call<'_>, found: &Found, bytes: Bytes) -> Result<Res
         call.api.registry.read(&found.target, &body, &options, &context)?;
     answer(call, found, &mut review)?;
     let json = rendering.value(&review, &resource.schema.get(resource.ty).name)?;
-    let mut response = document(201, body::Body::full(json), negotiated);
+    let mut response = respond::object(201, json, rendering.type_name(), negotiated);
     add_warnings(response.headers_mut(), warnings.iter().map(String::as_str));
     Ok(response)
 }

@@ -10,9 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
 use pintle_meta::Status;
 use pintle_registry::Object;
 use pintle_registry::answer::Event;
+use pintle_registry::request::Encoding;
 use pintle_registry::watch::Watch;
 use pintle_store::{Kind, Revision};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
@@ -22,9 +24,11 @@ use crate::body::{Body, CHUNK_BYTES};
 use crate::metrics::Counter;
 use crate::negotiation::Form;
 use crate::options::{list_options, watch_timeout};
-use crate::respond::{Rendering, Response, document, status_json};
+use crate::respond::{Rendering, Response, STATUS_TYPE, document, protobuf, status_json};
 use crate::target::Found;
 
+/// What a stream of messages is (OAS-15).
+const MESSAGES: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 /// How often a client that wants bookmarks gets one, about (BM-01) …
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// … and how long before the end of the watch, so that it goes on from as near to now as can be.
@@ -32,7 +36,7 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 /// GET of a collection with `watch`.
 pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
-    let negotiated = call.preferences().watch(found.forms())?;
+    let negotiated = call.preferences().watch(found.forms(), found.encodings())?;
     let rendering = call.rendering(found, negotiated)?;
     let mut options = list_options(call.query)?;
     if call.info.resource.as_ref().is_some_and(|info| info.watch_prefix && info.named) {
@@ -43,7 +47,7 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
     let mut stopping = call.api.lifecycle.stopping();
     let stream = Stream {
         watch,
-        encoder: Encoder { rendering, columns_sent: false },
+        encoder: Encoder { rendering, encoding: negotiated.encoding, columns_sent: false },
         pending: Vec::new().into_iter(),
         end: Box::pin(async move {
             tokio::select! {
@@ -59,7 +63,12 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
         let frame = stream.next().await?;
         Some((frame, stream))
     });
-    Ok(document(200, Body::frames(Box::pin(frames)), negotiated))
+    let mut response = document(200, Body::frames(Box::pin(frames)), negotiated);
+    if negotiated.encoding == Encoding::Protobuf {
+        let content_type = HeaderValue::from_static(MESSAGES);
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+    }
+    Ok(response)
 }
 
 /// A watch on its way to a client.
@@ -156,6 +165,7 @@ impl Bookmarks {
 /// Writes events.
 struct Encoder {
     rendering: Rendering,
+    encoding: Encoding,
     /// Only the first Table of a watch has columns (OAS-14).
     columns_sent: bool,
 }
@@ -163,7 +173,8 @@ struct Encoder {
 impl Encoder {
     /// The bytes of an event that need no further work.
     fn ready_made(&self, event: &Event) -> Option<Bytes> {
-        if self.rendering.form != Form::Object || !self.rendering.resource.is_stored_version() {
+        let as_it_is = self.rendering.form == Form::Object && self.encoding == Encoding::Json;
+        if !as_it_is || !self.rendering.resource.is_stored_version() {
             return None;
         }
         match event {
@@ -189,9 +200,7 @@ impl Encoder {
                 self.write_event("BOOKMARK", &object, out);
             }
             Event::Error(status) => {
-                begin("ERROR", out);
-                out.extend_from_slice(&status_json(status));
-                end(out);
+                self.write_document("ERROR", STATUS_TYPE, &status_json(status), out);
                 return ControlFlow::Break(());
             }
         }
@@ -205,8 +214,24 @@ impl Encoder {
 
     fn write_event(&mut self, event_type: &str, object: &[u8], out: &mut Vec<u8>) {
         let with_columns = !std::mem::replace(&mut self.columns_sent, true);
+        if self.encoding == Encoding::Json {
+            begin(event_type, out);
+            self.rendering.write(object, with_columns, out);
+            return end(out);
+        }
+        let mut document = Vec::with_capacity(object.len());
+        self.rendering.write(object, with_columns, &mut document);
+        self.write_document(event_type, self.rendering.type_name(), &document, out);
+    }
+
+    /// Writes an event with a document of the named type.
+    fn write_document(&self, event_type: &str, type_name: &str, json: &[u8], out: &mut Vec<u8>) {
+        if self.encoding == Encoding::Protobuf {
+            let message = protobuf::object(type_name, json);
+            return pintle_schema::protobuf::encode_event(event_type, &message, out);
+        }
         begin(event_type, out);
-        self.rendering.write(object, with_columns, out);
+        out.extend_from_slice(json);
         end(out);
     }
 

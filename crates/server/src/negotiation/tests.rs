@@ -11,7 +11,7 @@ const OBJECTS: Forms = Forms::Objects { tables: true };
 
 fn check(forms: Forms, accept: &str, expected: Result<(Encoding, Form), &str>) {
     let headers = headers(&[(ACCEPT, accept)]);
-    let found = Preferences::new(&headers, &Query::default()).answer(forms);
+    let found = Preferences::new(&headers, &Query::default()).answer(forms, Encodings::TEXT);
     let found = found.map(|n| (n.encoding, n.form)).map_err(|status| status.message);
     assert_eq!(found, expected.map_err(str::to_owned), "{accept}");
 }
@@ -72,13 +72,39 @@ fn forms_are_negotiated() {
 #[test]
 fn watches_have_no_yaml() {
     let headers = headers(&[(ACCEPT, "application/yaml")]);
-    let refused = Preferences::new(&headers, &Query::default()).watch(OBJECTS).unwrap_err();
+    let refused =
+        Preferences::new(&headers, &Query::default()).watch(OBJECTS, Encodings::ALL).unwrap_err();
     assert_eq!((refused.code, refused.reason), (406, Some(Reason::NotAcceptable)));
+}
+
+#[test]
+fn some_forms_are_had_in_protobuf() {
+    // MT-03, MT-08, MT-13, TBL-02, OAS-13
+    let check = |accept: &str, encodings, expected: Option<(Encoding, Form)>| {
+        let headers = headers(&[(ACCEPT, accept)]);
+        let found = Preferences::new(&headers, &Query::default()).answer(OBJECTS, encodings);
+        assert_eq!(found.ok().map(|n| (n.encoding, n.form)), expected, "{accept}");
+    };
+    let object = |encoding| Some((encoding, Form::Object));
+    let go = "application/vnd.kubernetes.protobuf,application/json";
+    check(go, Encodings::ALL, object(Encoding::Protobuf));
+    check(go, Encodings::TEXT, object(Encoding::Json));
+    check("application/vnd.kubernetes.protobuf", Encodings::TEXT, None);
+    check("*/*", Encodings::ALL, object(Encoding::Json));
+    let form = |kind: &str, version: &str| {
+        format!("application/vnd.kubernetes.protobuf;as={kind};v={version};g=meta.k8s.io")
+    };
+    check(&form("Table", "v1"), Encodings::ALL, None);
+    let metadata = Form::PartialObjectMetadata(MetaVersion::V1);
+    let found = Some((Encoding::Protobuf, metadata));
+    check(&form("PartialObjectMetadata", "v1"), Encodings::ALL, found);
+    check(&form("PartialObjectMetadata", "v1beta1"), Encodings::ALL, None);
 }
 
 fn check_pretty(agent: &str, query: &str, expected: bool) {
     let headers = headers(&[(USER_AGENT, agent)]);
-    let negotiated = Preferences::new(&headers, &Query::parse(query)).answer(OBJECTS).unwrap();
+    let negotiated =
+        Preferences::new(&headers, &Query::parse(query)).answer(OBJECTS, Encodings::ALL).unwrap();
     assert_eq!(negotiated.pretty, expected, "{agent} {query}");
 }
 

@@ -148,6 +148,9 @@ fn a_body_wins_over_the_query_entirely() {
     assert_eq!(options.orphan_dependents, None);
     let yaml = delete_options(&Query::default(), b"gracePeriodSeconds: 3\n", Encoding::Yaml);
     assert_eq!(yaml.unwrap().grace_period_seconds, Some(3));
+    let message = b"k8s\0\x12\x02\x08\x03"; // field 1: 3
+    let message = delete_options(&Query::default(), message, Encoding::Protobuf);
+    assert_eq!(message.unwrap().grace_period_seconds, Some(3));
 }
 
 fn check_delete(query: &str, body: &str, code: u16, message: &str) {

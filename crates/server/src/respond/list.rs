@@ -5,10 +5,11 @@ use bytes::Bytes;
 use pintle_meta::Status;
 use pintle_meta::status::Reason;
 use pintle_registry::answer::List;
+use pintle_registry::request::Encoding;
 use pintle_value::json;
 
 use super::rendering::write_metadata;
-use super::{Rendering, Response, document, table};
+use super::{Rendering, Response, document, protobuf, table};
 use crate::body::{Body, CHUNK_BYTES, Pieces};
 use crate::negotiation::{Form, Negotiated};
 
@@ -19,9 +20,21 @@ pub(crate) fn list(
     negotiated: Negotiated,
 ) -> Result<Response, Status> {
     let metadata = metadata(&list);
+    let list = in_row_order(list, rendering);
     let resource = rendering.resource.clone();
     let views = list.objects.into_iter().map(move |object| resource.view(&object));
     collection(&metadata, Box::new(views), rendering, negotiated)
+}
+
+/// Rows of a few kinds have an order of their own, within a page.
+fn in_row_order(mut list: List, rendering: &Rendering) -> List {
+    if let (Form::Table(_), Some(order)) = (rendering.form, rendering.printer.order()) {
+        let objects = list.objects.into_iter().map(|object| (rendering.resource.tree(&object), object));
+        let mut objects: Vec<_> = objects.collect();
+        objects.sort_by(|(a, _), (b, _)| order(a, b));
+        list.objects = objects.into_iter().map(|(_, object)| object).collect();
+    }
+    list
 }
 
 /// Answers with a list of objects, given as JSON in the resource's version.
@@ -38,7 +51,12 @@ pub(crate) fn collection(
         );
         return Err(Status::failure(Reason::NotAcceptable, message));
     }
-    let body = Body::pieces(Box::new(Items::new(rendering.clone(), metadata, views)));
+    let body = match negotiated.encoding {
+        Encoding::Protobuf => Body::full(protobuf::list(rendering, metadata, views)),
+        Encoding::Json | Encoding::Yaml => {
+            Body::pieces(Box::new(Items::new(rendering.clone(), metadata, views)))
+        }
+    };
     Ok(document(200, body, negotiated))
 }
 

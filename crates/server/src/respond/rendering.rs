@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pintle_meta::Status;
 use pintle_meta::status::Reason;
 use pintle_registry::Resource;
-use pintle_registry::table::UnixSeconds;
+use pintle_registry::table::{Printer, UnixSeconds};
 use pintle_value::{Value, json};
 
 use super::{span, table};
@@ -18,6 +18,8 @@ use crate::options::IncludeObject;
 pub(crate) struct Rendering {
     /// The objects' resource, in the version that was asked for.
     pub(crate) resource: Arc<Resource>,
+    /// What makes rows of the objects: the resource's own printer, or that of a subresource's kind.
+    pub(crate) printer: Arc<dyn Printer>,
     /// The form that was negotiated.
     pub(crate) form: Form,
     /// What rows of a Table show of their objects.
@@ -40,8 +42,7 @@ impl Rendering {
         }
     }
 
-    /// A single object that is not kept like this. Only the resource's own objects have rows: a Scale
-    /// goes out as it is, and clients print it themselves.
+    /// A single object that is not kept like this.
     pub(crate) fn value(&self, value: &Value, type_name: &str) -> Result<Bytes, Status> {
         let mut object = Vec::with_capacity(512);
         let ty = self.resource.schema.find(type_name);
@@ -52,9 +53,6 @@ impl Rendering {
             None => json::write(value, &mut object),
         }
         let object = Bytes::from(object);
-        if matches!(self.form, Form::Table(_)) && ty != Some(self.resource.ty) {
-            return Ok(object);
-        }
         self.document(&object)
     }
 

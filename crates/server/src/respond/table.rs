@@ -53,7 +53,7 @@ pub(super) fn write_head(
     out.extend_from_slice(metadata);
     out.extend_from_slice(br#","columnDefinitions":"#);
     if with_columns {
-        write_columns(rendering.resource.printer.columns(), out);
+        write_columns(rendering.printer.columns(), out);
     } else {
         out.extend_from_slice(b"null");
     }
@@ -88,7 +88,7 @@ pub(super) fn write_row(
     out: &mut Vec<u8>,
 ) {
     let tree = json::parse(object).unwrap_or_default();
-    let Row { cells, conditions } = rendering.resource.printer.row(&tree, rendering.now);
+    let Row { cells, conditions } = rendering.printer.row(&tree, rendering.now);
     out.extend_from_slice(br#"{"cells":"#);
     json::write(&Value::Array(cells), out);
     if !conditions.is_empty() {

@@ -51,7 +51,8 @@ impl Cluster {
 
     fn rendering(&self, form: Form, include: IncludeObject) -> Rendering {
         let resource: Arc<Resource> = self.target.resource.clone();
-        Rendering { resource, form, include, now: 1_090 }
+        let printer = resource.printer.clone();
+        Rendering { resource, printer, form, include, now: 1_090 }
     }
 
     async fn list(&self, form: Form, include: IncludeObject, negotiated: Negotiated) -> Response {
