@@ -34,9 +34,15 @@ impl Answer {
         let tree = if text.is_empty() {
             None
         } else if media.starts_with("application/json") {
-            Some(serde_json::from_str(&text).map_err(|e| anyhow!("the body is not JSON: {e}\n{text}"))?)
+            Some(
+                serde_json::from_str(&text)
+                    .map_err(|e| anyhow!("the body is not JSON: {e}\n{text}"))?,
+            )
         } else if media.starts_with("application/yaml") {
-            Some(serde_saphyr::from_str(&text).map_err(|e| anyhow!("the body is not YAML: {e}\n{text}"))?)
+            Some(
+                serde_saphyr::from_str(&text)
+                    .map_err(|e| anyhow!("the body is not YAML: {e}\n{text}"))?,
+            )
         } else {
             serde_json::from_str(&text).ok() // a kube-apiserver calls some of its JSON plain text
         };
@@ -170,7 +176,9 @@ fn check_header(name: &str, expected: &Value, head: &Head, found: &mut Vec<Strin
 fn numbers(status: &Value) -> Result<Vec<u16>> {
     let one = |value: &Value| {
         let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
-        number.and_then(|n| u16::try_from(n).ok()).ok_or_else(|| anyhow!("status {value} is no number"))
+        number
+            .and_then(|n| u16::try_from(n).ok())
+            .ok_or_else(|| anyhow!("status {value} is no number"))
     };
     match status {
         Value::Array(items) => items.iter().map(one).collect(),

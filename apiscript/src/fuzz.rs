@@ -200,7 +200,9 @@ fn judge(request: &Request, response: &Response) -> Result<()> {
     let media = response.head.get("content-type").unwrap_or_default();
     let is_status = |tree: &Value| tree["kind"] == "Status" && tree["code"] == status;
     let proper = match media.split(';').next().unwrap_or_default() {
-        "application/json" => serde_json::from_slice(&response.body).is_ok_and(|tree| is_status(&tree)),
+        "application/json" => {
+            serde_json::from_slice(&response.body).is_ok_and(|tree| is_status(&tree))
+        }
         "application/yaml" => {
             let text = String::from_utf8_lossy(&response.body);
             serde_saphyr::from_str(&text).is_ok_and(|tree: Value| is_status(&tree))

@@ -118,7 +118,14 @@ impl Connection {
         } else {
             Box::new(socket.try_clone()?)
         };
-        Ok(Self { stream, socket, authority, buffer: Vec::new(), framing: Framing::Done, closing: false })
+        Ok(Self {
+            stream,
+            socket,
+            authority,
+            buffer: Vec::new(),
+            framing: Framing::Done,
+            closing: false,
+        })
     }
 
     /// A handle that ends this connection from elsewhere.
@@ -261,7 +268,8 @@ impl Connection {
                     bail!("the body ended {left} bytes early");
                 }
                 let take = left.min(self.buffer.len());
-                self.framing = if take == left { Framing::Done } else { Framing::Length(left - take) };
+                self.framing =
+                    if take == left { Framing::Done } else { Framing::Length(left - take) };
                 Ok(Some(self.buffer.drain(..take).collect()))
             }
         }
@@ -270,7 +278,8 @@ impl Connection {
     fn next_chunk(&mut self) -> Result<Option<Vec<u8>>> {
         let line = self.read_line()?;
         let digits = line.split(';').next().unwrap_or_default().trim();
-        let size = usize::from_str_radix(digits, 16).with_context(|| format!("chunk size {line:?}"))?;
+        let size =
+            usize::from_str_radix(digits, 16).with_context(|| format!("chunk size {line:?}"))?;
         if size > BODY_LIMIT {
             bail!("a chunk of {size} bytes");
         }
@@ -316,7 +325,9 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // A peer that closes without TLS's goodbye.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
                     self.closing = true;
                     bail!("the server did not answer in time");
                 }

@@ -57,7 +57,8 @@ impl Cluster {
         let token = match (&user.token, &user.token_file) {
             (Some(token), _) => Some(token.clone()),
             (None, Some(path)) => {
-                let bytes = std::fs::read_to_string(folder.join(path)).context("reading tokenFile")?;
+                let bytes =
+                    std::fs::read_to_string(folder.join(path)).context("reading tokenFile")?;
                 Some(bytes.trim().to_owned())
             }
             (None, None) => None,
@@ -146,7 +147,9 @@ fn data(inline: &Option<String>, path: &Option<PathBuf>, folder: &Path) -> Resul
 }
 
 fn find<'a, T: Named>(list: &'a [T], name: &str, what: &str) -> Result<&'a T> {
-    list.iter().find(|item| item.name() == name).ok_or_else(|| anyhow!("there is no {what} {name:?}"))
+    list.iter()
+        .find(|item| item.name() == name)
+        .ok_or_else(|| anyhow!("there is no {what} {name:?}"))
 }
 
 trait Named {

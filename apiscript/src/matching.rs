@@ -66,7 +66,10 @@ impl Comparison {
             Word::Literal => actual.is_some_and(|value| value.as_str() == Some(expected)),
         };
         if !holds {
-            self.differ(&show(&Value::String(expected.to_owned())), &actual.map_or("nothing".into(), show));
+            self.differ(
+                &show(&Value::String(expected.to_owned())),
+                &actual.map_or("nothing".into(), show),
+            );
         }
     }
 
@@ -114,11 +117,16 @@ impl Comparison {
                 }
                 ("none", _) => {
                     if let Some(index) = actual.iter().position(fits) {
-                        self.differ(&format!("no element like {}", show(expected)), &format!("[{index}]"));
+                        self.differ(
+                            &format!("no element like {}", show(expected)),
+                            &format!("[{index}]"),
+                        );
                     }
                 }
                 (index, expected) => match index.parse::<usize>() {
-                    Ok(at) => self.within(&format!("[{at}]"), |this| this.value(expected, actual.get(at))),
+                    Ok(at) => {
+                        self.within(&format!("[{at}]"), |this| this.value(expected, actual.get(at)))
+                    }
                     Err(_) => self.differ(&format!("an object with {index:?}"), "a list"),
                 },
             }
@@ -222,16 +230,18 @@ mod tests {
             (json!({"items": {"every": {"n": "~[ab]"}}}), vec![]),
             (json!({"items": {"every": {"n": "a"}}}), vec![r#"items[1].n: expected "a", got "b""#]),
             (json!({"items": {"none": {"n": "c"}}}), vec![]),
-            (json!({"items": {"none": {"n": "b"}}}), vec![
-                r#"items: expected no element like {"n":"b"}, got [1]"#,
-            ]),
+            (
+                json!({"items": {"none": {"n": "b"}}}),
+                vec![r#"items: expected no element like {"n":"b"}, got [1]"#],
+            ),
             (json!({"x": null, "y": "<absent>", "kind": "<present>"}), vec![]),
             (json!({"kind": "<absent>"}), vec![r#"kind: expected "<absent>", got "L""#]),
             (json!({"items": {"0": {"rv": "<above 11>"}}}), vec![]),
             (json!({"items": {"0": {"rv": "<at least 12>"}}}), vec![]),
-            (json!({"items": {"0": {"rv": "<above 12>"}}}), vec![
-                r#"items[0].rv: expected "<above 12>", got "12""#,
-            ]),
+            (
+                json!({"items": {"0": {"rv": "<above 12>"}}}),
+                vec![r#"items[0].rv: expected "<above 12>", got "12""#],
+            ),
             (json!({"kind": "<not M>"}), vec![]),
             (json!({"kind": "<not L>"}), vec![r#"kind: expected "<not L>", got "L""#]),
             (json!({"kind": "<none>"}), vec![r#"kind: expected "<none>", got "L""#]),

@@ -45,7 +45,12 @@ pub(crate) fn build(step: &Step, target: &Target, scope: &dyn Scope) -> Result<R
     }
     header(&mut request, "Accept", step.accept.as_deref().unwrap_or("json"), scope)?;
     let default_type = if request.body.is_some() { "json" } else { "none" };
-    header(&mut request, "Content-Type", step.content_type.as_deref().unwrap_or(default_type), scope)?;
+    header(
+        &mut request,
+        "Content-Type",
+        step.content_type.as_deref().unwrap_or(default_type),
+        scope,
+    )?;
     for (name, value) in &step.headers {
         let values = match value {
             Value::Array(values) => values.as_slice(),
@@ -125,7 +130,10 @@ pub(crate) fn curl(target: &Target, request: &Request) -> String {
         line.push_str(&format!(" --data-raw {}", quote(&text[..end])));
     }
     let end = request.target.char_indices().nth(LIMIT).map_or(request.target.len(), |(end, _)| end);
-    line.push_str(&format!(" {}", quote(&format!("{}{}", target.server(), &request.target[..end]))));
+    line.push_str(&format!(
+        " {}",
+        quote(&format!("{}{}", target.server(), &request.target[..end]))
+    ));
     line
 }
 

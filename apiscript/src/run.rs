@@ -90,8 +90,12 @@ impl Run<'_> {
     /// Leaves nothing behind. Errors are of no interest: what should be gone may be gone.
     fn finish(&mut self, script: &Script) {
         self.watches.clear();
-        let namespace = self.variables.get("ns").map(|ns| format!("/api/v1/namespaces/{}", variables::as_text(ns)));
-        let paths = script.cleanup.iter().map(|path| variables::fill_text(path, &self.variables).ok());
+        let namespace = self
+            .variables
+            .get("ns")
+            .map(|ns| format!("/api/v1/namespaces/{}", variables::as_text(ns)));
+        let paths =
+            script.cleanup.iter().map(|path| variables::fill_text(path, &self.variables).ok());
         let paths: Vec<String> = paths.chain([namespace]).flatten().collect();
         for path in paths {
             let _ = self.send(&request::delete(self.target, &path), false);
@@ -147,7 +151,11 @@ impl Run<'_> {
         }
         if let Some(name) = &step.close {
             let name = self.fill(name, row)?;
-            return self.watches.remove(&name).map(|_| ()).ok_or_else(|| anyhow!("no watch {name}"));
+            return self
+                .watches
+                .remove(&name)
+                .map(|_| ())
+                .ok_or_else(|| anyhow!("no watch {name}"));
         }
         if let Some(name) = &step.end {
             return self.expect_end(&self.fill(name, row)?, step, deadline);
@@ -218,11 +226,14 @@ impl Run<'_> {
             let mut row = row.clone();
             row.insert("i".to_owned(), json!(number));
             let scope = Scoped { row: &row, variables: &self.variables };
-            requests.push((request::build(step, self.target, &scope)?, self.target.connect(false)?));
+            requests
+                .push((request::build(step, self.target, &scope)?, self.target.connect(false)?));
         }
         let runners: Vec<_> = requests
             .into_iter()
-            .map(|(request, mut connection)| std::thread::spawn(move || connection.exchange(&request)))
+            .map(|(request, mut connection)| {
+                std::thread::spawn(move || connection.exchange(&request))
+            })
             .collect();
         let mut outcomes: BTreeMap<String, usize> = BTreeMap::new();
         for runner in runners {
@@ -231,7 +242,11 @@ impl Run<'_> {
         }
         let expected = step.status.clone().unwrap_or_else(|| json!({"200": count}));
         let found = differences(&expected, Some(&json!(outcomes)), Extent::Exact);
-        if found.is_empty() { Ok(()) } else { bail!("of {count} racing requests\n{}", found.join("\n")) }
+        if found.is_empty() {
+            Ok(())
+        } else {
+            bail!("of {count} racing requests\n{}", found.join("\n"))
+        }
     }
 
     fn open_watch(&mut self, name: &str, step: &Step, row: &Row) -> Result<()> {
@@ -268,7 +283,13 @@ impl Run<'_> {
         }
     }
 
-    fn expect_events(&mut self, name: &str, step: &Step, row: &Row, deadline: Instant) -> Result<()> {
+    fn expect_events(
+        &mut self,
+        name: &str,
+        step: &Step,
+        row: &Row,
+        deadline: Instant,
+    ) -> Result<()> {
         let mut expected = Vec::new();
         for event in &step.next {
             let scope = Scoped { row, variables: &self.variables };
@@ -309,7 +330,8 @@ impl Run<'_> {
 
 /// `10s` or `250ms`.
 fn duration(text: &str) -> Result<Duration> {
-    let number = |digits: &str| digits.parse::<u64>().map_err(|_| anyhow!("{text:?} is no duration"));
+    let number =
+        |digits: &str| digits.parse::<u64>().map_err(|_| anyhow!("{text:?} is no duration"));
     match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(digits), _) => Ok(Duration::from_millis(number(digits)?)),
         (None, Some(digits)) => Ok(Duration::from_secs(number(digits)?)),

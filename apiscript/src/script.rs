@@ -190,7 +190,12 @@ impl Step {
         if self.next.iter().any(|event| event.len() != 1) {
             bail!("an event is one type with its object");
         }
-        if [self.send.is_some(), self.raw.is_some(), self.filler.is_some()].iter().filter(|b| **b).count() > 1 {
+        if [self.send.is_some(), self.raw.is_some(), self.filler.is_some()]
+            .iter()
+            .filter(|b| **b)
+            .count()
+            > 1
+        {
             bail!("a request has one body");
         }
         if self.patch.is_some() && self.content_type.is_none() {
@@ -232,9 +237,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Vec<Script>> {
     for script in &mut scripts {
         file.clone_into(&mut script.file);
         for step in &script.steps {
-            step.value
-                .check()
-                .with_context(|| format!("{}, {}", file.display(), at(step)))?;
+            step.value.check().with_context(|| format!("{}, {}", file.display(), at(step)))?;
         }
     }
     Ok(scripts)
@@ -243,8 +246,8 @@ pub fn parse(text: &str, file: &Path) -> Result<Vec<Script>> {
 /// Reads a file, or every `.yaml` file below a folder, in order of their names.
 pub fn load(path: &Path) -> Result<Vec<Script>> {
     if !path.is_dir() {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("reading {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         return parse(&text, path);
     }
     let mut entries = std::fs::read_dir(path)

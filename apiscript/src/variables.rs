@@ -99,7 +99,11 @@ fn expand(text: &str, scope: &dyn Scope, braces: Braces) -> Result<String> {
         let length = name_length(rest);
         if braces == Braces::Required || length == 0 {
             out.push('$');
-            rest = if braces == Braces::Required { rest } else { rest.strip_prefix('$').unwrap_or(rest) };
+            rest = if braces == Braces::Required {
+                rest
+            } else {
+                rest.strip_prefix('$').unwrap_or(rest)
+            };
             continue;
         }
         put(&mut out, &scope.get(&rest[..length])?, braces);

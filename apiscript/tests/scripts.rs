@@ -40,7 +40,8 @@ fn main() -> Result<ExitCode> {
 
 fn target(server: &TestServer) -> Result<Target> {
     let cluster = Cluster::from_text(server.kubeconfig(), Path::new("."))?;
-    Ok(Target::new(cluster)?.able("namespace-lifecycle").able("empty-dry-run"))
+    let abilities = ["namespace-lifecycle", "empty-dry-run", "protobuf"];
+    Ok(abilities.iter().fold(Target::new(cluster)?, |target, ability| target.able(ability)))
 }
 
 /// Writes until a server that remembers but a moment has forgotten its first version.
@@ -48,7 +49,8 @@ fn forget(target: &Target) -> Result<()> {
     let mut connection = target.connect(false)?;
     let deadline = Instant::now() + PATIENCE;
     for number in 0.. {
-        let object = format!("{{\"metadata\":{{\"name\":\"forget\",\"labels\":{{\"n\":\"{number}\"}}}}}}");
+        let object =
+            format!("{{\"metadata\":{{\"name\":\"forget\",\"labels\":{{\"n\":\"{number}\"}}}}}}");
         let namespace = Request {
             method: if number == 0 { "POST" } else { "PUT" }.to_owned(),
             target: format!("/api/v1/namespaces{}", if number == 0 { "" } else { "/forget" }),
@@ -57,7 +59,8 @@ fn forget(target: &Target) -> Result<()> {
         };
         connection.exchange(&namespace)?;
         let old = "/api/v1/secrets?resourceVersion=1&resourceVersionMatch=Exact";
-        let list = Request { method: "GET".to_owned(), target: old.to_owned(), ..Request::default() };
+        let list =
+            Request { method: "GET".to_owned(), target: old.to_owned(), ..Request::default() };
         if connection.exchange(&list)?.head.status == 410 {
             return Ok(());
         }

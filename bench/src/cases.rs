@@ -98,7 +98,12 @@ pub async fn create(
 }
 
 /// Creates objects until there are so many; an error if that takes too long.
-pub async fn fill(namespace: &Namespace, sample: &Sample, count: usize, counter: &Arc<AtomicU64>) -> Result<()> {
+pub async fn fill(
+    namespace: &Namespace,
+    sample: &Sample,
+    count: usize,
+    counter: &Arc<AtomicU64>,
+) -> Result<()> {
     let clients = Client::connect(&namespace.server, 32, false).await?;
     create(namespace, sample, clients, counter, count as u64, PREPARATION).await?;
     let there = counter.load(Ordering::Relaxed);

@@ -90,7 +90,9 @@ pub async fn run(campaign: &Campaign, mut say: impl FnMut(String)) -> Result<Sum
         }
         (writers, watchers) = weather(process, storm, writers, watchers).await?;
         let acknowledged: usize = writers.iter().map(Writer::acknowledged).sum();
-        say(format!("round {round}: killed after {storm:.0?}, {acknowledged} writes acknowledged so far"));
+        say(format!(
+            "round {round}: killed after {storm:.0?}, {acknowledged} writes acknowledged so far"
+        ));
     }
     let process = Process::start(&campaign.binary, folder.path()).await?;
     summary.restarts.push(process.ready_after);
@@ -203,8 +205,9 @@ impl Process {
             }
             anyhow::bail!("the server ended before it was ready")
         };
-        let kubeconfig =
-            tokio::time::timeout(PATIENCE, ready).await.context("the server isn't ready in time")??;
+        let kubeconfig = tokio::time::timeout(PATIENCE, ready)
+            .await
+            .context("the server isn't ready in time")??;
         let ready_after = start.elapsed();
         Ok(Self { child, server: Server::from_kubeconfig(&kubeconfig)?, ready_after })
     }

@@ -54,13 +54,22 @@ fn prepare(object: &mut Value) -> Result<()> {
     let no_object = || anyhow!("the pod is no object with metadata and spec");
     let spec = object.get_mut("spec").and_then(Value::as_object_mut).ok_or_else(no_object)?;
     // A service account or a priority class of another cluster would be refused.
-    for foreign in ["serviceAccount", "serviceAccountName", "priority", "priorityClassName", "nodeName"] {
+    for foreign in
+        ["serviceAccount", "serviceAccountName", "priority", "priorityClassName", "nodeName"]
+    {
         spec.remove(foreign);
     }
     spec.insert("automountServiceAccountToken".to_owned(), json!(false));
     let metadata =
         object.get_mut("metadata").and_then(Value::as_object_mut).ok_or_else(no_object)?;
-    for foreign in ["namespace", "uid", "resourceVersion", "creationTimestamp", "ownerReferences", "generateName"] {
+    for foreign in [
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "ownerReferences",
+        "generateName",
+    ] {
         metadata.remove(foreign);
     }
     metadata.insert("name".to_owned(), json!(format!("a{NAME}")));
@@ -117,14 +126,37 @@ fn container(name: &str) -> Value {
     let mut container = Map::new();
     for (key, value) in [
         ("name", json!(name)),
-        ("image", json!(format!("registry.example.com/shop/{name}:2.14.3@sha256:{}", "0123456789abcdef".repeat(4)))),
+        (
+            "image",
+            json!(format!(
+                "registry.example.com/shop/{name}:2.14.3@sha256:{}",
+                "0123456789abcdef".repeat(4)
+            )),
+        ),
         ("imagePullPolicy", json!("IfNotPresent")),
-        ("args", json!(["--listen=:8080", "--log-level=info", "--config=/etc/shop/config.yaml", "--metrics=:9090"])),
+        (
+            "args",
+            json!([
+                "--listen=:8080",
+                "--log-level=info",
+                "--config=/etc/shop/config.yaml",
+                "--metrics=:9090"
+            ]),
+        ),
         ("env", json!(variables)),
         ("volumeMounts", json!(mounts)),
-        ("ports", json!([{"name": "http", "containerPort": 8080, "protocol": "TCP"}, {"name": "metrics", "containerPort": 9090, "protocol": "TCP"}])),
-        ("resources", json!({"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}})),
-        ("securityContext", json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}})),
+        (
+            "ports",
+            json!([{"name": "http", "containerPort": 8080, "protocol": "TCP"}, {"name": "metrics", "containerPort": 9090, "protocol": "TCP"}]),
+        ),
+        (
+            "resources",
+            json!({"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}),
+        ),
+        (
+            "securityContext",
+            json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}}),
+        ),
     ] {
         container.insert(key.to_owned(), value);
     }

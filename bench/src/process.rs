@@ -38,7 +38,11 @@ impl Program {
     /// Starts it and waits until it is ready.
     pub async fn start(&self) -> Result<Running> {
         let mut command = Command::new("sh");
-        command.arg("-c").arg(format!("exec {}", self.start)).stdout(Stdio::null()).kill_on_drop(true);
+        command
+            .arg("-c")
+            .arg(format!("exec {}", self.start))
+            .stdout(Stdio::null())
+            .kill_on_drop(true);
         let start = Instant::now();
         let child = command.spawn().with_context(|| format!("starting {}", self.start))?;
         let mut running = None;
@@ -80,7 +84,9 @@ impl Running {
         if !status.success() {
             bail!("{command}: {status}");
         }
-        tokio::time::timeout(PATIENCE, self.child.wait()).await.context("the server won't stop")??;
+        tokio::time::timeout(PATIENCE, self.child.wait())
+            .await
+            .context("the server won't stop")??;
         Ok(())
     }
 }

@@ -113,7 +113,11 @@ impl fmt::Display for Report {
             writeln!(f, "{}", self.label)?;
         }
         let title = ["what", "figure", "p50 ms", "p99 ms", "max ms", "budget"];
-        writeln!(f, "{:42} {:>14} {:>9} {:>9} {:>9}  {}", title[0], title[1], title[2], title[3], title[4], title[5])?;
+        writeln!(
+            f,
+            "{:42} {:>14} {:>9} {:>9} {:>9}  {}",
+            title[0], title[1], title[2], title[3], title[4], title[5]
+        )?;
         for row in &self.rows {
             writeln!(f, "{row}")?;
         }
@@ -132,7 +136,9 @@ impl fmt::Display for Row {
             _ => 0,
         };
         let figure = format!("{:.digits$} {}", self.value, self.unit);
-        let ms = |us: Option<u32>| us.map_or_else(String::new, |us| format!("{:.2}", f64::from(us) / 1e3));
+        let ms = |us: Option<u32>| {
+            us.map_or_else(String::new, |us| format!("{:.2}", f64::from(us) / 1e3))
+        };
         let (p50, p99, max) = (
             ms(self.latency_us.map(|l| l.p50)),
             ms(self.latency_us.map(|l| l.p99)),

@@ -68,7 +68,13 @@ impl Server {
     }
 
     /// A request. `holes` in target or body (see [`Call`]) are filled later.
-    pub fn call(&self, method: &'static str, target: &str, media_type: &'static str, body: &str) -> Call {
+    pub fn call(
+        &self,
+        method: &'static str,
+        target: &str,
+        media_type: &'static str,
+        body: &str,
+    ) -> Call {
         self.call_with(method, target, media_type, "", body)
     }
 

@@ -19,7 +19,8 @@ fn what_was_acknowledged_survives_kills() -> Result<()> {
 /// The program, built like this test.
 fn server_binary() -> Result<PathBuf> {
     let test = std::env::current_exe()?;
-    let folder = test.parent().and_then(Path::parent).context("tests are in target/PROFILE/deps")?;
+    let folder =
+        test.parent().and_then(Path::parent).context("tests are in target/PROFILE/deps")?;
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--package", "pintle"]);
     if folder.ends_with("release") {

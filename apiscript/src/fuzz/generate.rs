@@ -49,7 +49,12 @@ impl<'a> Generator<'a> {
             9..=10 => self.text(YAML, "application/yaml", &mut random),
             11..=13 => self.patch(&mut random),
             14 => self.headers(&mut random),
-            _ => return Hostile::Raw(spoil(&self.line(RAW, &mut random).replace("\\r\\n", "\r\n"), &mut random)),
+            _ => {
+                return Hostile::Raw(spoil(
+                    &self.line(RAW, &mut random).replace("\\r\\n", "\r\n"),
+                    &mut random,
+                ));
+            }
         };
         Hostile::Proper(request)
     }
@@ -97,7 +102,8 @@ impl<'a> Generator<'a> {
         let mut request = request("POST", self.proper_object(random).0);
         let text = self.line(corpus, random).replace("\\n", "\n");
         request.headers.push(("Content-Type".to_owned(), media_type.to_owned()));
-        request.body = Some(if random.once_in(4) { text.into_bytes() } else { spoil(&text, random) });
+        request.body =
+            Some(if random.once_in(4) { text.into_bytes() } else { spoil(&text, random) });
         request
     }
 
@@ -115,7 +121,16 @@ impl<'a> Generator<'a> {
             }
             _ => {
                 let ops = ["add", "remove", "replace", "move", "copy", "test"];
-                let places = ["", "/", "/data", "/metadata/labels/a", "/spec/containers/0", "/spec/containers/-", "/a~1b~0", "/metadata/name/x"];
+                let places = [
+                    "",
+                    "/",
+                    "/data",
+                    "/metadata/labels/a",
+                    "/spec/containers/0",
+                    "/spec/containers/-",
+                    "/a~1b~0",
+                    "/metadata/name/x",
+                ];
                 let op = json!({"op": *random.pick(&ops), "path": *random.pick(&places), "from": *random.pick(&places), "value": hostile_value(random)});
                 json!([op]).to_string().into_bytes()
             }
@@ -147,17 +162,44 @@ impl<'a> Generator<'a> {
     fn proper_object(&self, random: &mut Random) -> (String, Value) {
         let pod = json!({"containers": [{"name": "c", "image": "i", "env": [{"name": "A", "value": "b"}], "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}}], "volumes": [{"name": "v", "emptyDir": {}}]});
         let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": pod});
-        let workload = json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template});
+        let workload =
+            json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template});
         let (base, resource, mut object) = match random.below(9) {
-            0 => ("/api/v1", "configmaps", json!({"data": {"k": "v"}, "binaryData": {"b": "AAE="}})),
-            1 => ("/api/v1", "secrets", json!({"type": "Opaque", "data": {"k": "dg=="}, "stringData": {"s": "t"}})),
+            0 => {
+                ("/api/v1", "configmaps", json!({"data": {"k": "v"}, "binaryData": {"b": "AAE="}}))
+            }
+            1 => (
+                "/api/v1",
+                "secrets",
+                json!({"type": "Opaque", "data": {"k": "dg=="}, "stringData": {"s": "t"}}),
+            ),
             2 => ("/api/v1", "pods", json!({"spec": pod})),
-            3 => ("/api/v1", "services", json!({"spec": {"ports": [{"port": 80, "targetPort": "http"}], "selector": {"a": "b"}}})),
+            3 => (
+                "/api/v1",
+                "services",
+                json!({"spec": {"ports": [{"port": 80, "targetPort": "http"}], "selector": {"a": "b"}}}),
+            ),
             4 => ("/apis/apps/v1", "deployments", json!({"spec": workload})),
-            5 => ("/apis/batch/v1", "cronjobs", json!({"spec": {"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": template}}}})),
-            6 => ("/apis/rbac.authorization.k8s.io/v1", "roles", json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]})),
-            7 => ("/apis/autoscaling/v2", "horizontalpodautoscalers", json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}]}})),
-            _ => ("/apis/networking.k8s.io/v1", "networkpolicies", json!({"spec": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}, "ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]}})),
+            5 => (
+                "/apis/batch/v1",
+                "cronjobs",
+                json!({"spec": {"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": template}}}}),
+            ),
+            6 => (
+                "/apis/rbac.authorization.k8s.io/v1",
+                "roles",
+                json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
+            ),
+            7 => (
+                "/apis/autoscaling/v2",
+                "horizontalpodautoscalers",
+                json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}]}}),
+            ),
+            _ => (
+                "/apis/networking.k8s.io/v1",
+                "networkpolicies",
+                json!({"spec": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}, "ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]}}),
+            ),
         };
         let name = format!("o{}", random.below(20));
         object["metadata"] = json!({"name": name, "labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": []});

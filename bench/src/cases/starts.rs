@@ -49,7 +49,11 @@ pub async fn measure_restart(
     let bytes = stored_bytes(&running, &path).await?;
     running.stop().await?;
     let running = program.start().await?;
-    report.add(format!("restart with {} objects", extent.objects), milliseconds(running.ready_after), "ms");
+    report.add(
+        format!("restart with {} objects", extent.objects),
+        milliseconds(running.ready_after),
+        "ms",
+    );
     let (_, list) = running.server.ask("GET", &format!("{path}?limit=1"), "", &[]).await?;
     let list: serde_json::Value = serde_json::from_slice(&list)?;
     if list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0) + 1 < extent.objects as u64 {

@@ -78,7 +78,10 @@ async fn open(
     clock: Instant,
     expected: &Arc<AtomicU64>,
 ) -> Result<Vec<Watcher>> {
-    let (_, list) = namespace.server.ask("GET", &(namespace.path(sample.resource) + "?limit=1"), "", &[]).await?;
+    let (_, list) = namespace
+        .server
+        .ask("GET", &(namespace.path(sample.resource) + "?limit=1"), "", &[])
+        .await?;
     let list: serde_json::Value = serde_json::from_slice(&list)?;
     let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     let path = format!("{}?watch=1&resourceVersion={version}", namespace.path(sample.resource));

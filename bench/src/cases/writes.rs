@@ -32,7 +32,8 @@ pub async fn measure(
         let connect = || Client::connect(&namespace.server, *count, extent.http2);
         if wanted("create") {
             let clients = connect().await?;
-            let figures = create(namespace, sample, clients, &counter, u64::MAX, extent.time).await?;
+            let figures =
+                create(namespace, sample, clients, &counter, u64::MAX, extent.time).await?;
             report.add_rate(name("create"), &figures);
         }
         if !OPERATIONS[1..].iter().any(|operation| wanted(operation)) {
@@ -51,7 +52,11 @@ pub async fn measure(
         }
         if wanted("delete") {
             let workers = connect().await?.into_iter().map(|client| {
-                let path = format!("{}/a{}?gracePeriodSeconds=0", namespace.path(sample.resource), crate::call::NAME);
+                let path = format!(
+                    "{}/a{}?gracePeriodSeconds=0",
+                    namespace.path(sample.resource),
+                    crate::call::NAME
+                );
                 let call = namespace.server.call("DELETE", &path, "", "");
                 Worker { client, call, next: deleting(&counter) }
             });

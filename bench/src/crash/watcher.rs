@@ -100,7 +100,10 @@ impl Watcher {
                         && change.version.is_none_or(|version| version == event.version)
                 };
                 demand(events.get(index).is_some_and(fits), || {
-                    format!("{name}: change {index} is {change:?}, its event is {:?}", events.get(index))
+                    format!(
+                        "{name}: change {index} is {change:?}, its event is {:?}",
+                        events.get(index)
+                    )
                 })?;
             }
             demand(events.len() == changes.len(), || {
@@ -150,15 +153,15 @@ mod tests {
         let (add, change, delete) = (("ADDED", 1, 10), ("MODIFIED", 2, 12), ("DELETED", 2, 13));
         assert!(check(&[add, change, delete]).is_ok());
         for wrong in [
-            &[add, change][..],                         // one is missing
-            &[add, delete],                             // likewise, in between
-            &[add, change, delete, ("ADDED", 3, 14)],   // one too many
-            &[add, add, change, delete],                // one twice
-            &[change, add, delete],                     // not in order
-            &[add, ("MODIFIED", 3, 12), delete],        // another content
-            &[add, ("MODIFIED", 2, 11), delete],        // another version
-            &[add, ("ADDED", 2, 12), delete],           // another type
-            &[("ADDED", 1, 9), change, delete],         // no newer than where it began
+            &[add, change][..],                       // one is missing
+            &[add, delete],                           // likewise, in between
+            &[add, change, delete, ("ADDED", 3, 14)], // one too many
+            &[add, add, change, delete],              // one twice
+            &[change, add, delete],                   // not in order
+            &[add, ("MODIFIED", 3, 12), delete],      // another content
+            &[add, ("MODIFIED", 2, 11), delete],      // another version
+            &[add, ("ADDED", 2, 12), delete],         // another type
+            &[("ADDED", 1, 9), change, delete],       // no newer than where it began
         ] {
             assert!(check(wrong).is_err(), "{wrong:?}");
         }

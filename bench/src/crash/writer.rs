@@ -124,7 +124,9 @@ impl Writer {
             match (self.history.there(&name), object) {
                 (None, None) => {}
                 (None, Some(_)) => bail!("{name} is there, but was deleted or never made"),
-                (Some(last), None) => bail!("{name} is lost; its last acknowledged change: {last:?}"),
+                (Some(last), None) => {
+                    bail!("{name} is lost; its last acknowledged change: {last:?}")
+                }
                 (Some(last), Some(object)) => compare_one(&name, last, object)?,
             }
         }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 /// How long a command in the background may take to print what it must.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What the server can do, of that which rows require.
-const ABILITIES: [&str; 0] = [];
+const ABILITIES: [&str; 1] = ["protobuf"];
 /// The oldest kubectl whose words the session knows.
 const OLDEST_MINOR: u32 = 32;
 
@@ -71,7 +71,8 @@ fn session() -> Result<()> {
     for section in &sections {
         println!("{}", section.section);
         for row in &section.rows {
-            let name = row.run.as_ref().or(row.stop.as_ref()).context("a row without run or stop")?;
+            let name =
+                row.run.as_ref().or(row.stop.as_ref()).context("a row without run or stop")?;
             if !row.requires.iter().all(|ability| ABILITIES.contains(&ability.as_str())) {
                 println!("  skip {name}");
                 continue;
@@ -130,7 +131,8 @@ impl Shell {
         let line = row.run.as_deref().context("nothing to run")?;
         if let Some(name) = &row.start {
             let out = self.home.join(name);
-            let child = self.command(&format!("exec {line}")).stdout(File::create(&out)?).spawn()?;
+            let child =
+                self.command(&format!("exec {line}")).stdout(File::create(&out)?).spawn()?;
             let process = running.entry(name.clone()).or_insert(Running { child, out });
             return await_output(&process.out, &row.out);
         }
@@ -142,9 +144,12 @@ impl Shell {
             wrong.push(format!("expected exit code {}, got {}", row.exit, output.status));
         }
         match &row.has {
-            Some(lines) => wrong.extend(lines.iter().filter(|line| !has_line(&out, line)).map(
-                |line| format!("expected the line\n{line}\nin standard output"),
-            )),
+            Some(lines) => wrong.extend(
+                lines
+                    .iter()
+                    .filter(|line| !has_line(&out, line))
+                    .map(|line| format!("expected the line\n{line}\nin standard output")),
+            ),
             None if !matches(&row.out, &out) => {
                 wrong.push(format!("expected standard output\n{}", row.out.trim_end()));
             }

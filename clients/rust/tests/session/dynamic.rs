@@ -18,7 +18,8 @@ async fn a_kind_is_discovered_and_used() -> Result<()> {
     ] {
         ensure!(discovery.has_group("apps") && discovery.has_group("rbac.authorization.k8s.io"));
         let kind = GroupVersionKind::gvk("apps", "v1", "ControllerRevision");
-        let (resource, abilities) = discovery.resolve_gvk(&kind).context("no ControllerRevision")?;
+        let (resource, abilities) =
+            discovery.resolve_gvk(&kind).context("no ControllerRevision")?;
         ensure!(resource.plural == "controllerrevisions");
         ensure!(abilities.scope == Scope::Namespaced && abilities.supports_operation(verbs::WATCH));
         let (node, abilities) =

@@ -33,7 +33,8 @@ async fn typed_objects_live() -> Result<()> {
     lives::<Pod>(&world, json!({"spec": pod})).await?;
     lives::<Deployment>(&world, json!({"spec": workload})).await?;
     lives::<Role>(&world, json!({"rules": []})).await?;
-    let once = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    let once =
+        json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
     lives::<Job>(&world, json!({"spec": {"template": once}})).await
 }
 

@@ -13,7 +13,7 @@ use crate::{
         is_filled, set,
     },
     kind::{Kind, kind},
-    strategy::{COUNTED_WITH_STATUS, clear_status},
+    strategy::COUNTED_WITH_STATUS,
 };
 
 pub(crate) const KINDS: &[Kind] =
@@ -24,7 +24,6 @@ const DEFINITION: Strategy = Strategy {
     unconditional_update: false,
     default: |object| set(object, DEFAULTS),
     prepare_create: |definition| {
-        clear_status(definition);
         let stored: Vec<Value> = storage_version(definition).into_iter().collect();
         definition.object_entry("status").insert("storedVersions", stored);
     },

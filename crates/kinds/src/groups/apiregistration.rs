@@ -13,7 +13,7 @@ use crate::{
         set,
     },
     kind::{Kind, kind},
-    strategy::{WITH_STATUS, clear_status},
+    strategy::WITH_STATUS,
 };
 
 pub(crate) const KINDS: &[Kind] = &[kind("apiregistration.k8s.io", "apiservices", API_SERVICE)];
@@ -23,7 +23,6 @@ const API_SERVICE: Strategy = Strategy {
     unconditional_update: false,
     default: |object| set(object, DEFAULTS),
     prepare_create: |service| {
-        clear_status(service);
         if service.at(&["spec", "service"]).is_none_or(Value::is_null) {
             let available = Value::from([
                 ("type", "Available"),

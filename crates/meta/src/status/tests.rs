@@ -148,7 +148,7 @@ fn details_are_upstreams() {
     // DEL-08
     check(
         &Status::deleted(&pods(), "x", "u"),
-        r#"{"metadata":{},"status":"Success","details":{"name":"x","kind":"pods","uid":"u"},"code":200}"#,
+        r#"{"metadata":{},"status":"Success","details":{"name":"x","kind":"pods","uid":"u"}}"#,
     );
 }
 

@@ -104,11 +104,17 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// The name in the body must be the one in the URL, or none (META-32).
-    pub(super) fn check_name(&self, tree: &mut Value) -> Result<(), Status> {
+    /// The name in the body must be the one in the URL (META-32).
+    pub(super) fn check_name(&self, tree: &Value) -> Result<(), Status> {
         let wanted = &self.target.name;
         let said = pintle_meta::object::name(tree);
-        if !said.is_empty() && said != *wanted {
+        if said.is_empty() {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({wanted} based on URL) was undeterminable: name must be \
+                 provided"
+            )));
+        }
+        if said != *wanted {
             return Err(Status::bad_request(format!(
                 "the name of the object ({said}) does not match the name on the URL ({wanted})"
             )));
@@ -121,7 +127,6 @@ impl Write<'_> {
                 self.target.namespace
             )));
         }
-        pintle_meta::object::set_text(tree, "name", wanted.clone());
         Ok(())
     }
 }

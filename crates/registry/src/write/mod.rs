@@ -82,7 +82,8 @@ const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeleti
 fn unqualified_finalizers(tree: &Value) -> impl Iterator<Item = field::Error> {
     let path = Path::new("metadata").field("finalizers");
     let named = pintle_meta::object::finalizers(tree).enumerate();
-    let wrong = named.filter(|(_, name)| !name.contains('/') && !STANDARD_FINALIZERS.contains(name));
+    let wrong =
+        named.filter(|(_, name)| !name.contains('/') && !STANDARD_FINALIZERS.contains(name));
     wrong.map(move |(i, name)| {
         let why = "name is neither a standard finalizer name nor is it fully qualified";
         field::Error::invalid(&path.index(i), &name.into(), why)

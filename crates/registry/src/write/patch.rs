@@ -34,7 +34,7 @@ impl Write<'_> {
             let mut draft = self.patched(&current, patch, algorithm, place)?;
             resource.stamp(&mut draft.tree);
             self.place(&mut draft.tree)?;
-            self.check_name(&mut draft.tree)?;
+            self.check_name(&draft.tree)?;
             let conditional =
                 object::resource_version(&draft.tree) != object::resource_version(&current);
             match self.replace(&existing, draft).await? {

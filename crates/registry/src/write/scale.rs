@@ -131,8 +131,8 @@ impl Write<'_> {
     }
 
     /// Writes the wanted count of a Scale into its object, through the object's own write path.
-    async fn rescale(&self, mut scale: Draft, paths: &ScalePaths) -> Result<Attempt, Status> {
-        self.check_name(&mut scale.tree)?;
+    async fn rescale(&self, scale: Draft, paths: &ScalePaths) -> Result<Attempt, Status> {
+        self.check_name(&scale.tree)?;
         let wanted = scale.tree.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
         if wanted < 0 {
             let path = Path::new("spec").field("replicas");

@@ -35,7 +35,7 @@ impl Write<'_> {
         }
         let mut draft = self.decode(body)?;
         self.place(&mut draft.tree)?;
-        self.check_name(&mut draft.tree)?;
+        self.check_name(&draft.tree)?;
         let create =
             self.target.resource.strategy.create_on_update && self.target.subresource.is_empty();
         for _ in 0..ATTEMPTS_MAX {

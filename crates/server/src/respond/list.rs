@@ -29,7 +29,8 @@ pub(crate) fn list(
 /// Rows of a few kinds have an order of their own, within a page.
 fn in_row_order(mut list: List, rendering: &Rendering) -> List {
     if let (Form::Table(_), Some(order)) = (rendering.form, rendering.printer.order()) {
-        let objects = list.objects.into_iter().map(|object| (rendering.resource.tree(&object), object));
+        let objects =
+            list.objects.into_iter().map(|object| (rendering.resource.tree(&object), object));
         let mut objects: Vec<_> = objects.collect();
         objects.sort_by(|(a, _), (b, _)| order(a, b));
         list.objects = objects.into_iter().map(|(_, object)| object).collect();

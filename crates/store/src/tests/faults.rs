@@ -141,6 +141,30 @@ async fn a_medium_that_fails() {
 }
 
 #[tokio::test]
+async fn a_compaction_that_fails_is_finished_later() {
+    for at in 201..=207 {
+        let medium = Arc::new(MemoryEngine::default());
+        let commits_left = AtomicU64::new(at);
+        let store = open(Faulty { medium: medium.clone(), commits_left, end: End::Refuse });
+        let mut revision = store.commit(create("a", "0")).await.unwrap().revision.0;
+        while revision < 200 {
+            revision = store.commit(update("a", revision, "1")).await.unwrap().revision.0;
+        }
+        let compacted = store.compact(Revision(200)).await;
+        assert!(matches!(compacted, Err(Error::Failed { .. })), "{at} {compacted:?}");
+        assert_eq!(store.head(), Revision(200));
+        drop(store);
+
+        let commits_left = AtomicU64::new(u64::MAX);
+        let store = open(Faulty { medium: medium.clone(), commits_left, end: End::Refuse });
+        store.compact(Revision(200)).await.unwrap();
+        assert_eq!((store.floor(), store.head()), (Revision(200), Revision(200)));
+        assert_eq!(medium.visit(&mut |_, _, _| Ok(())), Ok(1), "only the newest is left");
+        assert_eq!(followed(&store).await.texts(), ["200 Updated a=1"]);
+    }
+}
+
+#[tokio::test]
 async fn a_medium_that_panics() {
     let (medium, commits_left) = (Arc::default(), AtomicU64::new(3));
     let store = open(Faulty { medium, commits_left, end: End::Panic });

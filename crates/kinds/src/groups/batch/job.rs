@@ -14,7 +14,7 @@ use crate::{
         is_filled, set,
     },
     pods,
-    strategy::{COUNTED_WITH_STATUS, clear_status, count},
+    strategy::{COUNTED_WITH_STATUS, count},
 };
 
 const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
@@ -95,7 +95,6 @@ fn labels_from_template(job: &mut Map) {
 
 /// A job tells its pods by its own uid, unless it has a selector of its own (META-34).
 fn select_own_pods(job: &mut Value) {
-    clear_status(job);
     if job.at(&["spec", "manualSelector"]).and_then(Value::as_bool) == Some(true) {
         return;
     }

@@ -10,7 +10,7 @@ use crate::{
         Row::{Do, Empty, In},
         set,
     },
-    strategy::{WITH_STATUS, clear_status, selectable, text},
+    strategy::{WITH_STATUS, selectable, text},
 };
 
 /// The finalizer of the namespace controller.
@@ -24,7 +24,6 @@ pub(super) const NAMESPACE: Strategy = Strategy {
         set(object, &[Do(label_with_name), In("status", &[Empty("phase", Text("Active"))])]);
     },
     prepare_create: |namespace| {
-        clear_status(namespace);
         add_finalizer(namespace);
         set_phase(namespace, "Active");
         // The name may have been generated since the defaults were set.

@@ -13,7 +13,7 @@ use crate::{
         set,
     },
     pods,
-    strategy::{WITH_STATUS, clear_status},
+    strategy::WITH_STATUS,
 };
 
 pub(super) const VOLUME: Strategy = Strategy {
@@ -75,7 +75,6 @@ const CLAIM_DEFAULTS: Defaults = &[PENDING, In("spec", pods::CLAIM_SPEC)];
 const PENDING: Row = In("status", &[Empty("phase", Text("Pending"))]);
 
 fn pending(object: &mut Value) {
-    clear_status(object);
     object.object_entry("status").insert("phase", "Pending");
 }
 
