@@ -177,6 +177,34 @@ async fn other_encodings_say_the_same() {
 }
 
 #[tokio::test]
+async fn protobuf_says_the_same() {
+    // MT-08, MT-10, MT-12, OAS-13
+    let cluster = Cluster::with(&["a", "b"], "v").await;
+    let messages = Negotiated { encoding: Encoding::Protobuf, ..JSON };
+    let check = async |form, type_name: &str, api_version: &str| {
+        let list = cluster.list(form, IncludeObject::Metadata, messages).await;
+        assert_eq!(list.headers()[CONTENT_TYPE], "application/vnd.kubernetes.protobuf");
+        let bytes = list.into_body().collect().await.unwrap().to_bytes();
+        let schema = pintle_schema::builtin();
+        let ty = schema.find(type_name).unwrap();
+        let found = pintle_schema::protobuf::decode(schema, ty, &bytes).unwrap();
+        assert_eq!(found.str_at(&["apiVersion"]), Some(api_version), "{type_name}");
+        let items = found.get("items").and_then(pintle_value::Value::as_array).unwrap();
+        let names: Vec<_> = items.iter().map(|i| i.str_at(&["metadata", "name"])).collect();
+        assert_eq!(names, [Some("a"), Some("b")], "{type_name}");
+        items[0].get("data").is_some()
+    };
+    assert!(check(Form::Object, "io.k8s.api.core.v1.ConfigMapList", "v1").await);
+    let metadata = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadataList";
+    let form = Form::PartialObjectMetadataList(MetaVersion::V1);
+    assert!(!check(form, metadata, "meta.k8s.io/v1").await);
+
+    let not_found = Status::not_found(&GroupResource::new("", "pods"), "grafana");
+    let bytes = status(&not_found, messages).into_body().collect().await.unwrap().to_bytes();
+    assert!(bytes.starts_with(b"k8s\0\n\x0c\n\x02v1\x12\x06Status"), "{bytes:?}");
+}
+
+#[tokio::test]
 async fn failures_are_statuses() {
     // ST-06, ST-16, ST-17
     let not_found = Status::not_found(&GroupResource::new("", "pods"), "grafana");
