@@ -110,6 +110,6 @@ fn state(registry: &Registry, name: &str) -> State {
 fn is_terminating(namespaces: &Resource, namespace: &Object) -> bool {
     let fields = namespaces.strategy.fields;
     let phase = fields.iter().position(|field| field.label == "status.phase");
-    let value = phase.and_then(|at| namespace.index(fields).fields.get(at));
+    let value = phase.and_then(|at| namespace.indexed(fields).fields.get(at));
     value.is_some_and(|phase| phase == "Terminating")
 }

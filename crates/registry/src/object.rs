@@ -125,7 +125,7 @@ impl Object {
     }
 
     /// What selectors look at; read out of the object on first use where the writer did not leave it.
-    pub fn index(&self, fields: &[SelectableField]) -> &Index {
+    pub fn indexed(&self, fields: &[SelectableField]) -> &Index {
         self.index.get_or_init(|| Arc::new(Index::of(&self.tree(), fields)))
     }
 }

@@ -69,12 +69,12 @@ impl Resource {
     /// The object as a tree in this resource's version.
     pub fn tree(&self, object: &Object) -> Value {
         let mut tree = object.tree();
-        self.from_stored(&mut tree);
+        self.to_served(&mut tree);
         tree
     }
 
     /// Turns a tree of the stored form into one of this version.
-    pub(crate) fn from_stored(&self, tree: &mut Value) {
+    pub(crate) fn to_served(&self, tree: &mut Value) {
         if let Some(conversion) = self.conversion() {
             (conversion.from_stored)(tree);
         }

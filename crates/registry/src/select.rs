@@ -70,7 +70,7 @@ impl Selection {
         (self.namespace.is_empty() || object.namespace() == self.namespace)
             && self.fields.iter().all(|test| test.passes(object, self.selectable))
             && (self.labels.is_everything() || {
-                let index = object.index(self.selectable);
+                let index = object.indexed(self.selectable);
                 self.labels.matches(|key| index.label(key))
             })
     }
@@ -82,7 +82,7 @@ impl FieldTest {
             Field::Name => object.name(),
             Field::Namespace => object.namespace(),
             Field::Indexed(i) => {
-                let fields = &object.index(selectable).fields;
+                let fields = &object.indexed(selectable).fields;
                 fields.get(i).map_or("", Str::as_str)
             }
         };

@@ -328,7 +328,7 @@ async fn a_watch_tells_what_enters_and_leaves_its_selection() {
     while told.len() < 4 {
         told.extend(watch.next().await);
     }
-    let words: Vec<String> = told.iter().map(|e| describe(e)).collect();
+    let words: Vec<String> = told.iter().map(describe).collect();
     assert_eq!(words, ["ADDED old x", "BOOKMARK end", "ADDED other x", "DELETED old x"]);
     let Event::Deleted(gone) = &told[3] else { panic!("the last is a deletion") };
     assert_eq!(object::resource_version(&gone.tree()), object::resource_version(&left));

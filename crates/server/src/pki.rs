@@ -108,10 +108,10 @@ fn serving_profile(bind_address: Option<IpAddr>) -> Profile {
     let mut addresses: Vec<IpAddr> =
         ADDRESSES.iter().filter_map(|address| address.parse().ok()).collect();
     // "Any address" is no address that a client can ask for.
-    if let Some(address) = bind_address.filter(|address| !address.is_unspecified()) {
-        if !addresses.contains(&address) {
-            addresses.push(address);
-        }
+    if let Some(address) = bind_address.filter(|address| !address.is_unspecified())
+        && !addresses.contains(&address)
+    {
+        addresses.push(address);
     }
     Profile {
         file: "apiserver",

@@ -168,10 +168,10 @@ impl Drop for Running {
         self.api.lifecycle.stop();
         self.connections.abort();
         self.controllers.abort_all();
-        if let Some(directory) = &self.temporary {
-            if let Err(error) = std::fs::remove_dir_all(directory) {
-                tracing::debug!(%error, "cannot remove {}", directory.display());
-            }
+        if let Some(directory) = &self.temporary
+            && let Err(error) = std::fs::remove_dir_all(directory)
+        {
+            tracing::debug!(%error, "cannot remove {}", directory.display());
         }
     }
 }

@@ -20,8 +20,6 @@ fn updated(resource: &str, new: &str, old: &str) -> Value {
 #[test]
 fn new_objects() {
     for (resource, input, expected) in [
-        // META-11
-        ("apps/deployments", r#"{"spec":{},"status":{"replicas":9}}"#, r#"{"spec":{}}"#),
         // DEF-04
         (
             "namespaces",

@@ -58,7 +58,7 @@ impl Write<'_> {
     /// An answer that is not what is kept: a dry run's, or of an object that went with the write.
     pub(super) fn unkept(&self, mut tree: Value) -> Answer {
         let resource = &self.target.resource;
-        resource.from_stored(&mut tree);
+        resource.to_served(&mut tree);
         Answer::Value(tree, resource.schema.get(resource.ty).name.to_string())
     }
 }

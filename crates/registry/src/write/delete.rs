@@ -117,7 +117,7 @@ impl Registry {
         let uid: Str = object::uid(&state).into();
         let answer = if options.dry_run {
             let mut state = state;
-            resource.from_stored(&mut state);
+            resource.to_served(&mut state);
             Answer::Value(state, resource.schema.get(resource.ty).name.to_string())
         } else {
             let place = (target.namespace.as_str(), target.name.as_str());

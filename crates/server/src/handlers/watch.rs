@@ -109,12 +109,12 @@ impl Stream {
 
     /// What is pending, as one frame; a long batch (the initial events) goes out in several.
     fn frame(&mut self) -> Bytes {
-        if let [event] = self.pending.as_slice() {
-            if let Some(frame) = self.encoder.ready_made(event) {
-                self.pending = Vec::new().into_iter();
-                self.sent.add(1);
-                return frame;
-            }
+        if let [event] = self.pending.as_slice()
+            && let Some(frame) = self.encoder.ready_made(event)
+        {
+            self.pending = Vec::new().into_iter();
+            self.sent.add(1);
+            return frame;
         }
         let mut frame = Vec::with_capacity(1024);
         let mut count = 0;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 use super::*;
 use crate::{At, Kind};
@@ -38,6 +39,7 @@ conformance! {
     followers_see_state_then_history_then_the_rest
     followers_miss_nothing_while_others_write
     followers_miss_nothing_while_it_compacts
+    compaction_waits_for_a_slow_follower
     compaction_forgets_the_past
     compaction_of_nothing
     one_of_many_writers_wins
@@ -326,6 +328,57 @@ async fn followers_miss_nothing_while_it_compacts(store: Arc<dyn Store>) {
     for writer in writers {
         writer.await.unwrap();
     }
+}
+
+/// A follower that stops at the first records until it is let go on.
+struct Slow {
+    seen: Seen,
+    began: Mutex<mpsc::Sender<()>>,
+    go_on: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Follower for Slow {
+    fn apply(&self, records: &[Record]) {
+        if self.seen.0.lock().is_empty() {
+            self.began.lock().send(()).unwrap();
+            self.go_on.lock().recv().unwrap();
+        }
+        self.seen.apply(records);
+    }
+}
+
+async fn compaction_waits_for_a_slow_follower(store: Arc<dyn Store>) {
+    store.commit(create("a", "x")).await.unwrap();
+    for revision in 1..2000 {
+        store.commit(update("a", revision, "x")).await.unwrap();
+    }
+    let (began, has_begun) = mpsc::channel();
+    let (let_go_on, go_on) = mpsc::channel();
+    let (began, go_on) = (Mutex::new(began), Mutex::new(go_on));
+    let slow = Arc::new(Slow { seen: Seen::default(), began, go_on });
+    let following = tokio::spawn({
+        let (store, slow) = (store.clone(), slow.clone());
+        async move { store.follow(slow).await }
+    });
+    has_begun.recv().unwrap();
+    let compacting = tokio::spawn({
+        let store = store.clone();
+        async move { store.compact(Revision(2000)).await }
+    });
+    while store.floor() < Revision(2000) {
+        tokio::task::yield_now().await;
+    }
+    // Neither writers nor followers that begin now wait for either; these see the new floor's state.
+    for revision in 2000..2100 {
+        store.commit(update("a", revision, "y")).await.unwrap();
+    }
+    let later = followed(&store).await;
+    later.check_complete(Revision(2000), Revision(2100));
+    assert_eq!(later.0.lock()[0].revision, Revision(2000), "nothing from before");
+    let_go_on.send(()).unwrap();
+    following.await.unwrap().unwrap();
+    compacting.await.unwrap().unwrap();
+    slow.seen.check_complete(Revision(0), Revision(2100));
 }
 
 async fn compaction_forgets_the_past(store: Arc<dyn Store>) {

@@ -146,10 +146,12 @@ async fn a_compaction_that_fails_is_finished_later() {
         let medium = Arc::new(MemoryEngine::default());
         let commits_left = AtomicU64::new(at);
         let store = open(Faulty { medium: medium.clone(), commits_left, end: End::Refuse });
-        let mut revision = store.commit(create("a", "0")).await.unwrap().revision.0;
-        while revision < 200 {
-            revision = store.commit(update("a", revision, "1")).await.unwrap().revision.0;
+        store.commit(create("a", "0")).await.unwrap();
+        for revision in (2..200).step_by(2) {
+            store.commit(create("b", "0")).await.unwrap();
+            store.commit(delete("b", revision, "0")).await.unwrap();
         }
+        store.commit(update("a", 1, "1")).await.unwrap();
         let compacted = store.compact(Revision(200)).await;
         assert!(matches!(compacted, Err(Error::Failed { .. })), "{at} {compacted:?}");
         assert_eq!(store.head(), Revision(200));
