@@ -107,7 +107,7 @@ fn send_some(
     namespace: &str,
     next: &AtomicU64,
 ) -> Result<Summary> {
-    let generator = Generator::new(campaign.seed, namespace);
+    let generator = Generator::new(campaign.seed, namespace)?;
     let mut summary = Summary::default();
     let mut connection: Option<Connection> = None;
     loop {
@@ -125,7 +125,7 @@ fn send_some(
             Some(head) => *summary.codes.entry(head.status).or_default() += 1,
             None => summary.closed += 1,
         }
-        if number % LOOK == 0 {
+        if number.is_multiple_of(LOOK) {
             alive(target).with_context(about)?;
         }
     }

@@ -1,14 +1,17 @@
 //! The objects to measure with: a ConfigMap of 1 KB and a realistic pod of 14 KB.
 //!
-//! The pod is made here, by count and length like those that run in large clusters: an application
-//! with side containers, probes, many variables and volumes. One's own can be given instead.
+//! The pod is like those that run in large clusters: an application with side containers, probes, many
+//! variables and volumes. One's own can be given instead.
 
 use std::path::Path;
 
-use anyhow::{Result, anyhow};
-use serde_json::{Map, Value, json};
+use anyhow::{Context as _, Result, anyhow};
+use serde_json::{Value, json};
 
 use crate::call::{NAME, VALUE};
+
+/// The pod to measure with, where none is given.
+const POD: &str = include_str!("../pod.yaml");
 
 /// A kind of object to measure with.
 #[derive(Clone, Debug)]
@@ -37,13 +40,14 @@ pub fn config_map() -> Sample {
 
 /// The pod to measure with: a given one, or one of our own.
 pub fn pod(given: Option<&Path>) -> Result<Sample> {
-    let mut object = match given {
+    let text = match given {
         Some(path) => {
-            let text = std::fs::read_to_string(path)?;
-            serde_saphyr::from_str(&text).map_err(|e| anyhow!("{}: {e}", path.display()))?
+            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?
         }
-        None => own_pod(),
+        None => POD.to_owned(),
     };
+    let mut object: Value =
+        serde_saphyr::from_str(&text).map_err(|error| anyhow!("the pod: {error}"))?;
     prepare(&mut object)?;
     let patch = json!({"metadata": {"labels": {"changing": VALUE}}}).to_string();
     Ok(Sample { resource: "pods", label: "pod", body: object.to_string(), patch })
@@ -76,96 +80,6 @@ fn prepare(object: &mut Value) -> Result<()> {
     let labels = metadata.entry("labels").or_insert_with(|| json!({}));
     labels["changing"] = json!(VALUE);
     Ok(())
-}
-
-fn own_pod() -> Value {
-    let containers: Vec<Value> = ["app", "proxy", "logs", "metrics"].map(container).into();
-    let volumes: Vec<Value> = (0..14)
-        .map(|n| match n % 3 {
-            0 => json!({"name": format!("volume-{n}"), "emptyDir": {"sizeLimit": "1Gi"}}),
-            1 => json!({"name": format!("volume-{n}"), "configMap": {"name": format!("settings-{n}"), "defaultMode": 420, "items": [{"key": "a", "path": "b"}]}}),
-            _ => json!({"name": format!("volume-{n}"), "secret": {"secretName": format!("secret-{n}"), "defaultMode": 420}}),
-        })
-        .collect();
-    let text = |length: usize| "a sentence about this deployment, ".repeat(length / 34 + 1);
-    json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {
-            "labels": {"app.kubernetes.io/name": "shop", "app.kubernetes.io/instance": "shop-eu", "app.kubernetes.io/version": "2.14.3", "pod-template-hash": "6d4cf56db6", "tier": "backend"},
-            "annotations": {"example.com/config-hash": "8f14e45fceea167a5a36dedd4bea2543".repeat(2), "example.com/notes": text(700), "example.com/owner": "team-checkout@example.com"},
-        },
-        "spec": {
-            "containers": containers,
-            "initContainers": [container("prepare")],
-            "volumes": volumes,
-            "nodeSelector": {"kubernetes.io/os": "linux", "example.com/pool": "general"},
-            "tolerations": [
-                {"key": "example.com/dedicated", "operator": "Equal", "value": "shop", "effect": "NoSchedule"},
-                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
-                {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
-            ],
-            "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app.kubernetes.io/name": "shop"}}, "topologyKey": "kubernetes.io/hostname"}}]}},
-            "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "shop"}}}],
-            "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst", "restartPolicy": "Always",
-            "securityContext": {"runAsNonRoot": true, "runAsUser": 1000, "fsGroup": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
-        },
-    })
-}
-
-fn container(name: &str) -> Value {
-    let variables: Vec<Value> = (0..9)
-        .map(|n| match n % 4 {
-            0 => json!({"name": format!("SETTING_{n}"), "valueFrom": {"configMapKeyRef": {"name": "settings", "key": format!("setting-{n}")}}}),
-            1 => json!({"name": format!("SECRET_{n}"), "valueFrom": {"secretKeyRef": {"name": "secrets", "key": format!("secret-{n}")}}}),
-            _ => json!({"name": format!("VALUE_{n}"), "value": format!("https://service-{n}.example.com:8443/api/v{n}")}),
-        })
-        .collect();
-    let mounts: Vec<Value> = (0..8)
-        .map(|n| json!({"name": format!("volume-{n}"), "mountPath": format!("/var/run/shop/volume-{n}"), "readOnly": n % 2 == 0}))
-        .collect();
-    let mut container = Map::new();
-    for (key, value) in [
-        ("name", json!(name)),
-        (
-            "image",
-            json!(format!(
-                "registry.example.com/shop/{name}:2.14.3@sha256:{}",
-                "0123456789abcdef".repeat(4)
-            )),
-        ),
-        ("imagePullPolicy", json!("IfNotPresent")),
-        (
-            "args",
-            json!([
-                "--listen=:8080",
-                "--log-level=info",
-                "--config=/etc/shop/config.yaml",
-                "--metrics=:9090"
-            ]),
-        ),
-        ("env", json!(variables)),
-        ("volumeMounts", json!(mounts)),
-        (
-            "ports",
-            json!([{"name": "http", "containerPort": 8080, "protocol": "TCP"}, {"name": "metrics", "containerPort": 9090, "protocol": "TCP"}]),
-        ),
-        (
-            "resources",
-            json!({"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}),
-        ),
-        (
-            "securityContext",
-            json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}}),
-        ),
-    ] {
-        container.insert(key.to_owned(), value);
-    }
-    if name != "prepare" {
-        let probe = json!({"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "initialDelaySeconds": 5, "periodSeconds": 10, "timeoutSeconds": 2, "successThreshold": 1, "failureThreshold": 3});
-        container.insert("livenessProbe".to_owned(), probe.clone());
-        container.insert("readinessProbe".to_owned(), probe);
-    }
-    Value::Object(container)
 }
 
 #[cfg(test)]

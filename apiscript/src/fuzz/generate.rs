@@ -3,6 +3,8 @@
 //! The corpus holds what is almost right, a line each; a request takes a line, or a proper object, and
 //! spoils it in one respect.
 
+use anyhow::{Result, anyhow};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Hostile;
@@ -17,6 +19,8 @@ const JSON: &str = include_str!("../../corpus/json.txt");
 const YAML: &str = include_str!("../../corpus/yaml.txt");
 const PATCHES: &str = include_str!("../../corpus/patches.txt");
 const HEADERS: &str = include_str!("../../corpus/headers.txt");
+const POINTERS: &str = include_str!("../../corpus/pointers.txt");
+const OBJECTS: &str = include_str!("../../corpus/objects.yaml");
 const RAW: &str = include_str!("../../corpus/raw.txt");
 
 const METHODS: [&str; 9] =
@@ -31,11 +35,13 @@ const PATCH_TYPES: [&str; 3] = [
 pub(super) struct Generator<'a> {
     seed: u64,
     namespace: &'a str,
+    objects: Vec<Proper>,
 }
 
 impl<'a> Generator<'a> {
-    pub(super) fn new(seed: u64, namespace: &'a str) -> Self {
-        Self { seed, namespace }
+    pub(super) fn new(seed: u64, namespace: &'a str) -> Result<Self> {
+        let objects = serde_saphyr::from_str(OBJECTS).map_err(|error| anyhow!("{error}"))?;
+        Ok(Self { seed, namespace, objects })
     }
 
     /// The request with a number.
@@ -50,10 +56,8 @@ impl<'a> Generator<'a> {
             11..=13 => self.patch(&mut random),
             14 => self.headers(&mut random),
             _ => {
-                return Hostile::Raw(spoil(
-                    &self.line(RAW, &mut random).replace("\\r\\n", "\r\n"),
-                    &mut random,
-                ));
+                let text = self.line(RAW, &mut random).replace("\\r\\n", "\r\n");
+                return Hostile::Raw(spoil(&text, &mut random));
             }
         };
         Hostile::Proper(request)
@@ -120,18 +124,10 @@ impl<'a> Generator<'a> {
                 object.to_string().into_bytes()
             }
             _ => {
-                let ops = ["add", "remove", "replace", "move", "copy", "test"];
-                let places = [
-                    "",
-                    "/",
-                    "/data",
-                    "/metadata/labels/a",
-                    "/spec/containers/0",
-                    "/spec/containers/-",
-                    "/a~1b~0",
-                    "/metadata/name/x",
-                ];
-                let op = json!({"op": *random.pick(&ops), "path": *random.pick(&places), "from": *random.pick(&places), "value": hostile_value(random)});
+                let op = *random.pick(&["add", "remove", "replace", "move", "copy", "test"]);
+                let (path, from) = (self.line(POINTERS, random), self.line(POINTERS, random));
+                let value = hostile_value(random);
+                let op = json!({"op": op, "path": path, "from": from, "value": value});
                 json!([op]).to_string().into_bytes()
             }
         };
@@ -140,7 +136,8 @@ impl<'a> Generator<'a> {
     }
 
     fn headers(&self, random: &mut Random) -> Request {
-        let mut request = request(*random.pick(&["GET", "POST", "PUT"]), self.line(PATHS, random));
+        let method = METHODS[random.below(3)];
+        let mut request = request(method, self.line(PATHS, random));
         for _ in 0..1 + random.below(3) {
             let line = self.line(HEADERS, random);
             let (name, value) = line.split_once(": ").unwrap_or((&line, ""));
@@ -160,51 +157,18 @@ impl<'a> Generator<'a> {
 
     /// The collection and an object that belongs there.
     fn proper_object(&self, random: &mut Random) -> (String, Value) {
-        let pod = json!({"containers": [{"name": "c", "image": "i", "env": [{"name": "A", "value": "b"}], "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}}], "volumes": [{"name": "v", "emptyDir": {}}]});
-        let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": pod});
-        let workload =
-            json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template});
-        let (base, resource, mut object) = match random.below(9) {
-            0 => {
-                ("/api/v1", "configmaps", json!({"data": {"k": "v"}, "binaryData": {"b": "AAE="}}))
-            }
-            1 => (
-                "/api/v1",
-                "secrets",
-                json!({"type": "Opaque", "data": {"k": "dg=="}, "stringData": {"s": "t"}}),
-            ),
-            2 => ("/api/v1", "pods", json!({"spec": pod})),
-            3 => (
-                "/api/v1",
-                "services",
-                json!({"spec": {"ports": [{"port": 80, "targetPort": "http"}], "selector": {"a": "b"}}}),
-            ),
-            4 => ("/apis/apps/v1", "deployments", json!({"spec": workload})),
-            5 => (
-                "/apis/batch/v1",
-                "cronjobs",
-                json!({"spec": {"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": template}}}}),
-            ),
-            6 => (
-                "/apis/rbac.authorization.k8s.io/v1",
-                "roles",
-                json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
-            ),
-            7 => (
-                "/apis/autoscaling/v2",
-                "horizontalpodautoscalers",
-                json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}]}}),
-            ),
-            _ => (
-                "/apis/networking.k8s.io/v1",
-                "networkpolicies",
-                json!({"spec": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}, "ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]}}),
-            ),
-        };
+        let Proper { collection, mut object } = random.pick(&self.objects).clone();
         let name = format!("o{}", random.below(20));
         object["metadata"] = json!({"name": name, "labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": []});
-        (format!("{base}/namespaces/{}/{resource}", self.namespace), object)
+        (collection.replace("$ns", self.namespace), object)
     }
+}
+
+/// An object as it should be.
+#[derive(Clone, Deserialize)]
+struct Proper {
+    collection: String,
+    object: Value,
 }
 
 fn request(method: &str, target: impl Into<String>) -> Request {
@@ -236,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_request_follows_from_seed_and_number() {
-        let words = |seed, number| match Generator::new(seed, "t").request(number) {
+        let words = |seed, number| match Generator::new(seed, "t").unwrap().request(number) {
             Hostile::Proper(request) => format!("{request:?}"),
             Hostile::Raw(bytes) => format!("{bytes:?}"),
         };
