@@ -5,9 +5,15 @@ use pintle_value::Value;
 
 use super::{json, strategy};
 
+/// As the engine does it: what clients may not set is reset first (META-11).
 fn created(resource: &str, input: &str) -> Value {
     let mut object = json(input);
-    (strategy(resource).prepare_create)(&mut object);
+    let strategy = strategy(resource);
+    for path in strategy.reset_fields {
+        let [member] = path else { panic!("{resource} resets more than a member of the object") };
+        object.make_object().remove(member);
+    }
+    (strategy.prepare_create)(&mut object);
     object
 }
 
