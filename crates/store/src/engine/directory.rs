@@ -36,7 +36,7 @@ impl Directory {
     /// Takes a directory for this process; makes one where there is none.
     pub(super) fn claim(path: &Path) -> Result<Self, Error> {
         let failed = |e| failure(path, e);
-        fs::create_dir_all(path).map_err(failed)?;
+        make(path).map_err(failed)?;
         let lock =
             File::options().create(true).append(true).open(path.join(LOCK)).map_err(failed)?;
         lock.try_lock().map_err(|e| match e {
@@ -52,18 +52,38 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Where the database is, if there is one.
-    pub(super) fn database(&self) -> PathBuf {
+    /// Opens the database's file, and says whether there is a database in it already. If not, one can be
+    /// made in it, and is to be [kept](Self::keep) then.
+    pub(super) fn open(&self) -> Result<(File, bool), Failure> {
+        let begun = self.database().exists();
+        let name = if begun { DATABASE } else { UNFINISHED_DATABASE };
+        let mut options = File::options();
+        options.read(true).write(true).create(!begun).truncate(!begun);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(self.path.join(name)).map_err(|e| failure(&self.path, e))?;
+        Ok((file, begun))
+    }
+
+    /// Says that the new database is whole: a crash before this leaves no store, not half of one.
+    pub(super) fn keep(&self) -> Result<(), Failure> {
+        let kept = fs::rename(self.path.join(UNFINISHED_DATABASE), self.database());
+        kept.map_err(|e| failure(&self.path, e))?;
+        self.sync()
+    }
+
+    /// The size of the database's file.
+    pub(super) fn size(&self) -> Result<u64, Failure> {
+        let file = fs::metadata(self.database()).map_err(|e| failure(&self.path, e))?;
+        Ok(file.len())
+    }
+
+    fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }
 
-    /// Where one is made.
-    pub(super) fn unfinished_database(&self) -> PathBuf {
-        self.path.join(UNFINISHED_DATABASE)
-    }
-
     /// Makes durable that the directory's files are there, and the directory itself.
-    pub(super) fn sync(&self) -> Result<(), Failure> {
+    fn sync(&self) -> Result<(), Failure> {
         let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
         synced.map_err(|e| failure(&self.path, e))?;
         // Whoever may not read the parent did not make the directory either.
@@ -87,7 +107,8 @@ impl Directory {
             return self.check(0);
         }
         self.write_format().map_err(|e| failure(&self.path, e))?;
-        Ok(())
+        // Before there is a database, which without a format is nobody's.
+        Ok(self.sync()?)
     }
 
     fn write_format(&self) -> io::Result<()> {
@@ -105,6 +126,15 @@ impl Drop for Directory {
         // it fails the lock goes with the process.
         let _ = self.lock.unlock();
     }
+}
+
+/// Makes a directory where there is none, for this user alone: secrets come to lie in it.
+fn make(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
 }
 
 /// The format that the file says; 0 where it is not one of ours.

@@ -7,7 +7,6 @@
 //! checksum is handed out.
 
 use std::fmt::Display;
-use std::fs::{self, File};
 use std::io;
 use std::ops::Bound;
 use std::path::Path;
@@ -52,21 +51,15 @@ impl DiskEngine {
     /// Opens the log in a directory, or begins one.
     pub(crate) fn open(path: &Path, durability: Durability) -> Result<Self, Error> {
         let directory = Directory::claim(path)?;
-        // redb cannot open what a crash leaves of a database that was being made, so it is made
-        // under another name.
-        let (database, unfinished) = (directory.database(), directory.unfinished_database());
-        let begun = database.exists();
-        let mut options = File::options();
-        options.read(true).write(true).create(!begun).truncate(!begun);
-        let file = options.open(if begun { &database } else { &unfinished }).map_err(failure)?;
+        let (file, begun) = directory.open()?;
         let file = FileBackend::new(file).map_err(failure)?;
         let engine = match durability {
             Durability::Disk => Self::over(file),
             Durability::System => Self::over(Unsynced(file)),
         }?;
+        // redb cannot open what a crash leaves of a database that was being made.
         if !begun {
-            fs::rename(unfinished, database).map_err(failure)?;
-            directory.sync()?;
+            directory.keep()?;
         }
         Ok(Self { directory: Some(directory), ..engine })
     }
@@ -166,8 +159,8 @@ impl Engine for DiskEngine {
 
     fn trim(&mut self, record_bytes: u64) -> Result<(), Failure> {
         let Some(directory) = &self.directory else { return Ok(()) };
-        let file = fs::metadata(directory.database()).map_err(failure)?;
-        if file.len() > TRIM_BYTES_MIN && file.len() > TRIM_FACTOR_MIN * record_bytes {
+        let size = directory.size()?;
+        if size > TRIM_BYTES_MIN && size > TRIM_FACTOR_MIN * record_bytes {
             self.shrink()?;
         }
         Ok(())

@@ -156,6 +156,19 @@ async fn space_comes_back() {
     followed(&store).await.check_complete(store.floor(), head);
 }
 
+/// Secrets lie in it.
+#[cfg(unix)]
+#[test]
+fn a_new_directory_is_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drop(open(&data).unwrap());
+    let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(data.clone()), 0o700);
+    assert_eq!(mode(data.join("store.redb")), 0o600);
+}
+
 #[test]
 fn a_directory_that_cannot_be() {
     let dir = tempfile::tempdir().unwrap();
