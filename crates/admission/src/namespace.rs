@@ -108,7 +108,7 @@ fn state(registry: &Registry, name: &str) -> State {
 
 /// The phase is a field by which namespaces are selected, so that it need not be read out of the object.
 fn is_terminating(namespaces: &Resource, namespace: &Object) -> bool {
-    let fields = namespaces.strategy.fields;
+    let fields = namespaces.strategy.fields();
     let phase = fields.iter().position(|field| field.label == "status.phase");
     let value = phase.and_then(|at| namespace.indexed(fields).fields.get(at));
     value.is_some_and(|phase| phase == "Terminating")

@@ -41,7 +41,7 @@ async fn work(environment: &Environment) {
     let mut collections = BTreeSet::new();
     let (_, all) = environment.registry.resources();
     for resource in all.iter() {
-        let Some(ttl_seconds) = resource.strategy.ttl_seconds else { continue };
+        let Some(ttl_seconds) = resource.strategy.ttl_seconds() else { continue };
         let Some(storage) = &resource.storage else { continue };
         if collections.insert(storage.collection.clone()) {
             let (environment, resource) = (environment.clone(), resource.clone());

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use pintle_meta::{GroupVersionKind, GroupVersionResource};
 use pintle_registry::{
-    Conversion, Members, ResourceDefinition, Scope, Storage, Subresource, SubresourceBehaviour,
+    Conversion, Members, ResourceDefinition, ScalePaths, Scope, Storage, Subresource,
+    SubresourceBehaviour,
 };
 use pintle_schema::{Schema, builtin};
 use pintle_value::Str;
@@ -50,7 +51,7 @@ fn define(
         storage_kind: gvk(row.storage.unwrap_or(own)),
         schema: schema.clone(),
         ty: schema.find(row.type_name)?,
-        strategy: kind.strategy.clone(),
+        strategy: Arc::new(kind.strategy.clone()),
         subresources: row.subresources.iter().map(|sub| subresource(row, sub)).collect(),
         printer: printers::printer(row.group, row.kind),
         storage: storage(row, kind, schema),
@@ -112,11 +113,11 @@ const PARTS: &[(&str, &str, Members)] = &[
 fn behaviour(resource: &str, name: &str) -> SubresourceBehaviour {
     match name {
         "status" => SubresourceBehaviour::Part(&[&["status"]]),
-        "scale" => SubresourceBehaviour::Scale {
-            spec_replicas: &["spec", "replicas"],
-            status_replicas: &["status", "replicas"],
-            selector: &["spec", "selector"],
-        },
+        "scale" => SubresourceBehaviour::Scale(Arc::new(ScalePaths {
+            spec_replicas: vec!["spec".into(), "replicas".into()],
+            status_replicas: vec!["status".into(), "replicas".into()],
+            selector: Some(vec!["spec".into(), "selector".into()]),
+        })),
         "finalize" => SubresourceBehaviour::Finalize,
         _ => PARTS
             .iter()

@@ -1,7 +1,8 @@
 //! A kind's entry: what the generated table of resources does not say about it.
 
-use pintle_registry::Strategy;
 use pintle_value::Value;
+
+use crate::strategy::Strategy;
 
 /// The behaviour of one resource in all its versions. The resource's names, verbs and subresources
 /// stand in the generated table; the two are joined by group and plural name.

@@ -7,8 +7,39 @@
 //! `metadata.generation` is reset before `prepare_create` and `prepare_update` run, so that these can
 //! set it where a kind counts in a way of its own.
 
-use pintle_registry::{Generation, NameRule, Strategy};
+use pintle_meta::field;
+use pintle_registry::{
+    self as registry, Generation, GracePeriod, Members, NameRule, SelectableField,
+};
 use pintle_value::{Str, Value};
+
+pub(crate) use pintle_registry::text_at as text;
+
+/// How objects of a kind behave, as a row of data: each member is what the method of that name in
+/// [`pintle_registry::Strategy`] says.
+#[derive(Clone)]
+#[allow(missing_docs, reason = "said at the trait")]
+pub(crate) struct Strategy {
+    pub name: NameRule,
+    pub qualified_finalizers: bool,
+    pub create_on_update: bool,
+    pub unconditional_update: bool,
+    pub reset_fields: Members,
+    pub generation: Generation,
+    pub delete_returns_object: bool,
+    /// `None` where the kind knows no grace.
+    pub graceful: Option<fn(&Value) -> GracePeriod>,
+    pub terminating: fn(&mut Value),
+    pub held: fn(&Value) -> bool,
+    pub ttl_seconds: Option<u64>,
+    pub fields: &'static [SelectableField],
+    pub default: fn(&mut Value),
+    pub prepare_create: fn(&mut Value),
+    pub prepare_update: fn(&mut Value, &Value),
+    /// Of writes to the object itself.
+    pub validate: fn(&Value, Option<&Value>) -> Vec<field::Error>,
+    pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+}
 
 /// A kind without a status and without anything particular: ConfigMaps, most of all.
 pub(crate) const PLAIN: Strategy = Strategy {
@@ -41,23 +72,21 @@ pub(crate) const COUNTED: Strategy = Strategy { generation: Generation::Spec, ..
 pub(crate) const COUNTED_WITH_STATUS: Strategy =
     Strategy { generation: Generation::Spec, ..WITH_STATUS };
 
-/// A selectable field that is the text at a path.
+/// A selectable field: the text at a path, or what a function says.
 macro_rules! selectable {
     ($label:literal at $($member:literal).+) => {
-        SelectableField { label: $label, value: |object| text(object, &[$($member),+]) }
+        crate::strategy::selectable!($label by |object| {
+            crate::strategy::text(object, &[$($member),+])
+        })
+    };
+    ($label:literal by $text:expr) => {
+        pintle_registry::SelectableField {
+            label: std::borrow::Cow::Borrowed($label),
+            value: pintle_registry::FieldText::By($text),
+        }
     };
 }
 pub(crate) use selectable;
-
-/// The text at a path as selectors see it: numbers and booleans in words, `""` where there is none.
-pub(crate) fn text(object: &Value, path: &[&str]) -> Str {
-    match object.at(path) {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Int(number)) => Str::from(number.to_string()),
-        Some(Value::Bool(truth)) => Str::from(if *truth { "true" } else { "false" }),
-        _ => Str::default(),
-    }
-}
 
 /// A boolean as selectors see it: an absent one is `false`.
 pub(crate) fn truth(object: &Value, path: &[&str]) -> Str {
@@ -68,4 +97,74 @@ pub(crate) fn truth(object: &Value, path: &[&str]) -> Str {
 /// A count as selectors see it: an absent one is `0`.
 pub(crate) fn count(object: &Value, path: &[&str]) -> Str {
     Str::from(object.at(path).and_then(Value::as_int).unwrap_or(0).to_string())
+}
+
+impl registry::Strategy for Strategy {
+    fn name_rule(&self) -> NameRule {
+        self.name
+    }
+
+    fn qualified_finalizers(&self) -> bool {
+        self.qualified_finalizers
+    }
+
+    fn create_on_update(&self) -> bool {
+        self.create_on_update
+    }
+
+    fn unconditional_update(&self) -> bool {
+        self.unconditional_update
+    }
+
+    fn reset_fields(&self) -> Members {
+        self.reset_fields
+    }
+
+    fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    fn delete_returns_object(&self) -> bool {
+        self.delete_returns_object
+    }
+
+    fn grace_period(&self, object: &Value) -> GracePeriod {
+        self.graceful.map_or(GracePeriod::Immediate, |period| period(object))
+    }
+
+    fn terminating(&self, object: &mut Value) {
+        (self.terminating)(object);
+    }
+
+    fn held(&self, object: &Value) -> bool {
+        (self.held)(object)
+    }
+
+    fn ttl_seconds(&self) -> Option<u64> {
+        self.ttl_seconds
+    }
+
+    fn fields(&self) -> &[SelectableField] {
+        self.fields
+    }
+
+    fn default(&self, object: &mut Value) {
+        (self.default)(object);
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        (self.prepare_create)(object);
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        (self.prepare_update)(new, old);
+    }
+
+    fn validate(&self, new: &Value, old: Option<&Value>, part: &str) -> Vec<field::Error> {
+        if part.is_empty() { (self.validate)(new, old) } else { Vec::new() }
+    }
+
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        (self.warnings)(new, old)
+    }
 }

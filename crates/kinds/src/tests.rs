@@ -7,7 +7,7 @@ mod preparation;
 mod properties;
 mod validation;
 
-use pintle_registry::Strategy;
+use crate::strategy::Strategy;
 use pintle_value::Value;
 
 use crate::groups;

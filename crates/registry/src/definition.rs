@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use pintle_meta::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource, field, names};
+use pintle_meta::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource};
 use pintle_schema::{Schema, TypeId};
 use pintle_value::{Str, Value};
 
+use crate::strategy::Strategy;
 use crate::table::Printer;
 
 /// Whether names are unique in a namespace or in the cluster.
@@ -76,7 +77,7 @@ pub struct ResourceDefinition {
     /// Its objects' type in `schema`.
     pub ty: TypeId,
     /// How its objects behave.
-    pub strategy: Strategy,
+    pub strategy: Arc<dyn Strategy>,
     /// Its subresources, in discovery's order.
     pub subresources: Vec<Subresource>,
     /// Its columns.
@@ -169,122 +170,24 @@ pub enum SubresourceBehaviour {
     /// Writes touch only these members of the object (and its metadata); everything else is reset to
     /// what is stored: `status`, `approval`, `ephemeralcontainers`. Reads give the whole object.
     Part(Members),
-    /// `autoscaling/v1` Scale; paths are members from the root of the object.
-    Scale {
-        /// Where the wanted count is: `["spec", "replicas"]`.
-        spec_replicas: &'static [&'static str],
-        /// Where the actual count is.
-        status_replicas: &'static [&'static str],
-        /// Where the label selector is: text, a map, or a LabelSelector.
-        selector: &'static [&'static str],
-    },
+    /// `autoscaling/v1` Scale.
+    Scale(Arc<ScalePaths>),
     /// `namespaces/finalize`: the only way to change `spec.finalizers`.
     Finalize,
     /// In discovery and OpenAPI, answered with 501-like `Status` until its own issue brings it.
     Unserved,
 }
 
+/// Where the numbers of a Scale are in its object, as members from the object's root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// The wanted count: `["spec", "replicas"]`.
+    pub spec_replicas: Vec<Str>,
+    /// The actual count.
+    pub status_replicas: Vec<Str>,
+    /// The label selector, where there is one: text, a map, or a LabelSelector.
+    pub selector: Option<Vec<Str>>,
+}
+
 /// Members of an object, each as a path from its root: `&[&["status"]]`.
 pub type Members = &'static [&'static [&'static str]];
-
-/// How objects of a kind behave: upstream's strategies, as data where it is data.
-///
-/// Functions get the tree and change it in place; they do no I/O. `default` sees the version that the
-/// client sent; all the others see the stored form.
-#[derive(Clone)]
-pub struct Strategy {
-    /// The rule for names.
-    pub name: NameRule,
-    /// Finalizers must be qualified names, but for Kubernetes' own (upstream: the built-in kinds).
-    pub qualified_finalizers: bool,
-    /// PUT to a name that is free creates (STRAT-01).
-    pub create_on_update: bool,
-    /// PUT without a resource version overwrites (STRAT-02).
-    pub unconditional_update: bool,
-    /// Which members a write to the resource itself resets to what they were: mostly `status`.
-    pub reset_fields: Members,
-    /// When `metadata.generation` grows.
-    pub generation: Generation,
-    /// DELETE answers with the object instead of a Status (STRAT-03).
-    pub delete_returns_object: bool,
-    /// How long a DELETE lets the object live on.
-    pub graceful: Option<fn(&Value) -> GracePeriod>,
-    /// Changes an object whose deletion begins and cannot be finished at once (a namespace's phase).
-    pub terminating: fn(&mut Value),
-    /// Whether something besides `metadata.finalizers` keeps a deleted object from going (a
-    /// namespace's `spec.finalizers`).
-    pub held: fn(&Value) -> bool,
-    /// Objects of the kind vanish by themselves after so many seconds (events: an hour).
-    pub ttl_seconds: Option<u64>,
-    /// Members by which lists and watches may be selected, besides name and namespace (SEL-01).
-    pub fields: &'static [SelectableField],
-    /// Sets what the kind's defaults say, on every decode of the kind.
-    pub default: fn(&mut Value),
-    /// Changes a new object before it is validated: drops what clients may not set.
-    pub prepare_create: fn(&mut Value),
-    /// Changes an updated object before it is validated; the second is what is stored.
-    pub prepare_update: fn(&mut Value, &Value),
-    /// What is wrong with an object beyond what the schema's rules say. The second is what is stored,
-    /// on updates.
-    pub validate: fn(&Value, Option<&Value>) -> Vec<field::Error>,
-    /// What a client should hear about an object that is accepted.
-    pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
-}
-
-/// Rules for `metadata.name`, by upstream's names (`k8s.io/apimachinery/pkg/api/validation`).
-#[derive(Clone, Copy, Debug)]
-pub enum NameRule {
-    /// A DNS-1123 subdomain: most kinds.
-    DnsSubdomain,
-    /// A DNS-1123 label: namespaces.
-    DnsLabel,
-    /// A DNS-1035 label: services.
-    Dns1035Label,
-    /// Anything that can stand in a path: RBAC.
-    PathSegment,
-    /// A rule of the kind's own.
-    Custom(fn(name: &str, prefix: bool) -> Vec<String>),
-}
-
-impl NameRule {
-    /// What is wrong with a name; `prefix` for the beginning of a generated one.
-    pub fn check(self, name: &str, prefix: bool) -> Vec<String> {
-        match self {
-            Self::DnsSubdomain => names::subdomain_rule(name, prefix),
-            Self::DnsLabel => names::label_rule(name, prefix),
-            Self::Dns1035Label => names::dns1035_rule(name, prefix),
-            Self::PathSegment => names::path_segment_rule(name, prefix),
-            Self::Custom(rule) => rule(name, prefix),
-        }
-    }
-}
-
-/// When `metadata.generation` grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Generation {
-    /// The kind has none.
-    None,
-    /// It starts at 1 and grows when any member other than `metadata` and `status` changes.
-    Spec,
-    /// As [`Generation::Spec`], and it also grows when this member of `metadata` changes:
-    /// `annotations` of deployments, `labels` of endpoint slices.
-    SpecAnd(&'static str),
-}
-
-/// How long after a DELETE an object lives on, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GracePeriod {
-    /// It goes at once.
-    Immediate,
-    /// So long, unless the client says otherwise.
-    Seconds(i64),
-}
-
-/// A member by which lists and watches may be selected.
-#[derive(Clone, Copy)]
-pub struct SelectableField {
-    /// The label in `fieldSelector`: `spec.nodeName`.
-    pub label: &'static str,
-    /// Its text in an object of the stored form; `""` where it is absent.
-    pub value: fn(&Value) -> Str,
-}

@@ -16,14 +16,18 @@ pub mod request;
 mod resource;
 mod revision;
 mod select;
+mod strategy;
 pub mod table;
 pub mod watch;
 mod write;
 
 pub use definition::{
-    Conversion, Generation, GracePeriod, Members, NameRule, ResourceDefinition, Scope,
-    SelectableField, Storage, Strategy, Subresource, SubresourceBehaviour, Verb,
+    Conversion, Members, ResourceDefinition, ScalePaths, Scope, Storage, Subresource,
+    SubresourceBehaviour, Verb,
 };
 pub use object::{FRAME_TAIL, Index, Object, frame_head};
 pub use registry::{Options, Registry};
 pub use resource::Resource;
+pub use strategy::{
+    FieldText, Generation, GracePeriod, NameRule, SelectableField, Strategy, text_at,
+};

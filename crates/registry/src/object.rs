@@ -8,7 +8,7 @@ use pintle_store::{Kind, Record, Revision, Template};
 use pintle_value::{Str, Value, json};
 
 use crate::ResourceDefinition;
-use crate::definition::SelectableField;
+use crate::SelectableField;
 
 /// An object as it is kept and sent. Shared by the cache, every list and every watch.
 ///
@@ -46,7 +46,7 @@ impl Index {
                 .flat_map(pintle_value::Map::iter)
                 .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().into()))
                 .collect(),
-            fields: fields.iter().map(|field| (field.value)(object)).collect(),
+            fields: fields.iter().map(|field| field.value.of(object)).collect(),
         }
     }
 

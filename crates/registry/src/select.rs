@@ -1,5 +1,7 @@
 //! Selection: which objects of a collection a list or a watch is about.
 
+use std::sync::Arc;
+
 use pintle_meta::{Status, fields, labels};
 use pintle_value::Str;
 
@@ -13,7 +15,7 @@ const SELECTOR_BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct Selection {
     labels: labels::Selector,
     fields: Vec<FieldTest>,
-    selectable: &'static [SelectableField],
+    resource: Arc<Resource>,
     namespace: Str,
 }
 
@@ -56,8 +58,8 @@ impl Selection {
         if !target.name.is_empty() {
             tests.push(FieldTest { field: Field::Name, wanted: target.name.clone(), equal: true });
         }
-        let selectable = resource.strategy.fields;
-        Ok(Self { labels, fields: tests, selectable, namespace: target.namespace.clone() })
+        let namespace = target.namespace.clone();
+        Ok(Self { labels, fields: tests, resource: resource.clone(), namespace })
     }
 
     /// Whether everything in the namespace is selected.
@@ -67,10 +69,11 @@ impl Selection {
 
     /// Whether an object is selected.
     pub(crate) fn matches(&self, object: &Object) -> bool {
+        let selectable = self.resource.strategy.fields();
         (self.namespace.is_empty() || object.namespace() == self.namespace)
-            && self.fields.iter().all(|test| test.passes(object, self.selectable))
+            && self.fields.iter().all(|test| test.passes(object, selectable))
             && (self.labels.is_everything() || {
-                let index = object.indexed(self.selectable);
+                let index = object.indexed(selectable);
                 self.labels.matches(|key| index.label(key))
             })
     }
@@ -92,7 +95,7 @@ impl FieldTest {
 
 impl Field {
     fn named(resource: &Resource, label: &str) -> Result<Self, Status> {
-        let selectable = resource.strategy.fields;
+        let selectable = resource.strategy.fields();
         match label {
             "metadata.name" => Ok(Self::Name),
             "metadata.namespace" if resource.namespaced() || selectable.is_empty() => {

@@ -12,8 +12,8 @@ use pintle_registry::request::{
 };
 use pintle_registry::table::{Column, Printer, Row};
 use pintle_registry::{
-    Generation, NameRule, Options, Registry, ResourceDefinition, Scope, Storage, Strategy,
-    Subresource, SubresourceBehaviour,
+    Generation, Members, Options, Registry, ResourceDefinition, ScalePaths, Scope, Storage,
+    Strategy, Subresource, SubresourceBehaviour,
 };
 use pintle_value::{Value, json};
 
@@ -29,25 +29,24 @@ impl Printer for Blank {
     }
 }
 
-fn strategy(generation: Generation) -> Strategy {
-    Strategy {
-        name: NameRule::DnsSubdomain,
-        qualified_finalizers: true,
-        create_on_update: false,
-        unconditional_update: true,
-        reset_fields: &[&["status"]],
-        generation,
-        delete_returns_object: false,
-        graceful: None,
-        terminating: |_| {},
-        held: |_| false,
-        ttl_seconds: None,
-        fields: &[],
-        default: |_| {},
-        prepare_create: |_| {},
-        prepare_update: |_, _| {},
-        validate: |_, _| Vec::new(),
-        warnings: |_, _| Vec::new(),
+/// Of a kind with a status.
+struct WithStatus(Generation);
+
+impl Strategy for WithStatus {
+    fn qualified_finalizers(&self) -> bool {
+        true
+    }
+
+    fn unconditional_update(&self) -> bool {
+        true
+    }
+
+    fn reset_fields(&self) -> Members {
+        &[&["status"]]
+    }
+
+    fn generation(&self) -> Generation {
+        self.0
     }
 }
 
@@ -78,7 +77,7 @@ fn definition(
         storage_kind: GroupVersionKind::new(group, "v1", kind),
         schema: Arc::new(schema.clone()),
         ty,
-        strategy: strategy(generation),
+        strategy: Arc::new(WithStatus(generation)),
         subresources: vec![
             part(
                 "status",
@@ -88,11 +87,11 @@ fn definition(
             part(
                 "scale",
                 GroupVersionKind::new("autoscaling", "v1", "Scale"),
-                SubresourceBehaviour::Scale {
-                    spec_replicas: &["spec", "replicas"],
-                    status_replicas: &["status", "replicas"],
-                    selector: &["spec", "selector"],
-                },
+                SubresourceBehaviour::Scale(Arc::new(ScalePaths {
+                    spec_replicas: vec!["spec".into(), "replicas".into()],
+                    status_replicas: vec!["status".into(), "replicas".into()],
+                    selector: Some(vec!["spec".into(), "selector".into()]),
+                })),
             ),
         ],
         printer: Arc::new(Blank),

@@ -265,7 +265,7 @@ fn described(resource: &Resource) -> openapi::Resource {
         type_name: resource.schema.get(resource.ty).name.to_string(),
         namespaced: resource.namespaced(),
         verbs: resource.verbs.iter().map(|verb| verb.as_str()).collect(),
-        delete_returns_object: resource.strategy.delete_returns_object,
+        delete_returns_object: resource.strategy.delete_returns_object(),
         subresources: subresources.collect(),
     }
 }

@@ -100,8 +100,8 @@ impl Value {
     }
 
     /// Follows object members down, e.g. `value.at(&["metadata", "name"])`.
-    pub fn at(&self, path: &[&str]) -> Option<&Self> {
-        path.iter().try_fold(self, |node, key| node.get(key))
+    pub fn at<S: AsRef<str>>(&self, path: &[S]) -> Option<&Self> {
+        path.iter().try_fold(self, |node, key| node.get(key.as_ref()))
     }
 
     /// The string at `path` of object members.

@@ -1,7 +1,5 @@
 //! `admissionregistration.k8s.io/v1`: webhook configurations and admission policies.
 
-use pintle_registry::Strategy;
-
 use crate::{
     conversion::renamed,
     defaults::{
@@ -11,7 +9,7 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
-    strategy::{COUNTED, COUNTED_WITH_STATUS},
+    strategy::{COUNTED, COUNTED_WITH_STATUS, Strategy},
 };
 
 const ADMISSION: &str = "admissionregistration.k8s.io";

@@ -1,7 +1,7 @@
 //! `apiextensions.k8s.io/v1`. That a definition makes a resource is `pintle-crd`'s matter.
 
 use pintle_meta::{field::Error, object};
-use pintle_registry::{NameRule, Strategy};
+use pintle_registry::NameRule;
 use pintle_value::{Map, Path, Value};
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         is_filled, set,
     },
     kind::{Kind, kind},
-    strategy::COUNTED_WITH_STATUS,
+    strategy::{COUNTED_WITH_STATUS, Strategy},
 };
 
 pub(crate) const KINDS: &[Kind] =

@@ -1,7 +1,7 @@
 //! `apiregistration.k8s.io/v1`. Aggregation is yet to come: every APIService is a local one.
 
 use pintle_meta::{field::Error, names, object};
-use pintle_registry::{NameRule, Strategy};
+use pintle_registry::NameRule;
 use pintle_value::{Path, Value};
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         set,
     },
     kind::{Kind, kind},
-    strategy::WITH_STATUS,
+    strategy::{Strategy, WITH_STATUS},
 };
 
 pub(crate) const KINDS: &[Kind] = &[kind("apiregistration.k8s.io", "apiservices", API_SERVICE)];

@@ -1,7 +1,7 @@
 //! `apps/v1`: the workloads.
 
 use pintle_meta::{field::Error, labels::Selector, validation};
-use pintle_registry::{Generation, NameRule, Strategy};
+use pintle_registry::{Generation, NameRule};
 use pintle_value::{Path, Value};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     },
     kind::{Kind, kind},
     pods,
-    strategy::{COUNTED_WITH_STATUS, PLAIN},
+    strategy::{COUNTED_WITH_STATUS, PLAIN, Strategy},
 };
 
 const APPS: &str = "apps";

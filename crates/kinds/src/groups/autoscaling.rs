@@ -1,7 +1,6 @@
 //! `autoscaling`: HorizontalPodAutoscalers, in v2 and v1. (Scale is a form of other kinds.)
 
 use pintle_meta::field::Error;
-use pintle_registry::Strategy;
 use pintle_value::{Map, Path, Value};
 
 use crate::{
@@ -14,7 +13,7 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
-    strategy::WITH_STATUS,
+    strategy::{Strategy, WITH_STATUS},
 };
 
 pub(crate) const KINDS: &[Kind] = &[Kind {

@@ -3,7 +3,7 @@
 mod job;
 
 use pintle_meta::{field::Error, names};
-use pintle_registry::{NameRule, Strategy};
+use pintle_registry::NameRule;
 use pintle_value::{Path, Value};
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     },
     kind::{Kind, kind},
     pods,
-    strategy::COUNTED_WITH_STATUS,
+    strategy::{COUNTED_WITH_STATUS, Strategy},
 };
 
 const BATCH: &str = "batch";

@@ -1,11 +1,11 @@
 //! `certificates.k8s.io`: signing requests; trust bundles and pod certificates are off by default.
 
-use pintle_registry::{NameRule, SelectableField, Strategy};
+use pintle_registry::{NameRule, SelectableField};
 
 use crate::{
     conversion::renamed,
     kind::{Form, Kind, kind},
-    strategy::{PLAIN, WITH_STATUS, selectable, text},
+    strategy::{PLAIN, Strategy, WITH_STATUS, selectable},
 };
 
 const CERTIFICATES: &str = "certificates.k8s.io";

@@ -1,14 +1,13 @@
 //! `coordination.k8s.io`: leases.
 
 use pintle_meta::field::Error;
-use pintle_registry::Strategy;
 use pintle_value::{Map, Value};
 
 use crate::{
     checks::{path, spec_not_negative},
     conversion::renamed,
     kind::{Form, Kind, kind},
-    strategy::PLAIN,
+    strategy::{PLAIN, Strategy},
 };
 
 const COORDINATION: &str = "coordination.k8s.io";

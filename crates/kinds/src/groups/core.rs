@@ -9,7 +9,7 @@ mod replication;
 mod service;
 mod volume;
 
-use pintle_registry::{Generation, Strategy};
+use pintle_registry::Generation;
 
 use super::events;
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     },
     kind::{Kind, kind, virtual_kind},
     pods,
-    strategy::PLAIN,
+    strategy::{PLAIN, Strategy},
 };
 
 const CORE: &str = "";

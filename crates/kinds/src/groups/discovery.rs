@@ -1,6 +1,6 @@
 //! `discovery.k8s.io/v1`: endpoint slices.
 
-use pintle_registry::{Generation, Strategy};
+use pintle_registry::Generation;
 
 use crate::{
     defaults::{
@@ -10,7 +10,7 @@ use crate::{
         set,
     },
     kind::{Kind, kind},
-    strategy::PLAIN,
+    strategy::{PLAIN, Strategy},
 };
 
 pub(crate) const KINDS: &[Kind] = &[kind("discovery.k8s.io", "endpointslices", SLICE)];

@@ -2,14 +2,14 @@
 //! group's, in whose form they are kept.
 
 use pintle_meta::{field::Error, names};
-use pintle_registry::{NameRule, SelectableField, Strategy};
+use pintle_registry::NameRule;
 use pintle_value::{Path, Str, Value};
 
 use crate::{
     checks::{Frozen, frozen, invalid_text, path, same, unchanged},
     conversion::event::{from_core, to_core},
     kind::{Form, Kept, Kind, kind},
-    strategy::{PLAIN, selectable, text},
+    strategy::{PLAIN, Strategy, selectable, text},
 };
 
 pub(crate) const KINDS: &[Kind] = &[Kind {
@@ -36,7 +36,7 @@ pub(super) const CORE_EVENT: Strategy = Strategy {
         selectable!("involvedObject.fieldPath" at "involvedObject"."fieldPath"),
         selectable!("reason" at "reason"),
         selectable!("reportingComponent" at "reportingComponent"),
-        SelectableField { label: "source", value: source },
+        selectable!("source" by source),
         selectable!("type" at "type"),
     ],
     validate: |new, _| {
@@ -60,7 +60,7 @@ const EVENT: Strategy = Strategy {
         selectable!("regarding.fieldPath" at "involvedObject"."fieldPath"),
         selectable!("reason" at "reason"),
         selectable!("reportingController" at "reportingComponent"),
-        SelectableField { label: "source", value: source },
+        selectable!("source" by source),
         selectable!("type" at "type"),
     ],
     validate: |new, old| {

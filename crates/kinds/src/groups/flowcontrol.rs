@@ -1,7 +1,5 @@
 //! `flowcontrol.apiserver.k8s.io/v1`: the objects are kept; priority and fairness is yet to come.
 
-use pintle_registry::Strategy;
-
 use crate::{
     defaults::{
         Constant::Int,
@@ -10,7 +8,7 @@ use crate::{
         set,
     },
     kind::{Kind, kind},
-    strategy::COUNTED_WITH_STATUS,
+    strategy::{COUNTED_WITH_STATUS, Strategy},
 };
 
 const FLOW_CONTROL: &str = "flowcontrol.apiserver.k8s.io";

@@ -1,11 +1,11 @@
 //! `internal.apiserver.k8s.io`: off by default.
 
 use pintle_meta::names;
-use pintle_registry::{NameRule, Strategy};
+use pintle_registry::NameRule;
 
 use crate::{
     kind::{Kind, kind},
-    strategy::WITH_STATUS,
+    strategy::{Strategy, WITH_STATUS},
 };
 
 pub(crate) const KINDS: &[Kind] =

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use pintle_meta::field::Error;
-use pintle_registry::{NameRule, Strategy};
+use pintle_registry::NameRule;
 use pintle_value::{Path, Value};
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
-    strategy::{COUNTED, COUNTED_WITH_STATUS, PLAIN, WITH_STATUS},
+    strategy::{COUNTED, COUNTED_WITH_STATUS, PLAIN, Strategy, WITH_STATUS},
 };
 
 const NETWORKING: &str = "networking.k8s.io";

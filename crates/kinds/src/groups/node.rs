@@ -1,10 +1,8 @@
 //! `node.k8s.io/v1`.
 
-use pintle_registry::Strategy;
-
 use crate::{
     kind::{Kind, kind},
-    strategy::PLAIN,
+    strategy::{PLAIN, Strategy},
 };
 
 pub(crate) const KINDS: &[Kind] = &[kind("node.k8s.io", "runtimeclasses", RUNTIME_CLASS)];

@@ -1,12 +1,12 @@
 //! `policy/v1`.
 
 use pintle_meta::field::Error;
-use pintle_registry::{NameRule, Strategy};
+use pintle_registry::NameRule;
 use pintle_value::{Path, Value};
 
 use crate::{
     kind::{Kind, kind},
-    strategy::COUNTED_WITH_STATUS,
+    strategy::{COUNTED_WITH_STATUS, Strategy},
 };
 
 pub(crate) const KINDS: &[Kind] = &[kind("policy", "poddisruptionbudgets", BUDGET)];

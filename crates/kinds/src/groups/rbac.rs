@@ -1,7 +1,7 @@
 //! `rbac.authorization.k8s.io/v1`. Who may grant what is the authorizer's matter.
 
 use pintle_meta::field::Error;
-use pintle_registry::{NameRule, Strategy};
+use pintle_registry::NameRule;
 use pintle_value::{Map, Path, Value};
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
         set,
     },
     kind::{Kind, kind},
-    strategy::PLAIN,
+    strategy::{PLAIN, Strategy},
 };
 
 const RBAC: &str = "rbac.authorization.k8s.io";

@@ -1,7 +1,5 @@
 //! `resource.k8s.io`: dynamic resource allocation.
 
-use pintle_registry::Strategy;
-
 use crate::{
     checks::{frozen, unchanged},
     conversion::{device, renamed},
@@ -13,9 +11,8 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
-    strategy::{COUNTED, COUNTED_WITH_STATUS, PLAIN, WITH_STATUS, selectable, text},
+    strategy::{COUNTED, COUNTED_WITH_STATUS, PLAIN, Strategy, WITH_STATUS, selectable},
 };
-use pintle_registry::SelectableField;
 
 const RESOURCE: &str = "resource.k8s.io";
 

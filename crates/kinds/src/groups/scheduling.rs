@@ -1,14 +1,13 @@
 //! `scheduling.k8s.io`: priority classes; pod groups and workloads are off by default.
 
 use pintle_meta::field::Error;
-use pintle_registry::Strategy;
 use pintle_value::{Path, Value};
 
 use crate::{
     checks::{forbidden, frozen, unchanged},
     defaults::{Constant::Text, Defaults, Row::Unset, set},
     kind::{Kind, kind},
-    strategy::{PLAIN, WITH_STATUS},
+    strategy::{PLAIN, Strategy, WITH_STATUS},
 };
 
 const SCHEDULING: &str = "scheduling.k8s.io";

@@ -1,7 +1,7 @@
 //! `storage.k8s.io/v1`.
 
 use pintle_meta::{field::Error, names, object};
-use pintle_registry::{NameRule, Strategy};
+use pintle_registry::NameRule;
 use pintle_value::Path;
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     },
     kind::{Form, Kind, kind},
     pods,
-    strategy::{PLAIN, WITH_STATUS},
+    strategy::{PLAIN, Strategy, WITH_STATUS},
 };
 
 const STORAGE: &str = "storage.k8s.io";

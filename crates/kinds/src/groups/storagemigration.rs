@@ -1,11 +1,9 @@
 //! `storagemigration.k8s.io`: off by default.
 
-use pintle_registry::Strategy;
-
 use crate::{
     checks::{frozen, unchanged},
     kind::{Kind, kind},
-    strategy::WITH_STATUS,
+    strategy::{Strategy, WITH_STATUS},
 };
 
 pub(crate) const KINDS: &[Kind] =

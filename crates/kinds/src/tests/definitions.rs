@@ -99,7 +99,7 @@ fn subresources_behave_by_their_names() {
         "v1/replicationcontrollers",
     ] {
         let scale = behaviour(resource, "scale");
-        assert!(matches!(scale, SubresourceBehaviour::Scale { .. }), "{resource}");
+        assert!(matches!(scale, SubresourceBehaviour::Scale(_)), "{resource}");
     }
     for name in ["attach", "binding", "eviction", "exec", "log", "portforward", "proxy"] {
         assert_eq!(behaviour("v1/pods", name), SubresourceBehaviour::Unserved, "{name}");
@@ -211,7 +211,7 @@ fn strategies_agree_with_the_facts() {
         let graceful = entry.str_at(&["delete", "graceful"]).unwrap_or_default();
         assert_eq!(strategy.graceful.is_some(), graceful.starts_with("graceful"), "{key} graceful");
         assert_eq!(strategy.ttl_seconds.is_some(), entry.str_at(&["ttl"]).is_some(), "{key} ttl");
-        check_fields(key, entry, strategy.fields.iter().map(|field| field.label));
+        check_fields(key, entry, strategy.fields.iter().map(|field| &*field.label));
         check_generation(key, entry, strategy.generation);
         // A node may be created with a status.
         let drops = entry.at(&["subresources", "status"]).is_some() && key != "/nodes";
@@ -261,7 +261,7 @@ fn versions_that_share_objects_share_their_index() {
             "resourceVersion":"f","fieldPath":"g"},"reason":"h","reportingComponent":"i","type":"j"}"#,
     );
     let values = |resource: &str| -> Vec<_> {
-        super::strategy(resource).fields.iter().map(|field| (field.value)(&event)).collect()
+        super::strategy(resource).fields.iter().map(|field| field.value.of(&event)).collect()
     };
     assert_eq!(values("events"), values("events.k8s.io/events"));
     assert_eq!(values("events"), ["a", "b", "c", "d", "e", "f", "g", "h", "i", "i", "j"]);

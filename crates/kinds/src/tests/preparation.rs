@@ -260,7 +260,8 @@ fn selectable_fields_have_text() {
     ] {
         let fields = strategy(resource).fields;
         let field = fields.iter().find(|field| field.label == label);
-        let value = (field.unwrap_or_else(|| panic!("{resource} {label}")).value)(&json(object));
+        let field = field.unwrap_or_else(|| panic!("{resource} {label}"));
+        let value = field.value.of(&json(object));
         assert_eq!(value, expected, "{resource} {label} {object}");
     }
 }

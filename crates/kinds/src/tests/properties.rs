@@ -147,7 +147,7 @@ fn exercise(new: &Value, old: &Value) {
         let _ = strategy.graceful.map(|graceful| graceful(new));
         (strategy.terminating)(&mut once);
         for field in strategy.fields {
-            let _ = (field.value)(new);
+            let _ = field.value.of(new);
         }
         for form in kind.conversions {
             let mut object = new.clone();

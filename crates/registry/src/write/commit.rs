@@ -41,7 +41,7 @@ impl Registry {
             Kind::Created | Kind::Updated => Change::Put(template),
             Kind::Deleted => Change::Delete(template),
         };
-        let index = Index::of(tree, resource.strategy.fields);
+        let index = Index::of(tree, resource.strategy.fields());
         let write = pintle_store::Write { key, expect, change, note: Some(Arc::new(index)) };
         match self.store.commit(write).await {
             Ok(record) => Ok(Committed::Done(Arc::new(Object::from_record(&record)))),

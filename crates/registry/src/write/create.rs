@@ -36,9 +36,14 @@ impl Write<'_> {
         self.store_form(&mut tree);
         warnings.extend(metadata::unite_owners(&mut tree));
         self.admit(Operation::Create, &given, Some(&tree))?;
-        metadata::begin(&mut tree, resource.strategy.generation, self.new_uid(), self.context.now);
+        metadata::begin(
+            &mut tree,
+            resource.strategy.generation(),
+            self.new_uid(),
+            self.context.now,
+        );
         let unset = pintle_schema::zero(&resource.schema, resource.stored_type());
-        copy_members(&mut tree, &unset, resource.strategy.reset_fields);
+        copy_members(&mut tree, &unset, resource.strategy.reset_fields());
 
         let base: Str = object::text(&tree, "generateName").into();
         let generated = given.is_empty() && !base.is_empty();
@@ -50,10 +55,10 @@ impl Write<'_> {
             if generated {
                 object::set_text(&mut tree, "name", names::generate(&base, self.random_u64()));
             }
-            (resource.strategy.prepare_create)(&mut tree);
+            resource.strategy.prepare_create(&mut tree);
             self.validate(&tree, None)?;
             if let Some(answer) = self.try_create(&tree).await? {
-                warnings.extend((resource.strategy.warnings)(&tree, None));
+                warnings.extend(resource.strategy.warnings(&tree, None));
                 return Ok(Outcome { answer, created: true, accepted: false, warnings });
             }
             if attempts == 0 {

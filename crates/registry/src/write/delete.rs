@@ -68,11 +68,11 @@ impl Registry {
         context: &Context,
         mut tree: Value,
     ) -> Step {
-        let strategy = &target.resource.strategy;
+        let strategy = &*target.resource.strategy;
         let before = tree.clone();
         self.set_collector_finalizers(&mut tree, options);
         let now = context.now.unix_micros;
-        let grace = grace_seconds(strategy.graceful, options, &tree);
+        let grace = grace_seconds(strategy.grace_period(&tree), options);
         if object::is_terminating(&tree) {
             match shorten(&mut tree, options, now) {
                 Shortened::Pending => return Step::Nothing,
@@ -82,16 +82,16 @@ impl Registry {
         } else if grace > 0 {
             metadata::bump_generation(&mut tree);
             metadata::mark_deleting(&mut tree, now + grace * 1_000_000, grace);
-            (strategy.terminating)(&mut tree);
+            strategy.terminating(&mut tree);
             return Step::Keep(tree);
         }
-        if object::finalizers(&tree).next().is_none() && !(strategy.held)(&tree) {
+        if object::finalizers(&tree).next().is_none() && !strategy.held(&tree) {
             return Step::Remove;
         }
         if !object::is_terminating(&tree) {
             metadata::bump_generation(&mut tree);
             metadata::mark_deleting(&mut tree, now, 0);
-            (strategy.terminating)(&mut tree);
+            strategy.terminating(&mut tree);
         }
         if tree == before { Step::Nothing } else { Step::Keep(tree) }
     }
@@ -127,7 +127,7 @@ impl Registry {
                 Committed::Conflict => return Ok(None),
             }
         };
-        let answer = if gone && !resource.strategy.delete_returns_object {
+        let answer = if gone && !resource.strategy.delete_returns_object() {
             Answer::Status(Status::deleted(&resource.group_resource(), &target.name, &uid))
         } else {
             answer
@@ -167,14 +167,10 @@ const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
 /// How long the object may live on: what the client says, else what the kind says.
-fn grace_seconds(
-    graceful: Option<fn(&Value) -> GracePeriod>,
-    options: &DeleteOptions,
-    tree: &Value,
-) -> i64 {
-    match graceful.map(|period| period(tree)) {
-        None | Some(GracePeriod::Immediate) => 0,
-        Some(GracePeriod::Seconds(default)) => match options.grace_period_seconds {
+const fn grace_seconds(period: GracePeriod, options: &DeleteOptions) -> i64 {
+    match period {
+        GracePeriod::Immediate => 0,
+        GracePeriod::Seconds(default) => match options.grace_period_seconds {
             Some(..=-1) => 1, // as upstream takes it
             Some(said) => said,
             None => default,

@@ -43,7 +43,7 @@ impl Write<'_> {
     fn store_form(&self, tree: &mut Value) {
         let resource = &self.target.resource;
         pintle_schema::default::apply(&resource.schema, resource.ty, tree);
-        (resource.strategy.default)(tree);
+        resource.strategy.default(tree);
         resource.to_stored(tree);
     }
 
@@ -51,19 +51,16 @@ impl Write<'_> {
     fn validate(&self, new: &Value, old: Option<&Value>) -> Result<(), Status> {
         let resource = &self.target.resource;
         let path = Path::new("metadata");
-        let rule = |name: &str, prefix: bool| resource.strategy.name.check(name, prefix);
+        let rule = |name: &str, prefix: bool| resource.strategy.name_rule().check(name, prefix);
         let mut errors: Vec<field::Error> =
             pintle_meta::validation::object_meta(new, resource.namespaced(), &rule, &path);
         if let Some(old) = old {
             errors.extend(pintle_meta::validation::object_meta_update(new, old, &path));
         }
-        if resource.strategy.qualified_finalizers {
+        if resource.strategy.qualified_finalizers() {
             errors.extend(unqualified_finalizers(new));
         }
-        let mut own = Vec::new();
-        if self.target.subresource.is_empty() {
-            own = (resource.strategy.validate)(new, old);
-        }
+        let own = resource.strategy.validate(new, old, &self.target.subresource);
         // What a kind says of a field counts; the table's rule would only say it again.
         let (schema, ty) = (&resource.schema, resource.stored_type());
         let declared = pintle_schema::validate::validate(schema, ty, new, old).into_iter();

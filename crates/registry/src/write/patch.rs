@@ -24,7 +24,7 @@ impl Write<'_> {
             PatchType::Apply => return Err(unsupported()),
         };
         if let Some(paths) = super::scale_paths(self.target) {
-            return self.patch_scale(patch, algorithm, &paths).await;
+            return self.patch_scale(patch, algorithm, paths).await;
         }
         let resource = &self.target.resource;
         for _ in 0..ATTEMPTS_MAX {

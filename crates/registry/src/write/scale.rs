@@ -3,32 +3,22 @@
 use pintle_apply::PatchType as Algorithm;
 use pintle_meta::{GroupKind, Status, field, labels, object};
 use pintle_schema::TypeId;
-use pintle_value::{Map, Path, Value};
+use pintle_value::{Map, Path, Str, Value};
 
 use super::update::Attempt;
 use super::{Draft, Write};
 use crate::answer::{Answer, Outcome};
-use crate::definition::SubresourceBehaviour;
+use crate::definition::{ScalePaths, SubresourceBehaviour};
 use crate::request::{Body, Target};
-
-/// Where the numbers of a Scale are in its object.
-#[derive(Clone, Copy)]
-pub(crate) struct ScalePaths {
-    spec_replicas: &'static [&'static str],
-    status_replicas: &'static [&'static str],
-    selector: &'static [&'static str],
-}
 
 const TYPE_NAME: &str = "io.k8s.api.autoscaling.v1.Scale";
 const API_VERSION: &str = "autoscaling/v1";
 const ATTEMPTS_MAX: usize = 100;
 
 /// The paths, where the target is a scale subresource.
-pub(crate) fn scale_paths(target: &Target) -> Option<ScalePaths> {
-    match target.resource.subresource(&target.subresource)?.behaviour {
-        SubresourceBehaviour::Scale { spec_replicas, status_replicas, selector } => {
-            Some(ScalePaths { spec_replicas, status_replicas, selector })
-        }
+pub(crate) fn scale_paths(target: &Target) -> Option<&ScalePaths> {
+    match &target.resource.subresource(&target.subresource)?.behaviour {
+        SubresourceBehaviour::Scale(paths) => Some(paths),
         _ => None,
     }
 }
@@ -42,16 +32,16 @@ impl ScalePaths {
                 metadata.insert(field, value.clone());
             }
         }
-        let count = |path| Value::Int(tree.at(path).and_then(Value::as_int).unwrap_or(0));
+        let count = |path: &[Str]| Value::Int(tree.at(path).and_then(Value::as_int).unwrap_or(0));
         let mut status = Map::new();
-        status.insert("replicas", count(self.status_replicas));
-        let selector = selector_text(tree.at(self.selector));
+        status.insert("replicas", count(&self.status_replicas));
+        let selector = selector_text(self.selector.as_ref().and_then(|path| tree.at(path)));
         if !selector.is_empty() {
             status.insert("selector", selector);
         }
         let mut spec = Map::new();
         // A count of 0 is left out, as upstream's encoding does.
-        if let Value::Int(n @ 1..) = count(self.spec_replicas) {
+        if let Value::Int(n @ 1..) = count(&self.spec_replicas) {
             spec.insert("replicas", n);
         }
         Value::from([
@@ -156,7 +146,7 @@ impl Write<'_> {
         }
         if let Some((last, parents)) = paths.spec_replicas.split_last() {
             let parent = parents.iter().fold(tree.make_object(), |map, key| map.entry_object(key));
-            parent.insert(*last, wanted);
+            parent.insert(last.clone(), wanted);
         }
         let draft = Draft { tree, warnings: scale.warnings };
         Ok(match whole.replace(&existing, draft).await? {

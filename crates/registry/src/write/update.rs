@@ -31,13 +31,13 @@ impl Write<'_> {
     /// PUT to an object or to one of its parts.
     pub(crate) async fn update(&self, body: &Body) -> Result<Outcome, Status> {
         if let Some(paths) = super::scale_paths(self.target) {
-            return self.update_scale(body, &paths).await;
+            return self.update_scale(body, paths).await;
         }
         let mut draft = self.decode(body)?;
         self.place(&mut draft.tree)?;
         self.check_name(&draft.tree)?;
         let create =
-            self.target.resource.strategy.create_on_update && self.target.subresource.is_empty();
+            self.target.resource.strategy.create_on_update() && self.target.subresource.is_empty();
         for _ in 0..ATTEMPTS_MAX {
             let Some(existing) = self.existing() else {
                 if create {
@@ -86,11 +86,11 @@ impl Write<'_> {
         warnings.extend(metadata::unite_owners(&mut new));
         self.admit(Operation::Update, &self.target.name, Some(&new))?;
         if self.target.subresource.is_empty() {
-            (resource.strategy.prepare_update)(&mut new, &old);
+            resource.strategy.prepare_update(&mut new, &old);
         }
-        metadata::grow_generation(&mut new, &old, resource.strategy.generation);
+        metadata::grow_generation(&mut new, &old, resource.strategy.generation());
         self.validate(&new, Some(&old))?;
-        warnings.extend((resource.strategy.warnings)(&new, Some(&old)));
+        warnings.extend(resource.strategy.warnings(&new, Some(&old)));
         let attempt = self.settle(existing, &old, new).await?;
         Ok(match attempt {
             Attempt::Done(outcome) => Attempt::Done(outcome.warn(warnings)),
@@ -107,7 +107,7 @@ impl Write<'_> {
         new: Value,
     ) -> Result<Attempt, Status> {
         let resource = &self.target.resource;
-        let goes = metadata::may_go(&new, old) && !(resource.strategy.held)(&new);
+        let goes = metadata::may_go(&new, old) && !resource.strategy.held(&new);
         if new == *old && !goes {
             return Ok(Attempt::Done(Outcome::ok(Answer::Object(existing.clone()))));
         }
@@ -131,7 +131,7 @@ impl Write<'_> {
         let resource = &self.target.resource;
         match revision::parse(object::resource_version(new))? {
             Some(said) if said == current => Ok(()),
-            None | Some(Revision(0)) if resource.strategy.unconditional_update => Ok(()),
+            None | Some(Revision(0)) if resource.strategy.unconditional_update() => Ok(()),
             None | Some(Revision(0)) => {
                 let path = Path::new("metadata").field("resourceVersion");
                 let why = "must be specified for an update";
@@ -178,7 +178,7 @@ impl Write<'_> {
                 confined
             }
             _ => {
-                copy_members(&mut new, old, resource.strategy.reset_fields);
+                copy_members(&mut new, old, resource.strategy.reset_fields());
                 new
             }
         }

@@ -1,7 +1,6 @@
 //! Jobs.
 
 use pintle_meta::{field::Error, labels::Selector, object};
-use pintle_registry::{SelectableField, Strategy};
 use pintle_value::{Map, Path, Value};
 
 use crate::{
@@ -14,7 +13,7 @@ use crate::{
         is_filled, set,
     },
     pods,
-    strategy::{COUNTED_WITH_STATUS, count},
+    strategy::{COUNTED_WITH_STATUS, Strategy, count, selectable},
 };
 
 const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
@@ -23,10 +22,7 @@ const OLD_UID_LABEL: &str = "controller-uid";
 const OLD_NAME_LABEL: &str = "job-name";
 
 pub(super) const JOB: Strategy = Strategy {
-    fields: &[SelectableField {
-        label: "status.successful",
-        value: |job| count(job, &["status", "succeeded"]),
-    }],
+    fields: &[selectable!("status.successful" by |job| count(job, &["status", "succeeded"]))],
     default: |object| set(object, DEFAULTS),
     prepare_create: select_own_pods,
     validate: |new, old| {

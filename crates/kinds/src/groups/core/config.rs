@@ -2,7 +2,6 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use pintle_meta::field::Error;
-use pintle_registry::{SelectableField, Strategy};
 use pintle_value::{Map, Path, Value};
 
 use crate::{
@@ -12,7 +11,7 @@ use crate::{
         Row::{Do, Empty},
         set,
     },
-    strategy::{PLAIN, selectable, text},
+    strategy::{PLAIN, Strategy, selectable},
 };
 
 /// All values of a ConfigMap or Secret together may be so long, in bytes.

@@ -1,6 +1,6 @@
 //! Namespaces (DEF-04). What happens in a terminating one is `pintle-controllers`' matter.
 
-use pintle_registry::{NameRule, SelectableField, Strategy};
+use pintle_registry::NameRule;
 use pintle_value::{Map, Value};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
         Row::{Do, Empty, In},
         set,
     },
-    strategy::{WITH_STATUS, selectable, text},
+    strategy::{Strategy, WITH_STATUS, selectable},
 };
 
 /// The finalizer of the namespace controller.

@@ -1,6 +1,5 @@
 //! Nodes.
 
-use pintle_registry::{SelectableField, Strategy};
 use pintle_value::{Map, Value};
 
 use crate::{
@@ -8,16 +7,13 @@ use crate::{
         Row::{At, Do},
         is_set, set,
     },
-    strategy::{PLAIN, truth},
+    strategy::{PLAIN, Strategy, selectable, truth},
 };
 
 /// A kubelet registers its node with a status, so that creation keeps it, and only updates do not
 /// change it.
 pub(super) const NODE: Strategy = Strategy {
-    fields: &[SelectableField {
-        label: "spec.unschedulable",
-        value: |node| truth(node, &["spec", "unschedulable"]),
-    }],
+    fields: &[selectable!("spec.unschedulable" by |node| truth(node, &["spec", "unschedulable"]))],
     default: |object| set(object, &[At("status", &[Do(allocatable_is_capacity)])]),
     prepare_create: |node| {
         remove(node, "spec", "configSource");

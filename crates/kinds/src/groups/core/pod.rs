@@ -1,13 +1,13 @@
 //! Pods.
 
-use pintle_registry::{Generation, GracePeriod, SelectableField, Strategy};
+use pintle_registry::{Generation, GracePeriod};
 use pintle_value::{Map, Str, Value};
 
 use crate::{
     checks::items,
     defaults::set,
     pods,
-    strategy::{WITH_STATUS, selectable, text, truth},
+    strategy::{Strategy, WITH_STATUS, selectable, text, truth},
 };
 
 pub(super) const POD: Strategy = Strategy {
@@ -19,14 +19,11 @@ pub(super) const POD: Strategy = Strategy {
         selectable!("spec.restartPolicy" at "spec"."restartPolicy"),
         selectable!("spec.schedulerName" at "spec"."schedulerName"),
         selectable!("spec.serviceAccountName" at "spec"."serviceAccountName"),
-        SelectableField {
-            label: "spec.hostNetwork",
-            value: |pod| truth(pod, &["spec", "hostNetwork"]),
-        },
+        selectable!("spec.hostNetwork" by |pod| truth(pod, &["spec", "hostNetwork"])),
         selectable!("status.phase" at "status"."phase"),
-        SelectableField { label: "status.podIP", value: first_ip },
+        selectable!("status.podIP" by first_ip),
         // Upstream takes the label, but no pod has the field: it is always empty.
-        SelectableField { label: "status.podIPs", value: |_| Str::default() },
+        selectable!("status.podIPs" by |_| Str::default()),
         selectable!("status.nominatedNodeName" at "status"."nominatedNodeName"),
         // The old name of spec.nodeName.
         selectable!("spec.host" at "spec"."nodeName"),

@@ -1,6 +1,5 @@
 //! LimitRanges and ResourceQuotas.
 
-use pintle_registry::Strategy;
 use pintle_value::{Map, Value};
 
 use crate::{
@@ -11,7 +10,7 @@ use crate::{
         Row::{At, Do, Each, Unset, When},
         set,
     },
-    strategy::{PLAIN, WITH_STATUS},
+    strategy::{PLAIN, Strategy, WITH_STATUS},
 };
 
 pub(super) const QUOTA: Strategy = Strategy { delete_returns_object: true, ..WITH_STATUS };

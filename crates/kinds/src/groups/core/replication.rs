@@ -1,7 +1,6 @@
 //! ReplicationControllers.
 
 use pintle_meta::{field::Error, labels::Selector};
-use pintle_registry::{SelectableField, Strategy};
 use pintle_value::{Map, Path, Value};
 
 use crate::{
@@ -13,14 +12,13 @@ use crate::{
         is_filled, set,
     },
     pods,
-    strategy::{COUNTED_WITH_STATUS, count},
+    strategy::{COUNTED_WITH_STATUS, Strategy, count, selectable},
 };
 
 pub(super) const CONTROLLER: Strategy = Strategy {
-    fields: &[SelectableField {
-        label: "status.replicas",
-        value: |controller| count(controller, &["status", "replicas"]),
-    }],
+    fields: &[
+        selectable!("status.replicas" by |controller| count(controller, &["status", "replicas"])),
+    ],
     default: |object| set(object, DEFAULTS),
     validate: |new, _| validate(new),
     ..COUNTED_WITH_STATUS

@@ -6,7 +6,7 @@ use pintle_meta::{
     field::{Error, ErrorType},
     names, validation,
 };
-use pintle_registry::{NameRule, SelectableField, Strategy};
+use pintle_registry::NameRule;
 use pintle_value::{Map, Path, Value};
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
         Row::{Do, Each, Empty, In, Unset, When},
         is_filled, set,
     },
-    strategy::{WITH_STATUS, selectable, text},
+    strategy::{Strategy, WITH_STATUS, selectable},
 };
 
 const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";

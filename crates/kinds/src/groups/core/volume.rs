@@ -1,7 +1,6 @@
 //! PersistentVolumes and PersistentVolumeClaims.
 
 use pintle_meta::field::Error;
-use pintle_registry::Strategy;
 use pintle_value::{Path, Value};
 
 use crate::{
@@ -13,7 +12,7 @@ use crate::{
         set,
     },
     pods,
-    strategy::WITH_STATUS,
+    strategy::{Strategy, WITH_STATUS},
 };
 
 pub(super) const VOLUME: Strategy = Strategy {

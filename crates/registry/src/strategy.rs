@@ -1,0 +1,195 @@
+//! How objects of a kind behave: upstream's strategies.
+//!
+//! Built-in kinds are rows of data that implement [`Strategy`]; a custom resource's strategy is made
+//! of its definition. The engine asks the trait and nothing else.
+
+use std::borrow::Cow;
+
+use pintle_meta::{field, names};
+use pintle_value::{Str, Value};
+
+use crate::definition::Members;
+
+/// How objects of a kind behave.
+///
+/// Methods get the tree and change it in place; they do no I/O. `default` sees the version that the
+/// client sent; all the others see the stored form. What is not said here is as for most kinds.
+pub trait Strategy: Send + Sync {
+    /// The rule for names.
+    fn name_rule(&self) -> NameRule {
+        NameRule::DnsSubdomain
+    }
+
+    /// Finalizers must be qualified names, but for Kubernetes' own (upstream: the built-in kinds).
+    fn qualified_finalizers(&self) -> bool {
+        false
+    }
+
+    /// PUT to a name that is free creates (STRAT-01).
+    fn create_on_update(&self) -> bool {
+        false
+    }
+
+    /// PUT without a resource version overwrites (STRAT-02).
+    fn unconditional_update(&self) -> bool {
+        false
+    }
+
+    /// Which members a write to the resource itself resets to what they were: mostly `status`.
+    fn reset_fields(&self) -> Members {
+        &[]
+    }
+
+    /// When `metadata.generation` grows.
+    fn generation(&self) -> Generation {
+        Generation::None
+    }
+
+    /// DELETE answers with the object instead of a Status (STRAT-03).
+    fn delete_returns_object(&self) -> bool {
+        false
+    }
+
+    /// How long a DELETE lets the object live on.
+    fn grace_period(&self, object: &Value) -> GracePeriod {
+        let _ = object;
+        GracePeriod::Immediate
+    }
+
+    /// Changes an object whose deletion begins and cannot be finished at once (a namespace's phase).
+    fn terminating(&self, object: &mut Value) {
+        let _ = object;
+    }
+
+    /// Whether something besides `metadata.finalizers` keeps a deleted object from going (a
+    /// namespace's `spec.finalizers`).
+    fn held(&self, object: &Value) -> bool {
+        let _ = object;
+        false
+    }
+
+    /// Objects of the kind vanish by themselves after so many seconds (events: an hour).
+    fn ttl_seconds(&self) -> Option<u64> {
+        None
+    }
+
+    /// Members by which lists and watches may be selected, besides name and namespace (SEL-01).
+    fn fields(&self) -> &[SelectableField] {
+        &[]
+    }
+
+    /// Sets what the kind's defaults say, on every decode of the kind.
+    fn default(&self, object: &mut Value) {
+        let _ = object;
+    }
+
+    /// Changes a new object before it is validated: drops what clients may not set.
+    fn prepare_create(&self, object: &mut Value) {
+        let _ = object;
+    }
+
+    /// Changes an updated object before it is validated; `old` is what is stored.
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        let _ = (new, old);
+    }
+
+    /// What is wrong with an object beyond what the schema's rules say. `old` is what is stored, on
+    /// updates; `part` is the subresource that is written, `""` for the object itself.
+    fn validate(&self, new: &Value, old: Option<&Value>, part: &str) -> Vec<field::Error> {
+        let _ = (new, old, part);
+        Vec::new()
+    }
+
+    /// What a client should hear about an object that is accepted.
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        let _ = (new, old);
+        Vec::new()
+    }
+}
+
+/// Rules for `metadata.name`, by upstream's names (`k8s.io/apimachinery/pkg/api/validation`).
+#[derive(Clone, Copy, Debug)]
+pub enum NameRule {
+    /// A DNS-1123 subdomain: most kinds.
+    DnsSubdomain,
+    /// A DNS-1123 label: namespaces.
+    DnsLabel,
+    /// A DNS-1035 label: services.
+    Dns1035Label,
+    /// Anything that can stand in a path: RBAC.
+    PathSegment,
+    /// A rule of the kind's own.
+    Custom(fn(name: &str, prefix: bool) -> Vec<String>),
+}
+
+impl NameRule {
+    /// What is wrong with a name; `prefix` for the beginning of a generated one.
+    pub fn check(self, name: &str, prefix: bool) -> Vec<String> {
+        match self {
+            Self::DnsSubdomain => names::subdomain_rule(name, prefix),
+            Self::DnsLabel => names::label_rule(name, prefix),
+            Self::Dns1035Label => names::dns1035_rule(name, prefix),
+            Self::PathSegment => names::path_segment_rule(name, prefix),
+            Self::Custom(rule) => rule(name, prefix),
+        }
+    }
+}
+
+/// When `metadata.generation` grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    /// The kind has none.
+    None,
+    /// It starts at 1 and grows when any member other than `metadata` and `status` changes.
+    Spec,
+    /// As [`Generation::Spec`], and it also grows when this member of `metadata` changes:
+    /// `annotations` of deployments, `labels` of endpoint slices.
+    SpecAnd(&'static str),
+}
+
+/// How long after a DELETE an object lives on, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GracePeriod {
+    /// It goes at once.
+    Immediate,
+    /// So long, unless the client says otherwise.
+    Seconds(i64),
+}
+
+/// A member by which lists and watches may be selected.
+#[derive(Clone, Debug)]
+pub struct SelectableField {
+    /// The label in `fieldSelector`: `spec.nodeName`.
+    pub label: Cow<'static, str>,
+    /// Where its text is in an object of the stored form.
+    pub value: FieldText,
+}
+
+/// Where the text of a selectable member is; `""` where it is absent.
+#[derive(Clone, Debug)]
+pub enum FieldText {
+    /// A function tells.
+    By(fn(&Value) -> Str),
+    /// At this path of members: numbers and booleans in words.
+    At(Vec<Str>),
+}
+
+impl FieldText {
+    /// The text of an object's member.
+    pub fn of(&self, object: &Value) -> Str {
+        match self {
+            Self::By(text) => text(object),
+            Self::At(path) => text_at(object, path),
+        }
+    }
+}
+
+/// The text at a path as selectors see it: numbers and booleans in words, `""` where there is none.
+pub fn text_at<S: AsRef<str>>(object: &Value, path: &[S]) -> Str {
+    match object.at(path) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Int(number)) => Str::from(number.to_string()),
+        Some(Value::Bool(truth)) => Str::from(if *truth { "true" } else { "false" }),
+        _ => Str::default(),
+    }
+}
