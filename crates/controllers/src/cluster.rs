@@ -148,7 +148,10 @@ impl Cluster {
 
 /// The next events of a watch.
 pub(crate) async fn next(watch: &mut Watch) -> Vec<Event> {
-    tokio::time::timeout(PATIENCE, watch.next()).await.expect("nothing happened")
+    tokio::time::timeout(PATIENCE, watch.next())
+        .await
+        .expect("nothing happened")
+        .expect("it goes on")
 }
 
 /// Waits until an object is gone.

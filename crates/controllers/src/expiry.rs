@@ -89,6 +89,7 @@ async fn follow(
         };
         tokio::select! {
             events = watch.next() => {
+                let Some(events) = events else { return };
                 for event in events {
                     match event {
                         Event::Added(object) => {

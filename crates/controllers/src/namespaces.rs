@@ -66,6 +66,7 @@ async fn follow(
     loop {
         tokio::select! {
             events = watch.next() => {
+                let Some(events) = events else { return };
                 for event in events {
                     match event {
                         Event::Added(namespace) | Event::Modified(namespace) => {

@@ -76,7 +76,7 @@ fn storage(row: &generated::Resource, kind: &Kind, schema: &Schema) -> Option<St
             from_stored: form.from_stored,
         })
     });
-    Some(Storage { collection, conversion })
+    Some(Storage { collection, conversion, keeping: None })
 }
 
 /// The name of the type of a resource's stored form.

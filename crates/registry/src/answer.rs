@@ -65,3 +65,13 @@ pub enum Event {
     /// The watch ends with this failure.
     Error(Box<Status>),
 }
+
+impl Event {
+    /// The object that it tells of.
+    pub(crate) const fn object_mut(&mut self) -> Option<&mut Arc<Object>> {
+        match self {
+            Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),
+            Self::Bookmark { .. } | Self::Error(_) => None,
+        }
+    }
+}

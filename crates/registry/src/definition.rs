@@ -3,9 +3,11 @@
 //! Definitions are made in two places only (`pintle-kinds` and `pintle-crd`); the engine, discovery,
 //! OpenAPI and the handlers read them and never ask which place one came from.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use pintle_meta::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource};
+use pintle_meta::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource, Status};
 use pintle_schema::{Schema, TypeId};
 use pintle_value::{Str, Value};
 
@@ -138,9 +140,29 @@ pub struct Storage {
     /// How this version's objects become the stored form and back; `None` where this version is the
     /// stored form.
     pub conversion: Option<Conversion>,
+    /// What lies between that form and what is kept, where there is something: versions of custom
+    /// resources are converted by other programs, and may be kept from before their schema changed.
+    pub keeping: Option<Arc<dyn Keeping>>,
 }
 
-/// How a version's objects become the stored form and back; both ways lose nothing.
+/// Turns objects, of the form that the strategy sees, into what is kept and back. Unlike a
+/// [`Conversion`] it may fail, and may have to ask.
+pub trait Keeping: Send + Sync {
+    /// Whether objects are kept in the form that the strategy sees: what was written through this
+    /// definition is then read as it is.
+    fn is_kept_form(&self) -> bool;
+
+    /// From the form that the strategy sees.
+    fn keep(&self, objects: Vec<Value>) -> Kept<'_>;
+
+    /// To the form that the strategy sees, of the definition as it is now.
+    fn read(&self, objects: Vec<Value>) -> Kept<'_>;
+}
+
+/// As many objects as were given, in the same order.
+pub type Kept<'a> = Pin<Box<dyn Future<Output = Result<Vec<Value>, Status>> + Send + 'a>>;
+
+/// How a version's objects become the form that the strategy sees and back; both ways lose nothing.
 #[derive(Clone, Copy)]
 pub struct Conversion {
     /// The stored form's type in the resource's schema.

@@ -22,8 +22,8 @@ pub mod watch;
 mod write;
 
 pub use definition::{
-    Conversion, Members, ResourceDefinition, ScalePaths, Scope, Storage, Subresource,
-    SubresourceBehaviour, Verb,
+    Conversion, Keeping, Kept, Members, ResourceDefinition, ScalePaths, Scope, Storage,
+    Subresource, SubresourceBehaviour, Verb,
 };
 pub use object::{FRAME_TAIL, Index, Object, frame_head};
 pub use registry::{Options, Registry};

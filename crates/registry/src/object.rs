@@ -1,6 +1,7 @@
 //! A committed object: its one encoding, and what selection needs of it.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -25,6 +26,9 @@ pub struct Object {
     /// The write that made this version.
     pub revision: Revision,
     index: OnceLock<Arc<Index>>,
+    /// The number of the resource whose view of the object these very bytes are known to be; only asked
+    /// where a definition has a [`crate::Keeping`].
+    view_of: AtomicU64,
 }
 
 /// What selectors look at, apart from name and namespace.
@@ -34,6 +38,8 @@ pub struct Index {
     pub labels: Vec<(Str, Str)>,
     /// The values of the resource's selectable fields, in the order of `Strategy::fields`.
     pub fields: Vec<Str>,
+    /// See [`Object::is_view_of`]; 0 where nothing is known.
+    pub(crate) view_of: u64,
 }
 
 impl Index {
@@ -47,6 +53,7 @@ impl Index {
                 .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().into()))
                 .collect(),
             fields: fields.iter().map(|field| field.value.of(object)).collect(),
+            view_of: 0,
         }
     }
 
@@ -61,7 +68,9 @@ impl Object {
     /// The object that a record holds. The note of the registry's own writes is the object's index.
     pub(crate) fn from_record(record: &Record) -> Self {
         let index = OnceLock::new();
+        let view_of = AtomicU64::new(0);
         if let Some(note) = record.note.clone().and_then(|note| note.downcast::<Index>().ok()) {
+            view_of.store(note.view_of, Ordering::Relaxed);
             index.get_or_init(|| note);
         }
         Self {
@@ -71,13 +80,15 @@ impl Object {
             item: record.key.item.clone(),
             revision: record.revision,
             index,
+            view_of,
         }
     }
 
     /// An object without a frame.
     pub(crate) fn bare(bytes: Bytes, item: Arc<str>, revision: Revision, kind: Kind) -> Self {
         let body = 0..bytes.len();
-        Self { bytes, body, kind, item, revision, index: OnceLock::new() }
+        let (index, view_of) = (OnceLock::new(), AtomicU64::new(0));
+        Self { bytes, body, kind, item, revision, index, view_of }
     }
 
     /// The object's JSON in its stored form, compact; built-in kinds have `kind` and `apiVersion`
@@ -95,6 +106,16 @@ impl Object {
     /// (`kind`) and the frame is at hand.
     pub fn frame(&self, kind: Kind) -> Option<Bytes> {
         (kind == self.kind && self.body.start > 0).then(|| self.bytes.clone())
+    }
+
+    /// Whether these very bytes are what a resource shows of the object.
+    pub(crate) fn is_view_of(&self, resource: u64) -> bool {
+        self.view_of.load(Ordering::Relaxed) == resource
+    }
+
+    /// Remembers that these very bytes are what a resource shows of the object.
+    pub(crate) fn mark_view_of(&self, resource: u64) {
+        self.view_of.store(resource, Ordering::Relaxed);
     }
 
     /// What became of the key when this version was made.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use pintle_meta::{GroupVersionResource, Status};
@@ -40,6 +41,8 @@ pub struct Registry {
     pub(crate) entropy: fn(&mut [u8]),
     pub(crate) garbage_collection: bool,
     served: ArcSwap<Served>,
+    /// The number of the next resource.
+    next_number: AtomicU64,
 }
 
 /// The served resources: a snapshot that is replaced as a whole.
@@ -65,6 +68,7 @@ impl Registry {
             entropy: options.entropy,
             garbage_collection: options.garbage_collection,
             served: ArcSwap::from_pointee(empty),
+            next_number: AtomicU64::new(1),
         };
         registry.define(definitions);
         Ok(registry)
@@ -83,23 +87,42 @@ impl Registry {
 
     /// Serves further resources, or other definitions of served ones.
     pub fn define(&self, definitions: Vec<ResourceDefinition>) {
-        let mut new = Vec::with_capacity(definitions.len());
+        self.redefine(&[], definitions);
+    }
+
+    /// Serves some resources no longer, and others anew, all at once. The watches of definitions that
+    /// go or are replaced end.
+    pub fn redefine(&self, removed: &[GroupVersionResource], definitions: Vec<ResourceDefinition>) {
+        let mut new = HashMap::with_capacity(definitions.len());
+        let mut order = Vec::with_capacity(definitions.len());
         for definition in definitions {
             let collection =
                 definition.storage.as_ref().map(|s| self.cache.collection(&s.collection));
-            new.push(Arc::new(Resource::new(definition, collection)));
+            let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+            let resource = Arc::new(Resource::new(definition, collection, number));
+            order.push(resource.resource.clone());
+            new.insert(resource.resource.clone(), resource);
         }
-        self.served.rcu(|served| {
-            let mut all: Vec<Arc<Resource>> = served.all.to_vec();
-            for resource in &new {
-                match all.iter_mut().find(|r| r.resource == resource.resource) {
-                    Some(old) => *old = resource.clone(),
-                    None => all.push(resource.clone()),
-                }
-            }
+        let before = self.served.rcu(|served| {
+            let kept = served.all.iter().filter(|r| !removed.contains(&r.resource));
+            let mut all: Vec<_> = kept.map(|r| new.get(&r.resource).unwrap_or(r).clone()).collect();
+            let added = order.iter().filter(|name| !served.by_name.contains_key(name));
+            all.extend(added.filter_map(|name| new.get(name).cloned()));
             let by_name = all.iter().map(|r| (r.resource.clone(), r.clone())).collect();
             Served { number: served.number + 1, by_name, all: all.into() }
         });
+        let gone =
+            |r: &&Arc<Resource>| new.contains_key(&r.resource) || removed.contains(&r.resource);
+        before.all.iter().filter(gone).for_each(|resource| resource.retire());
+    }
+
+    /// An outcome whose object is as the target's definition shows it.
+    async fn answered(target: &Target, mut outcome: Outcome) -> Result<Outcome, Status> {
+        if let Answer::Object(object) = &mut outcome.answer {
+            let answered = target.resource.answered(vec![object.clone()]).await?;
+            *object = answered.into_iter().next().unwrap_or_else(|| object.clone());
+        }
+        Ok(outcome)
     }
 
     /// The newest revision that readers see.
@@ -136,16 +159,20 @@ impl Registry {
         let object = self.peek(&target.resource, &target.namespace, &target.name);
         let object = object
             .ok_or_else(|| Status::not_found(&target.resource.group_resource(), &target.name))?;
-        let answer = match crate::write::scale_paths(target) {
-            None => Answer::Object(object),
-            Some(paths) => paths.answer(&object.tree()),
-        };
-        Ok(Outcome::ok(answer))
+        match crate::write::scale_paths(target) {
+            None => Self::answered(target, Outcome::ok(Answer::Object(object))).await,
+            Some(paths) => {
+                let tree = target.resource.current(&object).await?;
+                Ok(Outcome::ok(paths.answer(&tree)))
+            }
+        }
     }
 
     /// A collection, in one namespace or in all.
     pub async fn list(&self, target: &Target, options: &ListOptions) -> Result<List, Status> {
-        list::list(&self.cache, target, options).await
+        let mut list = list::list(&self.cache, target, options).await?;
+        list.objects = target.resource.answered(list.objects).await?;
+        Ok(list)
     }
 
     /// What becomes of a collection from now on, or from a resource version on.
@@ -174,7 +201,8 @@ impl Registry {
         options: &WriteOptions,
         context: &Context,
     ) -> Result<Outcome, Status> {
-        Write { registry: self, target, options, context }.create(body).await
+        let write = Write { registry: self, target, options, context };
+        Self::answered(target, write.create(body).await?).await
     }
 
     /// PUT.
@@ -185,7 +213,8 @@ impl Registry {
         options: &WriteOptions,
         context: &Context,
     ) -> Result<Outcome, Status> {
-        Write { registry: self, target, options, context }.update(body).await
+        let write = Write { registry: self, target, options, context };
+        Self::answered(target, write.update(body).await?).await
     }
 
     /// PATCH.
@@ -197,7 +226,8 @@ impl Registry {
         options: &WriteOptions,
         context: &Context,
     ) -> Result<Outcome, Status> {
-        Write { registry: self, target, options, context }.patch(patch, patch_type).await
+        let write = Write { registry: self, target, options, context };
+        Self::answered(target, write.patch(patch, patch_type).await?).await
     }
 
     /// DELETE of one object.
@@ -207,7 +237,7 @@ impl Registry {
         options: &DeleteOptions,
         context: &Context,
     ) -> Result<Outcome, Status> {
-        self.delete_object(target, options, context).await
+        Self::answered(target, self.delete_object(target, options, context).await?).await
     }
 
     /// DELETE of a collection: the deleted objects, as a list (STRAT-06).

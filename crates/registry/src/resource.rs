@@ -1,5 +1,6 @@
 //! A served resource: its definition, and its collection in the cache.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -7,9 +8,10 @@ use bytes::Bytes;
 use pintle_meta::Status;
 use pintle_store::Key;
 use pintle_value::{Str, Value};
+use tokio::sync::watch;
 
 use crate::cache::Collection;
-use crate::{Object, ResourceDefinition};
+use crate::{Keeping, Object, ResourceDefinition};
 
 /// A served resource.
 pub struct Resource {
@@ -17,6 +19,10 @@ pub struct Resource {
     pub definition: ResourceDefinition,
     /// Its objects; `None` for a virtual resource.
     collection: Option<Arc<Collection>>,
+    /// Tells this definition from all others that there were.
+    pub(crate) number: u64,
+    /// Set when another definition takes this one's place, or none does.
+    retired: watch::Sender<bool>,
 }
 
 impl Deref for Resource {
@@ -28,11 +34,23 @@ impl Deref for Resource {
 }
 
 impl Resource {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         definition: ResourceDefinition,
         collection: Option<Arc<Collection>>,
+        number: u64,
     ) -> Self {
-        Self { definition, collection }
+        Self { definition, collection, number, retired: watch::Sender::new(false) }
+    }
+
+    /// Ends the watches of this definition.
+    pub(crate) fn retire(&self) {
+        self.retired.send_replace(true);
+    }
+
+    /// Returns when the resource is defined in another way, or no longer. Cancel safe.
+    pub(crate) async fn retired(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.retired.subscribe().wait_for(|retired| *retired).await;
     }
 
     /// The resource's objects; a `Status` for a virtual resource, which has none.
@@ -89,6 +107,56 @@ impl Resource {
 
     fn conversion(&self) -> Option<crate::Conversion> {
         self.storage.as_ref().and_then(|storage| storage.conversion)
+    }
+
+    /// What lies between the form that the strategy sees and what is kept, where there is something.
+    pub(crate) fn keeping(&self) -> Option<&dyn Keeping> {
+        self.storage.as_ref()?.keeping.as_deref()
+    }
+
+    /// A kept object as a tree of the form that the strategy sees.
+    pub(crate) async fn current(&self, object: &Object) -> Result<Value, Status> {
+        let tree = object.tree();
+        match self.keeping() {
+            Some(keeping) if !object.is_view_of(self.number) => {
+                let read = keeping.read(vec![tree]).await?;
+                Ok(read.into_iter().next().unwrap_or_default())
+            }
+            _ => Ok(tree),
+        }
+    }
+
+    /// What is kept of a tree of the form that the strategy sees.
+    pub(crate) async fn kept<'t>(&self, tree: &'t Value) -> Result<Cow<'t, Value>, Status> {
+        let Some(keeping) = self.keeping() else { return Ok(Cow::Borrowed(tree)) };
+        let kept = keeping.keep(vec![tree.clone()]).await?;
+        Ok(Cow::Owned(kept.into_iter().next().unwrap_or_default()))
+    }
+
+    /// Kept objects as they are answered: those that are not kept as this definition shows them are
+    /// read together, and made anew.
+    pub(crate) async fn answered(
+        &self,
+        mut objects: Vec<Arc<Object>>,
+    ) -> Result<Vec<Arc<Object>>, Status> {
+        let Some(keeping) = self.keeping() else { return Ok(objects) };
+        let unread = |object: &&mut Arc<Object>| !object.is_view_of(self.number);
+        let mut unread: Vec<_> = objects.iter_mut().filter(unread).collect();
+        if unread.is_empty() {
+            return Ok(objects);
+        }
+        let read = keeping.read(unread.iter().map(|object| object.tree()).collect()).await?;
+        for (object, tree) in unread.iter_mut().zip(read) {
+            let mut bytes = Vec::with_capacity(object.size());
+            pintle_schema::encode::write(&self.schema, self.ty, &tree, &mut bytes);
+            if bytes == object.json_bytes() {
+                object.mark_view_of(self.number);
+            } else {
+                let (item, revision) = (object.item.clone(), object.revision);
+                **object = Arc::new(Object::bare(bytes.into(), item, revision, object.kind()));
+            }
+        }
+        Ok(objects)
     }
 
     /// Sets `kind` and `apiVersion`.

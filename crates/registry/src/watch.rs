@@ -19,8 +19,9 @@ pub struct Watch {
     cache: Arc<Cache>,
     resource: Arc<Resource>,
     selection: Selection,
-    /// What is to be told before the log: the initial events, or the one error.
-    first: Vec<Event>,
+    /// What is to be told before more is taken from the log: at first the initial events, or the one
+    /// error.
+    waiting: Vec<Event>,
     /// `None` after an error.
     cursor: Option<Cursor>,
     /// Changes up to here are not told.
@@ -43,7 +44,7 @@ impl Watch {
             cache: cache.clone(),
             resource: target.resource.clone(),
             selection,
-            first: Vec::new(),
+            waiting: Vec::new(),
             cursor: None,
             after: Revision(0),
             bookmarks: options.bookmarks,
@@ -70,9 +71,9 @@ impl Watch {
         let collection = self.resource.collection()?;
         let snapshot = collection.snapshot(self.cache.visible());
         let selected = snapshot.within(namespace, "").filter(|o| self.selection.matches(o));
-        self.first = selected.cloned().map(Event::Added).collect();
+        self.waiting = selected.cloned().map(Event::Added).collect();
         if mark_end && self.bookmarks {
-            self.first.push(Event::Bookmark { revision: snapshot.revision, initial_end: true });
+            self.waiting.push(Event::Bookmark { revision: snapshot.revision, initial_end: true });
         }
         self.after = snapshot.revision;
         self.cursor = Some(Cursor::at(collection.clone(), snapshot.next));
@@ -87,18 +88,53 @@ impl Watch {
             Err(Lagged) => {
                 let current = self.cache.visible();
                 let message = format!("too old resource version: {since} ({current})");
-                self.first = vec![Event::Error(Box::new(Status::expired(message)))];
+                self.waiting = vec![Event::Error(Box::new(Status::expired(message)))];
             }
         }
         Ok(())
     }
 
     /// The next events, at least one, in order; waits until there are some. After an
-    /// [`Event::Error`] nothing follows: this then waits for ever. Cancel safe.
-    pub async fn next(&mut self) -> Vec<Event> {
-        if !self.first.is_empty() {
-            return std::mem::take(&mut self.first);
+    /// [`Event::Error`] nothing follows: this then waits for ever. `None` when the resource is defined
+    /// in another way, or no longer: the watch is over. Cancel safe.
+    pub async fn next(&mut self) -> Option<Vec<Event>> {
+        if self.waiting.is_empty() {
+            let resource = self.resource.clone();
+            tokio::select! {
+                biased;
+                events = self.changes() => self.waiting = events,
+                () = resource.retired() => return None,
+            }
         }
+        match self.answered().await {
+            Ok(events) => {
+                self.waiting.clear();
+                Some(events)
+            }
+            Err(status) => {
+                (self.waiting, self.cursor) = (Vec::new(), None);
+                Some(vec![Event::Error(Box::new(status))])
+            }
+        }
+    }
+
+    /// What waits to be told, as the resource's definition shows it.
+    async fn answered(&self) -> Result<Vec<Event>, Status> {
+        let mut events = self.waiting.clone();
+        if self.resource.keeping().is_none() {
+            return Ok(events);
+        }
+        let mut objects: Vec<_> = events.iter_mut().filter_map(Event::object_mut).collect();
+        let kept = objects.iter().map(|object| Arc::clone(object)).collect();
+        let answered = self.resource.answered(kept).await?;
+        for (object, answered) in objects.iter_mut().zip(answered) {
+            **object = answered;
+        }
+        Ok(events)
+    }
+
+    /// The next events as they are kept.
+    async fn changes(&mut self) -> Vec<Event> {
         loop {
             let Some(cursor) = &mut self.cursor else { return std::future::pending().await };
             match cursor.next().await {
@@ -121,7 +157,7 @@ impl Watch {
     /// A bookmark for what has been told so far, where the client wants bookmarks and nothing is
     /// waiting to be told: the handler calls this by its own clock, about once a minute (BM-01).
     pub fn bookmark(&self) -> Option<Revision> {
-        let cursor = self.cursor.as_ref().filter(|_| self.bookmarks && self.first.is_empty())?;
+        let cursor = self.cursor.as_ref().filter(|_| self.bookmarks && self.waiting.is_empty())?;
         // Read first: everything up to here is in the log by the time that the cursor is looked at.
         let visible = self.cache.visible();
         cursor.caught_up().then(|| visible.max(self.after))

@@ -95,7 +95,7 @@ fn definition(
             ),
         ],
         printer: Arc::new(Blank),
-        storage: Some(Storage { collection: resource.into(), conversion: None }),
+        storage: Some(Storage { collection: resource.into(), conversion: None, keeping: None }),
         deprecation: None,
         typed_items: false,
     }
@@ -325,7 +325,7 @@ async fn a_watch_tells_what_enters_and_leaves_its_selection() {
 
     let mut told = Vec::new();
     while told.len() < 4 {
-        told.extend(watch.next().await);
+        told.extend(watch.next().await.expect("it goes on"));
     }
     let words: Vec<String> = told.iter().map(describe).collect();
     assert_eq!(words, ["ADDED old x", "BOOKMARK end", "ADDED other x", "DELETED old x"]);

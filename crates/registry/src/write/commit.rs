@@ -9,7 +9,7 @@ use pintle_value::Value;
 use super::Write;
 use crate::answer::{Answer, Outcome};
 use crate::object::{Index, template};
-use crate::{Object, Registry, Resource};
+use crate::{Keeping, Object, Registry, Resource};
 
 /// What became of a commit.
 pub(super) enum Committed {
@@ -20,7 +20,7 @@ pub(super) enum Committed {
 }
 
 impl Registry {
-    /// Writes `tree` (of the stored form) under a key, if the key is as expected.
+    /// Writes `tree`, which is what is to be kept, under a key, if the key is as expected.
     pub(super) async fn commit(
         &self,
         resource: &Resource,
@@ -41,7 +41,10 @@ impl Registry {
             Kind::Created | Kind::Updated => Change::Put(template),
             Kind::Deleted => Change::Delete(template),
         };
-        let index = Index::of(tree, resource.strategy.fields());
+        let mut index = Index::of(tree, resource.strategy.fields());
+        if resource.keeping().is_some_and(Keeping::is_kept_form) {
+            index.view_of = resource.number;
+        }
         let write = pintle_store::Write { key, expect, change, note: Some(Arc::new(index)) };
         match self.store.commit(write).await {
             Ok(record) => Ok(Committed::Done(Arc::new(Object::from_record(&record)))),

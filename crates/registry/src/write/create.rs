@@ -76,7 +76,8 @@ impl Write<'_> {
             return Ok(free.then(|| self.unkept(tree.clone())));
         }
         let place = (namespace, name);
-        match self.registry.commit(resource, place, tree, Expect::Absent, Kind::Created).await? {
+        let kept = resource.kept(tree).await?;
+        match self.registry.commit(resource, place, &kept, Expect::Absent, Kind::Created).await? {
             Committed::Done(object) => Ok(Some(Answer::Object(object))),
             Committed::Conflict => Ok(None),
         }

@@ -29,7 +29,8 @@ impl Write<'_> {
         let resource = &self.target.resource;
         for _ in 0..ATTEMPTS_MAX {
             let existing = self.existing().ok_or_else(|| self.not_found())?;
-            let current = resource.tree(&existing);
+            let mut current = resource.current(&existing).await?;
+            resource.to_served(&mut current);
             let place = (&*resource.schema, resource.ty, resource.kind.as_str());
             let mut draft = self.patched(&current, patch, algorithm, place)?;
             resource.stamp(&mut draft.tree);

@@ -107,7 +107,7 @@ impl Write<'_> {
         let place = (schema, self.scale_type()?, "Scale");
         for _ in 0..ATTEMPTS_MAX {
             let existing = self.existing().ok_or_else(|| self.not_found())?;
-            let current = paths.scale(&existing.tree());
+            let current = paths.scale(&self.target.resource.current(&existing).await?);
             let draft = self.patched(&current, patch, algorithm, place)?;
             let conditional =
                 object::resource_version(&draft.tree) != object::resource_version(&current);
@@ -134,7 +134,8 @@ impl Write<'_> {
         let existing = self.existing().ok_or_else(|| self.not_found())?;
         let target = Target { subresource: "".into(), ..self.target.clone() };
         let whole = Write { target: &target, ..*self };
-        let mut tree = target.resource.tree(&existing);
+        let mut tree = target.resource.current(&existing).await?;
+        target.resource.to_served(&mut tree);
         for field in ["resourceVersion", "uid"] {
             let said = object::text(&scale.tree, field).to_owned();
             if field == "resourceVersion" || !said.is_empty() {
@@ -149,17 +150,16 @@ impl Write<'_> {
             parent.insert(last.clone(), wanted);
         }
         let draft = Draft { tree, warnings: scale.warnings };
-        Ok(match whole.replace(&existing, draft).await? {
-            Attempt::Done(outcome) => Attempt::Done(Outcome {
-                answer: match &outcome.answer {
-                    Answer::Object(object) => paths.answer(&object.tree()),
-                    Answer::Value(tree, _) => paths.answer(tree),
-                    Answer::Status(_) => outcome.answer,
-                },
-                ..outcome
-            }),
-            Attempt::Raced => Attempt::Raced,
-        })
+        let outcome = match whole.replace(&existing, draft).await? {
+            Attempt::Done(outcome) => outcome,
+            Attempt::Raced => return Ok(Attempt::Raced),
+        };
+        let answer = match &outcome.answer {
+            Answer::Object(object) => paths.answer(&target.resource.current(object).await?),
+            Answer::Value(tree, _) => paths.answer(tree),
+            Answer::Status(_) => outcome.answer,
+        };
+        Ok(Attempt::Done(Outcome { answer, ..outcome }))
     }
 
     fn scale_type(&self) -> Result<TypeId, Status> {

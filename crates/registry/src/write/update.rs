@@ -77,7 +77,7 @@ impl Write<'_> {
     ) -> Result<Attempt, Status> {
         let Draft { tree: mut new, mut warnings } = draft;
         let resource = &self.target.resource;
-        let old = existing.tree();
+        let old = resource.current(existing).await?;
         self.check_version(&new, existing.revision)?;
         self.check_uid(&new, &old)?;
         self.store_form(&mut new);
@@ -108,7 +108,7 @@ impl Write<'_> {
     ) -> Result<Attempt, Status> {
         let resource = &self.target.resource;
         let goes = metadata::may_go(&new, old) && !resource.strategy.held(&new);
-        if new == *old && !goes {
+        if !goes && self.is_kept(existing, old, &new).await? {
             return Ok(Attempt::Done(Outcome::ok(Answer::Object(existing.clone()))));
         }
         if self.options.dry_run {
@@ -116,13 +116,27 @@ impl Write<'_> {
         }
         // What goes is told as it was stored; the client is told what it made of it.
         let (kind, state) = if goes { (Kind::Deleted, old) } else { (Kind::Updated, &new) };
+        let state = resource.kept(state).await?;
         let place = (self.target.namespace.as_str(), self.target.name.as_str());
         let expect = Expect::At(existing.revision);
-        Ok(match self.registry.commit(resource, place, state, expect, kind).await? {
+        Ok(match self.registry.commit(resource, place, &state, expect, kind).await? {
             Committed::Done(_) if goes => Attempt::Done(Outcome::ok(self.unkept(new))),
             Committed::Done(object) => Attempt::Done(Outcome::ok(Answer::Object(object))),
             Committed::Conflict => Attempt::Raced,
         })
+    }
+
+    /// Whether the new state is what is kept already.
+    async fn is_kept(&self, existing: &Object, old: &Value, new: &Value) -> Result<bool, Status> {
+        if new != old {
+            return Ok(false);
+        }
+        let resource = &self.target.resource;
+        if resource.keeping().is_none() || existing.is_view_of(resource.number) {
+            return Ok(true);
+        }
+        // Writing what was read brings what is kept up to date with the definition.
+        Ok(*resource.kept(new).await? == existing.tree())
     }
 
     /// The resource version that a client sent must be the stored one; whether it must send one is the

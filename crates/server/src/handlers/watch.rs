@@ -94,7 +94,7 @@ impl Stream {
             tokio::select! {
                 biased;
                 () = &mut self.end => return None,
-                events = self.watch.next() => self.pending = events.into_iter(),
+                events = self.watch.next() => self.pending = events?.into_iter(),
                 () = self.bookmarks.due() => {
                     self.bookmarks.schedule();
                     if let Some(revision) = self.watch.bookmark() {
