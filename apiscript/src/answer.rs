@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::http::{Head, Response};
 use crate::matching::{Extent, differences, text_matches};
+use crate::protobuf;
 use crate::request::media_type;
 use crate::script::{Row, Step};
 use crate::variables::{Scope, as_text, fill};
@@ -16,7 +17,7 @@ use crate::variables::{Scope, as_text, fill};
 pub(crate) struct Answer {
     head: Head,
     text: String,
-    /// The body as a tree, where its type is JSON or YAML.
+    /// The body as a tree, where its type is JSON, YAML or Protobuf.
     tree: Option<Value>,
 }
 
@@ -43,6 +44,8 @@ impl Answer {
                 serde_saphyr::from_str(&text)
                     .map_err(|e| anyhow!("the body is not YAML: {e}\n{text}"))?,
             )
+        } else if media.starts_with(protobuf::MEDIA_TYPE) {
+            Some(protobuf::read(&body)?)
         } else {
             serde_json::from_str(&text).ok() // a kube-apiserver calls some of its JSON plain text
         };

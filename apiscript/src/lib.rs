@@ -16,6 +16,7 @@ pub mod fuzz;
 pub mod http;
 pub mod kubeconfig;
 pub mod matching;
+mod protobuf;
 mod report;
 mod request;
 mod run;

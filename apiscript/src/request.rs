@@ -4,15 +4,17 @@ use anyhow::{Result, anyhow};
 use serde_json::Value;
 
 use crate::http::Request;
+use crate::protobuf;
 use crate::script::Step;
 use crate::target::Target;
 use crate::variables::{Scope, as_text, fill, fill_text};
 
 /// Short words for media types, in `type`, `accept` and expected headers.
-const MEDIA_TYPES: [(&str, &str); 11] = [
+const MEDIA_TYPES: [(&str, &str); 12] = [
     ("json", "application/json"),
     ("yaml", "application/yaml"),
-    ("protobuf", "application/vnd.kubernetes.protobuf"),
+    ("protobuf", protobuf::MEDIA_TYPE),
+    ("protobuf-watch", "application/vnd.kubernetes.protobuf;stream=watch"),
     ("cbor", "application/cbor"),
     ("json-patch", "application/json-patch+json"),
     ("merge-patch", "application/merge-patch+json"),
@@ -72,7 +74,11 @@ pub(crate) fn build(step: &Step, target: &Target, scope: &dyn Scope) -> Result<R
 
 fn body(step: &Step, scope: &dyn Scope) -> Result<Option<Vec<u8>>> {
     if let Some(tree) = &step.send {
-        return Ok(Some(fill(tree, scope)?.to_string().into_bytes()));
+        let tree = fill(tree, scope)?;
+        return match step.content_type.as_deref() {
+            Some("protobuf") => protobuf::write(&tree).map(Some),
+            _ => Ok(Some(tree.to_string().into_bytes())),
+        };
     }
     if let Some(text) = &step.raw {
         return Ok(Some(fill_text(text, scope)?.into_bytes()));

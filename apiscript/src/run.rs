@@ -14,12 +14,13 @@ use serde_saphyr::Spanned;
 use crate::answer::{Answer, Expectation};
 use crate::http::{Connection, Request};
 use crate::matching::{Extent, differences};
+use crate::protobuf;
 use crate::report::Outcome;
 use crate::request;
 use crate::script::{Row, Script, Step};
 use crate::target::Target;
 use crate::variables::{self, Scope, fill};
-use crate::watch::Watch;
+use crate::watch::{Framing, Watch};
 
 /// How long an event or the end of a watch may take, where the script doesn't say.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -267,7 +268,14 @@ impl Run<'_> {
         }
         let answer = Answer::read(crate::http::Response { head, body: Vec::new() })?;
         expectation.check(&answer).map_err(|error| self.explain(&request, &answer, &error))?;
-        self.watches.insert(name.to_owned(), Watch::read(connection)?);
+        let frames = answer
+            .find("header content-type")
+            .ok()
+            .as_ref()
+            .and_then(Value::as_str)
+            .is_some_and(|media| media.starts_with(protobuf::MEDIA_TYPE));
+        let framing = if frames { Framing::Messages } else { Framing::Lines };
+        self.watches.insert(name.to_owned(), Watch::read(connection, framing)?);
         Ok(())
     }
 

@@ -10,11 +10,21 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use crate::http::{Closer, Connection};
+use crate::protobuf;
 
 /// A watch that was opened.
 pub(crate) struct Watch {
     items: Receiver<Item>,
     closer: Closer,
+}
+
+/// How events follow each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Framing {
+    /// JSON, one event a line.
+    Lines,
+    /// Protobuf, each event behind its length.
+    Messages,
 }
 
 /// What a stream brings.
@@ -29,12 +39,12 @@ enum Item {
 
 impl Watch {
     /// Reads events from a connection whose answer has begun.
-    pub(crate) fn read(mut connection: Connection) -> Result<Self> {
+    pub(crate) fn read(mut connection: Connection, framing: Framing) -> Result<Self> {
         connection.set_read_timeout(None)?;
         let closer = connection.closer()?;
         let (sender, items) = channel();
         std::thread::spawn(move || {
-            let last = match forward(&mut connection, &sender) {
+            let last = match forward(&mut connection, framing, &sender) {
                 Ok(()) => Item::End,
                 Err(error) => Item::Broken(format!("{error:#}")),
             };
@@ -61,21 +71,43 @@ impl Drop for Watch {
     }
 }
 
-/// Hands over each line as an event.
-fn forward(connection: &mut Connection, events: &Sender<Item>) -> Result<()> {
+/// Hands over event for event.
+fn forward(connection: &mut Connection, framing: Framing, events: &Sender<Item>) -> Result<()> {
     let mut rest = Vec::new();
     while let Some(piece) = connection.next_piece()? {
         rest.extend_from_slice(&piece);
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = rest.drain(..=end).collect();
-            let event = serde_json::from_slice(&line)?;
+        while let Some(event) = framing.take(&mut rest)? {
             if events.send(Item::Event(event)).is_err() {
                 return Ok(());
             }
         }
     }
     if !rest.is_empty() {
-        bail!("{} bytes after the last whole line", rest.len());
+        bail!("{} bytes after the last whole event", rest.len());
     }
     Ok(())
+}
+
+impl Framing {
+    /// Takes the first event, once it is whole.
+    fn take(self, bytes: &mut Vec<u8>) -> Result<Option<Value>> {
+        match self {
+            Self::Lines => {
+                let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
+                    return Ok(None);
+                };
+                let line: Vec<u8> = bytes.drain(..=end).collect();
+                Ok(Some(serde_json::from_slice(&line)?))
+            }
+            Self::Messages => {
+                let Some(length) = bytes.first_chunk::<4>() else { return Ok(None) };
+                let end = 4 + u32::from_be_bytes(*length) as usize;
+                if bytes.len() < end {
+                    return Ok(None);
+                }
+                let frame: Vec<u8> = bytes.drain(..end).collect();
+                Ok(Some(protobuf::read_event(&frame[4..])?))
+            }
+        }
+    }
 }

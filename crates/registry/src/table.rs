@@ -16,6 +16,20 @@ pub trait Printer: Send + Sync {
     fn order(&self) -> Option<RowOrder> {
         None
     }
+
+    /// Where the Tables of the kind differ from those of most.
+    fn manner(&self) -> Manner {
+        Manner::default()
+    }
+}
+
+/// How the Tables of a kind are written. Clients see the difference, so it is upstream's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Every Table of a watch has the columns, not only the first.
+    pub repeats_columns: bool,
+    /// A Table without rows has `null` for them.
+    pub null_rows: bool,
 }
 
 /// Which of two objects has its row first.

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use crate::generated::openapi::KINDS;
 use crate::generated::types::{NAMES, T, TYPES};
 use crate::table::{
     Default, Field, ListType, MapType, Patch, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,
@@ -14,6 +15,25 @@ static BUILTIN: Schema = Schema::new(Cow::Borrowed(&TYPES), Cow::Borrowed(&NAMES
 /// The types of the built-in API. A clone of it copies two pointers.
 pub fn builtin() -> &'static Schema {
     &BUILTIN
+}
+
+/// The type of a built-in kind, given as objects name it, be it an object, a list or something that is
+/// never stored.
+pub fn builtin_kind(api_version: &str, kind: &str) -> Option<TypeId> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let published = KINDS.iter().find(|(_, kinds)| kinds.contains(&(group, version, kind)));
+    if let Some((ty, _)) = published {
+        return Some(TypeId(*ty as u32));
+    }
+    // Documents of discovery name no version, and all those of the machinery may say `v1`.
+    let machinery = matches!(api_version, "" | "v1" | "meta.k8s.io/v1");
+    let package = match group.split('.').next().unwrap_or_default() {
+        _ if machinery => "io.k8s.apimachinery.pkg.apis.meta".to_owned(),
+        "" => "io.k8s.api.core".to_owned(),
+        group => format!("io.k8s.api.{group}"),
+    };
+    let version = if machinery { "v1" } else { version };
+    BUILTIN.find(&format!("{package}.{version}.{kind}"))
 }
 
 /// A constant list of texts.

@@ -23,7 +23,7 @@ mod zero;
 
 pub use zero::zero;
 
-pub use builtin::builtin;
+pub use builtin::{builtin, builtin_kind};
 pub use decode::{Decoded, Format, conform, decode};
 pub use error::Error;
 pub use problem::{PROBLEMS_MAX, Problem};

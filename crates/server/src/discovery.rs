@@ -19,6 +19,15 @@ use pintle_meta::GroupVersionKind;
 use pintle_registry::{Registry, Resource};
 use sha2::{Digest, Sha256, Sha512};
 
+/// The names of its documents' types in the schema.
+pub(crate) mod type_name {
+    pub(crate) const VERSIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions";
+    pub(crate) const GROUPS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList";
+    pub(crate) const GROUP: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup";
+    pub(crate) const RESOURCES: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList";
+    pub(crate) const AGGREGATED: &str = "io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList";
+}
+
 /// Discovery's documents, as compact JSON.
 #[derive(Default)]
 pub(crate) struct Discovery {

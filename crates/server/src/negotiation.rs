@@ -92,6 +92,7 @@ impl Form {
         matches!(
             self,
             Self::Object
+                | Self::GroupDiscovery
                 | Self::PartialObjectMetadata(MetaVersion::V1)
                 | Self::PartialObjectMetadataList(MetaVersion::V1)
         )

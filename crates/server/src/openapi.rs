@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderValue,
+    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderValue,
     IF_NONE_MATCH, LOCATION, VARY,
 };
 use http::{Response as HttpResponse, StatusCode};
@@ -22,7 +22,7 @@ use sha2::{Digest, Sha512};
 
 use crate::body::Body;
 use crate::handlers::Call;
-use crate::negotiation::{Encodings, Forms, Preferences};
+use crate::media_type::parse_accept;
 use crate::query::percent_encode;
 use crate::respond::{self, Response};
 use crate::version;
@@ -37,14 +37,36 @@ pub(crate) struct OpenApi {
 struct Kept {
     /// Which set of definitions they describe.
     number: u64,
-    documents: HashMap<String, Arc<Document>>,
+    documents: HashMap<(String, Format), Arc<Document>>,
 }
 
 /// A document.
 struct Document {
     gzip: Bytes,
+    /// That of the JSON, whatever the encoding: `Vary` tells them apart.
     etag: String,
+    media_type: &'static str,
 }
+
+/// How a document is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Format {
+    Json,
+    Message,
+}
+
+/// The media types that clients ask for, by version of OpenAPI. Names with an `@`, which no media type
+/// may have, are from before that was noticed.
+const V2_TYPES: [(&str, Format); 3] = [
+    ("json", Format::Json),
+    ("com.github.proto-openapi.spec.v2@v1.0+protobuf", Format::Message),
+    ("com.github.proto-openapi.spec.v2.v1.0+protobuf", Format::Message),
+];
+const V3_TYPES: [(&str, Format); 3] = [
+    ("json", Format::Json),
+    ("com.github.proto-openapi.spec.v3@v1.0+protobuf", Format::Message),
+    ("com.github.proto-openapi.spec.v3.v1.0+protobuf", Format::Message),
+];
 
 /// What a path asks for.
 enum Wanted {
@@ -73,20 +95,20 @@ impl OpenApi {
                 None => return Err(Status::no_such_path()),
             },
         };
-        Preferences::new(&call.head.headers, call.query).answer(Forms::Plain, Encodings::TEXT)?;
+        let format = wanted.format(&call.head.headers)?;
         if let Wanted::V3(document) = &wanted {
             let hash = hash_of(&call.api.registry, document).ok_or_else(Status::no_such_path)?;
             match call.query.text("hash") {
                 "" => {}
                 said if said == hash => {
-                    let mut response = self.document(call, path, wanted).await?;
+                    let mut response = self.document(call, path, wanted, format).await?;
                     forever(response.headers_mut());
                     return Ok(response);
                 }
                 _ => return Ok(elsewhere(path, &hash)), // OAS-02
             }
         }
-        self.document(call, path, wanted).await
+        self.document(call, path, wanted, format).await
     }
 
     async fn document(
@@ -94,7 +116,9 @@ impl OpenApi {
         call: &Call<'_>,
         path: &str,
         wanted: Wanted,
+        format: Format,
     ) -> Result<Response, Status> {
+        let key = (path.to_owned(), format);
         let registry = call.api.registry.clone();
         let (number, _) = registry.resources();
         let known = {
@@ -102,16 +126,16 @@ impl OpenApi {
             if kept.number != number {
                 *kept = Kept { number, documents: HashMap::new() };
             }
-            kept.documents.get(path).cloned()
+            kept.documents.get(&key).cloned()
         };
         let document = match known {
             Some(document) => document,
             None => {
-                let built = tokio::task::spawn_blocking(move || build(&registry, &wanted));
+                let built = tokio::task::spawn_blocking(move || build(&registry, &wanted, format));
                 let document = Arc::new(built.await.map_err(Status::internal)??);
                 let mut kept = self.kept.lock();
                 if kept.number == number {
-                    kept.documents.insert(path.to_owned(), document.clone());
+                    kept.documents.insert(key, document.clone());
                 }
                 document
             }
@@ -120,13 +144,59 @@ impl OpenApi {
     }
 }
 
+impl Wanted {
+    /// How the client wants it. The index is JSON, whatever is asked for.
+    fn format(&self, headers: &HeaderMap) -> Result<Format, Status> {
+        let types = match self {
+            Self::Index => return Ok(Format::Json),
+            Self::V2 => V2_TYPES,
+            Self::V3(_) => V3_TYPES,
+        };
+        let accept: Vec<_> =
+            headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+        let accept = accept.join(",");
+        if accept.is_empty() {
+            return Ok(Format::Json);
+        }
+        let found = parse_accept(&accept).into_iter().find_map(|range| {
+            types.iter().find(|(subtype, _)| range.covers("application", subtype))
+        });
+        found.map(|(_, format)| *format).ok_or_else(|| {
+            let types = types.map(|(subtype, _)| format!("application/{subtype}"));
+            Status::not_acceptable(&types.join(", "))
+        })
+    }
+
+    fn media_type(&self, format: Format) -> &'static str {
+        match (self, format) {
+            (_, Format::Json) | (Self::Index, _) => "application/json",
+            (Self::V2, _) => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+            (Self::V3(_), _) => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+        }
+    }
+
+    /// The message of a document, given as JSON.
+    fn message(&self, json: &[u8]) -> Result<Vec<u8>, Status> {
+        let message = match self {
+            Self::V2 => openapi::v2_message(json),
+            Self::Index | Self::V3(_) => openapi::v3_message(json),
+        };
+        message.map_err(Status::internal)
+    }
+}
+
 impl Document {
-    fn new(json: &[u8]) -> Result<Self, Status> {
+    fn new(json: &[u8], wanted: &Wanted, format: Format) -> Result<Self, Status> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        let gzip = encoder.write_all(json).and_then(|()| encoder.finish());
+        let written = match format {
+            Format::Json => encoder.write_all(json),
+            Format::Message => encoder.write_all(&wanted.message(json)?),
+        };
+        let gzip = written.and_then(|()| encoder.finish());
         Ok(Self {
             gzip: gzip.map_err(Status::internal)?.into(),
             etag: format!("\"{}\"", hex(json)),
+            media_type: wanted.media_type(format),
         })
     }
 
@@ -146,7 +216,7 @@ impl Document {
             HttpResponse::new(Body::full(json))
         };
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
         headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
         let etag = HeaderValue::from_str(&self.etag).expect("a hash is plain ASCII");
         headers.insert(ETAG, etag);
@@ -172,7 +242,7 @@ fn elsewhere(path: &str, hash: &str) -> Response {
     response
 }
 
-fn build(registry: &Registry, wanted: &Wanted) -> Result<Document, Status> {
+fn build(registry: &Registry, wanted: &Wanted, format: Format) -> Result<Document, Status> {
     let (_, resources) = registry.resources();
     let schema = pintle_schema::builtin();
     let descriptions = pintle_descriptions::load().map_err(Status::internal)?;
@@ -192,7 +262,7 @@ fn build(registry: &Registry, wanted: &Wanted) -> Result<Document, Status> {
             }
         }
     };
-    Document::new(&json)
+    Document::new(&json, wanted, format)
 }
 
 /// A document of version 3.

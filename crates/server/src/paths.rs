@@ -8,12 +8,12 @@ use pintle_meta::Status;
 use serde::Serialize;
 
 use crate::body::Body;
-use crate::discovery::{Tagged, api_versions};
+use crate::discovery::{Tagged, api_versions, type_name};
 use crate::handlers::Call;
 use crate::health::{self, Health};
 use crate::negotiation::{Encodings, Form, Forms, Preferences, media_type};
 use crate::openapi::OpenApi;
-use crate::respond::{Response, document, text};
+use crate::respond::{Response, document, object, text};
 use crate::version;
 
 /// What stands behind the media type of aggregated discovery.
@@ -54,14 +54,14 @@ enum Level {
 
 /// `/api` and `/apis`, aggregated or not.
 fn discovery(call: &Call<'_>, level: Level) -> Result<Response, Status> {
-    let negotiated = preferences(call).answer(Forms::Discovery, Encodings::TEXT)?;
+    let negotiated = preferences(call).answer(Forms::Discovery, Encodings::ALL)?;
     let documents = call.api.discovery.documents(&call.api.registry);
     if negotiated.form != Form::GroupDiscovery {
-        let json = match level {
-            Level::Core => api_versions(&call.api.settings.address),
-            Level::Groups => documents.groups.clone(),
+        let (json, type_name) = match level {
+            Level::Core => (api_versions(&call.api.settings.address), type_name::VERSIONS),
+            Level::Groups => (documents.groups.clone(), type_name::GROUPS),
         };
-        return Ok(document(200, Body::full(json), negotiated));
+        return Ok(object(200, json, type_name, negotiated));
     }
     let Tagged { json, etag } = match level {
         Level::Core => &documents.aggregated_core,
@@ -73,7 +73,7 @@ fn discovery(call: &Call<'_>, level: Level) -> Result<Response, Status> {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response
     } else {
-        let mut response = document(200, Body::full(json.clone()), negotiated);
+        let mut response = object(200, json.clone(), type_name::AGGREGATED, negotiated);
         let media_type = format!("{}{AGGREGATED_PARAMETERS}", media_type(negotiated.encoding));
         response.headers_mut().insert(CONTENT_TYPE, header(&media_type));
         response
@@ -87,12 +87,14 @@ fn discovery(call: &Call<'_>, level: Level) -> Result<Response, Status> {
 
 fn group_document(call: &Call<'_>, group: &str) -> Result<Response, Status> {
     let documents = call.api.discovery.documents(&call.api.registry);
-    plain(call, documents.group(group).ok_or_else(Status::no_such_path)?)
+    let json = documents.group(group).ok_or_else(Status::no_such_path)?;
+    described(call, json, type_name::GROUP)
 }
 
 fn resources(call: &Call<'_>, group: &str, version: &str) -> Result<Response, Status> {
     let documents = call.api.discovery.documents(&call.api.registry);
-    plain(call, documents.version(group, version).ok_or_else(Status::no_such_path)?)
+    let json = documents.version(group, version).ok_or_else(Status::no_such_path)?;
+    described(call, json, type_name::RESOURCES)
 }
 
 /// `/`: the paths that there are (OAS-06).
@@ -143,6 +145,12 @@ fn is_known(call: &Call<'_>, path: &str) -> bool {
 fn plain(call: &Call<'_>, json: impl Into<Bytes>) -> Result<Response, Status> {
     let negotiated = preferences(call).answer(Forms::Plain, Encodings::TEXT)?;
     Ok(document(200, Body::full(json), negotiated))
+}
+
+/// A document of discovery: it has a message, too (DISC-10).
+fn described(call: &Call<'_>, json: Bytes, type_name: &str) -> Result<Response, Status> {
+    let negotiated = preferences(call).answer(Forms::Plain, Encodings::ALL)?;
+    Ok(object(200, json, type_name, negotiated))
 }
 
 fn preferences<'a>(call: &'a Call<'_>) -> Preferences<'a> {

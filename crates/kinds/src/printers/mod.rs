@@ -38,7 +38,7 @@ mod volumes;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use pintle_registry::table::{self, Printer, Row, RowOrder, UnixSeconds};
+use pintle_registry::table::{self, Manner, Printer, Row, RowOrder, UnixSeconds};
 use pintle_value::Value;
 
 use column::{Cell, Column, NAME, date};
@@ -73,7 +73,8 @@ const KINDS: &[&[Kind]] = &[
     volumes::KINDS,
 ];
 
-const DEFAULT: Kind = Kind::new("", "", NAME_AND_TIME);
+const DEFAULT: Kind = Kind::new("", "", NAME_AND_TIME)
+    .with_manner(Manner { repeats_columns: false, null_rows: true });
 
 const NAME_AND_TIME: Columns = &[
     NAME,
@@ -91,6 +92,7 @@ struct Kind {
     form: fn(&Value) -> Cow<'_, Value>,
     conditions: fn(&Value) -> Vec<Value>,
     order: Option<RowOrder>,
+    manner: Manner,
 }
 
 impl Kind {
@@ -103,6 +105,7 @@ impl Kind {
             form: |object| Cow::Borrowed(object),
             conditions: |_| Vec::new(),
             order: None,
+            manner: Manner { repeats_columns: false, null_rows: false },
         }
     }
 
@@ -119,6 +122,11 @@ impl Kind {
     /// With rows in another order than the list's.
     const fn with_order(self, order: RowOrder) -> Self {
         Self { order: Some(order), ..self }
+    }
+
+    /// With Tables that are written in another manner than those of most kinds.
+    const fn with_manner(self, manner: Manner) -> Self {
+        Self { manner, ..self }
     }
 }
 
@@ -148,5 +156,9 @@ impl Printer for Table {
 
     fn order(&self) -> Option<RowOrder> {
         self.kind.order
+    }
+
+    fn manner(&self) -> Manner {
+        self.kind.manner
     }
 }

@@ -82,6 +82,11 @@ pub(crate) enum T {
     AdmissionregistrationV1beta1ParamKind,
     AdmissionregistrationV1beta1ParamRef,
     AdmissionregistrationV1beta1Variable,
+    ApidiscoveryV2APIGroupDiscovery,
+    ApidiscoveryV2APIGroupDiscoveryList,
+    ApidiscoveryV2APIResourceDiscovery,
+    ApidiscoveryV2APISubresourceDiscovery,
+    ApidiscoveryV2APIVersionDiscovery,
     ApiserverinternalV1alpha1ServerStorageVersion,
     ApiserverinternalV1alpha1StorageVersion,
     ApiserverinternalV1alpha1StorageVersionCondition,
@@ -851,6 +856,10 @@ pub(crate) enum T {
     ListOfAdmissionregistrationV1beta1NamedRuleWithOperations,
     ListOfAdmissionregistrationV1beta1Variable,
     ListOfAny,
+    ListOfApidiscoveryV2APIGroupDiscovery,
+    ListOfApidiscoveryV2APIResourceDiscovery,
+    ListOfApidiscoveryV2APISubresourceDiscovery,
+    ListOfApidiscoveryV2APIVersionDiscovery,
     ListOfApiextensionsV1CustomResourceColumnDefinition,
     ListOfApiextensionsV1CustomResourceDefinition,
     ListOfApiextensionsV1CustomResourceDefinitionConditionByType,
@@ -995,6 +1004,7 @@ pub(crate) enum T {
     ListOfMetaV1ConditionByType,
     ListOfMetaV1FieldSelectorRequirement,
     ListOfMetaV1GroupVersionForDiscovery,
+    ListOfMetaV1GroupVersionKind,
     ListOfMetaV1LabelSelector,
     ListOfMetaV1LabelSelectorRequirement,
     ListOfMetaV1ManagedFieldsEntry,
@@ -1134,7 +1144,7 @@ pub(crate) enum T {
 }
 
 /// The types.
-pub(crate) static TYPES: [Type; 1117] = [
+pub(crate) static TYPES: [Type; 1127] = [
     structure!("io.k8s.api.admission.v1.AdmissionRequest", Granular => [
         row("uid", T::String, Always, 1),
         row("kind", T::MetaV1GroupVersionKind, Always, 2),
@@ -1543,6 +1553,39 @@ pub(crate) static TYPES: [Type; 1117] = [
     structure!("io.k8s.api.admissionregistration.v1beta1.Variable", Atomic => [
         row("name", T::String, Always, 1).required(),
         row("expression", T::String, Always, 2).required(),
+    ]),
+    structure!("io.k8s.api.apidiscovery.v2.APIGroupDiscovery", Granular => [
+        row("kind", T::String, OmitZero, 0),
+        row("apiVersion", T::String, OmitZero, 0),
+        row("metadata", T::MetaV1ObjectMeta, Always, 1),
+        row("versions", T::ListOfApidiscoveryV2APIVersionDiscovery, OmitZero, 2),
+    ]),
+    structure!("io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList", Granular => [
+        row("kind", T::String, OmitZero, 0),
+        row("apiVersion", T::String, OmitZero, 0),
+        row("metadata", T::MetaV1ListMeta, Always, 1),
+        row("items", T::ListOfApidiscoveryV2APIGroupDiscovery, Always, 2).required(),
+    ]),
+    structure!("io.k8s.api.apidiscovery.v2.APIResourceDiscovery", Granular => [
+        row("resource", T::String, Always, 1).required(),
+        row("responseKind", T::MetaV1GroupVersionKind, Pointer, 2),
+        row("scope", T::String, Always, 3).required(),
+        row("singularResource", T::String, Always, 4).required(),
+        row("verbs", T::SetOfString, Always, 5).required(),
+        row("shortNames", T::SetOfString, OmitZero, 6),
+        row("categories", T::SetOfString, OmitZero, 7),
+        row("subresources", T::ListOfApidiscoveryV2APISubresourceDiscovery, OmitZero, 8),
+    ]),
+    structure!("io.k8s.api.apidiscovery.v2.APISubresourceDiscovery", Granular => [
+        row("subresource", T::String, Always, 1).required(),
+        row("responseKind", T::MetaV1GroupVersionKind, Pointer, 2),
+        row("acceptedTypes", T::ListOfMetaV1GroupVersionKind, OmitZero, 3),
+        row("verbs", T::SetOfString, Always, 4).required(),
+    ]),
+    structure!("io.k8s.api.apidiscovery.v2.APIVersionDiscovery", Granular => [
+        row("version", T::String, Always, 1).required(),
+        row("resources", T::ListOfApidiscoveryV2APIResourceDiscovery, OmitZero, 2),
+        row("freshness", T::String, OmitZero, 3),
     ]),
     structure!("io.k8s.api.apiserverinternal.v1alpha1.ServerStorageVersion", Granular => [
         row("apiServerID", T::String, OmitZero, 1).required(),
@@ -6046,6 +6089,10 @@ pub(crate) static TYPES: [Type; 1117] = [
     list(T::AdmissionregistrationV1beta1NamedRuleWithOperations),
     list(T::AdmissionregistrationV1beta1Variable),
     list(T::Any),
+    list(T::ApidiscoveryV2APIGroupDiscovery),
+    list(T::ApidiscoveryV2APIResourceDiscovery),
+    list(T::ApidiscoveryV2APISubresourceDiscovery),
+    list(T::ApidiscoveryV2APIVersionDiscovery),
     list(T::ApiextensionsV1CustomResourceColumnDefinition),
     list(T::ApiextensionsV1CustomResourceDefinition),
     list_by(T::ApiextensionsV1CustomResourceDefinitionCondition, texts!["type"]),
@@ -6190,6 +6237,7 @@ pub(crate) static TYPES: [Type; 1117] = [
     list_by(T::MetaV1Condition, texts!["type"]),
     list(T::MetaV1FieldSelectorRequirement),
     list(T::MetaV1GroupVersionForDiscovery),
+    list(T::MetaV1GroupVersionKind),
     list(T::MetaV1LabelSelector),
     list(T::MetaV1LabelSelectorRequirement),
     list(T::MetaV1ManagedFieldsEntry),
@@ -6329,7 +6377,7 @@ pub(crate) static TYPES: [Type; 1117] = [
 ];
 
 /// The named types, sorted by name.
-pub(crate) static NAMES: [(Cow<'static, str>, TypeId); 798] = [
+pub(crate) static NAMES: [(Cow<'static, str>, TypeId); 803] = [
     named("io.k8s.api.admission.v1.AdmissionRequest", T::AdmissionV1AdmissionRequest),
     named("io.k8s.api.admission.v1.AdmissionResponse", T::AdmissionV1AdmissionResponse),
     named("io.k8s.api.admission.v1.AdmissionReview", T::AdmissionV1AdmissionReview),
@@ -6398,6 +6446,11 @@ pub(crate) static NAMES: [(Cow<'static, str>, TypeId); 798] = [
     named("io.k8s.api.admissionregistration.v1beta1.ParamKind", T::AdmissionregistrationV1beta1ParamKind),
     named("io.k8s.api.admissionregistration.v1beta1.ParamRef", T::AdmissionregistrationV1beta1ParamRef),
     named("io.k8s.api.admissionregistration.v1beta1.Variable", T::AdmissionregistrationV1beta1Variable),
+    named("io.k8s.api.apidiscovery.v2.APIGroupDiscovery", T::ApidiscoveryV2APIGroupDiscovery),
+    named("io.k8s.api.apidiscovery.v2.APIGroupDiscoveryList", T::ApidiscoveryV2APIGroupDiscoveryList),
+    named("io.k8s.api.apidiscovery.v2.APIResourceDiscovery", T::ApidiscoveryV2APIResourceDiscovery),
+    named("io.k8s.api.apidiscovery.v2.APISubresourceDiscovery", T::ApidiscoveryV2APISubresourceDiscovery),
+    named("io.k8s.api.apidiscovery.v2.APIVersionDiscovery", T::ApidiscoveryV2APIVersionDiscovery),
     named("io.k8s.api.apiserverinternal.v1alpha1.ServerStorageVersion", T::ApiserverinternalV1alpha1ServerStorageVersion),
     named("io.k8s.api.apiserverinternal.v1alpha1.StorageVersion", T::ApiserverinternalV1alpha1StorageVersion),
     named("io.k8s.api.apiserverinternal.v1alpha1.StorageVersionCondition", T::ApiserverinternalV1alpha1StorageVersionCondition),

@@ -2,11 +2,12 @@
 //!
 //! Pure functions from plain data to bytes, run on demand: nothing is kept, and a document is written
 //! as it is made, without a tree of it. [`operations`] says which requests a resource takes, once for
-//! both versions; [`v2`] and [`v3`] write them down.
+//! both versions; [`v2`] and [`v3`] write them down as JSON, and [`message`] turns that into Protobuf.
 //!
 //! Must not know: where the resources come from, or how they are served.
 
 mod json;
+mod message;
 mod operations;
 mod schemas;
 mod v2;
@@ -15,6 +16,7 @@ mod v3;
 use json::Json;
 use operations::Parameter;
 
+pub use message::{v2_message, v3_message};
 pub use v2::v2_document;
 pub use v3::{v3_document, v3_index, v3_page, v3_path};
 

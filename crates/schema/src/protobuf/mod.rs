@@ -18,7 +18,7 @@ mod message;
 mod scalar;
 #[cfg(test)]
 mod tests;
-mod wire;
+pub(crate) mod wire;
 
 use pintle_value::{Map, Value, json};
 
@@ -72,6 +72,20 @@ pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8]) -> Result<Value, Error>
     Ok(value)
 }
 
+/// The `apiVersion` and `kind` that the bytes of an object name; `""` where they do not.
+pub fn type_meta(bytes: &[u8]) -> Result<(String, String), Error> {
+    let envelope = bytes.strip_prefix(PREFIX).ok_or(Error::Protobuf(NO_PREFIX.into()))?;
+    let (type_meta, _) = open(envelope)?;
+    let [api_version, kind] = ["apiVersion", "kind"]
+        .map(|name| type_meta.get(name).and_then(Value::as_str).unwrap_or_default().to_owned());
+    Ok((api_version, kind))
+}
+
+/// Whether bytes begin as an object in this encoding does.
+pub fn is_message(bytes: &[u8]) -> bool {
+    bytes.starts_with(PREFIX)
+}
+
 /// Writes an object of the type `ty`; its `kind` and `apiVersion` go into the envelope.
 pub fn encode(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
     write(schema, value, out, |encoder| encoder.message(ty, value.as_object()));
@@ -109,6 +123,25 @@ pub fn encode_event(event_type: &str, object: &[u8], out: &mut Vec<u8>) {
     event.finish(out);
     let len = u32::try_from(out.len() - begin - 4).unwrap_or(u32::MAX); // objects are far shorter
     out[begin..begin + 4].copy_from_slice(&len.to_be_bytes());
+}
+
+/// The type of an event and its object's bytes; the event comes without its length.
+pub fn read_event(event: &[u8]) -> Result<(String, &[u8]), Error> {
+    let (mut event_type, mut object) = (String::new(), &[][..]);
+    for field in Fields::new(event) {
+        match field? {
+            (1, wire) => event_type = json::text(wire.bytes("type")?).into_owned(),
+            (2, wire) => {
+                for field in Fields::new(wire.bytes("object")?) {
+                    if let (1, wire) = field? {
+                        object = wire.bytes("raw")?;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok((event_type, object))
 }
 
 /// Writes the envelope of an object and, in it, what `message` writes.

@@ -183,47 +183,47 @@ fn broken(why: &'static str) -> Error {
 /// Writes a message from its end to its beginning, because the length of what is in it stands before
 /// it.
 #[derive(Default)]
-pub(super) struct Backwards {
+pub(crate) struct Backwards {
     /// The bytes, the last one first.
     bytes: Vec<u8>,
 }
 
 /// Where a message ends that is being written.
 #[derive(Clone, Copy)]
-pub(super) struct End(usize);
+pub(crate) struct End(usize);
 
 impl Backwards {
     /// The message, in its right order, behind what is in `out`.
-    pub(super) fn finish(self, out: &mut Vec<u8>) {
+    pub(crate) fn finish(self, out: &mut Vec<u8>) {
         out.extend(self.bytes.iter().rev());
     }
 
     /// Writes a field that is text, bytes, or a message as bytes.
-    pub(super) fn bytes(&mut self, tag: u32, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, tag: u32, bytes: &[u8]) {
         let end = self.begin();
         self.bytes.extend(bytes.iter().rev());
         self.end(tag, end);
     }
 
     /// Writes a field that is a number.
-    pub(super) fn varint(&mut self, tag: u32, number: u64) {
+    pub(crate) fn varint(&mut self, tag: u32, number: u64) {
         self.number(number);
         self.key(tag, wire_type::VARINT);
     }
 
     /// Writes a field that is a number of floating point.
-    pub(super) fn double(&mut self, tag: u32, number: f64) {
+    pub(crate) fn double(&mut self, tag: u32, number: f64) {
         self.bytes.extend(number.to_bits().to_be_bytes());
         self.key(tag, wire_type::FIXED64);
     }
 
     /// Begins, at its end, a field that is a message.
-    pub(super) const fn begin(&self) -> End {
+    pub(crate) const fn begin(&self) -> End {
         End(self.bytes.len())
     }
 
     /// Ends, with its beginning, a field that is a message.
-    pub(super) fn end(&mut self, tag: u32, end: End) {
+    pub(crate) fn end(&mut self, tag: u32, end: End) {
         self.number((self.bytes.len() - end.0) as u64);
         self.key(tag, wire_type::BYTES);
     }

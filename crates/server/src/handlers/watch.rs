@@ -166,7 +166,7 @@ impl Bookmarks {
 struct Encoder {
     rendering: Rendering,
     encoding: Encoding,
-    /// Only the first Table of a watch has columns (OAS-14).
+    /// Only the first Table of a watch has columns, of most kinds (OAS-14).
     columns_sent: bool,
 }
 
@@ -213,7 +213,8 @@ impl Encoder {
     }
 
     fn write_event(&mut self, event_type: &str, object: &[u8], out: &mut Vec<u8>) {
-        let with_columns = !std::mem::replace(&mut self.columns_sent, true);
+        let repeated = self.rendering.printer.manner().repeats_columns;
+        let with_columns = !std::mem::replace(&mut self.columns_sent, true) || repeated;
         if self.encoding == Encoding::Json {
             begin(event_type, out);
             self.rendering.write(object, with_columns, out);

@@ -142,6 +142,12 @@ impl Iterator for Items {
             }
         }
         self.ended = true;
+        let is_table = matches!(self.rendering.form, Form::Table(_));
+        if is_table && !self.begun && self.rendering.printer.manner().null_rows {
+            self.piece.pop(); // the bracket
+            self.piece.extend_from_slice(b"null}");
+            return Some(std::mem::take(&mut self.piece).into());
+        }
         self.piece.extend_from_slice(table::TAIL);
         Some(std::mem::take(&mut self.piece).into())
     }

@@ -1,0 +1,38 @@
+//! Bodies in Protobuf, so that scripts speak of them as of any other: as trees.
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use pintle_schema::{builtin, builtin_kind, protobuf};
+use pintle_value::json;
+use serde_json::Value;
+
+/// The media type of objects.
+pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+
+/// An object as a tree.
+pub(crate) fn read(bytes: &[u8]) -> Result<Value> {
+    let (api_version, kind) = protobuf::type_meta(bytes)?;
+    let ty = builtin_kind(&api_version, &kind)
+        .ok_or_else(|| anyhow!("no kind {kind} in {api_version:?} is known"))?;
+    let tree = protobuf::decode(builtin(), ty, bytes)?;
+    Ok(serde_json::from_str(&json::to_string(&tree))?)
+}
+
+/// An event of a watch as the tree that it would be in JSON.
+pub(crate) fn read_event(bytes: &[u8]) -> Result<Value> {
+    let (event_type, object) = protobuf::read_event(bytes)?;
+    let object = read(object).context("the object of a watch event")?;
+    Ok(serde_json::json!({"type": event_type, "object": object}))
+}
+
+/// A tree as an object of the kind that it names.
+pub(crate) fn write(tree: &Value) -> Result<Vec<u8>> {
+    let text = |key: &str| tree.get(key).and_then(Value::as_str).unwrap_or_default();
+    let Some(ty) = builtin_kind(text("apiVersion"), text("kind")) else {
+        bail!("what is sent in Protobuf must name a built-in kind");
+    };
+    let mut tree = json::parse(tree.to_string().as_bytes())?;
+    pintle_schema::conform(builtin(), ty, &mut tree)?;
+    let mut out = Vec::new();
+    protobuf::encode(builtin(), ty, &tree, &mut out);
+    Ok(out)
+}

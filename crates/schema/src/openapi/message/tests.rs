@@ -1,0 +1,39 @@
+//! Documents against what gnostic's own parser made of them (`testdata/openapi/*.pb`).
+
+use super::*;
+
+fn check(made: Result<Vec<u8>, Error>, expected: &[u8]) {
+    let made = made.expect("a document");
+    let at = made.iter().zip(expected).position(|(a, b)| a != b);
+    let near = |bytes: &[u8]| {
+        let from = at.unwrap_or(0).saturating_sub(60);
+        String::from_utf8_lossy(&bytes[from..bytes.len().min(from + 120)]).into_owned()
+    };
+    assert_eq!((made.len(), at), (expected.len(), None), "{:?}\n{:?}", near(&made), near(expected));
+}
+
+#[test]
+fn documents_are_gnostics_messages() {
+    // OAS-01, OAS-02
+    check(
+        v2_message(include_bytes!("../../../testdata/openapi/v2.json")),
+        include_bytes!("../../../testdata/openapi/v2.pb"),
+    );
+    check(
+        v3_message(include_bytes!("../../../testdata/openapi/v3.json")),
+        include_bytes!("../../../testdata/openapi/v3.pb"),
+    );
+}
+
+#[test]
+fn what_is_no_document_is_no_panic() {
+    for (text, is_json) in [("", false), ("[", false), ("[]", true), ("null", true)] {
+        assert_eq!(v2_message(text.as_bytes()).is_ok(), is_json, "{text}");
+    }
+    for text in [
+        r#"{"paths":1,"info":[],"definitions":{"a":[{}]},"parameters":{"x":{"in":"nowhere"}}}"#,
+        r#"{"components":{"schemas":{"a":{"items":[1,"b"],"default":{},"type":7}}}}"#,
+    ] {
+        assert!(v2_message(text.as_bytes()).is_ok() && v3_message(text.as_bytes()).is_ok());
+    }
+}
