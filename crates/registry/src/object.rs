@@ -19,7 +19,8 @@ use crate::SelectableField;
 #[derive(Debug)]
 pub struct Object {
     bytes: Bytes,
-    body: Range<usize>,
+    /// Where the object is in the frame; 32 bits as no object is that large, and there are many.
+    body: (u32, u32),
     kind: Kind,
     /// `namespace/name`, or `name`: the key in its collection.
     pub item: Arc<str>,
@@ -75,7 +76,7 @@ impl Object {
         }
         Self {
             bytes: record.bytes.clone(),
-            body: record.body.clone(),
+            body: narrow(&record.body),
             kind: record.kind,
             item: record.key.item.clone(),
             revision: record.revision,
@@ -86,7 +87,7 @@ impl Object {
 
     /// An object without a frame.
     pub(crate) fn bare(bytes: Bytes, item: Arc<str>, revision: Revision, kind: Kind) -> Self {
-        let body = 0..bytes.len();
+        let body = narrow(&(0..bytes.len()));
         let (index, view_of) = (OnceLock::new(), AtomicU64::new(0));
         Self { bytes, body, kind, item, revision, index, view_of }
     }
@@ -94,18 +95,22 @@ impl Object {
     /// The object's JSON in its stored form, compact; built-in kinds have `kind` and `apiVersion`
     /// first.
     pub fn json(&self) -> Bytes {
-        self.bytes.slice(self.body.clone())
+        self.bytes.slice(self.body())
     }
 
     /// The object's JSON, borrowed.
     pub fn json_bytes(&self) -> &[u8] {
-        &self.bytes[self.body.clone()]
+        &self.bytes[self.body()]
     }
 
     /// The watch frame of the write that made this version, if that is what a watcher should be told
     /// (`kind`) and the frame is at hand.
     pub fn frame(&self, kind: Kind) -> Option<Bytes> {
-        (kind == self.kind && self.body.start > 0).then(|| self.bytes.clone())
+        (kind == self.kind && self.body.0 > 0).then(|| self.bytes.clone())
+    }
+
+    const fn body(&self) -> Range<usize> {
+        self.body.0 as usize..self.body.1 as usize
     }
 
     /// Whether these very bytes are what a resource shows of the object.
@@ -149,6 +154,12 @@ impl Object {
     pub fn indexed(&self, fields: &[SelectableField]) -> &Index {
         self.index.get_or_init(|| Arc::new(Index::of(&self.tree(), fields)))
     }
+}
+
+/// A place in an object's bytes. One beyond 4 GiB cannot be: requests are smaller by orders.
+fn narrow(place: &Range<usize>) -> (u32, u32) {
+    let end = |at| u32::try_from(at).unwrap_or(u32::MAX);
+    (end(place.start), end(place.end))
 }
 
 /// Encodes an object of the stored form for the store, with the frame that its watchers get.

@@ -184,14 +184,14 @@ impl Committer {
         for waiting in writes {
             let Write { key, expect, change, note } = &waiting.write;
             let newest = ahead.get(key).copied().or_else(|| index.current(key));
-            let newest = newest.filter(|version| version.live);
+            let newest = newest.filter(|version| version.live());
             let Some(kind) = outcome(*expect, change, newest) else {
                 decided.refused.push((waiting, newest));
                 continue;
             };
             next.0 += 1;
             let (bytes, body) = change.template().fill(next);
-            ahead.insert(key.clone(), Version { revision: next, live: kind != Kind::Deleted });
+            ahead.insert(key.clone(), Version::new(next, kind != Kind::Deleted));
             decided.records.push(Record {
                 revision: next,
                 key: key.clone(),
@@ -230,7 +230,7 @@ impl Committer {
     }
 
     fn conflict(&self, newest: Option<Version>) -> Error {
-        match newest.map(|version| self.shared.read(version.revision)).transpose() {
+        match newest.map(|version| self.shared.read(version.revision())).transpose() {
             Ok(current) => Error::Conflict { current: current.map(Box::new) },
             Err(error) => error,
         }
@@ -247,7 +247,7 @@ fn refuse(writes: impl IntoIterator<Item = Waiting>, error: &Error) {
 fn outcome(expect: Expect, change: &Change, newest: Option<Version>) -> Option<Kind> {
     match (expect, change, newest) {
         (Expect::Absent, Change::Put(_), None) => Some(Kind::Created),
-        (Expect::At(revision), change, Some(version)) if version.revision == revision => {
+        (Expect::At(revision), change, Some(version)) if version.revision() == revision => {
             Some(match change {
                 Change::Put(_) => Kind::Updated,
                 Change::Delete(_) => Kind::Deleted,

@@ -19,7 +19,7 @@ use crate::{Key, Kind, Revision};
 
 /// The state of every key at every revision from `base` to the newest.
 ///
-/// A key costs its name and 32 bytes, a change since `base` 48 bytes.
+/// A key costs its name and 24 bytes, a change since `base` 40 bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     collections: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Version>>,
@@ -27,30 +27,58 @@ pub(crate) struct Index {
     base: Revision,
 }
 
-/// A key's state after one of its writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
-    pub(crate) revision: Revision,
-    /// Whether it has a value; if not, this write deleted it.
-    pub(crate) live: bool,
+/// A key's state after one of its writes: the write's revision, and whether the key has a value since
+/// or this write deleted it. In one word, as there is one for every key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Version(u64);
+
+impl Version {
+    pub(crate) const fn new(revision: Revision, live: bool) -> Self {
+        Self(revision.0 << 1 | live as u64)
+    }
+
+    pub(crate) const fn revision(self) -> Revision {
+        Revision(self.0 >> 1)
+    }
+
+    pub(crate) const fn live(self) -> bool {
+        self.0 & 1 == 1
+    }
 }
 
-/// What one write did.
+impl std::fmt::Debug for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.revision(), if self.live() { "" } else { " (deleted)" })
+    }
+}
+
+/// What one write did: whether it deleted its key, and the key's state before, if the index still knew
+/// of it then.
 #[derive(Debug)]
 struct Change {
     key: Key,
-    kind: Kind,
-    /// The write of the same key before this one, if the index still knew of it then.
-    previous: Option<Revision>,
+    /// The state before, and in the lowest bit whether this write deleted; no revision comes near 2^62.
+    word: u64,
 }
 
 impl Change {
+    fn new(key: Key, before: Option<Version>, deleted: bool) -> Self {
+        let before = before.unwrap_or(UNKNOWN);
+        Self { key, word: before.0 << 1 | u64::from(deleted) }
+    }
+
     /// The key's state before this change.
     fn before(&self) -> Option<Version> {
-        let revision = self.previous?;
-        Some(Version { revision, live: self.kind != Kind::Created })
+        Some(Version(self.word >> 1)).filter(|before| *before != UNKNOWN)
+    }
+
+    const fn deleted(&self) -> bool {
+        self.word & 1 == 1
     }
 }
+
+/// Stands for no state; revision 0 is before the first write.
+const UNKNOWN: Version = Version::new(Revision(0), false);
 
 impl Index {
     /// An empty index that begins after `base`.
@@ -81,8 +109,8 @@ impl Index {
             .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
             .take_while(|(item, _)| item.starts_with(prefix))
             .filter_map(|(_, &newest)| self.back_to(newest, at))
-            .filter(|version| version.live)
-            .map(|version| version.revision)
+            .filter(|version| version.live())
+            .map(Version::revision)
             .collect()
     }
 
@@ -97,10 +125,10 @@ impl Index {
 
     /// Adds the change of the next revision.
     pub(crate) fn push(&mut self, key: Key, kind: Kind) {
-        let version =
-            Version { revision: Revision(self.newest().0 + 1), live: kind != Kind::Deleted };
-        let (key, previous) = self.set(key, version);
-        self.history.push_back(Change { key, kind, previous });
+        let deleted = kind == Kind::Deleted;
+        let version = Version::new(Revision(self.newest().0 + 1), !deleted);
+        let (key, before) = self.set(key, version);
+        self.history.push_back(Change::new(key, before, deleted));
     }
 
     /// Adds a record from at or below `base`, while the index is rebuilt; returns the revision that
@@ -108,10 +136,10 @@ impl Index {
     pub(crate) fn restore(&mut self, revision: Revision, key: Key, kind: Kind) -> Vec<Revision> {
         debug_assert!(revision <= self.base, "only what is below the history is restored");
         if kind != Kind::Deleted {
-            let (_, older) = self.set(key, Version { revision, live: true });
-            return older.into_iter().collect();
+            let (_, older) = self.set(key, Version::new(revision, true));
+            return older.map(Version::revision).into_iter().collect();
         }
-        let older = self.current(&key).map(|version| version.revision);
+        let older = self.current(&key).map(Version::revision);
         self.remove(&key);
         older.into_iter().chain([revision]).collect()
     }
@@ -126,10 +154,10 @@ impl Index {
             }
             let Some(change) = self.history.pop_front() else { break };
             self.base.0 += 1;
-            garbage.extend(change.before().filter(|version| version.live).map(|v| v.revision));
-            if change.kind == Kind::Deleted {
+            garbage.extend(change.before().filter(|v| v.live()).map(Version::revision));
+            if change.deleted() {
                 garbage.push(self.base);
-                let deletion = Version { revision: self.base, live: false };
+                let deletion = Version::new(self.base, false);
                 if self.current(&change.key) == Some(deletion) {
                     self.remove(&change.key);
                 }
@@ -146,21 +174,21 @@ impl Index {
     fn back_to(&self, newest: Version, at: Revision) -> Option<Version> {
         debug_assert!(at >= self.base, "states before the base are forgotten");
         let mut version = newest;
-        while version.revision > at {
-            let place = version.revision.0 - self.base.0 - 1;
+        while version.revision() > at {
+            let place = version.revision().0 - self.base.0 - 1;
             version = self.history.get(usize::try_from(place).ok()?)?.before()?;
         }
         Some(version)
     }
 
-    fn set(&mut self, key: Key, version: Version) -> (Key, Option<Revision>) {
+    fn set(&mut self, key: Key, version: Version) -> (Key, Option<Version>) {
         if !self.collections.contains_key(&key.collection) {
             self.collections.insert(key.collection.clone(), BTreeMap::new());
         }
         let key = self.shared(key);
         let items = self.collections.entry(key.collection.clone()).or_default();
-        let previous = items.insert(key.item.clone(), version).map(|v| v.revision);
-        (key, previous)
+        let before = items.insert(key.item.clone(), version);
+        (key, before)
     }
 
     fn remove(&mut self, key: &Key) {

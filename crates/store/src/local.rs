@@ -205,8 +205,8 @@ impl Shared {
 
     fn get(&self, key: &Key, at: At) -> Result<Option<Record>, Error> {
         let pin = self.horizon.pin(at)?;
-        let version = self.index.read().at(key, pin.revision).filter(|version| version.live);
-        version.map(|version| self.read(version.revision)).transpose()
+        let version = self.index.read().at(key, pin.revision).filter(|version| version.live());
+        version.map(|version| self.read(version.revision())).transpose()
     }
 
     fn list(&self, collection: &str, prefix: &str, at: At) -> Result<Vec<Record>, Error> {
@@ -264,7 +264,7 @@ impl Shared {
             let index = self.index.read();
             records.retain(|record| {
                 let Record { revision, .. } = *record;
-                let visible = Some(Version { revision, live: true });
+                let visible = Some(Version::new(revision, true));
                 revision <= head && (revision > floor || index.at(&record.key, floor) == visible)
             });
             for record in &mut records {

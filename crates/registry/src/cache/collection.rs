@@ -14,8 +14,8 @@ use crate::Object;
 /// The live set; cloning it is a snapshot and costs nothing.
 pub(crate) type Objects = OrdMap<Arc<str>, Arc<Object>>;
 
-/// One change of one object.
-#[derive(Debug)]
+/// One change of one object. Cheap to clone.
+#[derive(Clone, Debug)]
 pub(crate) struct Change {
     /// The new state; for a deletion the last one, at the revision of the deletion.
     pub(crate) object: Arc<Object>,
@@ -35,7 +35,7 @@ pub(crate) struct Collection {
 #[derive(Default)]
 pub(super) struct State {
     live: Objects,
-    pub(super) log: VecDeque<Arc<Change>>,
+    pub(super) log: VecDeque<Change>,
     log_bytes: usize,
     /// The number of the log's first change; a cursor holds the number of the change it wants next.
     pub(super) first: u64,
@@ -152,7 +152,7 @@ impl State {
             return; // the state at the store's floor, not a change after it
         }
         self.log_bytes += object.size();
-        self.log.push_back(Arc::new(Change { object, previous }));
+        self.log.push_back(Change { object, previous });
     }
 
     fn forget_first(&mut self) {

@@ -38,7 +38,7 @@ impl Cursor {
 
     /// The next changes, at least one; waits for them. Cancel safe: the cursor moves only when changes
     /// are returned.
-    pub(crate) async fn next(&mut self) -> Result<Vec<Arc<Change>>, Lagged> {
+    pub(crate) async fn next(&mut self) -> Result<Vec<Change>, Lagged> {
         loop {
             let collection = self.collection.clone();
             // Registered before looking, so that a change in between is not missed.
@@ -54,11 +54,11 @@ impl Cursor {
     }
 
     /// The next changes, if there are any yet.
-    pub(super) fn take(&mut self) -> Result<Vec<Arc<Change>>, Lagged> {
+    pub(super) fn take(&mut self) -> Result<Vec<Change>, Lagged> {
         let state = self.collection.state.read();
         let Some(from) = self.next.checked_sub(state.first) else { return Err(Lagged) };
-        let changes: Vec<_> =
-            state.log.iter().skip(from as usize).take(BATCH_MAX).cloned().collect();
+        let from = (from as usize).min(state.log.len());
+        let changes: Vec<_> = state.log.range(from..).take(BATCH_MAX).cloned().collect();
         drop(state);
         self.next += changes.len() as u64;
         Ok(changes)
