@@ -1,10 +1,12 @@
 //! The registry: resources by name, and one call for each verb.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use pintle_meta::{GroupVersionResource, Status};
 use pintle_store::{Revision, Store};
 use pintle_value::Value;
@@ -18,6 +20,10 @@ use crate::revision;
 use crate::watch::Watch;
 use crate::write::Write;
 use crate::{Object, Resource, ResourceDefinition};
+
+/// How many objects of a collection are deleted at the same time: together they share the store's
+/// batches.
+const DELETIONS_MAX: usize = 64;
 
 /// How a registry is set up.
 pub struct Options {
@@ -249,7 +255,7 @@ impl Registry {
         context: &Context,
     ) -> Result<List, Status> {
         let list = self.list(target, selection).await?;
-        for object in &list.objects {
+        let deletions = stream::iter(list.objects.clone()).map(|object| async move {
             let one = Target {
                 resource: target.resource.clone(),
                 namespace: object.namespace().into(),
@@ -257,10 +263,11 @@ impl Registry {
                 subresource: "".into(),
             };
             match self.delete_object(&one, options, context).await {
-                Err(status) if status.code != 404 => return Err(status),
-                Ok(_) | Err(_) => {} // gone meanwhile is as good as deleted
+                Err(status) if status.code != 404 => Err(status),
+                Ok(_) | Err(_) => Ok(()), // gone meanwhile is as good as deleted
             }
-        }
+        });
+        deletions.buffer_unordered(DELETIONS_MAX).try_for_each(|()| ready(Ok(()))).await?;
         Ok(list)
     }
 }
