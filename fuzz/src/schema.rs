@@ -10,7 +10,7 @@ pub(crate) fn decode(bytes: &[u8]) {
     let [low, high, format, body @ ..] = bytes else { return };
     let schema = builtin();
     let which = usize::from(u16::from_le_bytes([*low, *high]));
-    let (name, ty) = &schema.names[which % schema.names.len()];
+    let (name, ty) = &schema.names()[which % schema.names().len()];
     let format = if *format == b'y' { Format::Yaml } else { Format::Json };
     let Ok(mut decoded) = decode_object(schema, *ty, body, format) else { return };
     assert!(decoded.problems.len() <= PROBLEMS_MAX);

@@ -22,8 +22,10 @@ fn what_kubectl_explain_shows_is_there() {
 fn nearly_every_type_is_described() {
     let d = load().expect("sound descriptions");
     let schema = builtin();
-    let structs =
-        schema.names.iter().filter(|(_, id)| matches!(schema.get(*id).shape, Shape::Struct { .. }));
+    let structs = schema
+        .names()
+        .iter()
+        .filter(|(_, id)| matches!(schema.get(*id).shape, Shape::Struct { .. }));
     let is_list = |name: &str| name.ends_with("List");
     let lacking: Vec<&str> = structs
         .map(|(name, _)| name.as_ref())

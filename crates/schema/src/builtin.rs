@@ -8,6 +8,7 @@ use crate::generated::openapi::KINDS;
 use crate::generated::types::{NAMES, T, TYPES};
 use crate::table::{
     Default, Field, ListType, MapType, Patch, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,
+    Unknown,
 };
 
 static BUILTIN: Schema = Schema::new(Cow::Borrowed(&TYPES), Cow::Borrowed(&NAMES));
@@ -218,6 +219,7 @@ pub(crate) const fn struct_type(
         shape: Shape::Struct {
             fields: Cow::Borrowed(fields),
             by_name: Cow::Borrowed(by_name),
+            unknown: Unknown::Drop,
             map_type,
         },
     }

@@ -9,6 +9,9 @@ use crate::{Field, Presence, Schema, Shape, TypeId};
 /// The index of a schema. Fields go by their *rank*, which is their place in `by_name`.
 #[derive(Debug)]
 pub(crate) struct Index {
+    /// The index of the schema that this one extends, which has the types before `first`.
+    base: Option<&'static Index>,
+    first: TypeId,
     /// By type.
     types: Vec<TypeIndex>,
     /// The lists of all types, one behind the other.
@@ -34,10 +37,11 @@ const FREE: u16 = u16::MAX;
 impl Index {
     /// Works out the index of a schema.
     pub(crate) fn of(schema: &Schema) -> Self {
-        let types = vec![TypeIndex::default(); schema.types.len()];
-        let mut index = Self { types, ranks: Vec::new() };
+        let types = vec![TypeIndex::default(); schema.types().len()];
+        let (base, first) = (schema.base().map(Schema::index), schema.first_own());
+        let mut index = Self { base, first, types, ranks: Vec::new() };
         while index.spread_flags(schema) {}
-        for (at, ty) in schema.types.iter().enumerate() {
+        for (at, ty) in schema.types().iter().enumerate() {
             if let Shape::Struct { fields, by_name, .. } = &ty.shape {
                 index.add_struct(at, fields, by_name);
             }
@@ -54,7 +58,7 @@ impl Index {
         by_name: &[u16],
         name: &str,
     ) -> Option<u16> {
-        let slots = self.list(&self.types[ty.0 as usize].names);
+        let slots = self.list(ty, |known| &known.names);
         let last = slots.len().checked_sub(1)?;
         let mut at = hash(name) as usize & last;
         loop {
@@ -71,43 +75,55 @@ impl Index {
 
     /// The fields of a struct that are written when they are missing, by name.
     pub(crate) fn filled(&self, ty: TypeId) -> &[u16] {
-        self.list(&self.types[ty.0 as usize].filled)
+        self.list(ty, |known| &known.filled)
     }
 
     /// The fields of a struct that have a default, by name.
     pub(crate) fn defaulted(&self, ty: TypeId) -> &[u16] {
-        self.list(&self.types[ty.0 as usize].defaulted)
+        self.list(ty, |known| &known.defaulted)
     }
 
     /// The fields of a struct that have a rule, are required, or hold such fields, by name.
     pub(crate) fn checked(&self, ty: TypeId) -> &[u16] {
-        self.list(&self.types[ty.0 as usize].checked)
+        self.list(ty, |known| &known.checked)
     }
 
     /// The fields of a struct that Protobuf has, by number, with the numbers of the messages that they
     /// stand in before their own.
     pub(crate) fn tagged(&self, ty: TypeId) -> &[u16] {
-        self.list(&self.types[ty.0 as usize].tagged)
+        self.list(ty, |known| &known.tagged)
     }
 
     /// Whether the type or anything in it has a default.
     pub(crate) fn has_defaults(&self, ty: TypeId) -> bool {
-        self.types[ty.0 as usize].has_defaults
+        self.known(ty).1.has_defaults
     }
 
     /// Whether the type or anything in it has a rule or a required field.
     pub(crate) fn has_rules(&self, ty: TypeId) -> bool {
-        self.types[ty.0 as usize].has_rules
+        self.known(ty).1.has_rules
     }
 
-    fn list(&self, range: &Range<u32>) -> &[u16] {
-        &self.ranks[range.start as usize..range.end as usize]
+    /// What is known of a type, and the index that knows it.
+    #[inline]
+    fn known(&self, ty: TypeId) -> (&Self, &TypeIndex) {
+        match self.base {
+            Some(base) if ty < self.first => base.known(ty),
+            _ => (self, &self.types[(ty.0 - self.first.0) as usize]),
+        }
+    }
+
+    #[inline]
+    fn list(&self, ty: TypeId, list: impl Fn(&TypeIndex) -> &Range<u32>) -> &[u16] {
+        let (index, known) = self.known(ty);
+        let range = list(known);
+        &index.ranks[range.start as usize..range.end as usize]
     }
 
     /// Tells every type of what the types in it have; whether that was news to any.
     fn spread_flags(&mut self, schema: &Schema) -> bool {
         let mut news = false;
-        for (at, ty) in schema.types.iter().enumerate() {
+        for (at, ty) in schema.types().iter().enumerate() {
             let (defaults, rules) = match &ty.shape {
                 Shape::Scalar(_) => (false, false),
                 Shape::List { item: ty, .. } | Shape::Map { value: ty, .. } => {
@@ -193,7 +209,7 @@ mod tests {
     fn every_name_is_found_and_no_other() {
         let schema = builtin();
         let index = Index::of(schema);
-        for (id, ty) in (0..).map(TypeId).zip(schema.types.iter()) {
+        for (id, ty) in (0..).map(TypeId).zip(schema.types().iter()) {
             let Shape::Struct { fields, by_name, .. } = &ty.shape else { continue };
             for (rank, &i) in (0..).zip(by_name.iter()) {
                 let name = &fields[usize::from(i)].name;

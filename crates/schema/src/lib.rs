@@ -29,4 +29,5 @@ pub use error::Error;
 pub use problem::{PROBLEMS_MAX, Problem};
 pub use table::{
     Default, Field, ListType, MapType, Patch, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,
+    Types, Unknown,
 };

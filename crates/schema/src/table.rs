@@ -5,6 +5,7 @@
 
 use std::{
     borrow::Cow,
+    fmt,
     sync::{Arc, OnceLock},
 };
 
@@ -15,14 +16,44 @@ use crate::index::Index;
 pub struct TypeId(pub u32);
 
 /// A closed set of types. It does not change once it is made.
+///
+/// A schema that is made at run time *extends* the built-in one: its types refer to that one's and
+/// come after them. They are *structural*: a value of another type than theirs is kept as it is, for
+/// it is their validation, not their decoding, that refuses it.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// Every type, named or not. A [`TypeId`] is an index into it.
+    /// The schema that this one extends.
+    base: Option<&'static Schema>,
+    own: Own,
+    /// Worked out of the types when it is first needed.
+    index: OnceLock<Arc<Index>>,
+}
+
+/// Types and their names.
+#[derive(Clone, Debug)]
+pub struct Types {
+    /// Every type, named or not.
     pub types: Cow<'static, [Type]>,
     /// The named types, sorted by name.
     pub names: Cow<'static, [(Cow<'static, str>, TypeId)]>,
-    /// Worked out of the types when it is first needed.
-    index: OnceLock<Arc<Index>>,
+}
+
+#[derive(Clone, Debug)]
+enum Own {
+    Made(Types),
+    /// Made when they are first looked at: most custom resources are hardly ever used.
+    Due(Arc<Due>),
+}
+
+struct Due {
+    made: OnceLock<Types>,
+    make: Box<dyn Fn() -> Types + Send + Sync>,
+}
+
+impl fmt::Debug for Due {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.made.fmt(f)
+    }
 }
 
 /// One type.
@@ -46,6 +77,8 @@ pub enum Shape {
         fields: Cow<'static, [Field]>,
         /// Indices into `fields`, sorted by JSON name.
         by_name: Cow<'static, [u16]>,
+        /// What becomes of members that are not among the fields.
+        unknown: Unknown,
         /// Whether its members have owners of their own.
         map_type: MapType,
     },
@@ -147,6 +180,15 @@ pub enum ListType {
     Map(Cow<'static, [Cow<'static, str>]>),
 }
 
+/// What becomes of members that a struct does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// They are dropped, and the client hears of it.
+    Drop,
+    /// They are kept as they are (`x-kubernetes-preserve-unknown-fields`).
+    Keep,
+}
+
 /// Whether the members of an object have owners of their own (`x-kubernetes-map-type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapType {
@@ -212,12 +254,55 @@ pub enum Rule {
 }
 
 impl Schema {
-    /// A schema of these types; `names` is sorted by name.
+    /// A schema of these types and no others; `names` is sorted by name.
     pub const fn new(
         types: Cow<'static, [Type]>,
         names: Cow<'static, [(Cow<'static, str>, TypeId)]>,
     ) -> Self {
-        Self { types, names, index: OnceLock::new() }
+        Self { base: None, own: Own::Made(Types { types, names }), index: OnceLock::new() }
+    }
+
+    /// A schema that extends `base` by types that are made when they are first looked at. The ids of
+    /// its own types begin at [`Schema::first_own`] of that base.
+    pub fn extending(
+        base: &'static Schema,
+        make: impl Fn() -> Types + Send + Sync + 'static,
+    ) -> Self {
+        let due = Due { made: OnceLock::new(), make: Box::new(make) };
+        Self { base: Some(base), own: Own::Due(Arc::new(due)), index: OnceLock::new() }
+    }
+
+    fn own(&self) -> &Types {
+        match &self.own {
+            Own::Made(types) => types,
+            Own::Due(due) => due.made.get_or_init(|| (due.make)()),
+        }
+    }
+
+    /// The schema that this one extends.
+    pub(crate) const fn base(&self) -> Option<&'static Schema> {
+        self.base
+    }
+
+    /// The schema's own types, without those of the schema that it extends.
+    pub fn types(&self) -> &[Type] {
+        &self.own().types
+    }
+
+    /// The names of the schema's own types, sorted.
+    pub fn names(&self) -> &[(Cow<'static, str>, TypeId)] {
+        &self.own().names
+    }
+
+    /// The id of the schema's first own type.
+    pub fn first_own(&self) -> TypeId {
+        TypeId(self.base.map_or(0, |base| base.first_own().0 + base.types().len() as u32))
+    }
+
+    /// Whether values of another type than `ty` are kept as they are.
+    #[inline]
+    pub fn is_structural(&self, ty: TypeId) -> bool {
+        self.base.is_some() && ty >= self.first_own()
     }
 
     pub(crate) fn index(&self) -> &Index {
@@ -230,13 +315,21 @@ impl Schema {
     /// Never for an id of this schema: a table is closed (checked by a test for the built-in one and
     /// by construction for compiled ones).
     pub fn get(&self, id: TypeId) -> &Type {
-        &self.types[id.0 as usize]
+        match self.base {
+            None => &self.types()[id.0 as usize],
+            Some(base) => match id.0.checked_sub(self.first_own().0) {
+                None => base.get(id),
+                Some(own) => &self.types()[own as usize],
+            },
+        }
     }
 
     /// The named type.
     pub fn find(&self, name: &str) -> Option<TypeId> {
-        let i = self.names.binary_search_by(|(n, _)| n.as_ref().cmp(name)).ok()?;
-        Some(self.names[i].1)
+        match self.names().binary_search_by(|(n, _)| n.as_ref().cmp(name)) {
+            Ok(i) => Some(self.names()[i].1),
+            Err(_) => self.base?.find(name),
+        }
     }
 
     /// The member `name` of a struct type; `None` for unknown members and other shapes.

@@ -45,7 +45,7 @@ fn type_of(stem: &str) -> Option<TypeId> {
         "flowcontrol.apiserver.k8s.io" => "flowcontrol",
         group => group.split('.').next()?,
     };
-    let names = &builtin().names;
+    let names = &builtin().names();
     let found = names.iter().find(|(name, _)| name.ends_with(&suffix) && name.contains(package));
     found.map(|(_, ty)| *ty)
 }

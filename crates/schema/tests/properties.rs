@@ -155,7 +155,7 @@ fn check(ty: TypeId, tree: &Value) -> Result<(), TestCaseError> {
 proptest! {
     #[test]
     fn all_forms_of_a_tree_end_up_the_same(seed: u64, which: prop::sample::Index, noisy: bool) {
-        let (_, ty) = builtin().names[which.index(builtin().names.len())];
+        let (_, ty) = builtin().names()[which.index(builtin().names().len())];
         let mut maker = Maker { state: seed, budget: 60 };
         let tree = maker.value(builtin(), ty, if noisy { 60 } else { 0 });
         check(ty, &tree)?;
@@ -163,7 +163,7 @@ proptest! {
 
     #[test]
     fn a_tree_that_is_of_the_type_is_accepted(seed: u64, which: prop::sample::Index) {
-        let (_, ty) = builtin().names[which.index(builtin().names.len())];
+        let (_, ty) = builtin().names()[which.index(builtin().names().len())];
         let tree = Maker { state: seed, budget: 60 }.value(builtin(), ty, 0);
         let decoded = conformed(ty, &tree).unwrap();
         prop_assert_eq!(decoded.problems, Vec::new());

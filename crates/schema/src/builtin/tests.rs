@@ -2,13 +2,13 @@ use super::builtin;
 use crate::table::{MapType, Presence, Rule, Scalar, Schema, Shape, TypeId};
 
 fn in_range(schema: &Schema, id: TypeId) -> bool {
-    (id.0 as usize) < schema.types.len()
+    (id.0 as usize) < schema.types().len()
 }
 
 #[test]
 fn the_table_is_closed() {
     let schema = builtin();
-    for ty in schema.types.iter() {
+    for ty in schema.types().iter() {
         match &ty.shape {
             Shape::Scalar(_) => {}
             Shape::Map { value: id, .. } | Shape::List { item: id, .. } => {
@@ -27,8 +27,8 @@ fn the_table_is_closed() {
             }
         }
     }
-    assert!(schema.names.is_sorted_by(|(a, _), (b, _)| a < b));
-    for (name, id) in schema.names.iter() {
+    assert!(schema.names().is_sorted_by(|(a, _), (b, _)| a < b));
+    for (name, id) in schema.names().iter() {
         assert_eq!(schema.get(*id).name, *name);
         assert_eq!(schema.find(name), Some(*id));
     }
@@ -37,7 +37,7 @@ fn the_table_is_closed() {
 #[test]
 fn list_keys_are_members_of_the_items() {
     let schema = builtin();
-    for ty in schema.types.iter() {
+    for ty in schema.types().iter() {
         let Shape::List { item, list_type: crate::ListType::Map(keys) } = &ty.shape else {
             continue;
         };
@@ -50,7 +50,7 @@ fn list_keys_are_members_of_the_items() {
 #[test]
 fn merge_keys_are_members_of_the_items() {
     let schema = builtin();
-    for ty in schema.types.iter() {
+    for ty in schema.types().iter() {
         let Shape::Struct { fields, .. } = &ty.shape else { continue };
         for field in fields.iter().filter(|f| !f.patch.merge_key.is_empty()) {
             let Shape::List { item, .. } = schema.get(field.ty).shape else {

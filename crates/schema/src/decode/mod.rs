@@ -13,6 +13,7 @@ mod base64;
 mod place;
 mod scalar;
 mod structs;
+mod structural;
 #[cfg(test)]
 mod tests;
 
@@ -102,6 +103,9 @@ impl<'s, T: Tokens> Decoder<'s, T> {
     /// what its place demands.
     fn value(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
         let schema = self.schema;
+        if schema.is_structural(ty) {
+            return self.structural(ty, place);
+        }
         match &schema.get(ty).shape {
             Shape::Scalar(scalar) => self.scalar(*scalar, ty, place),
             Shape::Struct { fields, .. } if fields.is_empty() => self.untyped_object(ty, place),
@@ -144,17 +148,19 @@ impl<'s, T: Tokens> Decoder<'s, T> {
     /// A value of any type, kept as it is.
     fn untyped(&mut self, place: &Place<'_>) -> Result<Value> {
         match self.tokens.value()? {
-            Token::Array => {
-                let mut items = Vec::new();
-                while self.tokens.item()? {
-                    let item = self.untyped(&place.then(Step::Index(items.len())))?;
-                    items.push(item);
-                }
-                Ok(Value::Array(items))
-            }
+            Token::Array => self.untyped_items(place),
             Token::Object => self.untyped_members(place),
             scalar => scalar.scalar(),
         }
+    }
+
+    fn untyped_items(&mut self, place: &Place<'_>) -> Result<Value> {
+        let mut items = Vec::new();
+        while self.tokens.item()? {
+            let item = self.untyped(&place.then(Step::Index(items.len())))?;
+            items.push(item);
+        }
+        Ok(Value::Array(items))
     }
 
     /// An object of any members, kept as they are.

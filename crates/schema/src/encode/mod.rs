@@ -35,8 +35,43 @@ pub fn write_object(
     let metadata = field_at(schema, ty, HOLE[0])?.1.ty;
     field_at(schema, metadata, HOLE[1])?;
     let mut hole = None;
-    write_members(schema, ty, value, HOLE, &mut Compact, out, &mut hole);
+    if schema.is_structural(ty) {
+        write_sorted(value, HOLE, out, &mut hole);
+    } else {
+        write_members(schema, ty, value, HOLE, &mut Compact, out, &mut hole);
+    }
     hole
+}
+
+/// Writes an object of a structural type, whose members are sorted all the way down, as upstream's are
+/// that have no Go type. Where `path` names a member, that one is written as [`write_members`] says.
+fn write_sorted(value: &Value, path: &[&str], out: &mut Vec<u8>, hole: &mut Option<usize>) {
+    let [name, rest @ ..] = path else {
+        *hole = Some(out.len() + 1);
+        return out.extend_from_slice(b"\"\"");
+    };
+    let entries = value.as_object().map_or(&[][..], |members| members.as_slice());
+    let at = entries.partition_point(|(key, _)| key.as_str() < *name);
+    let (before, after) = entries.split_at(at);
+    let own = after.first().filter(|(key, _)| key == name).map(|(_, member)| member);
+    let after = &after[usize::from(own.is_some())..];
+    let others = |out: &mut Vec<u8>, entries: &[(Str, Value)]| {
+        for (key, member) in entries {
+            json::write_string(key, out);
+            out.push(b':');
+            json::write(member, out);
+            out.push(b',');
+        }
+    };
+    out.push(b'{');
+    others(out, before);
+    json::write_string(name, out);
+    out.push(b':');
+    write_sorted(own.unwrap_or(&Value::Null), rest, out, hole);
+    out.push(b',');
+    others(out, after);
+    out.pop();
+    out.push(b'}');
 }
 
 /// The member `name` of a struct type, and its place in the order of declaration.
@@ -53,6 +88,9 @@ fn write_as<L: Layout>(
     layout: &mut L,
     out: &mut Vec<u8>,
 ) {
+    if schema.is_structural(ty) {
+        return json::write_as(value, layout, out);
+    }
     match (&schema.get(ty).shape, value) {
         (Shape::Struct { .. }, Value::Object(_)) => {
             write_members(schema, ty, value, &[], layout, out, &mut None);

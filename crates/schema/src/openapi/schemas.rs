@@ -83,7 +83,7 @@ impl<'a> Schemas<'a> {
     /// The members of a struct's schema.
     fn structure(&self, json: &mut Json, id: TypeId) {
         let ty = self.schema.get(id);
-        let Shape::Struct { fields, by_name, map_type } = &ty.shape else { return };
+        let Shape::Struct { fields, by_name, map_type, .. } = &ty.shape else { return };
         if !fields.is_empty() {
             json.key("properties").object(|json| {
                 for field in by_name.iter().map(|&i| &fields[usize::from(i)]) {
@@ -118,7 +118,7 @@ impl<'a> Schemas<'a> {
 
     /// The row of a table about built-in types; the types of another schema have none.
     fn of_builtin<R>(&self, id: TypeId, rows: &'static [(T, R)]) -> Option<&'static R> {
-        if !std::ptr::eq(self.schema.types.as_ptr(), builtin().types.as_ptr()) {
+        if !std::ptr::eq(self.schema.types().as_ptr(), builtin().types().as_ptr()) {
             return None;
         }
         let at = rows.binary_search_by_key(&id.0, |(t, _)| *t as u32).ok()?;
@@ -184,7 +184,7 @@ impl<'a> Schemas<'a> {
     }
 
     fn is_listed(&self, owner: TypeId, field: &str, rows: &[(T, &str)]) -> bool {
-        std::ptr::eq(self.schema.types.as_ptr(), builtin().types.as_ptr())
+        std::ptr::eq(self.schema.types().as_ptr(), builtin().types().as_ptr())
             && rows.iter().any(|(t, name)| *t as u32 == owner.0 && *name == field)
     }
 

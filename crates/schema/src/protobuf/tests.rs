@@ -296,9 +296,9 @@ proptest! {
     #[test]
     fn any_bytes_are_an_object_or_an_error(
         bytes in prop::collection::vec(any::<u8>(), 0..64),
-        ty in 0..builtin().names.len(),
+        ty in 0..builtin().names().len(),
     ) {
-        let ty = builtin().names[ty].1;
+        let ty = builtin().names()[ty].1;
         if let Ok(value) = decode(builtin(), ty, &enveloped(&bytes)) {
             let mut conformed = value.clone();
             prop_assert_eq!(crate::conform(builtin(), ty, &mut conformed), Ok(Vec::new()));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use pintle_schema::{
     Default, Field, ListType, MapType, Patch, Presence, Scalar, Schema, Shape, Type, TypeId,
+    Unknown,
 };
 use pintle_value::{Value, json, yaml};
 
@@ -37,10 +38,10 @@ pub(in crate::server_side) fn schema(types: &Value) -> Schema {
 
 /// The schema and the type that an expression in it says.
 pub(in crate::server_side) fn with_type(schema: &Schema, expression: &str) -> (Schema, TypeId) {
-    let names = schema.names.iter().map(|(name, _)| name.as_ref()).collect();
-    let mut reader = Reader { types: schema.types.to_vec(), names };
+    let names = schema.names().iter().map(|(name, _)| name.as_ref()).collect();
+    let mut reader = Reader { types: schema.types().to_vec(), names };
     let ty = reader.ty(expression);
-    (Schema::new(reader.types.into(), schema.names.clone()), ty)
+    (Schema::new(reader.types.into(), schema.names().to_vec().into()), ty)
 }
 
 struct Reader<'a> {
@@ -54,6 +55,7 @@ impl Reader<'_> {
         Shape::Struct {
             by_name: (0..).take(fields.len()).collect::<Vec<u16>>().into(),
             fields: fields.into(),
+            unknown: Unknown::Drop,
             map_type: map_type(name.ends_with('!')),
         }
     }

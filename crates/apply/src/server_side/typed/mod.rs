@@ -18,7 +18,7 @@ mod remove;
 mod tests;
 mod walk;
 
-use pintle_schema::{ListType, MapType, Scalar, Schema, Shape, TypeId};
+use pintle_schema::{ListType, MapType, Scalar, Schema, Shape, TypeId, Unknown};
 
 pub(crate) use check::check;
 pub(crate) use compare::{Comparison, compare};
@@ -107,9 +107,13 @@ impl<'s> Typing<'s> {
     /// The type of the member `name`, and what it is.
     pub(crate) fn member(self, name: &str) -> (Self, Role) {
         match self.shape() {
-            Some(Shape::Struct { .. }) => {
+            Some(Shape::Struct { unknown, .. }) => {
+                let other = match unknown {
+                    Unknown::Drop => Role::Unknown,
+                    Unknown::Keep => Role::Entry,
+                };
                 let field = self.ty.and_then(|ty| self.schema.field(ty, name));
-                field.map_or((self.deduced(), Role::Unknown), |f| (self.of(f.ty), Role::Field))
+                field.map_or((self.deduced(), other), |field| (self.of(field.ty), Role::Field))
             }
             Some(Shape::Map { value, .. }) => (self.of(*value), Role::Entry),
             _ => (self.deduced(), Role::Entry),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use pintle_schema::{
-    Field, ListType, MapType, Patch, Presence, Scalar, Schema, Shape, Type, TypeId,
+    Field, ListType, MapType, Patch, Presence, Scalar, Schema, Shape, Type, TypeId, Unknown,
 };
 
 const TEXT: TypeId = TypeId(0);
@@ -93,5 +93,10 @@ fn structure(fields: Vec<(&'static str, TypeId, Patch)>) -> Shape {
             rules: Cow::Borrowed(&[]),
         })
         .collect();
-    Shape::Struct { fields: fields.into(), by_name: by_name.into(), map_type: MapType::Granular }
+    Shape::Struct {
+        fields: fields.into(),
+        by_name: by_name.into(),
+        unknown: Unknown::Drop,
+        map_type: MapType::Granular,
+    }
 }

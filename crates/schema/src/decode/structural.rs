@@ -1,0 +1,71 @@
+//! Values of structural types (see [`Schema`](crate::Schema)): members that the type does not have are
+//! dropped or kept as it says, and a value of another type than the schema's is kept as it is, for it
+//! is validation that refuses it.
+
+use pintle_value::{
+    Str, Value,
+    token::{Kind, Token, Tokens},
+};
+
+use super::{Decoder, Place, Result, Step, note};
+use crate::{Problem, Shape, TypeId, Unknown};
+
+impl<T: Tokens> Decoder<'_, T> {
+    /// The next value, of a structural type or of another.
+    pub(super) fn structural(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
+        let begun = match self.tokens.value()? {
+            Token::Array => Kind::Array,
+            Token::Object => Kind::Object,
+            scalar => return scalar.scalar(),
+        };
+        match (&self.schema.get(ty).shape, begun) {
+            (Shape::Struct { .. }, Kind::Object) => self.structural_members(ty, place),
+            (Shape::Map { value, .. }, Kind::Object) => {
+                let mut entries = Vec::new();
+                while let Some(key) = self.tokens.key()? {
+                    let key = Str::from(key);
+                    let value = self.value(*value, &place.then(Step::Key(&key)))?;
+                    entries.push((key, value));
+                }
+                Ok(self.sorted(entries, place))
+            }
+            (Shape::List { item: ty, .. }, Kind::Array) => {
+                let mut items = Vec::new();
+                while self.tokens.item()? {
+                    let item = self.value(*ty, &place.then(Step::Index(items.len())))?;
+                    items.push(item);
+                }
+                Ok(Value::Array(items))
+            }
+            (_, Kind::Array) => self.untyped_items(place),
+            _ => self.untyped_members(place),
+        }
+    }
+
+    fn structural_members(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
+        let of = self.schema.get(ty);
+        let Shape::Struct { unknown, .. } = &of.shape else { return self.untyped_members(place) };
+        let mut members = Vec::new();
+        while let Some(key) = self.tokens.key()? {
+            let key = Str::from(key);
+            let value = match (of.field(&key), unknown) {
+                (Some(field), _) => {
+                    let place = place.then(Step::Field { name: &field.name, of: &of.name });
+                    let value = self.value(field.ty, &place)?;
+                    if value.is_null() && !self.schema.is_structural(field.ty) {
+                        continue; // as good as absent to a built-in type
+                    }
+                    value
+                }
+                (None, Unknown::Keep) => self.untyped(&place.then(Step::Key(&key)))?,
+                (None, Unknown::Drop) => {
+                    note(&mut self.problems, Problem::Unknown, &place.then(Step::Key(&key)));
+                    self.tokens.skip()?;
+                    continue;
+                }
+            };
+            members.push((key, value));
+        }
+        Ok(self.sorted(members, place))
+    }
+}
