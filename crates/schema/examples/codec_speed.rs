@@ -27,7 +27,7 @@ fn main() {
         let version = value.str_at(&["apiVersion"]).unwrap_or_default();
         let suffix = format!(".{}.{kind}", version.rsplit('/').next().unwrap_or_default());
         let schema = builtin();
-        match schema.names.iter().find(|(name, _)| name.ends_with(&suffix)) {
+        match schema.names().iter().find(|(name, _)| name.ends_with(&suffix)) {
             Some((_, ty)) => measure(&name, schema, *ty, &value),
             None => println!("{name}: no type {suffix}"),
         }
