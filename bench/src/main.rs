@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
-use pintle_bench::cases::{Extent, Namespace, lists, starts, watches, writes};
+use pintle_bench::cases::{Extent, Namespace, encodings, lists, starts, watches, writes};
 use pintle_bench::crash::{self, Campaign};
 use pintle_bench::objects;
 use pintle_bench::process::Program;
@@ -15,8 +15,18 @@ use pintle_bench::report::Report;
 use pintle_bench::server::Server;
 
 /// Everything that can be measured; `--only` takes these.
-const CASES: [&str; 9] =
-    ["start", "restart", "create", "get", "update", "patch", "delete", "watch", "list"];
+const CASES: [&str; 10] = [
+    "start",
+    "restart",
+    "create",
+    "get",
+    "update",
+    "patch",
+    "delete",
+    "watch",
+    "list",
+    "encodings",
+];
 
 #[derive(Parser)]
 #[command(version, about, args_conflicts_with_subcommands = true)]
@@ -44,7 +54,7 @@ struct Measure {
     /// A shell command that stops it; without one it gets SIGTERM.
     #[arg(long)]
     stop: Option<String>,
-    /// What to measure: start, restart, create, get, update, patch, delete, watch, list.
+    /// What to measure: start, restart, create, get, update, patch, delete, watch, list, encodings.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// How long each measurement takes.
@@ -176,6 +186,10 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
     };
     let server = Server::from_kubeconfig(&options.kubeconfig)?;
     measure_requests(&server, options, &extent, &wanted, report).await?;
+    if wanted("encodings") {
+        let sample = objects::pod(options.pod.as_deref())?;
+        encodings::measure(&server, running.as_ref(), &sample, &extent, report).await?;
+    }
     if let Some(running) = running {
         running.stop().await?;
     }

@@ -88,7 +88,10 @@ impl Server {
         body: &str,
     ) -> Call {
         let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {}\r\n", self.authority);
-        head.push_str("User-Agent: pintle-bench\r\nAccept: application/json\r\n");
+        head.push_str("User-Agent: pintle-bench\r\n");
+        if !headers.contains("Accept: ") {
+            head.push_str("Accept: application/json\r\n");
+        }
         if let Some(token) = &self.token {
             head.push_str(&format!("Authorization: Bearer {token}\r\n"));
         }

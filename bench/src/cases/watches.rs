@@ -34,26 +34,28 @@ pub async fn measure(
     fill(namespace, sample, WRITERS, &Arc::new(AtomicU64::new(0))).await?;
     for count in &extent.watchers {
         let plural = if *count == 1 { "" } else { "s" };
-        let paced = deliveries(namespace, sample, *count, extent.time, Some(PACE)).await?;
+        let json = Encoding::Json;
+        let paced = deliveries(namespace, sample, json, *count, extent.time, Some(PACE)).await?;
         let name = format!("delivery to {count} watcher{plural}, 50 writes/s");
         report.add_rate(name, &paced);
-        let rushed = deliveries(namespace, sample, *count, extent.time, None).await?;
+        let rushed = deliveries(namespace, sample, json, *count, extent.time, None).await?;
         report.add_rate(format!("delivery to {count} watcher{plural}, all out"), &rushed);
     }
     Ok(())
 }
 
 /// Opens watchers, writes for a time, and returns when everything has been delivered.
-async fn deliveries(
+pub async fn deliveries(
     namespace: &Namespace,
     sample: &Sample,
+    encoding: Encoding,
     watchers: usize,
     time: Duration,
     pace: Option<Duration>,
 ) -> Result<Figures> {
     let clock = Instant::now();
     let expected = Arc::new(AtomicU64::new(u64::MAX));
-    let watchers = open(namespace, sample, watchers, clock, &expected).await?;
+    let watchers = open(namespace, sample, encoding, watchers, clock, &expected).await?;
     let start = Instant::now();
     let writes = write(namespace, sample, clock, time, pace).await?;
     // One more, so that those who wait already look up and see how many there are.
@@ -74,6 +76,7 @@ type Watcher = JoinHandle<Result<(Vec<u32>, Instant)>>;
 async fn open(
     namespace: &Namespace,
     sample: &Sample,
+    encoding: Encoding,
     count: usize,
     clock: Instant,
     expected: &Arc<AtomicU64>,
@@ -88,7 +91,8 @@ async fn open(
     let mut watchers = Vec::with_capacity(count);
     for _ in 0..count {
         let mut connection = namespace.server.connect().await?;
-        connection.open_watch(namespace.server.call("GET", &path, "", "").bytes()).await?;
+        let call = namespace.server.call_with("GET", &path, "", encoding.accept(), "");
+        connection.open_watch(call.bytes()).await?;
         let expected = Arc::clone(expected);
         watchers.push(tokio::spawn(async move {
             let mut seen = Vec::new();
@@ -99,7 +103,7 @@ async fn open(
                 let Ok(open) = chunk.await else { break };
                 anyhow::ensure!(open?, "a watch ended");
                 end = Instant::now();
-                note(&mut bytes, clock, &mut seen);
+                note(encoding, &mut bytes, clock, &mut seen);
             }
             Ok((seen, end))
         }));
@@ -107,22 +111,66 @@ async fn open(
     Ok(watchers)
 }
 
-/// Takes whole lines off the bytes and notes how old each event is.
-fn note(bytes: &mut Vec<u8>, clock: Instant, seen: &mut Vec<u32>) {
-    let Some(end) = memchr::memrchr(b'\n', bytes) else { return };
-    let now = u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX);
-    for line in bytes[..end].split(|byte| *byte == b'\n') {
-        let Some(moment) = moment(line) else { continue };
-        seen.push(u32::try_from(now.saturating_sub(moment)).unwrap_or(u32::MAX));
-    }
-    bytes.drain(..=end);
+/// In which encoding watchers want their events.
+#[derive(Clone, Copy, Debug)]
+pub enum Encoding {
+    /// JSON, an event a line.
+    Json,
+    /// Protobuf, each event behind its length.
+    Protobuf,
 }
 
-/// The moment that an event's object carries, in microseconds.
-fn moment(line: &[u8]) -> Option<u64> {
-    const BEFORE: &[u8] = b"\"changing\":\"";
-    let at = memmem::find(line, BEFORE)? + BEFORE.len();
-    std::str::from_utf8(line.get(at..at + 12)?).ok()?.parse().ok()
+impl Encoding {
+    /// The header that asks for it.
+    const fn accept(self) -> &'static str {
+        match self {
+            Self::Json => "",
+            Self::Protobuf => "Accept: application/vnd.kubernetes.protobuf;stream=watch\r\n",
+        }
+    }
+
+    /// How long the whole events at the beginning of the bytes are.
+    fn whole(self, bytes: &[u8]) -> usize {
+        match self {
+            Self::Json => memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1),
+            Self::Protobuf => {
+                let mut end = 0;
+                while let Some(length) = bytes[end..].first_chunk::<4>() {
+                    let next = end + 4 + u32::from_be_bytes(*length) as usize;
+                    if next > bytes.len() {
+                        break;
+                    }
+                    end = next;
+                }
+                end
+            }
+        }
+    }
+
+    /// What stands before the moment that an object carries.
+    const fn before_moment(self) -> &'static [u8] {
+        match self {
+            Self::Json => b"\"changing\":\"",
+            Self::Protobuf => b"changing\x12\x0c",
+        }
+    }
+}
+
+/// Takes whole events off the bytes and notes how old each one is.
+fn note(encoding: Encoding, bytes: &mut Vec<u8>, clock: Instant, seen: &mut Vec<u32>) {
+    let end = encoding.whole(bytes);
+    let now = u64::try_from(clock.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let before = encoding.before_moment();
+    for at in memmem::find_iter(&bytes[..end], before) {
+        let Some(moment) = moment(&bytes[at + before.len()..]) else { continue };
+        seen.push(u32::try_from(now.saturating_sub(moment)).unwrap_or(u32::MAX));
+    }
+    bytes.drain(..end);
+}
+
+/// The moment at the beginning of the bytes, in microseconds.
+fn moment(bytes: &[u8]) -> Option<u64> {
+    std::str::from_utf8(bytes.get(..12)?).ok()?.parse().ok()
 }
 
 /// Writes for a time; how many writes there were.

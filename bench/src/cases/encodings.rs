@@ -1,0 +1,114 @@
+//! Lists and watches in each encoding: the first time and repeated, in bytes, time and the server's
+//! processor time.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::watches::{Encoding, deliveries};
+use super::{Extent, Namespace, fill};
+use crate::load::{Client, Worker, run};
+use crate::objects::{Sample, config_map};
+use crate::process::Running;
+use crate::report::Report;
+use crate::server::Server;
+
+/// What is asked for, by name.
+const FORMS: [(&str, &str); 6] = [
+    ("JSON", "Accept: application/json\r\n"),
+    ("Protobuf", "Accept: application/vnd.kubernetes.protobuf\r\n"),
+    ("YAML", "Accept: application/yaml\r\n"),
+    ("Table", "Accept: application/json;as=Table;g=meta.k8s.io;v=v1\r\n"),
+    ("metadata", "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1\r\n"),
+    (
+        "metadata in Protobuf",
+        "Accept: application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;\
+         g=meta.k8s.io;v=v1\r\n",
+    ),
+];
+
+/// How many watch at once.
+const WATCHERS: usize = 100;
+
+/// Measures in namespaces of its own. The processor time is known of a server that we started.
+pub async fn measure(
+    server: &Server,
+    running: Option<&Running>,
+    sample: &Sample,
+    extent: &Extent,
+    report: &mut Report,
+) -> Result<()> {
+    let unique = std::process::id();
+    let namespace = Namespace::create(server, &format!("bench-{unique}-encodings")).await?;
+    let result = lists(&namespace, running, sample, extent, report).await;
+    namespace.delete().await?;
+    result?;
+    let namespace = Namespace::create(server, &format!("bench-{unique}-events")).await?;
+    let result = watches(&namespace, running, extent, report).await;
+    namespace.delete().await?;
+    result
+}
+
+async fn lists(
+    namespace: &Namespace,
+    running: Option<&Running>,
+    sample: &Sample,
+    extent: &Extent,
+    report: &mut Report,
+) -> Result<()> {
+    let Some(size) = extent.list_sizes.first() else { return Ok(()) };
+    fill(namespace, sample, *size, &Arc::new(AtomicU64::new(0))).await?;
+    let path = namespace.path(sample.resource);
+    for (form, accept) in FORMS {
+        let call = || namespace.server.call_with("GET", &path, "", accept, "");
+        let mut connection = namespace.server.connect().await?;
+        let begun = Instant::now();
+        let first = connection.exchange(call().bytes(), None).await?;
+        anyhow::ensure!(first.status == 200, "a list as {form} was answered {}", first.status);
+        let name = format!("list {size} pods, {form}");
+        report.add(format!("{name}, size"), first.body_bytes as f64 / 1e6, "MB");
+        report.add(format!("{name}, first"), millis(begun.elapsed()), "ms");
+        let before = running.map(Running::processor_time).transpose()?;
+        let clients = Client::connect(&namespace.server, 1, false).await?;
+        let workers = clients
+            .into_iter()
+            .map(|client| Worker { client, call: call(), next: Box::new(|_| true) });
+        let figures = run(workers.collect(), extent.time).await?;
+        report.add_bytes(format!("{name}, repeated"), figures.body_rate_mb(), &figures);
+        if let Some((running, before)) = running.zip(before) {
+            let taken = running.processor_time()?.saturating_sub(before);
+            let each = millis(taken) / figures.count.max(1) as f64;
+            report.add(format!("{name}, processor time"), each, "ms");
+        }
+    }
+    Ok(())
+}
+
+async fn watches(
+    namespace: &Namespace,
+    running: Option<&Running>,
+    extent: &Extent,
+    report: &mut Report,
+) -> Result<()> {
+    let sample = config_map();
+    fill(namespace, &sample, 4, &Arc::new(AtomicU64::new(0))).await?;
+    for (name, encoding) in [("JSON", Encoding::Json), ("Protobuf", Encoding::Protobuf)] {
+        let before = running.map(Running::processor_time).transpose()?;
+        let figures =
+            deliveries(namespace, &sample, encoding, WATCHERS, extent.time, None).await?;
+        let name = format!("delivery to {WATCHERS} watchers, {name}");
+        report.add_rate(&name, &figures);
+        if let Some((running, before)) = running.zip(before) {
+            let taken = running.processor_time()?.saturating_sub(before);
+            let each = taken.as_secs_f64() * 1e6 / figures.count.max(1) as f64;
+            report.add(format!("{name}, processor time"), each, "us");
+        }
+    }
+    Ok(())
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
