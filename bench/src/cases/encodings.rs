@@ -72,9 +72,11 @@ async fn lists(
         report.add(format!("{name}, first"), millis(begun.elapsed()), "ms");
         let before = running.map(Running::processor_time).transpose()?;
         let clients = Client::connect(&namespace.server, 1, false).await?;
-        let workers = clients
-            .into_iter()
-            .map(|client| Worker { client, call: call(), next: Box::new(|_| true) });
+        let workers = clients.into_iter().map(|client| Worker {
+            client,
+            call: call(),
+            next: Box::new(|_| true),
+        });
         let figures = run(workers.collect(), extent.time).await?;
         report.add_bytes(format!("{name}, repeated"), figures.body_rate_mb(), &figures);
         if let Some((running, before)) = running.zip(before) {
@@ -96,8 +98,7 @@ async fn watches(
     fill(namespace, &sample, 4, &Arc::new(AtomicU64::new(0))).await?;
     for (name, encoding) in [("JSON", Encoding::Json), ("Protobuf", Encoding::Protobuf)] {
         let before = running.map(Running::processor_time).transpose()?;
-        let figures =
-            deliveries(namespace, &sample, encoding, WATCHERS, extent.time, None).await?;
+        let figures = deliveries(namespace, &sample, encoding, WATCHERS, extent.time, None).await?;
         let name = format!("delivery to {WATCHERS} watchers, {name}");
         report.add_rate(&name, &figures);
         if let Some((running, before)) = running.zip(before) {

@@ -47,6 +47,7 @@ impl Cluster {
             entropy,
             garbage_collection: false,
             history_bytes_max: usize::MAX,
+            encodings_bytes_max: 1 << 20,
         };
         let definitions = definitions(&RuntimeConfig::default());
         let registry = Registry::open(options, definitions).await.expect("an empty store opens");

@@ -3,12 +3,13 @@
 //! Purpose: everything that is the same for every resource. A handler turns a request into a call on
 //! [`Registry`]; the registry answers with shared encoded objects or with a [`pintle_meta::Status`].
 //!
-//! Must not know: HTTP, encodings other than the stored one, or any particular kind.
+//! Must not know: HTTP, or any particular kind.
 
 pub mod admission;
 pub mod answer;
 mod cache;
 pub mod definition;
+mod encodings;
 mod list;
 mod object;
 mod registry;
@@ -25,6 +26,7 @@ pub use definition::{
     Conversion, Keeping, Kept, Members, ResourceDefinition, ScalePaths, Scope, Storage,
     Subresource, SubresourceBehaviour, Verb,
 };
+pub use encodings::{Encoded, Extra, event_type};
 pub use object::{FRAME_TAIL, Index, Object, frame_head};
 pub use registry::{Options, Registry};
 pub use resource::Resource;

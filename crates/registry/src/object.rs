@@ -10,6 +10,7 @@ use pintle_value::{Str, Value, json};
 
 use crate::ResourceDefinition;
 use crate::SelectableField;
+use crate::encodings::Encodings;
 
 /// An object as it is kept and sent. Shared by the cache, every list and every watch.
 ///
@@ -30,6 +31,8 @@ pub struct Object {
     /// The number of the resource whose view of the object these very bytes are known to be; only asked
     /// where a definition has a [`crate::Keeping`].
     view_of: AtomicU64,
+    /// What it is in other encodings.
+    pub(crate) encodings: Encodings,
 }
 
 /// What selectors look at, apart from name and namespace.
@@ -82,6 +85,7 @@ impl Object {
             revision: record.revision,
             index,
             view_of,
+            encodings: Encodings::default(),
         }
     }
 
@@ -89,7 +93,8 @@ impl Object {
     pub(crate) fn bare(bytes: Bytes, item: Arc<str>, revision: Revision, kind: Kind) -> Self {
         let body = narrow(&(0..bytes.len()));
         let (index, view_of) = (OnceLock::new(), AtomicU64::new(0));
-        Self { bytes, body, kind, item, revision, index, view_of }
+        let encodings = Encodings::default();
+        Self { bytes, body, kind, item, revision, index, view_of, encodings }
     }
 
     /// The object's JSON in its stored form, compact; built-in kinds have `kind` and `apiVersion`

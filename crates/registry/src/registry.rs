@@ -14,6 +14,7 @@ use pintle_value::Value;
 use crate::admission::Admission;
 use crate::answer::{Answer, List, Outcome};
 use crate::cache::Cache;
+use crate::encodings::Shelf;
 use crate::list;
 use crate::request::{Body, Context, DeleteOptions, ListOptions, PatchType, Target, WriteOptions};
 use crate::revision;
@@ -37,6 +38,8 @@ pub struct Options {
     pub garbage_collection: bool,
     /// How much of each resource's recent changes is kept for watches and exact lists, in bytes.
     pub history_bytes_max: usize,
+    /// How much of all that objects are in other encodings than their stored one is kept, in bytes.
+    pub encodings_bytes_max: usize,
 }
 
 /// All resources and what can be done with them.
@@ -46,6 +49,7 @@ pub struct Registry {
     pub(crate) admission: Arc<dyn Admission>,
     pub(crate) entropy: fn(&mut [u8]),
     pub(crate) garbage_collection: bool,
+    shelf: Arc<Shelf>,
     served: ArcSwap<Served>,
     /// The number of the next resource.
     next_number: AtomicU64,
@@ -73,6 +77,7 @@ impl Registry {
             admission: options.admission,
             entropy: options.entropy,
             garbage_collection: options.garbage_collection,
+            shelf: Arc::new(Shelf::new(options.encodings_bytes_max)),
             served: ArcSwap::from_pointee(empty),
             next_number: AtomicU64::new(1),
         };
@@ -105,7 +110,8 @@ impl Registry {
             let collection =
                 definition.storage.as_ref().map(|s| self.cache.collection(&s.collection));
             let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-            let resource = Arc::new(Resource::new(definition, collection, number));
+            let resource =
+                Arc::new(Resource::new(definition, collection, self.shelf.clone(), number));
             order.push(resource.resource.clone());
             new.insert(resource.resource.clone(), resource);
         }

@@ -11,6 +11,7 @@ use pintle_value::{Str, Value};
 use tokio::sync::watch;
 
 use crate::cache::Collection;
+use crate::encodings::{Extra, Shelf};
 use crate::{Keeping, Object, ResourceDefinition};
 
 /// A served resource.
@@ -19,6 +20,8 @@ pub struct Resource {
     pub definition: ResourceDefinition,
     /// Its objects; `None` for a virtual resource.
     collection: Option<Arc<Collection>>,
+    /// Where further encodings of its objects are kept.
+    pub(crate) shelf: Arc<Shelf>,
     /// Tells this definition from all others that there were.
     pub(crate) number: u64,
     /// Set when another definition takes this one's place, or none does.
@@ -37,9 +40,10 @@ impl Resource {
     pub(crate) fn new(
         definition: ResourceDefinition,
         collection: Option<Arc<Collection>>,
+        shelf: Arc<Shelf>,
         number: u64,
     ) -> Self {
-        Self { definition, collection, number, retired: watch::Sender::new(false) }
+        Self { definition, collection, shelf, number, retired: watch::Sender::new(false) }
     }
 
     /// Ends the watches of this definition.
@@ -70,13 +74,11 @@ impl Resource {
 
     /// The JSON of an object in this resource's version: the stored bytes themselves where this is the
     /// stored version.
-    pub fn view(&self, object: &Object) -> Bytes {
-        if self.conversion().is_none() {
-            return object.json();
+    pub fn view(&self, object: &Arc<Object>) -> Bytes {
+        match self.conversion() {
+            None => object.json(),
+            Some(_) => self.encoded(object, Extra::Json).document(),
         }
-        let mut out = Vec::with_capacity(object.size());
-        pintle_schema::encode::write(&self.schema, self.ty, &self.tree(object), &mut out);
-        out.into()
     }
 
     /// Whether stored bytes are this version's bytes.

@@ -123,6 +123,7 @@ impl Engine {
             entropy,
             garbage_collection: false,
             history_bytes_max: usize::MAX,
+            encodings_bytes_max: 1 << 20,
         };
         let definitions = vec![
             definition("", "configmaps", "ConfigMap", Generation::None),

@@ -8,7 +8,6 @@ mod list;
 mod pretty;
 pub(crate) mod protobuf;
 mod rendering;
-mod span;
 mod table;
 mod warning;
 
@@ -103,6 +102,11 @@ pub(crate) fn outcome(
         _ => 200,
     };
     let mut response = match &outcome.answer {
+        Answer::Object(stored) if negotiated.encoding == Encoding::Protobuf => {
+            rendering.refuse_list()?;
+            let message = rendering.resource.encoded(stored, rendering.message());
+            document(code, Body::full(message.document()), negotiated)
+        }
         Answer::Object(stored) => {
             let body = rendering.document(&rendering.resource.view(stored))?;
             object(code, body, rendering.type_name(), negotiated)

@@ -32,6 +32,8 @@ use crate::{Config, Error, connection};
 
 /// How much of each resource's recent changes is kept in memory for watches.
 const HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How much of what objects are in further encodings is kept in memory.
+const ENCODINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How many connections may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
@@ -78,6 +80,7 @@ impl Server {
             entropy: random,
             garbage_collection: false,
             history_bytes_max: HISTORY_BYTES_MAX,
+            encodings_bytes_max: ENCODINGS_BYTES_MAX,
         };
         let registry = Arc::new(Registry::open(options, definitions).await?);
         phases.end("registry");

@@ -20,6 +20,8 @@ mod scalar;
 mod tests;
 pub(crate) mod wire;
 
+use std::ops::Range;
+
 use pintle_value::{Map, Value, json};
 
 use crate::{Error, Schema, TypeId, conform};
@@ -86,30 +88,51 @@ pub fn is_message(bytes: &[u8]) -> bool {
     bytes.starts_with(PREFIX)
 }
 
-/// Writes an object of the type `ty`; its `kind` and `apiVersion` go into the envelope.
-pub fn encode(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
-    write(schema, value, out, |encoder| encoder.message(ty, value.as_object()));
+/// Writes an object of the type `ty`; its `kind` and `apiVersion` go into the envelope. Says where in
+/// `out` the object's own message is.
+pub fn encode(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) -> Range<usize> {
+    write(schema, value, out, |encoder| encoder.message(ty, value.as_object()))
 }
 
-/// Writes a list of objects of the type `item`, which come one by one, the last one first, so that
-/// never all of them are trees. `list` is everything but the items.
-pub fn encode_list(
+/// Writes what stands before the items of a list: `list` is everything but them, and their own messages
+/// have these lengths. Each follows behind its [`item_head`], and [`LIST_TAIL`] ends the list.
+pub fn list_head(
     schema: &Schema,
-    item: TypeId,
     list: &Value,
-    items_from_last: impl Iterator<Item = Value>,
+    lengths: impl Iterator<Item = usize>,
     out: &mut Vec<u8>,
 ) {
     const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
-    write(schema, list, out, |encoder| {
-        for value in items_from_last {
-            encoder.struct_field(2, item, value.as_object());
-        }
-        if let Some(meta) = schema.find(META) {
-            encoder.struct_field(1, meta, list.get("metadata").and_then(Value::as_object));
-        }
-    });
+    let mut encoder = Encoder::new(schema);
+    if let Some(meta) = schema.find(META) {
+        encoder.struct_field(1, meta, list.get("metadata").and_then(Value::as_object));
+    }
+    let mut meta = Vec::new();
+    encoder.out.finish(&mut meta);
+    let items: usize = lengths.map(|length| wire::head_bytes(LIST_ITEMS, length) + length).sum();
+    out.extend_from_slice(PREFIX);
+    let mut envelope = Backwards::default();
+    type_meta_field(&mut envelope, list);
+    envelope.finish(out);
+    wire::head(unknown::RAW, meta.len() + items, out);
+    out.extend_from_slice(&meta);
 }
+
+/// Writes what stands before the message of an item of a list.
+pub fn item_head(length: usize, out: &mut Vec<u8>) {
+    wire::head(LIST_ITEMS, length, out);
+}
+
+/// The field number of a list's items.
+const LIST_ITEMS: u32 = 2;
+
+/// What ends a list: the empty rest of its envelope.
+pub const LIST_TAIL: &[u8] = &[
+    (unknown::CONTENT_ENCODING as u8) << 3 | wire::wire_type::BYTES,
+    0,
+    (unknown::CONTENT_TYPE as u8) << 3 | wire::wire_type::BYTES,
+    0,
+];
 
 /// Writes an event of a watch behind its length (OAS-15). The object is as [`encode`] writes it.
 pub fn encode_event(event_type: &str, object: &[u8], out: &mut Vec<u8>) {
@@ -150,21 +173,27 @@ fn write(
     value: &Value,
     out: &mut Vec<u8>,
     message: impl FnOnce(&mut Encoder<'_>),
-) {
+) -> Range<usize> {
     let mut encoder = Encoder::new(schema);
     // From the end to the beginning.
     encoder.out.bytes(unknown::CONTENT_TYPE, b"");
     encoder.out.bytes(unknown::CONTENT_ENCODING, b"");
     let end = encoder.out.begin();
     message(&mut encoder);
+    let from_end = end.bytes()..encoder.out.begin().bytes();
     encoder.out.end(unknown::RAW, end);
-    let end = encoder.out.begin();
-    for (tag, name) in TYPE_META.iter().rev() {
-        encoder.out.bytes(*tag, value.str_at(&[name]).unwrap_or_default().as_bytes());
-    }
-    encoder.out.end(unknown::TYPE_META, end);
+    type_meta_field(&mut encoder.out, value);
     out.extend_from_slice(PREFIX);
     encoder.out.finish(out);
+    out.len() - from_end.end..out.len() - from_end.start
+}
+
+fn type_meta_field(out: &mut Backwards, value: &Value) {
+    let end = out.begin();
+    for (tag, name) in TYPE_META.iter().rev() {
+        out.bytes(*tag, value.str_at(&[name]).unwrap_or_default().as_bytes());
+    }
+    out.end(unknown::TYPE_META, end);
 }
 
 /// What the envelope says of the object, and the object.

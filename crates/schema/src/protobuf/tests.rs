@@ -1,7 +1,7 @@
 use pintle_value::{DEPTH_MAX, json};
 use proptest::prelude::*;
 
-use super::{decode, encode, encode_event, encode_list};
+use super::{LIST_TAIL, decode, encode, encode_event, item_head, list_head, read_event};
 use crate::{Error, Format, TypeId, builtin};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -250,14 +250,25 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn lists_are_written_from_the_last_item() {
+fn lists_are_made_of_their_items_messages() {
     let list = r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"7"},
                    "items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}"#;
     let list = json::parse(list.as_bytes()).unwrap();
     let items = list.get("items").and_then(pintle_value::Value::as_array).unwrap();
     let (mut found, mut expected) = (Vec::new(), Vec::new());
     let item = find("io.k8s.api.core.v1.ConfigMap");
-    encode_list(builtin(), item, &list, items.iter().rev().cloned(), &mut found);
+    let messages = items.iter().map(|value| {
+        let mut out = Vec::new();
+        let message = encode(builtin(), item, value, &mut out);
+        out[message].to_vec()
+    });
+    let messages: Vec<Vec<u8>> = messages.collect();
+    list_head(builtin(), &list, messages.iter().map(Vec::len), &mut found);
+    for message in messages {
+        item_head(message.len(), &mut found);
+        found.extend(message);
+    }
+    found.extend(LIST_TAIL);
     encode(builtin(), find("io.k8s.api.core.v1.ConfigMapList"), &list, &mut expected);
     assert_eq!(found, expected);
 }
@@ -268,6 +279,8 @@ fn events_stand_behind_their_length() {
     let mut out = b"x".to_vec();
     encode_event("ADDED", b"k8s\0y", &mut out);
     assert_eq!(out, b"x\0\0\0\x10\n\x05ADDED\x12\x07\n\x05k8s\0y");
+    assert_eq!(read_event(&out[5..]), Ok(("ADDED".to_owned(), &b"k8s\0y"[..])));
+    assert!(read_event(b"\n\x05AD").is_err());
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub(super) enum Wire<'b> {
 }
 
 /// The wire types, by their numbers.
-pub(super) mod wire_type {
+pub(crate) mod wire_type {
     pub(crate) const VARINT: u8 = 0;
     pub(crate) const FIXED64: u8 = 1;
     pub(crate) const BYTES: u8 = 2;
@@ -180,6 +180,25 @@ fn broken(why: &'static str) -> Error {
     Error::Protobuf(why.into())
 }
 
+/// Writes what stands before a field that is text, bytes or a message: its number and its length.
+pub(crate) fn head(tag: u32, length: usize, out: &mut Vec<u8>) {
+    let mut backwards = Backwards::default();
+    backwards.number(length as u64);
+    backwards.key(tag, wire_type::BYTES);
+    backwards.finish(out);
+}
+
+/// How long that is.
+pub(crate) const fn head_bytes(tag: u32, length: usize) -> usize {
+    groups((tag as u64) << 3) + groups(length as u64)
+}
+
+/// How many bytes a number takes.
+const fn groups(number: u64) -> usize {
+    let groups = (64 - number.leading_zeros()).div_ceil(7) as usize;
+    if groups == 0 { 1 } else { groups }
+}
+
 /// Writes a message from its end to its beginning, because the length of what is in it stands before
 /// it.
 #[derive(Default)]
@@ -191,6 +210,13 @@ pub(crate) struct Backwards {
 /// Where a message ends that is being written.
 #[derive(Clone, Copy)]
 pub(crate) struct End(usize);
+
+impl End {
+    /// How many bytes follow it.
+    pub(crate) const fn bytes(self) -> usize {
+        self.0
+    }
+}
 
 impl Backwards {
     /// The message, in its right order, behind what is in `out`.
@@ -233,7 +259,7 @@ impl Backwards {
     }
 
     fn number(&mut self, number: u64) {
-        let groups = (64 - number.leading_zeros()).div_ceil(7).max(1);
+        let groups = groups(number);
         for group in (0..groups).rev() {
             let more = if group + 1 < groups { 0x80 } else { 0 };
             self.bytes.push((number >> (7 * group)) as u8 & 0x7f | more);

@@ -12,10 +12,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use pintle_meta::Status;
-use pintle_registry::Object;
 use pintle_registry::answer::Event;
 use pintle_registry::request::Encoding;
 use pintle_registry::watch::Watch;
+use pintle_registry::{Extra, Object, event_type};
 use pintle_store::{Kind, Revision};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
@@ -173,15 +173,20 @@ struct Encoder {
 impl Encoder {
     /// The bytes of an event that need no further work.
     fn ready_made(&self, event: &Event) -> Option<Bytes> {
-        let as_it_is = self.rendering.form == Form::Object && self.encoding == Encoding::Json;
-        if !as_it_is || !self.rendering.resource.is_stored_version() {
-            return None;
-        }
-        match event {
-            Event::Added(object) => object.frame(Kind::Created),
-            Event::Modified(object) => object.frame(Kind::Updated),
-            Event::Deleted(object) => object.frame(Kind::Deleted),
-            Event::Bookmark { .. } | Event::Error(_) => None,
+        let (kind, object) = match event {
+            Event::Added(object) => (Kind::Created, object),
+            Event::Modified(object) => (Kind::Updated, object),
+            Event::Deleted(object) => (Kind::Deleted, object),
+            Event::Bookmark { .. } | Event::Error(_) => return None,
+        };
+        let resource = &self.rendering.resource;
+        match (self.encoding, self.rendering.form) {
+            (Encoding::Protobuf, _) => {
+                resource.encoded(object, self.rendering.message()).frame(kind)
+            }
+            (_, Form::Object) if resource.is_stored_version() => object.frame(kind),
+            (_, Form::Object) => resource.encoded(object, Extra::Json).frame(kind),
+            _ => None,
         }
     }
 
@@ -192,9 +197,9 @@ impl Encoder {
             return ControlFlow::Continue(());
         }
         match event {
-            Event::Added(object) => self.write_object("ADDED", object, out),
-            Event::Modified(object) => self.write_object("MODIFIED", object, out),
-            Event::Deleted(object) => self.write_object("DELETED", object, out),
+            Event::Added(object) => self.write_object(Kind::Created, object, out),
+            Event::Modified(object) => self.write_object(Kind::Updated, object, out),
+            Event::Deleted(object) => self.write_object(Kind::Deleted, object, out),
             Event::Bookmark { revision, initial_end } => {
                 let object = self.bookmark(*revision, *initial_end);
                 self.write_event("BOOKMARK", &object, out);
@@ -207,9 +212,13 @@ impl Encoder {
         ControlFlow::Continue(())
     }
 
-    fn write_object(&mut self, event_type: &str, object: &Object, out: &mut Vec<u8>) {
-        let view = self.rendering.resource.view(object);
-        self.write_event(event_type, &view, out);
+    fn write_object(&mut self, kind: Kind, object: &Arc<Object>, out: &mut Vec<u8>) {
+        let (event_type, resource) = (event_type(kind), &self.rendering.resource);
+        if self.encoding == Encoding::Protobuf {
+            let message = resource.encoded(object, self.rendering.message()).document();
+            return pintle_schema::protobuf::encode_event(event_type, &message, out);
+        }
+        self.write_event(event_type, &resource.view(object), out);
     }
 
     fn write_event(&mut self, event_type: &str, object: &[u8], out: &mut Vec<u8>) {

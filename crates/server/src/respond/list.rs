@@ -20,6 +20,11 @@ pub(crate) fn list(
     negotiated: Negotiated,
 ) -> Result<Response, Status> {
     let metadata = metadata(&list);
+    if negotiated.encoding == Encoding::Protobuf {
+        refuse_single(rendering)?;
+        let items = rendering.items(&list.objects);
+        return Ok(document(200, protobuf::list(rendering, &metadata, items), negotiated));
+    }
     let list = in_row_order(list, rendering);
     let resource = rendering.resource.clone();
     let views = list.objects.into_iter().map(move |object| resource.view(&object));
@@ -45,20 +50,28 @@ pub(crate) fn collection(
     rendering: &Rendering,
     negotiated: Negotiated,
 ) -> Result<Response, Status> {
-    if matches!(rendering.form, Form::PartialObjectMetadata(_)) {
-        let kind = &rendering.resource.list_kind;
-        let message = format!(
-            "you requested PartialObjectMetadata, but the requested object is a list ({kind})"
-        );
-        return Err(Status::failure(Reason::NotAcceptable, message));
-    }
+    refuse_single(rendering)?;
     let body = match negotiated.encoding {
-        Encoding::Protobuf => Body::full(protobuf::list(rendering, metadata, views)),
+        Encoding::Protobuf => {
+            let items = views.map(|view| rendering.item(&view)).collect();
+            protobuf::list(rendering, metadata, items)
+        }
         Encoding::Json | Encoding::Yaml => {
             Body::pieces(Box::new(Items::new(rendering.clone(), metadata, views)))
         }
     };
     Ok(document(200, body, negotiated))
+}
+
+/// A list is not to be had as one object.
+fn refuse_single(rendering: &Rendering) -> Result<(), Status> {
+    if !matches!(rendering.form, Form::PartialObjectMetadata(_)) {
+        return Ok(());
+    }
+    let kind = &rendering.resource.list_kind;
+    let message =
+        format!("you requested PartialObjectMetadata, but the requested object is a list ({kind})");
+    Err(Status::failure(Reason::NotAcceptable, message))
 }
 
 /// The list's own metadata, as JSON.

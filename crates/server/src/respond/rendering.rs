@@ -9,7 +9,7 @@ use pintle_registry::Resource;
 use pintle_registry::table::{Printer, UnixSeconds};
 use pintle_value::{Value, json};
 
-use super::{span, table};
+use super::table;
 use crate::negotiation::{Form, MetaVersion};
 use crate::options::IncludeObject;
 
@@ -33,7 +33,7 @@ impl Rendering {
     pub(crate) fn document(&self, object: &Bytes) -> Result<Bytes, Status> {
         match self.form {
             Form::Object | Form::GroupDiscovery => Ok(object.clone()),
-            Form::PartialObjectMetadataList(_) => Err(self.no_list()),
+            Form::PartialObjectMetadataList(_) => self.refuse_list().map(|()| Bytes::new()),
             Form::Table(_) | Form::PartialObjectMetadata(_) => {
                 let mut out = Vec::with_capacity(object.len() + 256);
                 self.write(object, true, &mut out);
@@ -68,18 +68,22 @@ impl Rendering {
         }
     }
 
-    fn no_list(&self) -> Status {
+    /// One object is not to be had as a list.
+    pub(crate) fn refuse_list(&self) -> Result<(), Status> {
+        if !matches!(self.form, Form::PartialObjectMetadataList(_)) {
+            return Ok(());
+        }
         let kind = &self.resource.kind;
         let message = format!(
             "you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"
         );
-        Status::failure(Reason::NotAcceptable, message)
+        Err(Status::failure(Reason::NotAcceptable, message))
     }
 }
 
 /// Writes the metadata of an object, as a PartialObjectMetadata.
 pub(super) fn write_metadata(object: &[u8], version: MetaVersion, out: &mut Vec<u8>) {
-    let metadata = span::member(object, "metadata").and_then(|range| object.get(range));
+    let metadata = json::member(object, "metadata").and_then(|range| object.get(range));
     out.extend_from_slice(br#"{"kind":"PartialObjectMetadata","apiVersion":""#);
     out.extend_from_slice(version.api_version().as_bytes());
     out.extend_from_slice(br#"","metadata":"#);

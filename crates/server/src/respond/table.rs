@@ -5,7 +5,6 @@ use pintle_value::{Value, json};
 
 use super::Rendering;
 use super::rendering::write_metadata;
-use super::span;
 use crate::negotiation::MetaVersion;
 use crate::options::IncludeObject;
 
@@ -20,9 +19,9 @@ pub(super) fn write_single(
     with_columns: bool,
     out: &mut Vec<u8>,
 ) {
-    let metadata = span::member(object, "metadata").and_then(|range| object.get(range));
+    let metadata = json::member(object, "metadata").and_then(|range| object.get(range));
     let revision = metadata.and_then(|metadata| {
-        let range = span::member(metadata, "resourceVersion")?;
+        let range = json::member(metadata, "resourceVersion")?;
         metadata.get(range)
     });
     let mut list_metadata = b"{".to_vec();

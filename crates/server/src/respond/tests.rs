@@ -31,6 +31,7 @@ impl Cluster {
             entropy: |bytes| bytes.fill(7),
             garbage_collection: false,
             history_bytes_max: 1 << 20,
+            encodings_bytes_max: 1 << 20,
         };
         let definitions = pintle_kinds::definitions(&RuntimeConfig::default());
         let registry = Registry::open(options, definitions).await.unwrap();

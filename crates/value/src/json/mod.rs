@@ -6,11 +6,13 @@
 
 mod read;
 mod scan;
+mod span;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use read::{Reader, text};
+pub use span::member;
 pub use write::{
     Compact, Layout, Pretty, number as write_number, string as write_string, write, write_as,
     write_key, write_list, write_map, write_pretty,

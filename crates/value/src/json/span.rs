@@ -1,11 +1,11 @@
-//! Where a member of an object stands in its JSON, so that a part of an encoded object can be sent
-//! without decoding it.
+//! Where a member of an object stands in its JSON, so that a part of an encoded object can be used
+//! without decoding the rest.
 
 use std::ops::Range;
 
 /// The value of the member `key` of the object in `json`, as a range of bytes. `json` is what an encoder
 /// of ours wrote: compact, without escapes in member names.
-pub(crate) fn member(json: &[u8], key: &str) -> Option<Range<usize>> {
+pub fn member(json: &[u8], key: &str) -> Option<Range<usize>> {
     let mut at = 1; // past `{`
     while json.get(at) == Some(&b'"') {
         let name = at + 1..string_end(json, at)? - 1;
