@@ -1,0 +1,210 @@
+//! What calls cost while they run.
+
+use super::call::{compares_lengths, is_sort, selector_cost, sets_factor, traversal};
+use super::{Estimate, LIST, PATTERN, TRAVERSAL, scaled};
+use crate::functions::Overload;
+use crate::value::Val;
+
+/// How the cost of a call follows from its arguments and result. Found when a call is planned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Actual {
+    Fixed(u64),
+    /// Once through the first argument, times a factor.
+    First(f64),
+    /// Twice through the result.
+    Result,
+    /// As many as the second argument has items.
+    Second,
+    /// Once through the shorter of both.
+    Shorter,
+    /// Once through both.
+    Both,
+    /// The first by the second: a text by a pattern.
+    Pattern,
+    /// The first by the second, both as texts.
+    Contains,
+    /// Deep through the first.
+    Deep,
+    /// A selector as second argument.
+    Selector,
+    /// An address or range in a range, the latter as text or not.
+    Address {
+        range: bool,
+        text: bool,
+    },
+    /// A text by a named format's pattern.
+    Format,
+    /// Each item of the first with each of the second.
+    Sets(f64),
+    /// A list like the result, or like the first argument.
+    Made,
+    Flatten,
+    /// Each item of an argument with each other.
+    SelfCompare(usize),
+}
+
+/// Costs that depend on nothing.
+pub(super) fn fixed(name: &str, overload: &str) -> Option<u64> {
+    match name {
+        // Two authorization checks fit in an expression.
+        "check" => Some(350_000),
+        "serviceAccount" | "path" | "group" | "resource" | "subresource" | "namespace" | "name"
+        | "allowed" | "reason" | "error" | "errored" => Some(1),
+        "ip" if overload == "cidr_ip" => Some(1),
+        "masked"
+        | "prefixLength"
+        | "family"
+        | "isUnspecified"
+        | "isLoopback"
+        | "isLinkLocalMulticast"
+        | "isLinkLocalUnicast"
+        | "isGlobalUnicast" => Some(1),
+        "format.named" => Some(1),
+        "sign" | "asInteger" | "isInteger" | "asApproximateFloat" | "isGreaterThan"
+        | "isLessThan" | "compareTo" | "add" | "sub" | "major" | "minor" | "patch" => Some(1),
+        "getScheme" | "getHostname" | "getHost" | "getPort" | "getEscapedPath" | "getQuery" => {
+            Some(1)
+        }
+        _ => None,
+    }
+}
+
+impl Actual {
+    /// The rule for a call of which `overloads` may be meant. Where several may be, upstream doesn't
+    /// look at overloads.
+    pub(crate) fn rule(name: &str, overloads: &[&'static Overload]) -> Self {
+        let overload = match overloads {
+            [one] => one.id,
+            _ => "",
+        };
+        let by_list = Self::of_list(overload);
+        by_list.or_else(|| Self::of_library(name, overload)).unwrap_or_else(|| match overload {
+            "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string"
+            | "strings_quote" | "string_format" => Self::First(TRAVERSAL),
+            "in_list" => Self::Second,
+            "add_string" | "add_bytes" => Self::Both,
+            "matches_string" => Self::Pattern,
+            "contains_string" => Self::Contains,
+            overload if compares_lengths(overload) => Self::Shorter,
+            _ => Self::Fixed(1),
+        })
+    }
+
+    fn of_list(overload: &str) -> Option<Self> {
+        if let Some(factor) = sets_factor(overload) {
+            return Some(Self::Sets(factor));
+        }
+        match overload {
+            "list_slice" | "lists_range" | "list_reverse" => Some(Self::Made),
+            "list_flatten" | "list_flatten_int" => Some(Self::Flatten),
+            "list_distinct" => Some(Self::SelfCompare(0)),
+            _ if is_sort(overload, "_sort") => Some(Self::SelfCompare(0)),
+            _ if is_sort(overload, "_sortByAssociatedKeys") => Some(Self::SelfCompare(1)),
+            _ => None,
+        }
+    }
+
+    fn of_library(name: &str, overload: &str) -> Option<Self> {
+        if let Some(cost) = fixed(name, overload) {
+            return Some(Self::Fixed(cost));
+        }
+        match name {
+            "fieldSelector" | "labelSelector" => Some(Self::Selector),
+            "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => Some(Self::Deep),
+            "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" => {
+                Some(Self::First(TRAVERSAL))
+            }
+            "replace" | "split" | "ip.isCanonical" => Some(Self::First(2.0 * TRAVERSAL)),
+            "join" => Some(Self::Result),
+            "find" | "findAll" => Some(Self::Pattern),
+            "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver"
+            | "isSemver" => Some(Self::First(TRAVERSAL)),
+            "containsIP" | "containsCIDR" => {
+                let (range, text) = (name == "containsCIDR", overload.ends_with("_string"));
+                Some(Self::Address { range, text })
+            }
+            "validate" => Some(Self::Format),
+            _ => None,
+        }
+    }
+
+    /// The cost of comparing two values.
+    pub(crate) fn of_pair(self, a: &Val<'_>, b: &Val<'_>) -> u64 {
+        match (a, b) {
+            (Val::Opaque(_), _) => 1,
+            (Val::Int(_) | Val::Bool(_), _) => 1,
+            _ if self == Self::Fixed(1) => 1,
+            _ => traversal(a.size().min(b.size())),
+        }
+    }
+
+    /// The cost of a call.
+    pub(crate) fn of(self, args: &[Val<'_>], result: Option<&Val<'_>>) -> u64 {
+        let size = |i: usize| args.get(i).map_or(1, Val::size);
+        match self {
+            Self::Fixed(cost) => cost,
+            Self::First(factor) => scaled(size(0), factor),
+            Self::Result => scaled(result.map_or(1, Val::size), 2.0 * TRAVERSAL),
+            Self::Second => size(1),
+            Self::Shorter => traversal(size(0).min(size(1))),
+            Self::Both => traversal(size(0).saturating_add(size(1))),
+            Self::Pattern => {
+                traversal(size(0).saturating_add(1)).saturating_mul(scaled(size(1), PATTERN))
+            }
+            Self::Contains => traversal(size(0)).saturating_mul(traversal(size(1))),
+            Self::Deep => args.first().map_or(0, deep),
+            Self::Selector => selector_cost(Estimate::fixed(size(1))).max,
+            Self::Address { range, text } => {
+                let own = size(0);
+                let masked = if range { traversal(own) + 1 } else { 0 };
+                let parsed = if text { traversal(size(1)) } else { 0 };
+                traversal(own * 2) + masked + parsed
+            }
+            Self::Format => {
+                let pattern = match args.first() {
+                    Some(Val::Opaque(opaque)) => opaque.pattern_length(),
+                    _ => return 1,
+                };
+                traversal(size(1).saturating_add(1)).saturating_mul(scaled(pattern, PATTERN))
+            }
+            Self::Sets(factor) => 1 + (size(0).saturating_mul(size(1)) as f64 * factor) as u64,
+            Self::Made => made(1.0, result.map_or(1, Val::size)),
+            Self::Flatten => {
+                let depth = match args.get(1) {
+                    Some(Val::Int(depth)) => *depth as f64,
+                    _ => 1.0,
+                };
+                made(depth, size(0))
+            }
+            Self::SelfCompare(i) => {
+                let first = match args.get(i) {
+                    Some(Val::List(list)) => list.get(0).and_then(Result::ok),
+                    _ => None,
+                };
+                let is_text = matches!(first, Some(Val::String(_) | Val::Bytes(_)));
+                let size = size(i);
+                made(if is_text { 2.0 + TRAVERSAL } else { 2.0 }, size.saturating_mul(size))
+            }
+        }
+    }
+}
+
+/// The cost of a call that makes a list.
+fn made(factor: f64, size: u64) -> u64 {
+    // Upstream cuts the fraction off here.
+    1 + LIST + (size as f64 * factor) as u64
+}
+
+/// Once through all that is in a value.
+fn deep(value: &Val<'_>) -> u64 {
+    match value {
+        Val::String(text) => (text.len() as f64 * TRAVERSAL) as u64,
+        Val::Bytes(bytes) => (bytes.len() as f64 * TRAVERSAL) as u64,
+        Val::List(list) => list.iter().map(|item| item.map_or(1, |item| deep(&item))).sum(),
+        Val::Map(map) => {
+            let entries = map.entries().unwrap_or_default();
+            entries.iter().map(|(key, value)| deep(key) + deep(value)).sum()
+        }
+        _ => 1,
+    }
+}

@@ -1,0 +1,105 @@
+//! What evaluations cost: estimated from types and sizes before, reckoned exactly while they run.
+//!
+//! Both are upstream's numbers: the estimate decides which expressions a definition may have, and any
+//! difference would make one server refuse what the other takes.
+
+mod actual;
+mod call;
+mod estimate;
+
+use crate::declaration::Declaration;
+use crate::environment::Environment;
+
+pub(crate) use actual::Actual;
+pub(crate) use estimate::estimate;
+
+/// A least and a greatest number: of a cost, or of a size. Where a number would be too great, it is
+/// the greatest there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// The least.
+    pub min: u64,
+    /// The greatest.
+    pub max: u64,
+}
+
+/// Once through a text, for each character.
+const TRAVERSAL: f64 = 0.1;
+
+/// Once through a pattern, for each character.
+const PATTERN: f64 = 0.25;
+
+const LIST: u64 = 10;
+
+const MAP: u64 = 30;
+
+const STRUCT: u64 = 40;
+
+impl Estimate {
+    const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
+
+    const ZERO: Self = Self::fixed(0);
+
+    const fn fixed(n: u64) -> Self {
+        Self { min: n, max: n }
+    }
+
+    const fn plus(self, other: Self) -> Self {
+        let Self { min, max } = other;
+        Self { min: self.min.saturating_add(min), max: self.max.saturating_add(max) }
+    }
+
+    const fn times(self, other: Self) -> Self {
+        let Self { min, max } = other;
+        Self { min: self.min.saturating_mul(min), max: self.max.saturating_mul(max) }
+    }
+
+    fn scaled(self, factor: f64) -> Self {
+        Self { min: scaled(self.min, factor), max: scaled(self.max, factor) }
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
+    }
+}
+
+/// `n` times `factor`, rounded up.
+fn scaled(n: u64, factor: f64) -> u64 {
+    // A float that is too great for an integer becomes the greatest.
+    (n as f64 * factor).ceil() as u64
+}
+
+/// A step from a variable to a part of it.
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    Name(std::sync::Arc<str>),
+    Items,
+    Keys,
+    Values,
+    Indices,
+}
+
+/// The size of what a path leads to, as far as declarations tell it.
+fn declared_size(environment: &Environment, path: &[Part]) -> Option<Estimate> {
+    let (first, rest) = path.split_first()?;
+    let named = match first {
+        Part::Name(name) => environment.declaration(name),
+        _ => None,
+    };
+    // Upstream takes every path to begin at the one declared value, whatever its first name is.
+    let root = named.or_else(|| environment.variables().first().map(|(_, d)| &**d))?;
+    let mut declaration = root.present();
+    let string = Declaration::String { size_max: 0 };
+    for part in rest {
+        declaration = match (part, declaration) {
+            (Part::Items | Part::Values, Declaration::List(list)) => list.items.present(),
+            (Part::Items | Part::Values, Declaration::Map(map)) => map.values.present(),
+            (Part::Keys, Declaration::Map(_)) => &string,
+            (Part::Name(name), Declaration::Object(object)) => {
+                object.field(name)?.declaration().present()
+            }
+            _ => return None,
+        };
+    }
+    Some(Estimate { min: 0, max: declaration.size_max() })
+}

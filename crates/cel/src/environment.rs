@@ -1,0 +1,65 @@
+//! What expressions are compiled against: the functions of Kubernetes' environment, and variables.
+
+use std::sync::Arc;
+
+use pintle_value::Str;
+
+use crate::checker;
+use crate::cost;
+use crate::declaration::Declaration;
+use crate::error::CompileError;
+use crate::parser;
+use crate::plan;
+use crate::program::Program;
+use crate::source::Issues;
+use crate::types::Type;
+
+/// The environment of Kubernetes v1.36 with the variables of one place.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    variables: Vec<(Str, Arc<Declaration>)>,
+}
+
+impl Environment {
+    /// No variables yet.
+    pub const fn new() -> Self {
+        Self { variables: Vec::new() }
+    }
+
+    /// Declares a variable; bindings give the values in the order of declaration.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<Str>, declaration: impl Into<Arc<Declaration>>) -> Self {
+        self.variables.push((name.into(), declaration.into()));
+        self
+    }
+
+    /// A variable's index and type.
+    pub(crate) fn variable(&self, name: &str) -> Option<(usize, Type)> {
+        let index = self.variables.iter().position(|(n, _)| n == name)?;
+        Some((index, Type::of(&self.variables[index].1)))
+    }
+
+    pub(crate) fn declaration(&self, name: &str) -> Option<&Declaration> {
+        self.variables.iter().find(|(n, _)| n == name).map(|(_, d)| &**d)
+    }
+
+    pub(crate) fn variables(&self) -> &[(Str, Arc<Declaration>)] {
+        &self.variables
+    }
+
+    /// Parses, checks and plans an expression, and estimates what it will cost.
+    ///
+    /// # Errors
+    /// What is wrong with it, in upstream's words.
+    pub fn compile(&self, expression: &str) -> Result<Program, CompileError> {
+        let mut issues = Issues::new(expression);
+        let Some(parsed) = parser::parse(expression, &mut issues) else {
+            return Err(issues.sorted().into());
+        };
+        let checked = checker::check(&parsed.root, parsed.nodes, self, &mut issues);
+        let Some(checked) = checked else { return Err(issues.sorted().into()) };
+        let estimate = cost::estimate(&parsed.root, &checked, self);
+        let plan = plan::plan(&parsed.root, &checked).map_err(CompileError::Constant)?;
+        Ok(Program::new(plan, &parsed.root, &checked, estimate, self))
+    }
+}

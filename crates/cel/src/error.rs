@@ -1,0 +1,73 @@
+//! What goes wrong: with an expression, and with its evaluation.
+
+use std::fmt;
+
+use crate::source::Issues;
+use crate::value::Val;
+
+/// Why an expression can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// It doesn't parse or its types don't fit.
+    #[error(transparent)]
+    Issues(#[from] Issues),
+    /// What is constant in it can't be evaluated.
+    #[error("{0}")]
+    Constant(EvalError),
+}
+
+/// Why an evaluation has no value, in upstream's words.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EvalError(Box<Inner>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Inner {
+    message: String,
+    cancelled: bool,
+}
+
+impl EvalError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { message: message.into(), cancelled: false }))
+    }
+
+    /// The cost or the size of values went over the limit: nothing absorbs this error.
+    pub(crate) fn cost() -> Self {
+        let message = "operation cancelled: actual cost limit exceeded".to_owned();
+        Self(Box::new(Inner { message, cancelled: true }))
+    }
+
+    pub(crate) fn no_such_overload() -> Self {
+        Self::new("no such overload")
+    }
+
+    /// No overload of `function` takes these arguments.
+    pub(crate) fn no_overload_of(function: &str, args: &[Val<'_>]) -> Self {
+        let names: Vec<&str> = args.iter().map(Val::type_name).collect();
+        Self::new(format!("no such overload: {function}({})", names.join(", ")))
+    }
+
+    /// Whether the evaluation was cancelled because it cost too much.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancelled
+    }
+
+    /// What went wrong.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+}
+
+impl fmt::Debug for EvalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EvalError").field(&self.0.message).finish()
+    }
+}
+
+impl fmt::Display for EvalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for EvalError {}

@@ -1,0 +1,38 @@
+//! What functions there are: the language's own and those of Kubernetes' environment, one module a
+//! library, each a table of names, overloads and what they do.
+
+mod conversions;
+mod lists;
+pub(crate) mod operators;
+mod optionals;
+mod quantities;
+pub(crate) mod regex;
+mod strings;
+mod times;
+
+use crate::context::Context;
+use crate::error::EvalError;
+use crate::functions::Row;
+use crate::value::{Eval, Val};
+
+/// All libraries.
+pub(crate) const LIBRARIES: &[&[Row]] = &[
+    operators::FUNCTIONS,
+    conversions::FUNCTIONS,
+    strings::FUNCTIONS,
+    lists::FUNCTIONS,
+    times::FUNCTIONS,
+    optionals::FUNCTIONS,
+    quantities::FUNCTIONS,
+    regex::FUNCTIONS,
+];
+
+/// Of functions that the plan does itself.
+fn planned<'a>(_: &mut Context, _: &[Val<'a>]) -> Eval<'a> {
+    Err(EvalError::no_such_overload())
+}
+
+/// No function takes these arguments.
+fn no_overload<T>() -> Result<T, EvalError> {
+    Err(EvalError::no_such_overload())
+}

@@ -1,0 +1,94 @@
+//! Regular expressions: the language's `matches`, and Kubernetes' `find` and `findAll`.
+
+use super::no_overload;
+use crate::context::Context;
+use crate::error::EvalError;
+use crate::functions::Guard::Own;
+use crate::functions::Row;
+use crate::pattern::Pattern;
+use crate::value::{Eval, Text, Val};
+
+pub(super) const FUNCTIONS: &[Row] = &[
+    (
+        "matches",
+        Own,
+        matches,
+        &[("matches", "string, string -> bool"), ("matches_string", ".string, string -> bool")],
+    ),
+    ("find", Own, find, &[("string_find_string", ".string, string -> string")]),
+    (
+        "findAll",
+        Own,
+        find_all,
+        &[
+            ("string_find_all_string", ".string, string -> list(string)"),
+            ("string_find_all_string_int", ".string, string, int -> list(string)"),
+        ],
+    ),
+];
+
+/// One of these functions with its pattern compiled beforehand.
+pub(crate) fn with<'a>(
+    pattern: &Pattern,
+    function: &str,
+    args: &[Val<'a>],
+    context: &mut Context,
+) -> Eval<'a> {
+    let Some(Val::String(text)) = args.first() else { return no_overload() };
+    context.work(text.len() as u64)?;
+    let regex = pattern.regex();
+    match (function, args) {
+        ("matches", _) => Ok(Val::Bool(regex.is_match(text))),
+        ("find", _) => {
+            let found = regex.find(text).map_or(0..0, |found| found.range());
+            Ok(Val::String(text.slice(found)))
+        }
+        (_, [_, _]) => all(pattern, text, usize::MAX, context),
+        (_, [_, _, Val::Int(limit)]) => {
+            let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
+            all(pattern, text, limit, context)
+        }
+        _ => no_overload(),
+    }
+}
+
+fn all<'a>(pattern: &Pattern, text: &Text<'a>, limit: usize, context: &mut Context) -> Eval<'a> {
+    let mut out = Vec::new();
+    let mut last_end = None;
+    for found in pattern.regex().find_iter(text) {
+        // Go passes over an empty match behind another.
+        if found.is_empty() && last_end == Some(found.start()) {
+            continue;
+        }
+        if out.len() == limit {
+            break;
+        }
+        last_end = Some(found.end());
+        context.work(4)?;
+        out.push(Val::String(text.slice(found.range())));
+    }
+    Ok(Val::list(out))
+}
+
+fn called<'a>(function: &str, context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+    let [Val::String(_), Val::String(pattern), ..] = args else { return no_overload() };
+    // To compile takes longer than to read.
+    context.work(pattern.len() as u64 * 100)?;
+    let pattern = Pattern::new(pattern).map_err(|error| match function {
+        "matches" => EvalError::new(error),
+        _ => EvalError::new(format!("Illegal regex: {error}")),
+    })?;
+    with(&pattern, function, args, context)
+}
+
+fn matches<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+    called("matches", context, args)
+}
+
+fn find<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+    called("find", context, args)
+}
+
+fn find_all<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+    called("findAll", context, args)
+}

@@ -1,0 +1,158 @@
+//! Parts of points and lengths of time.
+
+use super::no_overload;
+use crate::error::EvalError;
+use crate::functions::Guard::Typed;
+use crate::functions::Row;
+use crate::time::{Reading, seconds_of};
+use crate::value::{Eval, Val};
+
+pub(super) const FUNCTIONS: &[Row] = &[
+    (
+        "getFullYear",
+        Typed,
+        |_, args| part(args, |r| r.year),
+        &[
+            ("timestamp_to_year", ".timestamp -> int"),
+            ("timestamp_to_year_with_tz", ".timestamp, string -> int"),
+        ],
+    ),
+    (
+        "getMonth",
+        Typed,
+        |_, args| part(args, |r| r.month - 1),
+        &[
+            ("timestamp_to_month", ".timestamp -> int"),
+            ("timestamp_to_month_with_tz", ".timestamp, string -> int"),
+        ],
+    ),
+    (
+        "getDayOfYear",
+        Typed,
+        |_, args| part(args, |r| r.day_of_year),
+        &[
+            ("timestamp_to_day_of_year", ".timestamp -> int"),
+            ("timestamp_to_day_of_year_with_tz", ".timestamp, string -> int"),
+        ],
+    ),
+    (
+        "getDayOfMonth",
+        Typed,
+        |_, args| part(args, |r| r.day - 1),
+        &[
+            ("timestamp_to_day_of_month", ".timestamp -> int"),
+            ("timestamp_to_day_of_month_with_tz", ".timestamp, string -> int"),
+        ],
+    ),
+    (
+        "getDate",
+        Typed,
+        |_, args| part(args, |r| r.day),
+        &[
+            ("timestamp_to_day_of_month_1_based", ".timestamp -> int"),
+            ("timestamp_to_day_of_month_1_based_with_tz", ".timestamp, string -> int"),
+        ],
+    ),
+    (
+        "getDayOfWeek",
+        Typed,
+        |_, args| part(args, |r| r.day_of_week),
+        &[
+            ("timestamp_to_day_of_week", ".timestamp -> int"),
+            ("timestamp_to_day_of_week_with_tz", ".timestamp, string -> int"),
+        ],
+    ),
+    (
+        "getHours",
+        Typed,
+        |_, args| part_or_whole(args, |r| r.hour, |nanos| (seconds_of(nanos) / 3600.0) as i64),
+        &[
+            ("timestamp_to_hours", ".timestamp -> int"),
+            ("timestamp_to_hours_with_tz", ".timestamp, string -> int"),
+            ("duration_to_hours", ".duration -> int"),
+        ],
+    ),
+    (
+        "getMinutes",
+        Typed,
+        |_, args| part_or_whole(args, |r| r.minute, |nanos| (seconds_of(nanos) / 60.0) as i64),
+        &[
+            ("timestamp_to_minutes", ".timestamp -> int"),
+            ("timestamp_to_minutes_with_tz", ".timestamp, string -> int"),
+            ("duration_to_minutes", ".duration -> int"),
+        ],
+    ),
+    (
+        "getSeconds",
+        Typed,
+        |_, args| part_or_whole(args, |r| r.second, |nanos| seconds_of(nanos) as i64),
+        &[
+            ("timestamp_to_seconds", ".timestamp -> int"),
+            ("timestamp_to_seconds_tz", ".timestamp, string -> int"),
+            ("duration_to_seconds", ".duration -> int"),
+        ],
+    ),
+    (
+        "getMilliseconds",
+        Typed,
+        |_, args| part_or_whole(args, |r| r.millisecond, |nanos| nanos / 1_000_000),
+        &[
+            ("timestamp_to_milliseconds", ".timestamp -> int"),
+            ("timestamp_to_milliseconds_with_tz", ".timestamp, string -> int"),
+            ("duration_to_milliseconds", ".duration -> int"),
+        ],
+    ),
+];
+
+/// A part of a point in time, in a time zone or UTC.
+fn part<'a>(args: &[Val<'a>], part: fn(&Reading) -> i64) -> Eval<'a> {
+    match args {
+        [Val::Timestamp(t)] => Ok(Val::Int(part(&t.reading(0)))),
+        [Val::Timestamp(t), Val::String(zone)] => {
+            let offset = offset(zone, t.seconds)?;
+            Ok(Val::Int(part(&t.reading(offset))))
+        }
+        _ => no_overload(),
+    }
+}
+
+/// A part of a point in time, or the whole of a length in that unit.
+fn part_or_whole<'a>(
+    args: &[Val<'a>],
+    of_time: fn(&Reading) -> i64,
+    of_length: fn(i64) -> i64,
+) -> Eval<'a> {
+    match args {
+        [Val::Duration(nanos)] => Ok(Val::Int(of_length(*nanos))),
+        args => part(args, of_time),
+    }
+}
+
+/// Seconds to the east of Greenwich in a zone, given as `+02:00` or by name, at a time.
+fn offset(zone: &str, _at: i64) -> Result<i64, EvalError> {
+    let Some((hours, minutes)) = zone.split_once(':') else {
+        return match zone {
+            "" | "UTC" | "Local" => Ok(0),
+            _ => Err(EvalError::new(format!("unknown time zone {zone}"))),
+        };
+    };
+    let hours_number = atoi(hours)?;
+    let minutes = atoi(minutes)?;
+    let minutes = if hours.starts_with('-') { minutes.wrapping_neg() } else { minutes };
+    // Bounded, for zones are given by anyone: no offset is longer than a year.
+    let offset = hours_number.wrapping_mul(60).wrapping_add(minutes).wrapping_mul(60);
+    Ok(offset.clamp(-31_536_000, 31_536_000))
+}
+
+fn atoi(text: &str) -> Result<i64, EvalError> {
+    let quoted = pintle_meta::quote::quote_ascii(text);
+    text.parse().map_err(|error: std::num::ParseIntError| {
+        let what = match error.kind() {
+            std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
+                "value out of range"
+            }
+            _ => "invalid syntax",
+        };
+        EvalError::new(format!("strconv.Atoi: parsing {quoted}: {what}"))
+    })
+}

@@ -1,0 +1,77 @@
+//! Numbers across types: their order, and how Go writes them.
+
+use std::cmp::Ordering;
+
+/// The order of an integer and a floating-point number; none for NaN.
+pub(crate) fn compare(a: i128, b: f64) -> Option<Ordering> {
+    // Upstream makes a float of the integer, and so do we, though great integers lose digits.
+    (a as f64).partial_cmp(&b)
+}
+
+/// The integer that a floating-point number is after its fraction is cut off, if it fits.
+pub(crate) fn to_int(n: f64) -> Option<i64> {
+    // Go compares strictly: the limits themselves are out, as rounding may have made them.
+    let ok = n > -9_223_372_036_854_775_808.0 && n < 9_223_372_036_854_775_807.0;
+    ok.then_some(n as i64)
+}
+
+/// The same without sign.
+pub(crate) fn to_uint(n: f64) -> Option<u64> {
+    let ok = (0.0..18_446_744_073_709_551_615.0).contains(&n);
+    ok.then_some(n as u64)
+}
+
+/// As few digits as tell the number, as Go's `%g` and `%v` write it.
+pub(crate) fn shortest(n: f64) -> String {
+    if n.is_nan() {
+        return "NaN".to_owned();
+    }
+    if n.is_infinite() {
+        return if n > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let scientific = format!("{n:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        return format!("{n}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// As few digits as tell the number, without an exponent.
+pub(crate) fn plain(n: f64) -> String {
+    if n.is_finite() { format!("{n}") } else { shortest(n) }
+}
+
+/// Reads a number as Go's `strconv.ParseFloat` does.
+pub(crate) fn parse(text: &str) -> Option<f64> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let lower = unsigned.to_ascii_lowercase();
+    if matches!(lower.as_str(), "inf" | "infinity" | "nan") {
+        if lower == "nan" && unsigned.len() != text.len() {
+            return None;
+        }
+        return text.parse().ok();
+    }
+    if let Some(hex) = lower.strip_prefix("0x") {
+        let magnitude = parse_hex(hex)?;
+        return Some(if text.starts_with('-') { -magnitude } else { magnitude });
+    }
+    // Rust reads what Go reads but for these.
+    let plain = unsigned.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b));
+    let number: f64 = text.parse().ok().filter(|_| plain)?;
+    number.is_finite().then_some(number)
+}
+
+/// `1.8p3`: hexadecimal digits times a power of two, which must be there.
+fn parse_hex(text: &str) -> Option<f64> {
+    let (digits, exponent) = text.split_once('p')?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let digits = format!("{whole}{fraction}");
+    let mantissa = u64::from_str_radix(&digits, 16).ok().filter(|_| digits.len() <= 13)?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let exponent = exponent.checked_sub(i32::try_from(fraction.len()).ok()? * 4)?;
+    let number = mantissa as f64 * 2.0_f64.powi(exponent);
+    number.is_finite().then_some(number)
+}

@@ -1,0 +1,545 @@
+//! Text to tree: recursive descent after the language's grammar.
+//!
+//! Upstream's parser is generated and tries to go on after an error; ours tells the first (and passes
+//! over one superfluous token, as upstream's does), in upstream's words.
+
+mod literal;
+mod logic;
+mod macros;
+mod token;
+
+use std::sync::Arc;
+
+use crate::ast::{Call, Entry, Expr, Field, Id, Item, Kind, Literal, Select, Struct};
+use crate::source::{Issues, Offset};
+use token::{Spanned, Token};
+
+/// The most characters of an expression.
+const LENGTH_MAX: usize = 100_000;
+
+/// The deepest nesting of an expression.
+const DEPTH_MAX: u32 = 250;
+
+/// What can begin an operand, as errors list it.
+const OPERAND: &str = "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, \
+                       NUM_UINT, STRING, BYTES, IDENTIFIER";
+
+const RELATIONS: &[(&str, &str)] = &[
+    ("<", "_<_"),
+    ("<=", "_<=_"),
+    (">=", "_>=_"),
+    (">", "_>_"),
+    ("==", "_==_"),
+    ("!=", "_!=_"),
+    ("in", "@in"),
+];
+
+const FACTORS: &[(&str, &str)] = &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")];
+
+const TERMS: &[(&str, &str)] = &[("+", "_+_"), ("-", "_-_")];
+
+/// Names that can't be those of variables and functions.
+const RESERVED: &[&str] = &[
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// A parsed expression and how many nodes have a number.
+pub(crate) struct Parsed {
+    pub(crate) root: Expr,
+    pub(crate) nodes: usize,
+}
+
+/// The tree of `text`, or nothing if issues were told.
+pub(crate) fn parse(text: &str, issues: &mut Issues) -> Option<Parsed> {
+    let length = text.chars().count();
+    if length > LENGTH_MAX {
+        let message = "expression code point size exceeds limit: size: ";
+        issues.report(None, format!("{message}{length}, limit {LENGTH_MAX}"));
+        return None;
+    }
+    let tokens = token::tokens(text, issues);
+    let mut parser = Parser { text, tokens, next: 0, nodes: 0, depth: 0, issues };
+    let root = parser.whole();
+    let nodes = parser.nodes as usize;
+    let root = root.ok().filter(|_| parser.issues.is_empty())?;
+    Some(Parsed { root, nodes })
+}
+
+/// The issue was told; parsing ends.
+#[derive(Debug)]
+struct Told;
+
+type Parse<T> = Result<T, Told>;
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<Spanned>,
+    next: usize,
+    nodes: Id,
+    depth: u32,
+    issues: &'a mut Issues,
+}
+
+impl Parser<'_> {
+    fn whole(&mut self) -> Parse<Expr> {
+        let expr = self.expr()?;
+        self.expect_end()?;
+        Ok(expr)
+    }
+
+    fn expr(&mut self) -> Parse<Expr> {
+        self.deeper(|p| {
+            let condition = p.or()?;
+            let Some(at) = p.take("?") else { return Ok(condition) };
+            let id = p.id();
+            let truthy = p.or()?;
+            p.expect(":", "':'")?;
+            let falsy = p.expr()?;
+            Ok(call(id, at, "_?_:_", vec![condition, truthy, falsy]))
+        })
+    }
+
+    fn or(&mut self) -> Parse<Expr> {
+        self.logic("||", "_||_", Self::and)
+    }
+
+    fn and(&mut self) -> Parse<Expr> {
+        self.logic("&&", "_&&_", |p| p.binary(RELATIONS, Self::sum))
+    }
+
+    fn sum(&mut self) -> Parse<Expr> {
+        self.binary(TERMS, |p| p.binary(FACTORS, Self::unary))
+    }
+
+    /// A chain of `sign`, which becomes a balanced tree.
+    fn logic(
+        &mut self,
+        sign: &str,
+        function: &'static str,
+        operand: impl Fn(&mut Self) -> Parse<Expr>,
+    ) -> Parse<Expr> {
+        let mut terms = vec![operand(self)?];
+        let mut signs = Vec::new();
+        while let Some(at) = self.take(sign) {
+            let term = operand(self)?;
+            terms.push(term);
+            signs.push((self.id(), at));
+        }
+        Ok(logic::balance(function, terms, &signs))
+    }
+
+    /// A chain of left-associative operators. Each makes the tree deeper by one.
+    fn binary(
+        &mut self,
+        signs: &[(&str, &'static str)],
+        operand: impl Fn(&mut Self) -> Parse<Expr>,
+    ) -> Parse<Expr> {
+        let depth = self.depth;
+        let mut left = operand(self)?;
+        while let Some((at, function)) = self.take_one_of(signs) {
+            self.deepen()?;
+            let id = self.id();
+            let right = operand(self)?;
+            left = call(id, at, function, vec![left, right]);
+        }
+        self.depth = depth;
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Parse<Expr> {
+        for (sign, function) in [("!", "!_"), ("-", "-_")] {
+            let Some(at) = self.take(sign) else { continue };
+            // A single minus in front of a number is the number's.
+            if sign == "-" && matches!(self.peek(), Token::Int | Token::Float) {
+                self.next -= 1;
+                return self.member();
+            }
+            let mut count = 1;
+            while self.take(sign).is_some() {
+                count += 1;
+            }
+            let id = self.id();
+            let operand = self.member()?;
+            return Ok(if count % 2 == 0 {
+                operand
+            } else {
+                call(id, at, function, vec![operand])
+            });
+        }
+        self.member()
+    }
+
+    fn member(&mut self) -> Parse<Expr> {
+        let depth = self.depth;
+        let mut operand = self.primary()?;
+        loop {
+            if let Some(at) = self.take(".") {
+                self.deepen()?;
+                operand = self.select(operand, at)?;
+            } else if let Some(at) = self.take("[") {
+                self.deepen()?;
+                let optional = self.take("?").is_some();
+                let id = self.id();
+                let index = self.expr()?;
+                self.expect("]", "']'")?;
+                let function = if optional { "_[?_]" } else { "_[_]" };
+                operand = call(id, at, function, vec![operand, index]);
+            } else {
+                self.depth = depth;
+                return Ok(operand);
+            }
+        }
+    }
+
+    /// What follows a dot.
+    fn select(&mut self, operand: Expr, at: u32) -> Parse<Expr> {
+        let optional = self.take("?").is_some();
+        let name = self.field_name(optional)?;
+        let is_plain = self.previous().token == Token::Ident;
+        if !optional
+            && is_plain
+            && let Some(open) = self.take("(")
+        {
+            let id = self.id();
+            let args = self.list_until(")", Self::expr)?;
+            return self.call_or_macro(id, open, name, Some(operand), args);
+        }
+        let id = self.id();
+        if optional {
+            let field = Literal::String((&*name).into());
+            let start = self.previous().start;
+            let field = Expr { id: self.id(), at: start, kind: Kind::Literal(field) };
+            return Ok(call(id, at, "_?._", vec![operand, field]));
+        }
+        let select = Select { operand, field: name, test_only: false };
+        Ok(Expr { id, at, kind: Kind::Select(Box::new(select)) })
+    }
+
+    fn field_name(&mut self, optional: bool) -> Parse<Arc<str>> {
+        match self.peek() {
+            Token::Ident => Ok(self.take_text().into()),
+            Token::EscapedIdent => {
+                // Kubernetes' environment doesn't have names in backquotes.
+                let at = self.tokens[self.next].start;
+                self.issues.report(Some(at), "unsupported syntax: '`'");
+                let text = self.take_text();
+                Ok(text[1..text.len() - 1].into())
+            }
+            _ if optional => self.mismatch("{IDENTIFIER, ESC_IDENTIFIER}"),
+            _ => self.no_alternative(),
+        }
+    }
+
+    fn primary(&mut self) -> Parse<Expr> {
+        let Spanned { token, start, .. } = self.tokens[self.next];
+        match token {
+            Token::Sign("(") => {
+                self.next += 1;
+                let inside = self.expr()?;
+                self.expect(")", "')'")?;
+                Ok(inside)
+            }
+            Token::Sign("[") => {
+                self.next += 1;
+                let id = self.id();
+                let items = self.list_until("]", Self::item)?;
+                Ok(Expr { id, at: start, kind: Kind::List(items) })
+            }
+            Token::Sign("{") => {
+                self.next += 1;
+                let id = self.id();
+                let entries = self.list_until("}", Self::entry)?;
+                Ok(Expr { id, at: start, kind: Kind::Map(entries) })
+            }
+            Token::Sign(".") | Token::Ident => self.name(start),
+            _ => self.literal(start),
+        }
+    }
+
+    /// A variable, a call of a function, or the making of a struct.
+    fn name(&mut self, start: u32) -> Parse<Expr> {
+        let dot = if self.take(".").is_some() { "." } else { "" };
+        if self.peek() != Token::Ident {
+            return self.mismatch("IDENTIFIER");
+        }
+        let at = self.tokens[self.next].start;
+        if let Some(after) = self.struct_name_end() {
+            return self.make_struct(dot, after);
+        }
+        let text = self.take_text();
+        let name: Arc<str> = format!("{dot}{text}").into();
+        if RESERVED.contains(&text) {
+            self.issues.report(Some(start), format!("reserved identifier: {text}"));
+            return Ok(self.nothing(at));
+        }
+        let open = self.take("(");
+        let id = self.id();
+        match open {
+            Some(open) => {
+                let args = self.list_until(")", Self::expr)?;
+                self.call_or_macro(id, open, name, None, args)
+            }
+            None => Ok(Expr { id, at, kind: Kind::Ident(name) }),
+        }
+    }
+
+    /// Where `{` stands, if names with dots between them stand before it.
+    fn struct_name_end(&self) -> Option<usize> {
+        let mut at = self.next + 1;
+        while self.tokens.get(at)?.token == Token::Sign(".")
+            && self.tokens.get(at + 1)?.token == Token::Ident
+        {
+            at += 2;
+        }
+        (self.tokens.get(at)?.token == Token::Sign("{")).then_some(at)
+    }
+
+    fn make_struct(&mut self, dot: &str, open: usize) -> Parse<Expr> {
+        let names = self.tokens[self.next..open].iter();
+        let name: String = names.map(|t| &self.text[t.start as usize..t.end as usize]).collect();
+        let name = format!("{dot}{name}").into();
+        let at = self.tokens[open].start;
+        self.next = open + 1;
+        let id = self.id();
+        let fields = self.list_until("}", |p| {
+            p.take("?");
+            p.field_name(true)?;
+            p.expect(":", "':'")?;
+            Ok(Field { value: p.expr()? })
+        })?;
+        Ok(Expr { id, at, kind: Kind::Struct(Box::new(Struct { name, fields })) })
+    }
+
+    fn item(&mut self) -> Parse<Item> {
+        let optional = self.take("?").is_some();
+        Ok(Item { value: self.expr()?, optional })
+    }
+
+    fn entry(&mut self) -> Parse<Entry> {
+        let optional = self.take("?").is_some();
+        let key = self.expr()?;
+        self.expect(":", "':'")?;
+        Ok(Entry { key, value: self.expr()?, optional })
+    }
+
+    /// Items with commas between them, and `close`. Where these are no arguments, a last comma may
+    /// stand before `close`.
+    fn list_until<T>(
+        &mut self,
+        close: &'static str,
+        item: impl Fn(&mut Self) -> Parse<T>,
+    ) -> Parse<Vec<T>> {
+        let mut items = Vec::new();
+        let trailing = close != ")";
+        loop {
+            if self.take(close).is_some() && (items.is_empty() || trailing) {
+                return Ok(items);
+            }
+            items.push(item(self)?);
+            if self.take(",").is_none() {
+                let expected = match close {
+                    ")" => "{')', ','}",
+                    "]" => "{']', ','}",
+                    _ => "{'}', ','}",
+                };
+                self.expect(close, expected)?;
+                return Ok(items);
+            }
+        }
+    }
+
+    fn literal(&mut self, start: u32) -> Parse<Expr> {
+        let negative = self.take("-").is_some();
+        let token = self.peek();
+        let number = matches!(token, Token::Int | Token::Float);
+        if negative && !number {
+            return self.mismatch(&format!("{{{OPERAND}}}"));
+        }
+        let known = [Token::Uint, Token::String, Token::Bytes].contains(&token)
+            || matches!(token, Token::Sign("true" | "false" | "null"));
+        if !number && !known {
+            return self.no_operand();
+        }
+        let text = self.take_text();
+        let literal = match token {
+            Token::Int => literal::int(text, negative).ok_or("invalid int literal"),
+            Token::Uint => literal::uint(text).ok_or("invalid uint literal"),
+            Token::Float => literal::double(text, negative).ok_or("invalid double literal"),
+            Token::String => literal::string(text),
+            Token::Bytes => literal::bytes(text),
+            Token::Sign("true") => Ok(Literal::Bool(true)),
+            Token::Sign("false") => Ok(Literal::Bool(false)),
+            _ => Ok(Literal::Null),
+        };
+        match literal {
+            Ok(literal) => Ok(Expr { id: self.id(), at: start, kind: Kind::Literal(literal) }),
+            Err(message) => {
+                self.issues.report(Some(start), message);
+                Ok(self.nothing(start))
+            }
+        }
+    }
+}
+
+/// Tokens and what goes wrong with them.
+impl<'a> Parser<'a> {
+    fn id(&mut self) -> Id {
+        self.nodes += 1;
+        self.nodes - 1
+    }
+
+    /// Stands for what could not be read; parsing goes on.
+    fn nothing(&mut self, at: u32) -> Expr {
+        Expr { id: self.id(), at, kind: Kind::Literal(Literal::Null) }
+    }
+
+    fn peek(&self) -> Token {
+        self.tokens[self.next].token
+    }
+
+    fn peek_at(&self, ahead: usize) -> Token {
+        self.tokens.get(self.next + ahead).map_or(Token::End, |t| t.token)
+    }
+
+    fn previous(&self) -> Spanned {
+        self.tokens[self.next - 1]
+    }
+
+    /// Takes `sign` if it is next, and tells where it stands.
+    fn take(&mut self, sign: &str) -> Option<u32> {
+        let Spanned { token, start, .. } = self.tokens[self.next];
+        if !matches!(token, Token::Sign(s) if s == sign) {
+            return None;
+        }
+        self.next += 1;
+        Some(start)
+    }
+
+    fn take_one_of(&mut self, signs: &[(&str, &'static str)]) -> Option<(u32, &'static str)> {
+        signs.iter().find_map(|(sign, function)| Some((self.take(sign)?, *function)))
+    }
+
+    /// Takes the next token, whatever it is; the end stays.
+    fn take_text(&mut self) -> &'a str {
+        let Spanned { start, end, .. } = self.tokens[self.next];
+        self.next = (self.next + 1).min(self.tokens.len() - 1);
+        &self.text[start as usize..end as usize]
+    }
+
+    fn expect(&mut self, sign: &'static str, expected: &str) -> Parse<u32> {
+        if let Some(at) = self.take(sign) {
+            return Ok(at);
+        }
+        if self.peek_at(1) == Token::Sign(sign) {
+            self.extraneous(expected);
+            self.next += 1;
+            return self.take(sign).ok_or(Told);
+        }
+        if sign == ")" && !expected.contains(',') && self.peek() == Token::End {
+            let at = self.tokens[self.next].start;
+            return self.wrong(Some(at), "Syntax error: missing ')' at '<EOF>'");
+        }
+        self.mismatch(expected)
+    }
+
+    fn expect_end(&mut self) -> Parse<()> {
+        match (self.peek(), self.peek_at(1)) {
+            (Token::End, _) => Ok(()),
+            (_, Token::End) => {
+                self.extraneous("<EOF>");
+                Err(Told)
+            }
+            _ => self.mismatch(
+                "{<EOF>, '==', '!=', 'in', '<', '<=', '>=', '>', '&&', '||', '[', '.', '-', '?', \
+                 '+', '*', '/', '%'}",
+            ),
+        }
+    }
+
+    /// No operand begins here; one superfluous token is passed over.
+    fn no_operand(&mut self) -> Parse<Expr> {
+        let begins = |token| {
+            use Token::{Bytes, Float, Ident, Int, Sign, String, Uint};
+            matches!(token, Ident | Int | Uint | Float | String | Bytes)
+                || matches!(token, Sign("[" | "{" | "(" | "." | "-" | "!"))
+                || matches!(token, Sign("true" | "false" | "null"))
+        };
+        if self.peek() != Token::End && begins(self.peek_at(1)) {
+            self.extraneous(&format!("{{{OPERAND}}}"));
+            self.next += 1;
+            return self.unary();
+        }
+        self.mismatch(&format!("{{{OPERAND}}}"))
+    }
+
+    fn extraneous(&mut self, expected: &str) {
+        let found = self.found();
+        let at = self.tokens[self.next].start;
+        let message = format!("Syntax error: extraneous input {found} expecting {expected}");
+        self.issues.report(Some(at), message);
+    }
+
+    fn mismatch<T>(&mut self, expected: &str) -> Parse<T> {
+        let found = self.found();
+        let at = self.tokens[self.next].start;
+        self.wrong(Some(at), format!("Syntax error: mismatched input {found} expecting {expected}"))
+    }
+
+    /// A dot without a name behind it.
+    fn no_alternative<T>(&mut self) -> Parse<T> {
+        let found = self.found();
+        let at = self.tokens[self.next].start;
+        let found = found.trim_matches('\'');
+        self.wrong(Some(at), format!("Syntax error: no viable alternative at input '.{found}'"))
+    }
+
+    fn found(&self) -> String {
+        let Spanned { token, start, end } = self.tokens[self.next];
+        match token {
+            Token::End => "'<EOF>'".to_owned(),
+            _ => format!("'{}'", &self.text[start as usize..end as usize]),
+        }
+    }
+
+    fn wrong<T>(&mut self, at: Offset, message: impl Into<String>) -> Parse<T> {
+        self.issues.report(at, message);
+        Err(Told)
+    }
+
+    fn deepen(&mut self) -> Parse<()> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            let message = format!("expression recursion limit exceeded: {DEPTH_MAX}");
+            return self.wrong(None, message);
+        }
+        Ok(())
+    }
+
+    fn deeper<T>(&mut self, inside: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        self.deepen()?;
+        let result = inside(self);
+        self.depth = self.depth.saturating_sub(1);
+        result
+    }
+}
+
+fn call(id: Id, at: u32, function: &str, args: Vec<Expr>) -> Expr {
+    let call = Call { function: function.into(), target: None, args };
+    Expr { id, at, kind: Kind::Call(Box::new(call)) }
+}

@@ -1,0 +1,312 @@
+//! Evaluation: values of nodes, and what they cost.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::fold::{self, Local};
+use super::{Invocation, Node};
+use crate::context::Context;
+use crate::error::EvalError;
+use crate::functions::Guard;
+use crate::library;
+use crate::value::{Eval, Key, Map, Text, Val};
+
+/// The variables of an evaluation.
+pub(crate) struct Frame<'a, 'c> {
+    variables: &'c [Eval<'a>],
+    locals: Vec<Local<'a>>,
+    pub(crate) context: &'c mut Context,
+}
+
+impl<'a, 'c> Frame<'a, 'c> {
+    pub(crate) fn new(variables: &'c [Eval<'a>], slots: usize, context: &'c mut Context) -> Self {
+        Self { variables, locals: vec![Local::Known(Ok(Val::Null)); slots], context }
+    }
+
+    pub(super) fn variable(&self, index: usize) -> Eval<'a> {
+        match self.variables.get(index) {
+            Some(value) => value.clone(),
+            None => Err(EvalError::new("no such attribute(s)")),
+        }
+    }
+
+    pub(super) fn local(&mut self, slot: usize) -> Eval<'a> {
+        if let Local::Due(node) = self.locals[slot] {
+            let value = node.eval(self);
+            self.locals[slot] = Local::Known(value);
+        }
+        match &self.locals[slot] {
+            Local::Known(value) => value.clone(),
+            Local::Due(_) => Err(EvalError::no_such_overload()),
+        }
+    }
+
+    pub(super) fn set(&mut self, slot: usize, local: Local<'a>) {
+        self.locals[slot] = local;
+    }
+
+    /// Takes a local's value out, to change it in its place.
+    pub(super) fn take(&mut self, slot: usize) -> Eval<'a> {
+        if let Local::Due(_) = self.locals[slot] {
+            self.local(slot)?;
+        }
+        match std::mem::replace(&mut self.locals[slot], Local::Known(Ok(Val::Null))) {
+            Local::Known(value) => value,
+            Local::Due(_) => Err(EvalError::no_such_overload()),
+        }
+    }
+}
+
+impl Node {
+    pub(crate) fn eval<'a>(&'a self, frame: &mut Frame<'a, '_>) -> Eval<'a> {
+        match self {
+            Self::Constant(value) => Ok(value.clone()),
+            Self::Access(access) => access.eval(frame),
+            Self::And(operands) => logic(operands, false, frame),
+            Self::Or(operands) => logic(operands, true, frame),
+            Self::Conditional(parts) => conditional(parts, frame),
+            Self::Equal { operands, negated, cost } => {
+                let [a, b] = both(operands, frame)?;
+                let equal = a.equals(&b, frame.context);
+                frame.context.charge(cost.of_pair(&a, &b))?;
+                match equal {
+                    Err(error) if *negated && !error.is_cancelled() => Ok(Val::Bool(true)),
+                    equal => Ok(Val::Bool(equal? != *negated)),
+                }
+            }
+            Self::NotStrictlyFalse(operand) => {
+                let value = operand.eval(frame);
+                frame.context.charge(1)?;
+                match value {
+                    Ok(Val::Bool(b)) => Ok(Val::Bool(b)),
+                    Err(error) if error.is_cancelled() => Err(error),
+                    _ => Ok(Val::Bool(true)),
+                }
+            }
+            Self::Call(call) => call.eval(frame),
+            Self::Match { pattern, call } => {
+                let args = call.args(frame)?;
+                let value = library::regex::with(pattern, call.function.name, &args, frame.context);
+                call.charge(&args, &value, frame)?;
+                value
+            }
+            Self::In(item, list) => {
+                let item = item.eval(frame)?;
+                let Val::List(list) = list else { return Err(EvalError::no_such_overload()) };
+                library::operators::contains(list, &item, frame.context).map(Val::Bool)
+            }
+            Self::OptionalOr { operands, unwrap } => optional_or(operands, *unwrap, frame),
+            Self::List(items) => list(items, frame),
+            Self::Map(entries) => map(entries, frame),
+            Self::Fold(fold) => fold.eval(frame),
+            Self::Push { slot, item } => fold::push(*slot, item, frame),
+            Self::Insert { slot, entry } => fold::insert(*slot, entry, frame),
+        }
+    }
+}
+
+/// Both operands, evaluated even if the first is an error.
+fn both<'a>(operands: &'a [Node; 2], frame: &mut Frame<'a, '_>) -> Result<[Val<'a>; 2], EvalError> {
+    let a = operands[0].eval(frame);
+    if let Err(error) = &a
+        && error.is_cancelled()
+    {
+        return Err(error.clone());
+    }
+    let b = operands[1].eval(frame);
+    match (a, b) {
+        (Ok(a), Ok(b)) => Ok([a, b]),
+        (a, b) => {
+            frame.context.charge(1)?;
+            Err(a.err().or(b.err()).unwrap_or_else(EvalError::no_such_overload))
+        }
+    }
+}
+
+/// `&&` and `||`: one operand can decide, whatever the other is, even an error.
+fn logic<'a>(operands: &'a [Node; 2], decides: bool, frame: &mut Frame<'a, '_>) -> Eval<'a> {
+    let mut wrong = None;
+    for operand in operands {
+        match operand.eval(frame) {
+            Ok(Val::Bool(b)) if b == decides => return Ok(Val::Bool(decides)),
+            Ok(Val::Bool(_)) => {}
+            Err(error) if error.is_cancelled() => return Err(error),
+            Err(error) => wrong = wrong.or(Some(error)),
+            Ok(_) => wrong = wrong.or_else(|| Some(EvalError::no_such_overload())),
+        }
+    }
+    match wrong {
+        Some(error) => Err(error),
+        None => Ok(Val::Bool(!decides)),
+    }
+}
+
+/// `? :`. A branch that is an access costs its path alone.
+fn conditional<'a>(parts: &'a [Node; 3], frame: &mut Frame<'a, '_>) -> Eval<'a> {
+    let [condition, truthy, falsy] = parts;
+    let branch = match condition.eval(frame)? {
+        Val::Bool(true) => truthy,
+        Val::Bool(false) => falsy,
+        _ => return Err(EvalError::no_such_overload()),
+    };
+    match branch {
+        Node::Access(access) => access.resolve(frame),
+        node => node.eval(frame),
+    }
+}
+
+fn optional_or<'a>(operands: &'a [Node; 2], unwrap: bool, frame: &mut Frame<'a, '_>) -> Eval<'a> {
+    match operands[0].eval(frame)? {
+        Val::Optional(Some(inner)) if unwrap => Ok((*inner).clone()),
+        Val::Optional(None) => operands[1].eval(frame),
+        value => Ok(value),
+    }
+}
+
+/// What an optional item or entry puts in: nothing, if it has nothing.
+fn put_in<'a>(value: Val<'a>, optional: bool, what: &str) -> Result<Option<Val<'a>>, EvalError> {
+    match value {
+        value if !optional => Ok(Some(value)),
+        Val::Optional(inner) => Ok(inner.map(|inner| (*inner).clone())),
+        other => {
+            let message = format!("cannot initialize optional {what} from non-optional value");
+            Err(EvalError::new(format!("{message} {other}")))
+        }
+    }
+}
+
+fn list<'a>(items: &'a [(Node, bool)], frame: &mut Frame<'a, '_>) -> Eval<'a> {
+    let mut out = Vec::with_capacity(items.len());
+    for (item, optional) in items {
+        let value = item.eval(frame)?;
+        out.extend(put_in(value, *optional, "list element")?);
+    }
+    frame.context.charge(10)?;
+    Ok(Val::list(out))
+}
+
+fn map<'a>(entries: &'a [(Node, Node, bool)], frame: &mut Frame<'a, '_>) -> Eval<'a> {
+    let mut out = BTreeMap::new();
+    for (key, value, optional) in entries {
+        let key = key.eval(frame)?;
+        let value = value.eval(frame)?;
+        let what = if *optional { format!("entry '{key}'") } else { String::new() };
+        let value = put_in(value, *optional, &what)?;
+        let unsupported = || EvalError::new("unsupported key type");
+        let key = Key::new(key).ok_or_else(unsupported)?;
+        match value {
+            Some(value) => out.insert(key, value),
+            None => out.remove(&key),
+        };
+    }
+    frame.context.charge(30)?;
+    Ok(Val::Map(Map::Owned(Arc::new(out))))
+}
+
+impl Invocation {
+    fn eval<'a>(&'a self, frame: &mut Frame<'a, '_>) -> Eval<'a> {
+        let args = self.args(frame)?;
+        let value = self.invoke(&args, frame);
+        self.charge(&args, &value, frame)?;
+        value
+    }
+
+    fn args<'a>(&'a self, frame: &mut Frame<'a, '_>) -> Result<Args<'a>, EvalError> {
+        match &self.args[..] {
+            [] => Ok(Args::None),
+            [one] => {
+                let one = one.eval(frame);
+                if one.is_err() {
+                    frame.context.charge(1)?;
+                }
+                Ok(Args::One([one?]))
+            }
+            [a, b] => {
+                let a = a.eval(frame);
+                if a.as_ref().is_err_and(EvalError::is_cancelled) {
+                    return a.map(|a| Args::One([a]));
+                }
+                let b = b.eval(frame);
+                if a.is_err() || b.is_err() {
+                    frame.context.charge(1)?;
+                }
+                Ok(Args::Two([a?, b?]))
+            }
+            more => {
+                let more: Result<Vec<Val<'a>>, _> =
+                    more.iter().map(|arg| arg.eval(frame)).collect();
+                Ok(Args::More(more?))
+            }
+        }
+    }
+
+    fn invoke<'a>(&self, args: &[Val<'a>], frame: &mut Frame<'a, '_>) -> Eval<'a> {
+        let function = self.function;
+        if function.guard == Guard::Typed && !self.overloads.iter().any(|o| o.fits(args)) {
+            return Err(EvalError::no_overload_of(function.name, args));
+        }
+        (function.native)(frame.context, args)
+    }
+
+    fn charge<'a>(
+        &self,
+        args: &[Val<'a>],
+        value: &Eval<'a>,
+        frame: &mut Frame<'a, '_>,
+    ) -> Result<(), EvalError> {
+        frame.context.charge(self.cost.of(args, value.as_ref().ok()))
+    }
+}
+
+/// Arguments: few are kept where they are.
+enum Args<'a> {
+    None,
+    One([Val<'a>; 1]),
+    Two([Val<'a>; 2]),
+    More(Vec<Val<'a>>),
+}
+
+impl<'a> std::ops::Deref for Args<'a> {
+    type Target = [Val<'a>];
+
+    fn deref(&self) -> &[Val<'a>] {
+        match self {
+            Self::None => &[],
+            Self::One(args) => args,
+            Self::Two(args) => args,
+            Self::More(args) => args,
+        }
+    }
+}
+
+impl Val<'_> {
+    /// The value without what it borrows, for constants: those are made of constants alone.
+    pub(super) fn into_static(self) -> Val<'static> {
+        match self {
+            Self::Null => Val::Null,
+            Self::Bool(b) => Val::Bool(b),
+            Self::Int(n) => Val::Int(n),
+            Self::Uint(n) => Val::Uint(n),
+            Self::Double(n) => Val::Double(n),
+            Self::String(text) => Val::String(Text::Shared((&*text).into())),
+            Self::Bytes(bytes) => Val::Bytes(bytes),
+            Self::Timestamp(t) => Val::Timestamp(t),
+            Self::Duration(nanos) => Val::Duration(nanos),
+            Self::Type(name) => Val::Type(name),
+            Self::List(list) => {
+                Val::list(list.iter().filter_map(Result::ok).map(Val::into_static).collect())
+            }
+            Self::Map(map) => {
+                let entries = map.entries().unwrap_or_default().into_iter();
+                let entries = entries.filter_map(|(key, value)| {
+                    Some((Key::new(key.into_static())?, value.into_static()))
+                });
+                Val::Map(Map::Owned(Arc::new(entries.collect())))
+            }
+            Self::Optional(inner) => {
+                Val::Optional(inner.map(|inner| Arc::new((*inner).clone().into_static())))
+            }
+            Self::Opaque(opaque) => Val::Opaque(opaque),
+        }
+    }
+}

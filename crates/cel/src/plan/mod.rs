@@ -1,0 +1,278 @@
+//! What evaluation runs: the checked tree with names resolved, functions found and constants folded.
+//!
+//! What is folded is what upstream folds, for folded parts cost nothing when an expression is
+//! evaluated.
+
+mod access;
+mod eval;
+mod fold;
+
+use std::sync::Arc;
+
+use crate::ast::{Call, Comprehension, Entry, Expr, Item, Kind};
+use crate::checker::{Checked, Reference};
+use crate::context::Context;
+use crate::cost::Actual;
+use crate::error::EvalError;
+use crate::functions::{Function, Overload};
+use crate::pattern::Pattern;
+use crate::value::{Val, constant};
+
+pub(crate) use access::Access;
+pub(crate) use eval::Frame;
+
+/// A step of evaluation.
+#[derive(Debug)]
+pub(crate) enum Node {
+    Constant(Val<'static>),
+    /// A variable, what is in it, or what is in another value.
+    Access(Box<Access>),
+    And(Box<[Node; 2]>),
+    Or(Box<[Node; 2]>),
+    Conditional(Box<[Node; 3]>),
+    /// `==`, or `!=` if negated.
+    Equal {
+        operands: Box<[Node; 2]>,
+        negated: bool,
+        cost: Actual,
+    },
+    NotStrictlyFalse(Box<Node>),
+    Call(Box<Invocation>),
+    /// A pattern that was compiled beforehand.
+    Match {
+        pattern: Arc<Pattern>,
+        call: Box<Invocation>,
+    },
+    /// `x in [constants]`, which upstream makes a look-up that costs nothing.
+    In(Box<Node>, Val<'static>),
+    /// `optional.or(other)`, or `orValue`.
+    OptionalOr {
+        operands: Box<[Node; 2]>,
+        unwrap: bool,
+    },
+    List(Box<[(Node, bool)]>),
+    Map(Box<[(Node, Node, bool)]>),
+    Fold(Box<fold::Fold>),
+    /// The accumulator of a loop with one more item.
+    Push {
+        slot: usize,
+        item: Box<Node>,
+    },
+    /// The accumulator of a loop with one more entry, or with those of a map.
+    Insert {
+        slot: usize,
+        entry: Box<[Node]>,
+    },
+}
+
+/// A call of a function.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    pub(crate) function: &'static Function,
+    /// The overloads that may be meant.
+    pub(crate) overloads: Box<[&'static Overload]>,
+    pub(crate) args: Box<[Node]>,
+    pub(crate) cost: Actual,
+}
+
+/// A plan and how many local variables it needs.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) root: Node,
+    pub(crate) slots: usize,
+}
+
+/// Plans a checked expression.
+pub(crate) fn plan(root: &Expr, checked: &Checked) -> Result<Plan, EvalError> {
+    let mut planner = Planner { checked, scopes: Vec::new(), slots: 0 };
+    let root = planner.plan(root)?;
+    Ok(Plan { root, slots: planner.slots })
+}
+
+struct Planner<'a> {
+    checked: &'a Checked,
+    /// Local variables and their slots, the innermost last.
+    scopes: Vec<(Arc<str>, usize)>,
+    slots: usize,
+}
+
+type Planned = Result<Node, EvalError>;
+
+impl Planner<'_> {
+    fn plan(&mut self, expr: &Expr) -> Planned {
+        match &expr.kind {
+            Kind::Literal(literal) => Ok(Node::Constant(constant(literal))),
+            Kind::Ident(_) | Kind::Select(_) => self.access(expr),
+            Kind::Call(call) => self.call(expr, call),
+            Kind::List(items) => self.list(items),
+            Kind::Map(entries) => self.map(entries),
+            Kind::Comprehension(fold) => self.fold(fold),
+            Kind::Struct(_) => Err(EvalError::new("unsupported expression")),
+        }
+    }
+
+    /// The slot of a local variable.
+    fn slot(&self, name: &str) -> Option<usize> {
+        self.scopes.iter().rev().find(|(n, _)| &**n == name).map(|(_, slot)| *slot)
+    }
+
+    fn bind(&mut self, name: &Arc<str>) -> usize {
+        let slot = self.slots;
+        self.slots += 1;
+        self.scopes.push((Arc::clone(name), slot));
+        slot
+    }
+
+    fn call(&mut self, expr: &Expr, call: &Call) -> Planned {
+        let Some(Reference::Call { function, overloads, qualified }) = self.checked.reference(expr)
+        else {
+            return Err(EvalError::no_such_overload());
+        };
+        if matches!(function.name, "_[_]" | "_[?_]" | "_?._") {
+            return self.access(expr);
+        }
+        let target = call.target.as_ref().filter(|_| !qualified);
+        if let Some(node) = self.accumulate(function.name, &call.args)? {
+            return Ok(node);
+        }
+        let args = target.into_iter().chain(&call.args).map(|arg| self.plan(arg));
+        let args = args.collect::<Result<Vec<Node>, EvalError>>()?;
+        let cost = Actual::rule(function.name, overloads);
+        let args = match operator(function.name, args, cost) {
+            Ok(node) => return Ok(node),
+            Err(args) => args,
+        };
+        let overloads = overloads.clone();
+        simplify(Invocation { function, overloads, args: args.into(), cost })
+    }
+
+    fn list(&mut self, items: &[Item]) -> Planned {
+        let plan = |item: &Item| Ok((self.plan(&item.value)?, item.optional));
+        let items = items.iter().map(plan).collect::<Result<Vec<_>, EvalError>>()?;
+        let is_constant = items.iter().all(|(node, _)| matches!(node, Node::Constant(_)));
+        let node = Node::List(items.into());
+        if is_constant { folded(&node) } else { Ok(node) }
+    }
+
+    fn map(&mut self, entries: &[Entry]) -> Planned {
+        let plan = |e: &Entry| Ok((self.plan(&e.key)?, self.plan(&e.value)?, e.optional));
+        let entries = entries.iter().map(plan).collect::<Result<Vec<_>, EvalError>>()?;
+        let is_constant = |node: &Node| matches!(node, Node::Constant(_));
+        let is_constant = entries.iter().all(|(k, v, _)| is_constant(k) && is_constant(v));
+        let node = Node::Map(entries.into());
+        if is_constant { folded(&node) } else { Ok(node) }
+    }
+
+    fn fold(&mut self, fold: &Comprehension) -> Planned {
+        let init = self.plan(&fold.init)?;
+        let range = self.plan(&fold.range)?;
+        let depth = self.scopes.len();
+        let accu = self.bind(&fold.accu);
+        let var = self.bind(&fold.var);
+        let var2 = fold.var2.as_ref().map(|var2| self.bind(var2));
+        let condition = self.plan(&fold.condition)?;
+        let step = self.plan(&fold.step)?;
+        self.scopes.truncate(depth + 1);
+        let result = self.plan(&fold.result)?;
+        self.scopes.truncate(depth);
+        let fold = fold::Fold { range, accu, init, var, var2, condition, step, result };
+        Ok(Node::Fold(Box::new(fold)))
+    }
+
+    /// `@result + [item]` and its like of maps change the accumulator in its place.
+    fn accumulate(&mut self, function: &str, args: &[Expr]) -> Result<Option<Node>, EvalError> {
+        let Some(accu) = args.first().and_then(Expr::as_ident) else { return Ok(None) };
+        if &**accu != crate::ast::ACCU {
+            return Ok(None);
+        }
+        let slot = self.slot(accu).expect("the checker knows all names");
+        match (function, &args[1..]) {
+            ("_+_", [Expr { kind: Kind::List(items), .. }]) => match &items[..] {
+                [Item { value, optional: false }] => {
+                    let item = Box::new(self.plan(value)?);
+                    Ok(Some(Node::Push { slot, item }))
+                }
+                _ => Ok(None),
+            },
+            ("cel.@mapInsert", rest) => {
+                let entry = rest.iter().map(|e| self.plan(e)).collect::<Result<Vec<_>, _>>()?;
+                Ok(Some(Node::Insert { slot, entry: entry.into() }))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What has a node of its own: operators that don't need all their operands, and the most common ones.
+fn operator(name: &str, args: Vec<Node>, cost: Actual) -> Result<Node, Vec<Node>> {
+    if name == "_?_:_" {
+        return <[Node; 3]>::try_from(args).map(|args| Node::Conditional(Box::new(args)));
+    }
+    if name == "@not_strictly_false" {
+        let [arg] = <[Node; 1]>::try_from(args)?;
+        return Ok(Node::NotStrictlyFalse(Box::new(arg)));
+    }
+    if !matches!(name, "_&&_" | "_||_" | "_==_" | "_!=_" | "or" | "orValue") {
+        return Err(args);
+    }
+    let operands = Box::new(<[Node; 2]>::try_from(args)?);
+    Ok(match name {
+        "_&&_" => Node::And(operands),
+        "_||_" => Node::Or(operands),
+        "_==_" => Node::Equal { operands, negated: false, cost },
+        "_!=_" => Node::Equal { operands, negated: true, cost },
+        name => Node::OptionalOr { operands, unwrap: name == "orValue" },
+    })
+}
+
+/// Functions whose calls with one constant are folded.
+const CONVERSIONS: &[&str] =
+    &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
+
+/// Calls with constants: conversions are folded, patterns compiled, look-ups in lists prepared.
+fn simplify(call: Invocation) -> Planned {
+    let name = call.function.name;
+    if CONVERSIONS.contains(&name) && matches!(&call.args[..], [Node::Constant(_)]) {
+        return folded(&Node::Call(Box::new(call)));
+    }
+    if matches!(name, "@in" | "in")
+        && call.overloads.len() == 1
+        && call.overloads[0].id == "in_list"
+    {
+        return Ok(look_up(call));
+    }
+    if matches!(name, "matches" | "find" | "findAll")
+        && let Some(Node::Constant(Val::String(pattern))) = call.args.get(1)
+    {
+        let pattern = Pattern::new(pattern).map_err(EvalError::new)?;
+        return Ok(Node::Match { pattern: Arc::new(pattern), call: Box::new(call) });
+    }
+    Ok(Node::Call(Box::new(call)))
+}
+
+/// `x in [1, 2]` of constant scalars.
+fn look_up(mut call: Invocation) -> Node {
+    let Some(Node::Constant(Val::List(list))) = call.args.get(1) else {
+        return Node::Call(Box::new(call));
+    };
+    if list.len() == 0 {
+        return Node::Constant(Val::Bool(false));
+    }
+    let is_scalar = |v: &Val<'_>| {
+        matches!(v, Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::String(_))
+    };
+    if !list.iter().all(|item| item.is_ok_and(|item| is_scalar(&item))) {
+        return Node::Call(Box::new(call));
+    }
+    let list = Val::List(list.clone());
+    let item = std::mem::replace(&mut call.args[0], Node::Constant(Val::Null));
+    Node::In(Box::new(item), list)
+}
+
+/// What a node without variables is.
+fn folded(node: &Node) -> Planned {
+    let mut context = Context::new(u64::MAX);
+    let mut frame = Frame::new(&[], 0, &mut context);
+    let value = node.eval(&mut frame)?;
+    Ok(Node::Constant(value.into_static()))
+}

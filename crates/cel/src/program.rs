@@ -1,0 +1,128 @@
+//! Expressions that are ready to be evaluated.
+
+use pintle_value::Value;
+
+use crate::ast::Expr;
+use crate::checker::{Checked, Reference};
+use crate::context::{Budget, Context};
+use crate::cost::Estimate;
+use crate::declaration::Declaration;
+use crate::environment::Environment;
+use crate::error::EvalError;
+use crate::plan::{Frame, Plan};
+use crate::types::Type;
+use crate::value::{Eval, Val, lift, to_json};
+
+use std::sync::Arc;
+
+/// A compiled expression.
+#[derive(Debug)]
+pub struct Program {
+    plan: Plan,
+    output: Type,
+    estimate: Estimate,
+    variables: Vec<(pintle_value::Str, Arc<Declaration>)>,
+    used: Vec<bool>,
+}
+
+/// The values of variables, in the order of their declaration.
+#[derive(Clone, Debug, Default)]
+pub struct Bindings<'a> {
+    values: Vec<Option<&'a Value>>,
+}
+
+impl<'a> Bindings<'a> {
+    /// No values yet.
+    pub const fn new() -> Self {
+        Self { values: Vec::new() }
+    }
+
+    /// The next variable's value. A variable that is declared as optional may have none.
+    #[must_use]
+    pub fn with(mut self, value: impl Into<Option<&'a Value>>) -> Self {
+        self.values.push(value.into());
+        self
+    }
+}
+
+impl Program {
+    pub(crate) fn new(
+        plan: Plan,
+        root: &Expr,
+        checked: &Checked,
+        estimate: Estimate,
+        environment: &Environment,
+    ) -> Self {
+        let variables = environment.variables().to_vec();
+        let mut used = vec![false; variables.len()];
+        for reference in checked.references() {
+            if let Reference::Variable(index) = reference {
+                used[*index] = true;
+            }
+        }
+        let output = checked.type_of(root).clone();
+        Self { plan, output, estimate, variables, used }
+    }
+
+    /// The type of the expression's value.
+    pub const fn output_type(&self) -> &Type {
+        &self.output
+    }
+
+    /// What an evaluation costs at least and at most.
+    pub const fn estimate(&self) -> Estimate {
+        self.estimate
+    }
+
+    /// Whether the expression uses the variable.
+    pub fn uses(&self, variable: &str) -> bool {
+        let index = self.variables.iter().position(|(name, _)| name == variable);
+        index.is_some_and(|index| self.used[index])
+    }
+
+    /// The expression's value as data. One evaluation may cost as much as upstream lets it, and all
+    /// that share the budget as much as that has.
+    ///
+    /// # Errors
+    /// What went wrong, in upstream's words.
+    pub fn evaluate(
+        &self,
+        bindings: &Bindings<'_>,
+        budget: &mut Budget,
+    ) -> Result<Value, EvalError> {
+        let limit = budget.left().min(crate::context::COST_MAX);
+        let mut context = Context::new(limit);
+        let result =
+            self.evaluate_in(bindings, &mut context, |value, context| to_json(&value, context));
+        budget.spend(context.cost());
+        result
+    }
+
+    /// Evaluates, and lets `then` see the value.
+    pub(crate) fn evaluate_in<'a, T>(
+        &'a self,
+        bindings: &Bindings<'a>,
+        context: &mut Context,
+        then: impl FnOnce(Val<'a>, &mut Context) -> Result<T, EvalError>,
+    ) -> Result<T, EvalError> {
+        let mut variables: Vec<Eval<'a>> = Vec::with_capacity(self.variables.len());
+        for (index, (_, declaration)) in self.variables.iter().enumerate() {
+            variables.push(match self.used[index] {
+                true => bound(bindings.values.get(index).copied().flatten(), declaration),
+                false => Ok(Val::Null),
+            });
+        }
+        let mut frame = Frame::new(&variables, self.plan.slots, context);
+        let value = self.plan.root.eval(&mut frame)?;
+        then(value, context)
+    }
+}
+
+/// A variable's value by its declaration.
+fn bound<'a>(value: Option<&'a Value>, declaration: &'a Declaration) -> Eval<'a> {
+    match (value, declaration) {
+        (Some(value), declaration) => lift(value, declaration),
+        (None, Declaration::Optional(_)) => Ok(Val::none()),
+        _ => Err(EvalError::new("no such attribute(s)")),
+    }
+}

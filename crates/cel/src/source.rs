@@ -1,0 +1,112 @@
+//! The text of an expression, and how a place in it is shown.
+
+use std::fmt::Write as _;
+
+/// A place in an expression: bytes from its start, or none for the whole of it.
+pub(crate) type Offset = Option<u32>;
+
+/// The longest line that is shown beside an issue.
+const SNIPPET_MAX: usize = 16_384;
+
+/// The most issues that one compilation tells.
+const ISSUES_MAX: usize = 100;
+
+/// One thing that is wrong with an expression, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issue {
+    /// The line, from 1; `-1` where the issue is with the whole expression.
+    pub line: i32,
+    /// The column in characters, from 0; `-1` where the issue is with the whole expression.
+    pub column: i32,
+    /// What is wrong, in upstream's words.
+    pub message: String,
+}
+
+/// All that is wrong with an expression. Shown as upstream shows it: each issue with its place, the
+/// line and a mark below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issues {
+    source: Box<str>,
+    issues: Vec<Issue>,
+    count: usize,
+}
+
+impl Issues {
+    pub(crate) fn new(source: &str) -> Self {
+        Self { source: source.into(), issues: Vec::new(), count: 0 }
+    }
+
+    pub(crate) fn report(&mut self, at: Offset, message: impl Into<String>) {
+        self.count += 1;
+        if self.issues.len() < ISSUES_MAX {
+            let (line, column) = place(&self.source, at);
+            self.issues.push(Issue { line, column, message: message.into() });
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The issues in the order of their places.
+    pub(crate) fn sorted(mut self) -> Self {
+        self.issues.sort_by_key(|issue| (issue.line, issue.column));
+        self
+    }
+
+    /// The issues, at most a hundred.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Issue> {
+        self.issues.iter()
+    }
+}
+
+impl std::fmt::Display for Issues {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, issue) in self.issues.iter().enumerate() {
+            if i > 0 {
+                f.write_char('\n')?;
+            }
+            write!(f, "ERROR: <input>:{}:{}: ", issue.line, issue.column + 1)?;
+            f.write_str(&issue.message)?;
+            self.mark(issue, f)?;
+        }
+        if self.count > self.issues.len() {
+            write!(f, "\n{} more errors were truncated", self.count - self.issues.len())?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Issues {}
+
+impl Issues {
+    /// Shows the line of an issue and a mark below its column; wide characters get wide marks.
+    fn mark(&self, issue: &Issue, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(line) = usize::try_from(issue.line).ok().and_then(|n| n.checked_sub(1)) else {
+            return Ok(());
+        };
+        let Some(text) = self.source.split('\n').nth(line).filter(|t| t.len() <= SNIPPET_MAX)
+        else {
+            return Ok(());
+        };
+        let text = text.replace('\t', " ");
+        write!(f, "\n | {text}\n | ")?;
+        let column = usize::try_from(issue.column).unwrap_or(0);
+        let mut chars = text.chars();
+        for c in chars.by_ref().take(column) {
+            f.write_char(if c.is_ascii() { '.' } else { '\u{ff0e}' })?;
+        }
+        let wide = chars.next().is_some_and(|c| !c.is_ascii());
+        f.write_char(if wide { '\u{ff3e}' } else { '^' })
+    }
+}
+
+/// Line (from 1) and column (from 0, in characters) of a place.
+fn place(source: &str, at: Offset) -> (i32, i32) {
+    let Some(at) = at else { return (-1, -1) };
+    let before = source.get(..at as usize).unwrap_or(source);
+    let start = before.rfind('\n').map_or(0, |n| n + 1);
+    let lines = before.bytes().filter(|b| *b == b'\n').count();
+    let number = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+    (number(lines + 1), number(before[start..].chars().count()))
+}

@@ -1,0 +1,6 @@
+//! Rows of upstream's outcomes: each expression is compiled and evaluated, and issues, type, estimated
+//! and actual cost, value and error must be the same.
+
+mod rows;
+mod schema;
+mod show;

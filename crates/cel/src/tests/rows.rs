@@ -1,0 +1,101 @@
+//! The rows and their check.
+
+use std::fs;
+use std::path::Path;
+
+use pintle_value::{Value, json};
+
+use super::schema::declare;
+use super::show::show;
+use crate::context::Context;
+use crate::{Bindings, CompileError, Environment};
+
+/// What a row says or what came out, in lines that can be compared.
+fn outcome_of_row(row: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    for key in ["issues", "type", "min", "max", "value", "error", "cost"] {
+        match row.get(key) {
+            Some(Value::String(text)) if key == "issues" && text.contains("Syntax error") => {
+                lines.push("issues: a syntax error".to_owned());
+            }
+            Some(Value::String(text)) => lines.push(format!("{key}: {text}")),
+            Some(Value::Int(n)) => lines.push(format!("{key}: {n}")),
+            Some(Value::Float(n)) => lines.push(format!("{key}: {}", *n as u64)),
+            _ => {}
+        }
+    }
+    lines
+}
+
+fn outcome(row: &Value) -> Vec<String> {
+    let expression = row.get("expr").and_then(Value::as_str).unwrap_or_default();
+    let mut environment = Environment::new();
+    if let Some(schema) = row.get("schema") {
+        let (declaration, _) = declare(schema, "selfType").expect("rows have schemas with types");
+        let declaration = std::sync::Arc::new(declaration);
+        environment = environment.with("self", declaration.clone()).with("oldSelf", declaration);
+    }
+    let program = match environment.compile(expression) {
+        Ok(program) => program,
+        Err(CompileError::Issues(issues)) => {
+            let text = issues.to_string();
+            let syntax = text.contains("Syntax error");
+            return vec![if syntax {
+                "issues: a syntax error".into()
+            } else {
+                format!("issues: {text}")
+            }];
+        }
+        Err(CompileError::Constant(error)) => return vec![format!("error: PROGRAM {error}")],
+    };
+    let mut lines = vec![format!("type: {}", program.output_type())];
+    lines.push(format!("min: {}", program.estimate().min));
+    lines.push(format!("max: {}", program.estimate().max));
+    let limit = row.get("limit").and_then(Value::as_int).map_or(crate::COST_MAX, |n| n as u64);
+    let mut context = Context::new(limit);
+    let this = row.get("self");
+    let bindings = Bindings::new().with(this).with(this);
+    let result = program.evaluate_in(&bindings, &mut context, |value, _| Ok(show(&value)));
+    match result {
+        Ok(value) => lines.push(format!("value: {value}")),
+        Err(error) => lines.push(format!("error: {error}")),
+    }
+    lines.push(format!("cost: {}", context.cost()));
+    lines
+}
+
+/// A constant that can't be evaluated has no cost to compare.
+fn comparable(mut lines: Vec<String>) -> Vec<String> {
+    if lines.iter().any(|line| line.starts_with("error: PROGRAM")) {
+        lines.retain(|line| line.starts_with("error"));
+    }
+    lines
+}
+
+#[test]
+fn expressions_do_as_upstream() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rows");
+    let mut files: Vec<_> =
+        fs::read_dir(folder).expect("rows").map(|f| f.expect("row").path()).collect();
+    files.sort();
+    let (mut count, mut wrong) = (0, Vec::new());
+    for file in files {
+        let text = fs::read_to_string(&file).expect("rows are text");
+        for (number, line) in text.lines().enumerate() {
+            let row = json::parse(line.as_bytes()).expect("rows are JSON");
+            let (expected, found) = (comparable(outcome_of_row(&row)), comparable(outcome(&row)));
+            count += 1;
+            if expected != found {
+                let place = format!("{}:{}", file.file_name().unwrap().display(), number + 1);
+                let expression = row.get("expr").and_then(Value::as_str).unwrap_or_default();
+                let all = |lines: Vec<String>, others: &[String]| -> Vec<String> {
+                    lines.into_iter().filter(|l| !others.contains(l)).collect()
+                };
+                let (e, f) = (all(expected.clone(), &found), all(found, &expected));
+                wrong.push(format!("{place}: {expression}\n  expected {e:?}\n  found    {f:?}"));
+            }
+        }
+    }
+    let shown = wrong.iter().take(2000).map(String::as_str).collect::<Vec<_>>().join("\n");
+    assert!(wrong.is_empty(), "{} of {count} rows differ:\n{shown}", wrong.len());
+}

@@ -1,0 +1,166 @@
+//! Types as the checker sees them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::declaration::{Declaration, Object};
+
+/// The type of an expression.
+#[derive(Clone, Debug)]
+pub enum Type {
+    /// Unknown until evaluation.
+    Dyn,
+    /// What an expression with an issue has.
+    Error,
+    /// `null`.
+    Null,
+    /// `bool`.
+    Bool,
+    /// A 64-bit integer.
+    Int,
+    /// A 64-bit integer without sign.
+    Uint,
+    /// A floating-point number.
+    Double,
+    /// Text.
+    String,
+    /// Bytes.
+    Bytes,
+    /// A point in time.
+    Timestamp,
+    /// A length of time.
+    Duration,
+    /// A list of items of one type.
+    List(Arc<Self>),
+    /// A map from keys of one type to values of one type.
+    Map(Arc<(Self, Self)>),
+    /// An object with declared fields.
+    Object(Arc<Object>),
+    /// A type of Kubernetes' libraries that is declared like an object, but has no fields.
+    Struct(&'static str),
+    /// Another type of Kubernetes' libraries.
+    Opaque(&'static str),
+    /// A value that may be absent.
+    Optional(Arc<Self>),
+    /// The type of a type; none for that of all types.
+    Type(Option<Arc<Self>>),
+    /// A type that is found while checking.
+    Param(u32),
+}
+
+impl Type {
+    /// A list of `items`.
+    pub fn list(items: Self) -> Self {
+        Self::List(Arc::new(items))
+    }
+
+    /// A map.
+    pub fn map(keys: Self, values: Self) -> Self {
+        Self::Map(Arc::new((keys, values)))
+    }
+
+    /// A value that may be absent.
+    pub fn optional(inner: Self) -> Self {
+        Self::Optional(Arc::new(inner))
+    }
+
+    pub(crate) fn type_of(inner: Self) -> Self {
+        Self::Type(Some(Arc::new(inner)))
+    }
+
+    /// The type of what is declared.
+    pub fn of(declared: &Declaration) -> Self {
+        match declared {
+            Declaration::Dyn { .. } | Declaration::IntOrString { .. } => Self::Dyn,
+            Declaration::Bool => Self::Bool,
+            Declaration::Int => Self::Int,
+            Declaration::Double => Self::Double,
+            Declaration::String { .. } => Self::String,
+            Declaration::Bytes { .. } => Self::Bytes,
+            Declaration::Duration => Self::Duration,
+            Declaration::Date | Declaration::DateTime => Self::Timestamp,
+            Declaration::List(list) => Self::list(Self::of(&list.items)),
+            Declaration::Map(map) => Self::map(Self::String, Self::of(&map.values)),
+            Declaration::Object(object) => Self::Object(Arc::clone(object)),
+            Declaration::Nullable(inner) => Self::of(inner),
+            Declaration::Optional(inner) => Self::optional(Self::of(inner)),
+        }
+    }
+
+    pub(crate) fn is_dyn_or_error(&self) -> bool {
+        matches!(self, Self::Dyn | Self::Error)
+    }
+
+    /// Whether both are the same type in all their parts.
+    pub(crate) fn is_exactly(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => {
+                a.is_exactly(b)
+            }
+            (Self::Map(a), Self::Map(b)) => a.0.is_exactly(&b.0) && a.1.is_exactly(&b.1),
+            (Self::Object(a), Self::Object(b)) => Arc::ptr_eq(a, b),
+            (Self::Struct(a), Self::Struct(b)) | (Self::Opaque(a), Self::Opaque(b)) => a == b,
+            (Self::Type(a), Self::Type(b)) => match (a, b) {
+                (Some(a), Some(b)) => a.is_exactly(b),
+                (None, None) => true,
+                _ => false,
+            },
+            (Self::Param(a), Self::Param(b)) => a == b,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+
+    /// Types inside.
+    pub(crate) fn parameters(&self) -> Vec<&Self> {
+        match self {
+            Self::List(inner) | Self::Optional(inner) => vec![inner],
+            Self::Map(pair) => vec![&pair.0, &pair.1],
+            Self::Type(Some(inner)) => vec![inner],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The type with the types inside replaced.
+    pub(crate) fn map_parameters(&self, replace: &mut impl FnMut(&Self) -> Self) -> Self {
+        match self {
+            Self::List(inner) => Self::list(replace(inner)),
+            Self::Optional(inner) => Self::optional(replace(inner)),
+            Self::Map(pair) => Self::map(replace(&pair.0), replace(&pair.1)),
+            Self::Type(Some(inner)) => Self::type_of(replace(inner)),
+            other => other.clone(),
+        }
+    }
+}
+
+impl PartialEq for Type {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_exactly(other)
+    }
+}
+
+/// As error messages say it.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dyn => f.write_str("dyn"),
+            Self::Error => f.write_str("!error!"),
+            Self::Null => f.write_str("null"),
+            Self::Bool => f.write_str("bool"),
+            Self::Int => f.write_str("int"),
+            Self::Uint => f.write_str("uint"),
+            Self::Double => f.write_str("double"),
+            Self::String => f.write_str("string"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::Duration => f.write_str("duration"),
+            Self::List(inner) => write!(f, "list({inner})"),
+            Self::Map(pair) => write!(f, "map({}, {})", pair.0, pair.1),
+            Self::Object(object) => f.write_str(object.name()),
+            Self::Struct(name) | Self::Opaque(name) => f.write_str(name),
+            Self::Optional(inner) => write!(f, "optional_type({inner})"),
+            Self::Type(None) => f.write_str("type"),
+            Self::Type(Some(inner)) => write!(f, "type({inner})"),
+            Self::Param(number) => write!(f, "_var{number}"),
+        }
+    }
+}

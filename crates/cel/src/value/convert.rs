@@ -1,0 +1,223 @@
+//! Data to values, by their declaration, and values to data.
+
+use std::sync::Arc;
+
+use pintle_value::{Map as Tree, Str, Value};
+
+use super::{Eval, List, Map, Text, Val, list, map};
+use crate::context::Context;
+use crate::declaration::Declaration;
+use crate::error::EvalError;
+use crate::time;
+
+/// A node of a tree as its declaration has it. Data that don't fit are an error where they are used.
+pub(crate) fn lift<'a>(value: &'a Value, declaration: &'a Declaration) -> Eval<'a> {
+    let wrong = |wanted: &str, value: &Value| {
+        Err(EvalError::new(format!("invalid data, expected {wanted}, got {}", go_type(value))))
+    };
+    Ok(match (declaration, value) {
+        (Declaration::Dyn { .. }, value) => any(value),
+        (Declaration::Nullable(_), Value::Null) => Val::Null,
+        (Declaration::Nullable(inner), value) => return lift(value, inner),
+        (Declaration::Optional(inner), value) => Val::some(lift(value, inner)?),
+        (_, Value::Null) => {
+            let message = "invalid data, got null for schema with nullable=false";
+            return Err(EvalError::new(message));
+        }
+        (Declaration::IntOrString { .. }, Value::Int(n)) => Val::Int(*n),
+        (Declaration::IntOrString { .. }, Value::String(text)) => borrowed(text),
+        (Declaration::IntOrString { .. }, _) => {
+            let message = "invalid data, expected XIntOrString value to be either a string or \
+                           integer";
+            return Err(EvalError::new(message));
+        }
+        (Declaration::Object(object), Value::Object(members)) => {
+            let declared = map::Declared::Object(object);
+            Val::Map(Map::Tree { members, declared })
+        }
+        (Declaration::Map(declared), Value::Object(members)) => {
+            let declared = map::Declared::Map(declared);
+            Val::Map(Map::Tree { members, declared })
+        }
+        (Declaration::Object(_) | Declaration::Map(_), _) => {
+            let message = "invalid data, expected a map for the provided schema with type=object";
+            return Err(EvalError::new(message));
+        }
+        (Declaration::List(list), Value::Array(items)) => {
+            let declared = list::Declared::Known(list);
+            Val::List(List::Tree { items, declared })
+        }
+        (Declaration::List(_), _) => {
+            let message = "invalid data, expected an array for the provided schema with type=array";
+            return Err(EvalError::new(message));
+        }
+        (Declaration::String { .. }, Value::String(text)) => borrowed(text),
+        (Declaration::Int, Value::Int(n)) => Val::Int(*n),
+        (Declaration::Int, value) => return wrong("int", value),
+        (Declaration::Double, Value::Int(n)) => Val::Double(*n as f64),
+        (Declaration::Double, Value::Float(n)) => Val::Double(*n),
+        (Declaration::Double, value) => return wrong("float", value),
+        (Declaration::Bool, Value::Bool(b)) => Val::Bool(*b),
+        (Declaration::Bool, value) => return wrong("bool", value),
+        (declaration, Value::String(text)) => return formatted(text, declaration),
+        (_, value) => return wrong("string", value),
+    })
+}
+
+fn borrowed(text: &str) -> Val<'_> {
+    Val::String(Text::Borrowed(text))
+}
+
+/// Text whose format makes another type of it.
+fn formatted<'a>(text: &'a str, declaration: &Declaration) -> Eval<'a> {
+    let wrong = |what: &str| Err(EvalError::new(format!("Invalid {what} {text}: cannot parse")));
+    match declaration {
+        Declaration::Duration => match time::parse_open_api_duration(text) {
+            Some(nanos) => Ok(Val::Duration(nanos)),
+            None => wrong("duration"),
+        },
+        Declaration::Date => match time::parse_date(text) {
+            Some(time) => Ok(Val::Timestamp(time)),
+            None => wrong("date formatted string"),
+        },
+        Declaration::DateTime => match time::parse_open_api_time(text) {
+            Some(time) => Ok(Val::Timestamp(time)),
+            None => wrong("date-time formatted string"),
+        },
+        Declaration::Bytes { .. } => match base64(text) {
+            Some(bytes) => Ok(Val::Bytes(bytes.into())),
+            None => wrong("byte formatted string"),
+        },
+        _ => Ok(borrowed(text)),
+    }
+}
+
+/// A JSON value of unknown type.
+pub(crate) fn any(value: &Value) -> Val<'_> {
+    match value {
+        Value::Null => Val::Null,
+        Value::Bool(b) => Val::Bool(*b),
+        Value::Int(n) => Val::Int(*n),
+        Value::Float(n) => Val::Double(*n),
+        Value::String(text) => borrowed(text),
+        Value::Array(items) => Val::List(List::Tree { items, declared: list::Declared::Any }),
+        Value::Object(members) => Val::Map(Map::Tree { members, declared: map::Declared::Any }),
+    }
+}
+
+/// What Go calls the type of decoded JSON.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// A value as data: times and durations as text, bytes in base64.
+pub(crate) fn to_json(value: &Val<'_>, context: &mut Context) -> Result<Value, EvalError> {
+    context.work(1)?;
+    Ok(match value {
+        Val::Null => Value::Null,
+        Val::Bool(b) => Value::Bool(*b),
+        Val::Int(n) => Value::Int(*n),
+        Val::Uint(n) => i64::try_from(*n).map_or(Value::Float(*n as f64), Value::Int),
+        Val::Double(n) if n.is_finite() => Value::Float(*n),
+        Val::Double(n) => Value::from(crate::number::shortest(*n)),
+        Val::String(text) => Value::String(Str::from(&**text)),
+        Val::Bytes(bytes) => Value::from(to_base64(bytes)),
+        Val::Optional(None) => Value::Null,
+        Val::Optional(Some(inner)) => to_json(inner, context)?,
+        Val::List(List::Tree { items, .. }) => Value::Array(items.to_vec()),
+        Val::List(list) => {
+            let items: Result<_, EvalError> =
+                list.iter().map(|item| to_json(&item?, context)).collect();
+            Value::Array(items?)
+        }
+        Val::Map(Map::Tree { members, .. }) => Value::Object((*members).clone()),
+        Val::Map(Map::Owned(entries)) => {
+            let mut out = Tree::new();
+            for (key, value) in entries.iter() {
+                out.insert(key.value().to_string(), to_json(value, context)?);
+            }
+            Value::Object(out)
+        }
+        other => Value::from(other.to_string()),
+    })
+}
+
+/// What tells a scalar of a set from others.
+pub(crate) fn identity(value: &Val<'_>, context: &mut Context) -> Result<String, EvalError> {
+    Ok(format!("{:?}", to_json(value, context)?))
+}
+
+/// What tells an object of a keyed list from others.
+pub(crate) fn key_of(
+    value: &Val<'_>,
+    keys: &[Str],
+    context: &mut Context,
+) -> Result<String, EvalError> {
+    let data = to_json(value, context)?;
+    let keys: Vec<Option<&Value>> = keys.iter().map(|key| data.get(key)).collect();
+    Ok(format!("{keys:?}"))
+}
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Bytes in standard base64.
+pub(crate) fn to_base64(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |i: usize| u32::from(chunk.get(i).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for i in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * i)) as usize & 63];
+            out.push(if i <= chunk.len() { char::from(digit) } else { '=' });
+        }
+    }
+    out
+}
+
+/// Reads base64 of the URL alphabet (upstream reads the `byte` format so) with its padding; line ends
+/// are passed over.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let digit = |d: u8| match d {
+        b'-' => Some(62),
+        b'_' => Some(63),
+        b'+' | b'/' => None,
+        _ => DIGITS.iter().position(|known| *known == d),
+    };
+    let text: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let digits = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(&text);
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    for chunk in digits.chunks(4) {
+        let mut bits = 0_u32;
+        for byte in chunk {
+            bits = bits << 6 | digit(*byte)? as u32;
+        }
+        bits <<= 6 * (4 - chunk.len());
+        out.extend_from_slice(&bits.to_be_bytes()[1..chunk.len()]);
+    }
+    Some(out)
+}
+
+/// A constant that the parser read.
+pub(crate) fn constant(literal: &crate::ast::Literal) -> Val<'static> {
+    use crate::ast::Literal;
+    match literal {
+        Literal::Null => Val::Null,
+        Literal::Bool(b) => Val::Bool(*b),
+        Literal::Int(n) => Val::Int(*n),
+        Literal::Uint(n) => Val::Uint(*n),
+        Literal::Double(n) => Val::Double(*n),
+        Literal::String(text) => Val::string(text.as_str()),
+        Literal::Bytes(bytes) => Val::Bytes(Arc::clone(bytes)),
+    }
+}

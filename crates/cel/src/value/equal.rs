@@ -1,0 +1,151 @@
+//! Whether two values are equal. Values of different types are not; numbers are equal if they are the
+//! same number.
+
+use std::collections::HashMap;
+
+use pintle_value::Value;
+
+use super::map::Declared;
+use super::{List, Map, Val, convert};
+use crate::context::Context;
+use crate::declaration::Merge;
+use crate::error::EvalError;
+
+impl<'a> Val<'a> {
+    /// Whether both are equal; visiting items counts as work.
+    pub(crate) fn equals(&self, other: &Self, context: &mut Context) -> Result<bool, EvalError> {
+        Ok(match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::String(a), Self::String(b)) => **a == **b,
+            (Self::Bytes(a), Self::Bytes(b)) => a == b,
+            (Self::Timestamp(a), Self::Timestamp(b)) => a == b,
+            (Self::Duration(a), Self::Duration(b)) => a == b,
+            (Self::Type(a), Self::Type(b)) => a == b,
+            (Self::List(a), Self::List(b)) => return lists(a, b, context),
+            (Self::Map(a), Self::Map(b)) => return maps(a, b, context),
+            (Self::List(List::Tree { .. }) | Self::Map(Map::Tree { .. }), other)
+                if !matches!(other, Self::Null) =>
+            {
+                return Err(EvalError::no_such_overload());
+            }
+            (Self::Optional(a), Self::Optional(b)) => match (a, b) {
+                (None, None) => true,
+                (Some(a), Some(b)) => return a.equals(b, context),
+                _ => false,
+            },
+            (Self::Opaque(a), Self::Opaque(b)) => a.equals(b)?,
+            (Self::Opaque(a), _) => return a.not_equal(),
+            (a, b) => super::compare(a, b).is_ok_and(std::cmp::Ordering::is_eq),
+        })
+    }
+}
+
+fn lists<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Result<bool, EvalError> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    context.work(a.len())?;
+    match a.merge() {
+        Merge::Set => sets(a, b, context),
+        Merge::Keys(keys) => keyed(a, b, keys, context),
+        Merge::Atomic => {
+            for (a, b) in a.iter().zip(b.iter()) {
+                if !a?.equals(&b?, context)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+    }
+}
+
+/// Sets of scalars are equal if all of the second are in the first, in whatever order.
+fn sets<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Result<bool, EvalError> {
+    let mut seen = std::collections::HashSet::new();
+    for item in a.iter() {
+        seen.insert(convert::identity(&item?, context)?);
+    }
+    for item in b.iter() {
+        if !seen.contains(&convert::identity(&item?, context)?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Objects with keys are equal if those with the same keys are.
+fn keyed<'a>(
+    a: &List<'a>,
+    b: &List<'a>,
+    keys: &[pintle_value::Str],
+    context: &mut Context,
+) -> Result<bool, EvalError> {
+    let mut by_key = HashMap::new();
+    for item in a.iter() {
+        let item = item?;
+        by_key.insert(convert::key_of(&item, keys, context)?, item);
+    }
+    for item in b.iter() {
+        let item = item?;
+        let Some(same) = by_key.get(&convert::key_of(&item, keys, context)?) else {
+            return Ok(false);
+        };
+        if !same.equals(&item, context)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn maps<'a>(a: &Map<'a>, b: &Map<'a>, context: &mut Context) -> Result<bool, EvalError> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    context.work(a.len() as u64)?;
+    if let (Map::Tree { members: a, declared: in_a }, Map::Tree { members: b, declared: in_b }) =
+        (a, b)
+    {
+        return trees((a, *in_a), (b, *in_b), context);
+    }
+    for key in a.keys() {
+        let (Some(a), Some(b)) = (a.get(&key)?, b.get(&key)?) else { return Ok(false) };
+        if !a.equals(&b, context)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+type Members<'a> = (&'a pintle_value::Map, Declared<'a>);
+
+/// Objects of data. What their type doesn't declare is compared as it stands, where both have it.
+fn trees<'a>(a: Members<'a>, b: Members<'a>, context: &mut Context) -> Result<bool, EvalError> {
+    for (name, value) in a.0.iter() {
+        let other = b.0.get(name);
+        let Some(value) = a.1.lift_member(name, value) else {
+            let differ = other.is_some_and(|other| !same_data(value, other));
+            if differ {
+                return Ok(false);
+            }
+            continue;
+        };
+        let is_object = matches!(a.1, Declared::Object(_));
+        let absent = |v: Option<&Value>| v.is_none_or(|v| is_object && v.is_null());
+        if absent(a.0.get(name)) && absent(other) {
+            continue;
+        }
+        let Some(other) = other.and_then(|other| b.1.lift_member(name, other)) else {
+            return Ok(false);
+        };
+        if !value?.equals(&other?, context)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Upstream takes an empty list or map and none at all for the same here.
+fn same_data(a: &Value, b: &Value) -> bool {
+    a == b
+}

@@ -1,0 +1,96 @@
+//! Lists: of a tree, made by an expression, or two behind one another.
+
+use std::sync::Arc;
+
+use pintle_value::Value;
+
+use super::{Eval, Val, lift};
+use crate::declaration::{self, Merge};
+
+/// A list.
+#[derive(Clone, Debug)]
+pub(crate) enum List<'a> {
+    /// Items of a tree.
+    Tree { items: &'a [Value], declared: Declared<'a> },
+    /// Items that an expression made; those of a set or of objects with keys stay so.
+    Owned { items: Arc<Vec<Val<'a>>>, merge: Option<&'a Merge> },
+    /// One list behind another. Adding lists costs next to nothing, so nothing is copied.
+    Chain { parts: Arc<(List<'a>, List<'a>)>, len: u64 },
+}
+
+/// What is known of a list in a tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Declared<'a> {
+    Known(&'a declaration::List),
+    /// A list of any JSON values.
+    Any,
+}
+
+impl<'a> List<'a> {
+    pub(crate) fn owned(items: Vec<Val<'a>>) -> Self {
+        Self::Owned { items: Arc::new(items), merge: None }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Tree { items, .. } => items.len() as u64,
+            Self::Owned { items, .. } => items.len() as u64,
+            Self::Chain { len, .. } => *len,
+        }
+    }
+
+    pub(crate) fn is_zero(&self) -> bool {
+        self.len() == 0 && !matches!(self, Self::Tree { .. })
+    }
+
+    /// The item at `index`, if there is one.
+    pub(crate) fn get(&self, index: u64) -> Option<Eval<'a>> {
+        match self {
+            Self::Tree { items, declared } => {
+                let item = items.get(usize::try_from(index).ok()?)?;
+                Some(declared.lift(item))
+            }
+            Self::Owned { items, .. } => {
+                items.get(usize::try_from(index).ok()?).map(|item| Ok(item.clone()))
+            }
+            Self::Chain { parts, .. } => match index.checked_sub(parts.0.len()) {
+                None => parts.0.get(index),
+                Some(index) => parts.1.get(index),
+            },
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Eval<'a>> + use<'_, 'a> {
+        (0..self.len()).map_while(|i| self.get(i))
+    }
+
+    /// What the list is as a whole: a set, objects with keys, or just a list.
+    pub(crate) fn merge(&self) -> &'a Merge {
+        match self {
+            Self::Tree { declared: Declared::Known(list), .. } => &list.merge,
+            Self::Owned { merge: Some(merge), .. } => merge,
+            _ => &Merge::Atomic,
+        }
+    }
+
+    /// Both lists behind one another.
+    pub(crate) fn chain(first: Self, second: Self) -> Self {
+        if first.len() == 0 {
+            return second;
+        }
+        if second.len() == 0 {
+            return first;
+        }
+        let len = first.len().saturating_add(second.len());
+        Self::Chain { parts: Arc::new((first, second)), len }
+    }
+}
+
+impl<'a> Declared<'a> {
+    fn lift(self, item: &'a Value) -> Eval<'a> {
+        match self {
+            Self::Known(list) => lift(item, &list.items),
+            Self::Any => Ok(super::convert::any(item)),
+        }
+    }
+}

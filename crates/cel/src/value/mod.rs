@@ -1,0 +1,199 @@
+//! Values while an expression is evaluated. What comes from bindings is borrowed, tree by tree, with
+//! the declaration that says how to read it; nothing is copied until it is used.
+
+mod convert;
+mod equal;
+mod list;
+mod map;
+mod opaque;
+mod order;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::EvalError;
+use crate::time::Timestamp;
+use crate::types::Type;
+
+pub(crate) use convert::{constant, identity, key_of, lift, to_json};
+pub(crate) use list::List;
+pub(crate) use map::{Key, Map, Owned};
+pub(crate) use opaque::Opaque;
+pub(crate) use order::compare;
+
+/// The outcome of an evaluation step.
+pub(crate) type Eval<'a> = Result<Val<'a>, EvalError>;
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(crate) enum Val<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(Text<'a>),
+    Bytes(Arc<[u8]>),
+    Timestamp(Timestamp),
+    /// Nanoseconds.
+    Duration(i64),
+    /// The type of a value: its name.
+    Type(&'static str),
+    List(List<'a>),
+    Map(Map<'a>),
+    Optional(Option<Arc<Val<'a>>>),
+    Opaque(Arc<Opaque>),
+}
+
+/// Text, borrowed or shared.
+#[derive(Clone)]
+pub(crate) enum Text<'a> {
+    Borrowed(&'a str),
+    Shared(Arc<str>),
+}
+
+impl std::ops::Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Borrowed(text) => text,
+            Self::Shared(text) => text,
+        }
+    }
+}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl<'a> Text<'a> {
+    /// A part of the text, which must lie within it.
+    pub(crate) fn slice(&self, range: std::ops::Range<usize>) -> Self {
+        match self {
+            Self::Borrowed(text) => Self::Borrowed(&text[range]),
+            Self::Shared(text) => Self::Shared(text[range].into()),
+        }
+    }
+
+    /// How many characters there are.
+    pub(crate) fn chars_count(&self) -> usize {
+        if self.is_ascii() { self.len() } else { self.chars().count() }
+    }
+}
+
+impl<'a> Val<'a> {
+    pub(crate) fn string(text: impl Into<Arc<str>>) -> Self {
+        Self::String(Text::Shared(text.into()))
+    }
+
+    pub(crate) fn list(items: Vec<Val<'a>>) -> Self {
+        Self::List(List::owned(items))
+    }
+
+    pub(crate) fn some(value: Self) -> Self {
+        Self::Optional(Some(Arc::new(value)))
+    }
+
+    pub(crate) const fn none() -> Self {
+        Self::Optional(None)
+    }
+
+    /// The name of the value's type, as `type` and errors say it.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null_type",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Uint(_) => "uint",
+            Self::Double(_) => "double",
+            Self::String(_) => "string",
+            Self::Bytes(_) => "bytes",
+            Self::Timestamp(_) => "google.protobuf.Timestamp",
+            Self::Duration(_) => "google.protobuf.Duration",
+            Self::Type(_) => "type",
+            Self::List(_) => "list",
+            Self::Map(_) => "map",
+            Self::Optional(_) => "optional_type",
+            Self::Opaque(opaque) => opaque.type_name(),
+        }
+    }
+
+    /// Whether the value can stand for a declared argument, as far as that can be seen at run time:
+    /// types inside of lists, maps and optionals are not looked at.
+    pub(crate) fn is_a(&self, t: &Type) -> bool {
+        match t {
+            Type::Dyn | Type::Error | Type::Param(_) => true,
+            Type::Null => matches!(self, Self::Null),
+            Type::Bool => matches!(self, Self::Bool(_)),
+            Type::Int => matches!(self, Self::Int(_)),
+            Type::Uint => matches!(self, Self::Uint(_)),
+            Type::Double => matches!(self, Self::Double(_)),
+            Type::String => matches!(self, Self::String(_)),
+            Type::Bytes => matches!(self, Self::Bytes(_)),
+            Type::Timestamp => matches!(self, Self::Timestamp(_)),
+            Type::Duration => matches!(self, Self::Duration(_)),
+            Type::List(_) => matches!(self, Self::List(_)),
+            Type::Map(_) | Type::Object(_) => matches!(self, Self::Map(_)),
+            Type::Struct(name) | Type::Opaque(name) => self.type_name() == *name,
+            Type::Optional(_) => matches!(self, Self::Optional(_)),
+            Type::Type(_) => matches!(self, Self::Type(_)),
+        }
+    }
+
+    /// The size that the cost reckons with: of text in characters, of bytes, lists and maps; one for
+    /// all else.
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            Self::String(text) => text.chars_count() as u64,
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::List(list) => list.len(),
+            Self::Map(map) => map.len() as u64,
+            Self::Optional(Some(inner)) => inner.size(),
+            Self::Opaque(opaque) => opaque.size(),
+            _ => 1,
+        }
+    }
+
+    /// What `optional.ofNonZeroValue` takes for nothing.
+    pub(crate) fn is_zero(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::Bool(b) => !b,
+            Self::Int(n) => *n == 0,
+            Self::Uint(n) => *n == 0,
+            Self::Double(n) => *n == 0.0,
+            Self::String(text) => text.is_empty(),
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Timestamp(t) => *t == Timestamp::YEAR_ONE,
+            Self::Duration(nanos) => *nanos == 0,
+            // Upstream's lists and maps from data have no such test.
+            Self::List(list) => list.is_zero(),
+            Self::Map(map) => map.is_zero(),
+            _ => false,
+        }
+    }
+}
+
+/// Values as error messages show them.
+impl fmt::Display for Val<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(b) => write!(f, "{b}"),
+            Self::Int(n) => write!(f, "{n}"),
+            Self::Uint(n) => write!(f, "{n}"),
+            Self::Double(n) => f.write_str(&crate::number::shortest(*n)),
+            Self::String(text) => f.write_str(text),
+            Self::Timestamp(t) => write!(f, "{t}"),
+            Self::Duration(nanos) => f.write_str(&crate::time::duration_text(*nanos)),
+            Self::Type(name) => f.write_str(name),
+            Self::Optional(None) => f.write_str("optional.none()"),
+            Self::Optional(Some(inner)) => write!(f, "optional({inner})"),
+            Self::Opaque(opaque) => write!(f, "{opaque}"),
+            other => f.write_str(other.type_name()),
+        }
+    }
+}
