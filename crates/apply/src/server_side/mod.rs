@@ -19,11 +19,11 @@ mod typed;
 use std::borrow::Cow;
 
 use pintle_meta::object;
-use pintle_schema::{Schema, conform};
+use pintle_schema::conform;
 use pintle_value::Value;
 
-pub use fieldset::{FieldSet, PathElement};
-pub use managers::{Alike, Conflicts, Versions};
+pub use fieldset::{FieldSet, Filter, PathElement};
+pub use managers::{Alike, Conflicts, ScaleOwnership, Versions};
 
 use managers::{Failure, Identity, Kind, Managers, Operation, Record};
 use typed::Typing;
@@ -42,9 +42,7 @@ const UNKNOWN: &str = "unknown";
 /// Field ownership for one sort of write: to a resource or to one of its parts, in one version.
 #[derive(Clone, Copy)]
 pub struct Ownership<'a> {
-    /// The types.
-    pub schema: &'a Schema,
-    /// The versions of the kind.
+    /// The versions of the kind, with their types.
     pub versions: &'a dyn Versions,
     /// The version that the request is in, and all objects that are given and returned.
     pub api_version: &'a str,
@@ -52,8 +50,8 @@ pub struct Ownership<'a> {
     pub kind: &'a str,
     /// The part that is written, such as `status`; empty for the resource itself.
     pub subresource: &'a str,
-    /// What such a write cannot change, and nobody owns by it.
-    pub reset_fields: &'a FieldSet,
+    /// What such a write can change: nobody owns anything else by it.
+    pub filter: &'a Filter,
 }
 
 impl Ownership<'_> {
@@ -230,12 +228,12 @@ impl Ownership<'_> {
     }
 
     fn typing(&self) -> Option<Typing<'_>> {
-        let ty = self.versions.type_of(self.api_version)?;
-        Some(Typing::new(self.schema, ty))
+        let (schema, ty) = self.versions.type_of(self.api_version)?;
+        Some(Typing::new(schema, ty))
     }
 
     fn kind_of_write(&self) -> Kind<'_> {
-        Kind { schema: self.schema, versions: self.versions, reset: self.reset_fields }
+        Kind { versions: self.versions, filter: self.filter }
     }
 
     fn identity(&self, manager: &str, operation: Operation) -> Identity {
@@ -246,9 +244,9 @@ impl Ownership<'_> {
     /// An object of which nothing was given: members that are always there are nobody's doing.
     fn empty(&self) -> Value {
         let mut object = Value::object();
-        if let Some(ty) = self.versions.type_of(self.api_version) {
+        if let Some((schema, ty)) = self.versions.type_of(self.api_version) {
             // An empty object has nothing that could be wrong.
-            let _ = conform(self.schema, ty, &mut object);
+            let _ = conform(schema, ty, &mut object);
         }
         object
     }

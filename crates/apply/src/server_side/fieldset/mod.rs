@@ -7,6 +7,7 @@
 
 mod codec;
 mod element;
+mod filter;
 pub(crate) mod order;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ mod tests;
 use std::{cmp::Ordering, fmt};
 
 pub use element::PathElement;
+pub use filter::Filter;
 
 /// A set of paths as an ordered tree. That a path is in it says nothing of its parents or children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod cap;
 mod codec;
 mod conflict;
 mod prune;
+mod scale;
 mod write;
 
 use std::{borrow::Cow, collections::BTreeMap};
@@ -18,9 +19,10 @@ use pintle_value::{Str, Value};
 pub(crate) use cap::cap;
 pub(crate) use codec::{Record, read, record, write};
 pub use conflict::Conflicts;
+pub use scale::ScaleOwnership;
 pub(crate) use write::{Failure, apply, grant, update};
 
-use super::fieldset::FieldSet;
+use super::fieldset::{FieldSet, Filter};
 use super::typed::Typing;
 
 /// How a manager writes.
@@ -81,8 +83,9 @@ pub(crate) type Managers = BTreeMap<Identity, Owned>;
 
 /// The versions of a kind: entries of managed fields are of the version that a manager wrote in.
 pub trait Versions {
-    /// The type of the objects of a version; `None` if it is not served, or not any more.
-    fn type_of(&self, api_version: &str) -> Option<TypeId>;
+    /// The type of the objects of a version, with its schema; `None` if the version is not served,
+    /// or not any more.
+    fn type_of(&self, api_version: &str) -> Option<(&Schema, TypeId)>;
 
     /// An object of one served version as one of another, or why that cannot be.
     fn convert(&self, object: Value, from: &str, to: &str) -> Result<Value, String>;
@@ -90,11 +93,11 @@ pub trait Versions {
 
 /// A kind whose versions are all alike.
 #[derive(Clone, Copy, Debug)]
-pub struct Alike(pub TypeId);
+pub struct Alike<'a>(pub &'a Schema, pub TypeId);
 
-impl Versions for Alike {
-    fn type_of(&self, _: &str) -> Option<TypeId> {
-        Some(self.0)
+impl Versions for Alike<'_> {
+    fn type_of(&self, _: &str) -> Option<(&Schema, TypeId)> {
+        Some((self.0, self.1))
     }
 
     fn convert(&self, object: Value, _: &str, _: &str) -> Result<Value, String> {
@@ -105,15 +108,14 @@ impl Versions for Alike {
 /// What a write needs to know of the kind.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind<'a> {
-    pub(crate) schema: &'a Schema,
     pub(crate) versions: &'a dyn Versions,
-    /// Fields that writes like this one cannot set, and so nobody owns by them.
-    pub(crate) reset: &'a FieldSet,
+    /// What writes like this one can set, and so somebody owns by them.
+    pub(crate) filter: &'a Filter,
 }
 
 impl<'a> Kind<'a> {
     fn typing(self, api_version: &str) -> Option<Typing<'a>> {
-        self.versions.type_of(api_version).map(|ty| Typing::new(self.schema, ty))
+        self.versions.type_of(api_version).map(|(schema, ty)| Typing::new(schema, ty))
     }
 
     /// The object in another version.

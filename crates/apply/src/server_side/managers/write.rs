@@ -61,7 +61,7 @@ pub(crate) fn apply(
 ) -> Result<Option<Value>, Failure> {
     let Some(ty) = kind.typing(api_version) else { return Err(unknown(api_version)) };
     reconcile(kind, managers);
-    let fields = typed::field_set(ty, &applied).recursive_difference(kind.reset);
+    let fields = kind.filter.keep(typed::field_set(ty, &applied));
     let mut merged = live.clone();
     typed::merge(ty, &mut merged, applied)
         .map_err(|why| Failure::Other(format!("failed to merge config: {why}")))?;
@@ -150,7 +150,7 @@ impl Changes<'_> {
                 })
             };
             let (live, new) = (convert(self.live, "old")?, convert(self.new, "new")?);
-            let change = typed::compare(ty, &live, &new).without(self.kind.reset);
+            let change = typed::compare(ty, &live, &new).filtered(self.kind.filter);
             self.by_version.insert(version.into(), change);
         }
         Ok(&self.by_version[version])

@@ -6,7 +6,7 @@ use pintle_schema::{Schema, TypeId};
 use pintle_value::{Map, Str, Value, json};
 
 use super::{report, schemas};
-use crate::server_side::fieldset::FieldSet;
+use crate::server_side::fieldset::{FieldSet, Filter};
 use crate::server_side::managers::{
     Failure, Identity, Kind, Managers, Operation, Versions, apply, grant, update,
 };
@@ -14,13 +14,14 @@ use crate::server_side::typed::{Typing, check, extract, merge};
 
 /// How the objects of a case go from one version to another.
 struct Converter {
+    schema: Schema,
     types: BTreeMap<String, TypeId>,
     sort: String,
 }
 
 impl Versions for Converter {
-    fn type_of(&self, api_version: &str) -> Option<TypeId> {
-        self.types.get(api_version).copied()
+    fn type_of(&self, api_version: &str) -> Option<(&Schema, TypeId)> {
+        Some((&self.schema, *self.types.get(api_version)?))
     }
 
     fn convert(&self, object: Value, from: &str, to: &str) -> Result<Value, String> {
@@ -79,8 +80,8 @@ impl State {
             self.live = live.map_err(Failure::Other)?;
         }
         version.clone_into(&mut self.version);
-        let ty = kind.versions.type_of(version).expect("a case has its versions");
-        let ty = Typing::new(kind.schema, ty);
+        let (schema, ty) = kind.versions.type_of(version).expect("a case has its versions");
+        let ty = Typing::new(schema, ty);
         let mut object = op.get("object").cloned().unwrap_or_default();
         let sort = op.get("op").and_then(Value::as_str).unwrap_or_default();
         let duplicates = sort == "update";
@@ -142,7 +143,7 @@ fn run(case: &Value, schemas: &BTreeMap<String, Schema>, failures: &mut Vec<Stri
     };
     let reset = case.get("reset").and_then(|reset| reset.get("v1")).and_then(Value::as_str);
     let reset = json::parse(reset.unwrap_or("{}").as_bytes()).expect("a set is JSON");
-    let reset = FieldSet::from_value(&reset).expect("a set is FieldsV1");
+    let filter = Filter::Except(FieldSet::from_value(&reset).expect("a set is FieldsV1"));
     let ops = case.get("ops").and_then(Value::as_array).unwrap_or_default();
     let mut state = State { live: Value::Null, version: String::new(), managers: Managers::new() };
     for (at, op) in ops.iter().enumerate() {
@@ -161,8 +162,8 @@ fn run(case: &Value, schemas: &BTreeMap<String, Schema>, failures: &mut Vec<Stri
             schema = with;
             types.insert(text(other, "version"), ty);
         }
-        let converter = Converter { types, sort: text(case, "versions") };
-        let kind = Kind { schema: &schema, versions: &converter, reset: &reset };
+        let converter = Converter { schema, types, sort: text(case, "versions") };
+        let kind = Kind { versions: &converter, filter: &filter };
         let (manager, version) = (text(op, "manager"), text(op, "version"));
         let outcome = state.write(kind, op, &manager, &version);
         let (found, expected) = match outcome {

@@ -3,6 +3,7 @@
 mod managers;
 mod ownership;
 mod properties;
+mod scale;
 pub(super) mod schemas;
 
 /// Fails with everything that went wrong.

@@ -1,10 +1,10 @@
 //! What clients meet: `managedFields` of built-in kinds, conflicts, and the rules around them.
 
-use pintle_schema::{TypeId, builtin, conform};
+use pintle_schema::{Schema, TypeId, builtin, conform};
 use pintle_value::{Value, json, yaml};
 
 use crate::server_side::{
-    Alike, FieldSet, Identity, Ownership, Versions, managers, same_but_for_times, stored_managers,
+    Alike, FieldSet, Filter, Identity, Ownership, Versions, managers, same_but_for_times, stored_managers,
 };
 
 const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
@@ -16,7 +16,7 @@ struct Object {
     kind: &'static str,
     api_version: &'static str,
     subresource: &'static str,
-    reset: FieldSet,
+    filter: Filter,
     live: Option<Value>,
     second: i64,
 }
@@ -28,19 +28,18 @@ impl Object {
             _ => ("ConfigMap", "v1"),
         };
         let ty = builtin().find(name).expect("a built-in type");
-        let reset = FieldSet::from([&["status"][..]]);
-        Self { ty, kind, api_version, subresource: "", reset, live: None, second: 1_600_000_000 }
+        let filter = Filter::except(&[&["status"]]);
+        Self { ty, kind, api_version, subresource: "", filter, live: None, second: 1_600_000_000 }
     }
 
     fn with<T>(&mut self, write: impl FnOnce(&Ownership<'_>, Option<&Value>, i64) -> T) -> T {
-        let versions = Alike(self.ty);
+        let versions = Alike(builtin(), self.ty);
         let ownership = Ownership {
-            schema: builtin(),
             versions: &versions,
             api_version: self.api_version,
             kind: self.kind,
             subresource: self.subresource,
-            reset_fields: &self.reset,
+            filter: &self.filter,
         };
         self.second += 1;
         write(&ownership, self.live.as_ref(), self.second * 1_000_000)
@@ -271,7 +270,7 @@ fn parts_have_their_own_managers() {
     let mut object = Object::new(DEPLOYMENT);
     object.apply("me", WEB);
     object.subresource = "status";
-    object.reset = FieldSet::from([&["spec"][..], &["metadata"]]);
+    object.filter = Filter::except(&[&["spec"], &["metadata"]]);
     let mut body = object.live().clone();
     body.make_object().insert("status", Value::from([("replicas", 2)]));
     object.update("me", &json::to_string(&body));
@@ -358,24 +357,22 @@ fn kubectl_may_take_over_from_itself() {
 fn entries_of_old_versions_go() {
     struct Served(TypeId, [&'static str; 2]);
     impl Versions for Served {
-        fn type_of(&self, api_version: &str) -> Option<TypeId> {
-            self.1.contains(&api_version).then_some(self.0)
+        fn type_of(&self, api_version: &str) -> Option<(&Schema, TypeId)> {
+            self.1.contains(&api_version).then_some((builtin(), self.0))
         }
         fn convert(&self, object: Value, _: &str, _: &str) -> Result<Value, String> {
             Ok(object)
         }
     }
     let ty = builtin().find(CONFIG_MAP).expect("a built-in type");
-    let reset = FieldSet::new();
     let write = |live: Option<&Value>, version: &'static str, served| {
         let served = Served(ty, served);
         let ownership = Ownership {
-            schema: builtin(),
             versions: &served,
             api_version: version,
             kind: "ConfigMap",
             subresource: "",
-            reset_fields: &reset,
+            filter: &Filter::ALL,
         };
         let mut new = live.cloned().unwrap_or_else(Value::object);
         new.object_entry("data").insert(version, "0");

@@ -7,7 +7,7 @@ use pintle_value::{Map, Str, Value};
 use proptest::prelude::*;
 
 use super::schemas;
-use crate::server_side::fieldset::{FieldSet, PathElement};
+use crate::server_side::fieldset::{FieldSet, Filter, PathElement};
 use crate::server_side::managers::{
     Alike, Failure, Identity, Kind, Managers, Operation, apply, grant, update,
 };
@@ -151,8 +151,8 @@ impl World {
     }
 
     fn step(&mut self, (who, value, is_update, force): Step) -> Result<(), Failure> {
-        let (versions, reset) = (Alike(self.ty), FieldSet::new());
-        let kind = Kind { schema: &self.schema, versions: &versions, reset: &reset };
+        let versions = Alike(&self.schema, self.ty);
+        let kind = Kind { versions: &versions, filter: &Filter::ALL };
         let operation = if is_update { Operation::Update } else { Operation::Apply };
         let who = Identity::new(["x", "y", "z"][who], operation, "v1", "");
         if is_update {

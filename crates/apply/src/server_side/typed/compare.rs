@@ -3,7 +3,7 @@
 use pintle_value::{Map, Value};
 
 use super::{Items, Typing, View};
-use crate::server_side::fieldset::{Builder, FieldSet, PathElement, order};
+use crate::server_side::fieldset::{Builder, FieldSet, Filter, PathElement, order};
 
 /// The fields that differ; no field is in two of the sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// Without these fields and all that is in them.
-    pub(crate) fn without(self, fields: &FieldSet) -> Self {
+    /// What a filter keeps of it.
+    pub(crate) fn filtered(self, filter: &Filter) -> Self {
         Self {
-            added: self.added.recursive_difference(fields),
-            modified: self.modified.recursive_difference(fields),
-            removed: self.removed.recursive_difference(fields),
+            added: filter.keep(self.added),
+            modified: filter.keep(self.modified),
+            removed: filter.keep(self.removed),
         }
     }
 }
