@@ -11,7 +11,7 @@ use pintle_kinds::bootstrap::{BootstrapObject, Step};
 use pintle_meta::{Reason, Status, object};
 use pintle_registry::Resource;
 use pintle_registry::answer::{Answer, Outcome};
-use pintle_registry::request::{Context, DeleteOptions, WriteOptions};
+use pintle_registry::request::{Context, DeleteOptions, WriteOptions, granted};
 use pintle_value::Value;
 use tokio::task::JoinSet;
 
@@ -88,9 +88,11 @@ async fn take(
     match step {
         Step::Nothing => Ok(()),
         Step::Create => create(environment, resource, wanted, &context).await,
-        Step::Update(state) => {
-            environment.registry.update(&one, &body(&state), &options, &context).await.map(|_| ())
-        }
+        Step::Update(state) => environment
+            .registry
+            .update(&one, &body(&state), &options, &context, &granted)
+            .await
+            .map(|_| ()),
         Step::Replace => {
             environment.registry.delete(&one, &DeleteOptions::default(), &context).await?;
             create(environment, resource, wanted, &context).await
@@ -121,5 +123,5 @@ async fn create(
     let mut state = resource.tree(&created);
     state.make_object().insert("status", status.clone());
     let part = target(resource, namespace, object::name(wanted), "status");
-    environment.registry.update(&part, &body(&state), &options, context).await.map(|_| ())
+    environment.registry.update(&part, &body(&state), &options, context, &granted).await.map(|_| ())
 }

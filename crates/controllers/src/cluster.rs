@@ -8,7 +8,7 @@ use pintle_admission::NamespaceLifecycle;
 use pintle_kinds::{RuntimeConfig, definitions};
 use pintle_meta::{GroupVersion, Status, object};
 use pintle_registry::answer::{Answer, Event};
-use pintle_registry::request::{DeleteOptions, ListOptions, Now, WriteOptions};
+use pintle_registry::request::{DeleteOptions, ListOptions, Now, WriteOptions, granted};
 use pintle_registry::watch::Watch;
 use pintle_registry::{Options, Registry, Resource};
 use pintle_value::{Value, json};
@@ -105,7 +105,11 @@ impl Cluster {
         let one = target(&resource, object::namespace(&object), object::name(&object), "");
         let context = self.environment.context("test");
         let options = WriteOptions::default();
-        self.environment.registry.update(&one, &body(&object), &options, &context).await.map(|_| ())
+        self.environment
+            .registry
+            .update(&one, &body(&object), &options, &context, &granted)
+            .await
+            .map(|_| ())
     }
 
     pub(crate) async fn delete(

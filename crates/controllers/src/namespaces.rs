@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use pintle_meta::{Reason, Status, object};
 use pintle_registry::answer::Event;
-use pintle_registry::request::{ListOptions, WriteOptions};
+use pintle_registry::request::{ListOptions, WriteOptions, granted};
 use pintle_registry::watch::Watch;
 use pintle_registry::{Object, Resource};
 use pintle_value::Value;
@@ -146,7 +146,7 @@ async fn write_conditions(
     status.insert("conditions", conditions);
     let part = target(namespaces, "", object::name(&namespace), "status");
     let (body, options) = (body(&namespace), WriteOptions::default());
-    environment.registry.update(&part, &body, &options, &context).await.map(|_| ())
+    environment.registry.update(&part, &body, &options, &context, &granted).await.map(|_| ())
 }
 
 /// Takes this controller's finalizer away; with the last one the namespace goes.
@@ -161,5 +161,5 @@ async fn finalize(
     let part = target(namespaces, "", object::name(&namespace), "finalize");
     let (body, options) = (body(&namespace), WriteOptions::default());
     let context = environment.context(USER);
-    environment.registry.update(&part, &body, &options, &context).await.map(|_| ())
+    environment.registry.update(&part, &body, &options, &context, &granted).await.map(|_| ())
 }

@@ -9,7 +9,7 @@
 
 use pintle_meta::field;
 use pintle_registry::{
-    self as registry, Generation, GracePeriod, Members, NameRule, SelectableField,
+    self as registry, Generation, GracePeriod, Members, NameRule, Owned, SelectableField,
 };
 use pintle_value::{Str, Value};
 
@@ -25,6 +25,8 @@ pub(crate) struct Strategy {
     pub create_on_update: bool,
     pub unconditional_update: bool,
     pub reset_fields: Members,
+    /// The parts whose writers can own something other than is usual.
+    pub owned: &'static [(&'static str, Owned)],
     pub generation: Generation,
     pub delete_returns_object: bool,
     /// `None` where the kind knows no grace.
@@ -48,6 +50,7 @@ pub(crate) const PLAIN: Strategy = Strategy {
     create_on_update: false,
     unconditional_update: true,
     reset_fields: &[],
+    owned: &[],
     generation: Generation::None,
     delete_returns_object: false,
     graceful: None,
@@ -64,6 +67,10 @@ pub(crate) const PLAIN: Strategy = Strategy {
 
 /// A kind whose status only `/status` writes: a new object has an empty one (META-11).
 pub(crate) const WITH_STATUS: Strategy = Strategy { reset_fields: &[&["status"]], ..PLAIN };
+
+/// Of a status whose writers can set nothing of metadata.
+pub(crate) const STATUS_ALONE: &[(&str, Owned)] =
+    &[("status", Owned::Except(&[&["metadata"], &["spec"]]))];
 
 /// A kind that counts the changes of its spec.
 pub(crate) const COUNTED: Strategy = Strategy { generation: Generation::Spec, ..PLAIN };
@@ -118,6 +125,17 @@ impl registry::Strategy for Strategy {
 
     fn reset_fields(&self) -> Members {
         self.reset_fields
+    }
+
+    fn owned(&self, part: &str) -> Owned {
+        let particular = self.owned.iter().find(|(name, _)| *name == part);
+        match (particular, part) {
+            (Some((_, owned)), _) => *owned,
+            (None, "") => Owned::Except(self.reset_fields),
+            (None, "status") => Owned::Except(&[&["spec"]]),
+            (None, "finalize") => Owned::Except(&[&["status"]]),
+            (None, _) => Owned::Except(&[]),
+        }
     }
 
     fn generation(&self) -> Generation {

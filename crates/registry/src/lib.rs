@@ -31,5 +31,5 @@ pub use object::{FRAME_TAIL, Index, Object, frame_head};
 pub use registry::{Options, Registry};
 pub use resource::Resource;
 pub use strategy::{
-    FieldText, Generation, GracePeriod, NameRule, SelectableField, Strategy, text_at,
+    FieldText, Generation, GracePeriod, NameRule, Owned, SelectableField, Strategy, text_at,
 };

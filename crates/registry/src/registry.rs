@@ -16,7 +16,9 @@ use crate::answer::{Answer, List, Outcome};
 use crate::cache::Cache;
 use crate::encodings::Shelf;
 use crate::list;
-use crate::request::{Body, Context, DeleteOptions, ListOptions, PatchType, Target, WriteOptions};
+use crate::request::{
+    Body, Context, DeleteOptions, ListOptions, MayCreate, PatchType, Target, WriteOptions, granted,
+};
 use crate::revision;
 use crate::watch::Watch;
 use crate::write::Write;
@@ -201,7 +203,7 @@ impl Registry {
         options: &WriteOptions,
         context: &Context,
     ) -> Result<(Value, Vec<String>), Status> {
-        let draft = Write { registry: self, target, options, context }.decode(body)?;
+        let draft = self.write(target, options, context, &granted).decode(body)?;
         Ok((draft.tree, draft.warnings))
     }
 
@@ -213,7 +215,7 @@ impl Registry {
         options: &WriteOptions,
         context: &Context,
     ) -> Result<Outcome, Status> {
-        let write = Write { registry: self, target, options, context };
+        let write = self.write(target, options, context, &granted);
         Self::answered(target, write.create(body).await?).await
     }
 
@@ -224,8 +226,9 @@ impl Registry {
         body: &Body,
         options: &WriteOptions,
         context: &Context,
+        may_create: &MayCreate<'_>,
     ) -> Result<Outcome, Status> {
-        let write = Write { registry: self, target, options, context };
+        let write = self.write(target, options, context, may_create);
         Self::answered(target, write.update(body).await?).await
     }
 
@@ -237,9 +240,20 @@ impl Registry {
         patch_type: PatchType,
         options: &WriteOptions,
         context: &Context,
+        may_create: &MayCreate<'_>,
     ) -> Result<Outcome, Status> {
-        let write = Write { registry: self, target, options, context };
+        let write = self.write(target, options, context, may_create);
         Self::answered(target, write.patch(patch, patch_type).await?).await
+    }
+
+    const fn write<'a>(
+        &'a self,
+        target: &'a Target,
+        options: &'a WriteOptions,
+        context: &'a Context,
+        may_create: &'a MayCreate<'a>,
+    ) -> Write<'a> {
+        Write { registry: self, target, options, context, may_create }
     }
 
     /// DELETE of one object.

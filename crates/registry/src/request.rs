@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pintle_meta::Status;
 use pintle_value::Str;
 
 use crate::Resource;
@@ -88,6 +89,18 @@ pub enum FieldValidation {
     Warn,
     /// Refuse.
     Strict,
+}
+
+/// Whether the client may also create, where what it asked for was a change: PUT to a free name and
+/// apply create, and upstream asks once more then. The error is the refusal.
+pub type MayCreate<'a> = dyn Fn() -> Result<(), Status> + Send + Sync + 'a;
+
+/// The answer to [`MayCreate`] for those who may do anything: the server itself.
+///
+/// # Errors
+/// Never.
+pub const fn granted() -> Result<(), Status> {
+    Ok(())
 }
 
 /// Options of create, update and patch.

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pintle_apply::server_side::Filter;
 use pintle_meta::Status;
 use pintle_store::Key;
 use pintle_value::{Str, Value};
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::cache::Collection;
 use crate::encodings::{Extra, Shelf};
-use crate::{Keeping, Object, ResourceDefinition};
+use crate::{Keeping, Object, Owned, ResourceDefinition};
 
 /// A served resource.
 pub struct Resource {
@@ -26,6 +27,9 @@ pub struct Resource {
     pub(crate) number: u64,
     /// Set when another definition takes this one's place, or none does.
     retired: watch::Sender<bool>,
+    /// What writes to it can make somebody the owner of: first to itself, then to its subresources in
+    /// their order.
+    filters: Box<[Filter]>,
 }
 
 impl Deref for Resource {
@@ -43,7 +47,19 @@ impl Resource {
         shelf: Arc<Shelf>,
         number: u64,
     ) -> Self {
-        Self { definition, collection, shelf, number, retired: watch::Sender::new(false) }
+        let parts = definition.subresources.iter().map(|part| part.name.as_str());
+        let filter = |part: &str| match definition.strategy.owned(part) {
+            Owned::Except(members) => Filter::except(members),
+            Owned::Only(members) => Filter::only(members),
+        };
+        let filters = [""].into_iter().chain(parts).map(filter).collect();
+        Self { definition, collection, shelf, number, retired: watch::Sender::new(false), filters }
+    }
+
+    /// What writes to a part of it, or to itself (`""`), can make somebody the owner of.
+    pub(crate) fn filter(&self, subresource: &str) -> &Filter {
+        let part = self.subresources.iter().position(|part| part.name == subresource);
+        &self.filters[part.map_or(0, |part| part + 1)]
     }
 
     /// Ends the watches of this definition.

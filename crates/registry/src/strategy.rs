@@ -40,6 +40,16 @@ pub trait Strategy: Send + Sync {
         &[]
     }
 
+    /// What the writers of a part (a subresource, or `""` for the object itself) can own; upstream's
+    /// reset fields. Of metadata, what the writers of a part cannot own is also reset to what it was.
+    fn owned(&self, part: &str) -> Owned {
+        match part {
+            "" => Owned::Except(self.reset_fields()),
+            "status" => Owned::Except(&[&["metadata"], &["spec"]]),
+            _ => Owned::Except(&[]),
+        }
+    }
+
     /// When `metadata.generation` grows.
     fn generation(&self) -> Generation {
         Generation::None
@@ -105,6 +115,15 @@ pub trait Strategy: Send + Sync {
         let _ = (new, old);
         Vec::new()
     }
+}
+
+/// Which fields the writers of a part of an object can own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owned {
+    /// All but these and what is in them.
+    Except(Members),
+    /// None but these and what is in them; `*` stands for every item of a list.
+    Only(Members),
 }
 
 /// Rules for `metadata.name`, by upstream's names (`k8s.io/apimachinery/pkg/api/validation`).

@@ -9,6 +9,7 @@ use pintle_registry::admission::AdmitAll;
 use pintle_registry::answer::{Answer, Event, Outcome};
 use pintle_registry::request::{
     Body, Context, DeleteOptions, Encoding, ListOptions, Now, PatchType, Target, WriteOptions,
+    granted,
 };
 use pintle_registry::table::{Column, Printer, Row};
 use pintle_registry::{
@@ -158,7 +159,7 @@ impl Engine {
     ) -> Result<Value, Status> {
         let target = self.target(resource, name, part);
         let (body, options, context) = (json_body(body), WriteOptions::default(), context());
-        tree(self.registry.update(&target, &body, &options, &context).await?)
+        tree(self.registry.update(&target, &body, &options, &context, &granted).await?)
     }
 
     async fn merge(
@@ -171,7 +172,11 @@ impl Engine {
         let target = self.target(resource, name, part);
         let options = WriteOptions::default();
         let patch = patch.as_bytes();
-        tree(self.registry.patch(&target, patch, PatchType::Merge, &options, &context()).await?)
+        tree(
+            self.registry
+                .patch(&target, patch, PatchType::Merge, &options, &context(), &granted)
+                .await?,
+        )
     }
 
     async fn list(&self, options: ListOptions) -> Result<pintle_registry::answer::List, Status> {

@@ -164,7 +164,7 @@ impl Api {
         } else {
             progress.place = Some(self.limits.enter(info.read_only(), &user)?);
         }
-        self.authorize(&user, info)?;
+        self.authorize(&user, info.verb, info)?;
         let call = Call { api: self, head, query, info, user: &user, now };
         let work = dispatch(&call, resource, body);
         match timeout {
@@ -191,8 +191,14 @@ impl Api {
         Ok(Some(asked.min(longest)))
     }
 
-    fn authorize(&self, user: &User, info: &RequestInfo) -> Result<(), Status> {
-        let attributes = Attributes { user, verb: info.verb, subject: info.subject() };
+    /// Whether a user may do what a request is about, by its own verb or by another.
+    pub(crate) fn authorize(
+        &self,
+        user: &User,
+        verb: &str,
+        info: &RequestInfo,
+    ) -> Result<(), Status> {
+        let attributes = Attributes { user, verb, subject: info.subject() };
         let ruling = self.authorizer.authorize(&attributes);
         if ruling.allowed() { Ok(()) } else { Err(attributes.forbidden(&ruling.reason)) }
     }

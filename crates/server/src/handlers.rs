@@ -101,6 +101,11 @@ impl Call<'_> {
         })
     }
 
+    /// Whether the client may create what it asked to change.
+    fn may_create(&self) -> Result<(), Status> {
+        self.api.authorize(self.user, "create", self.info)
+    }
+
     /// Who asks, and when.
     fn context(&self) -> Context {
         let agent = self.head.headers.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());

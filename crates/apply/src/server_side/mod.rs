@@ -9,6 +9,7 @@
 //! Invariants: tracking an update cannot fail for what a client sent; an apply that changes nothing
 //! leaves the object as it is, times included.
 
+mod configuration;
 mod fieldset;
 mod last_applied;
 mod managers;
@@ -22,6 +23,7 @@ use pintle_meta::object;
 use pintle_schema::conform;
 use pintle_value::Value;
 
+pub use configuration::Configuration;
 pub use fieldset::{FieldSet, Filter, PathElement};
 pub use managers::{Alike, Conflicts, ScaleOwnership, Versions};
 

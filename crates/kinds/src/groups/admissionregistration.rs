@@ -9,7 +9,7 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
-    strategy::{COUNTED, COUNTED_WITH_STATUS, Strategy},
+    strategy::{COUNTED, COUNTED_WITH_STATUS, STATUS_ALONE, Strategy},
 };
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
@@ -53,6 +53,7 @@ const MUTATING_POLICY: Strategy =
     Strategy { default: |object| set(object, POLICY_DEFAULTS), ..BASE };
 
 const VALIDATING_POLICY: Strategy = Strategy {
+    owned: STATUS_ALONE,
     unconditional_update: false,
     default: |object| set(object, POLICY_DEFAULTS),
     ..COUNTED_WITH_STATUS

@@ -13,12 +13,13 @@ use crate::{
         set,
     },
     kind::{Kind, kind},
-    strategy::{Strategy, WITH_STATUS},
+    strategy::{STATUS_ALONE, Strategy, WITH_STATUS},
 };
 
 pub(crate) const KINDS: &[Kind] = &[kind("apiregistration.k8s.io", "apiservices", API_SERVICE)];
 
 const API_SERVICE: Strategy = Strategy {
+    owned: STATUS_ALONE,
     name: NameRule::PathSegment,
     unconditional_update: false,
     default: |object| set(object, DEFAULTS),

@@ -1,7 +1,7 @@
 //! `apps/v1`: the workloads.
 
 use pintle_meta::{field::Error, labels::Selector, validation};
-use pintle_registry::{Generation, NameRule};
+use pintle_registry::{Generation, NameRule, Owned};
 use pintle_value::{Path, Value};
 
 use crate::{
@@ -55,6 +55,7 @@ const DAEMON_SET: Strategy = Strategy {
 };
 
 const DEPLOYMENT: Strategy = Strategy {
+    owned: &[("status", Owned::Except(&[&["metadata", "labels"], &["spec"]]))],
     generation: Generation::SpecAnd("annotations"),
     default: |object| set(object, DEPLOYMENT_DEFAULTS),
     validate: |new, old| {

@@ -1,6 +1,6 @@
 //! `certificates.k8s.io`: signing requests; trust bundles and pod certificates are off by default.
 
-use pintle_registry::{NameRule, SelectableField};
+use pintle_registry::{NameRule, Owned, SelectableField};
 
 use crate::{
     conversion::renamed,
@@ -26,6 +26,11 @@ const SIGNER: SelectableField = selectable!("spec.signerName" at "spec"."signerN
 
 /// The requester's name comes with the request; the engine does not tell it to strategies yet.
 const SIGNING_REQUEST: Strategy = Strategy {
+    owned: &[
+        ("", Owned::Except(&[&["spec"], &["status"]])),
+        ("approval", Owned::Except(&[&["spec"], &["status", "certificate"]])),
+        ("status", Owned::Except(&[&["spec"], &["status", "conditions"]])),
+    ],
     name: NameRule::PathSegment,
     fields: &[SIGNER],
     // A request is not changed once it is made: only its metadata is.

@@ -8,7 +8,7 @@ use crate::{
         set,
     },
     kind::{Kind, kind},
-    strategy::{COUNTED_WITH_STATUS, Strategy},
+    strategy::{COUNTED_WITH_STATUS, STATUS_ALONE, Strategy},
 };
 
 const FLOW_CONTROL: &str = "flowcontrol.apiserver.k8s.io";
@@ -19,12 +19,16 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 const FLOW_SCHEMA: Strategy = Strategy {
+    owned: STATUS_ALONE,
     default: |object| set(object, &[In("spec", &[Empty("matchingPrecedence", Int(1000))])]),
     ..COUNTED_WITH_STATUS
 };
 
-const PRIORITY_LEVEL: Strategy =
-    Strategy { default: |object| set(object, PRIORITY_LEVEL_DEFAULTS), ..COUNTED_WITH_STATUS };
+const PRIORITY_LEVEL: Strategy = Strategy {
+    owned: STATUS_ALONE,
+    default: |object| set(object, PRIORITY_LEVEL_DEFAULTS),
+    ..COUNTED_WITH_STATUS
+};
 
 const PRIORITY_LEVEL_DEFAULTS: Defaults = &[At(
     "spec",

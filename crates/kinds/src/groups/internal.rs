@@ -5,13 +5,14 @@ use pintle_registry::NameRule;
 
 use crate::{
     kind::{Kind, kind},
-    strategy::{Strategy, WITH_STATUS},
+    strategy::{STATUS_ALONE, Strategy, WITH_STATUS},
 };
 
 pub(crate) const KINDS: &[Kind] =
     &[kind("internal.apiserver.k8s.io", "storageversions", STORAGE_VERSION)];
 
 const STORAGE_VERSION: Strategy = Strategy {
+    owned: STATUS_ALONE,
     unconditional_update: false,
     name: NameRule::Custom(group_and_resource),
     ..WITH_STATUS

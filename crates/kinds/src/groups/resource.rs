@@ -11,7 +11,9 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
-    strategy::{COUNTED, COUNTED_WITH_STATUS, PLAIN, Strategy, WITH_STATUS, selectable},
+    strategy::{
+        COUNTED, COUNTED_WITH_STATUS, PLAIN, STATUS_ALONE, Strategy, WITH_STATUS, selectable,
+    },
 };
 
 const RESOURCE: &str = "resource.k8s.io";
@@ -66,9 +68,11 @@ pub(crate) const KINDS: &[Kind] = &[
 
 const CLASS: Strategy = Strategy { delete_returns_object: true, ..COUNTED };
 
-const TAINT_RULE: Strategy = Strategy { delete_returns_object: true, ..COUNTED_WITH_STATUS };
+const TAINT_RULE: Strategy =
+    Strategy { owned: STATUS_ALONE, delete_returns_object: true, ..COUNTED_WITH_STATUS };
 
 const CLAIM: Strategy = Strategy {
+    owned: STATUS_ALONE,
     delete_returns_object: true,
     default: |object| set(object, CLAIM_DEFAULTS),
     ..WITH_STATUS
@@ -98,8 +102,12 @@ const ALLOCATION: Defaults = &[
 
 const TOLERATIONS: Row = Each("tolerations", &[Empty("operator", Text("Equal"))]);
 
-const POOL_REQUEST: Strategy =
-    Strategy { unconditional_update: false, delete_returns_object: true, ..WITH_STATUS };
+const POOL_REQUEST: Strategy = Strategy {
+    owned: STATUS_ALONE,
+    unconditional_update: false,
+    delete_returns_object: true,
+    ..WITH_STATUS
+};
 
 const SLICE: Strategy = Strategy {
     delete_returns_object: true,

@@ -7,13 +7,13 @@ use crate::{
     checks::{forbidden, frozen, unchanged},
     defaults::{Constant::Text, Defaults, Row::Unset, set},
     kind::{Kind, kind},
-    strategy::{PLAIN, Strategy, WITH_STATUS},
+    strategy::{PLAIN, STATUS_ALONE, Strategy, WITH_STATUS},
 };
 
 const SCHEDULING: &str = "scheduling.k8s.io";
 
 pub(crate) const KINDS: &[Kind] = &[
-    kind(SCHEDULING, "podgroups", WITH_STATUS),
+    kind(SCHEDULING, "podgroups", Strategy { owned: STATUS_ALONE, ..WITH_STATUS }),
     kind(SCHEDULING, "priorityclasses", PRIORITY_CLASS),
     kind(SCHEDULING, "workloads", PLAIN),
 ];

@@ -15,7 +15,7 @@ use crate::{
     },
     kind::{Form, Kind, kind},
     pods,
-    strategy::{PLAIN, Strategy, WITH_STATUS},
+    strategy::{PLAIN, STATUS_ALONE, Strategy, WITH_STATUS},
 };
 
 const STORAGE: &str = "storage.k8s.io";
@@ -81,6 +81,7 @@ const CLASS_DEFAULTS: Defaults =
     &[Unset("reclaimPolicy", Text("Delete")), Unset("volumeBindingMode", Text("Immediate"))];
 
 const ATTACHMENT: Strategy = Strategy {
+    owned: STATUS_ALONE,
     unconditional_update: false,
     delete_returns_object: true,
     default: |object| set(object, ATTACHMENT_DEFAULTS),

@@ -43,7 +43,7 @@ impl Write<'_> {
                 return Err(refuse(&format!("strict decoding error: {}", problems.join(", "))));
             }
         };
-        Ok(Draft { tree: decoded.value, warnings })
+        Ok(Draft { tree: decoded.value, warnings, tracked: false })
     }
 }
 

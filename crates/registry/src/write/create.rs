@@ -30,7 +30,7 @@ impl Write<'_> {
 
     /// Creates what a body holds: POST, and PUT to a free name where the kind allows that.
     pub(super) async fn create_draft(&self, draft: Draft) -> Result<Outcome, Status> {
-        let Draft { mut tree, mut warnings } = draft;
+        let Draft { mut tree, mut warnings, tracked } = draft;
         let resource = &self.target.resource;
         let given: Str = object::name(&tree).into();
         self.store_form(&mut tree);
@@ -44,6 +44,9 @@ impl Write<'_> {
         );
         let unset = pintle_schema::zero(&resource.schema, resource.stored_type());
         copy_members(&mut tree, &unset, resource.strategy.reset_fields());
+        if !tracked {
+            self.track(None, &mut tree);
+        }
 
         let base: Str = object::text(&tree, "generateName").into();
         let generated = given.is_empty() && !base.is_empty();

@@ -16,7 +16,6 @@ const SYSTEM: &[&str] = &[
     "selfLink",
     "generation",
     "resourceVersion",
-    "managedFields", // until field ownership is tracked, nobody owns anything
 ];
 
 /// Gives a new object its metadata.
@@ -37,7 +36,6 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) {
     let old_metadata = old.get("metadata").and_then(Value::as_object);
     let metadata = metadata_mut(new);
     metadata.remove("selfLink");
-    metadata.remove("managedFields");
     let mut keep = |field: &str, only_if_absent: bool| {
         let stored = old_metadata.and_then(|m| m.get(field)).filter(|v| !v.is_null());
         match stored {

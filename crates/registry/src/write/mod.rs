@@ -1,14 +1,16 @@
-//! The write path (law 6): decode, default, admit, prepare, validate, encode, commit, answer. Create,
+//! The write path (law 6): decode, default, admit, own, prepare, validate, encode, commit, answer. Create,
 //! update, every patch, subresources and finalizers are this path with other steps filled in; a dry
 //! run is this path without the commit.
 //!
 //! Must not know: which kind it writes; that is in the definition's strategy.
 
+mod apply;
 mod body;
 mod commit;
 mod create;
 mod delete;
 mod metadata;
+mod ownership;
 mod patch;
 mod scale;
 mod update;
@@ -18,7 +20,7 @@ use pintle_meta::field;
 use pintle_value::{Path, Value};
 
 use crate::registry::Registry;
-use crate::request::{Context, Target, WriteOptions};
+use crate::request::{Context, MayCreate, Target, WriteOptions};
 
 pub(crate) use scale::scale_paths;
 
@@ -28,14 +30,19 @@ pub(crate) struct Write<'a> {
     pub(crate) target: &'a Target,
     pub(crate) options: &'a WriteOptions,
     pub(crate) context: &'a Context,
+    /// Asked before a write that names an object makes it.
+    pub(crate) may_create: &'a MayCreate<'a>,
 }
 
 /// What a client sent, as a tree, with what it should hear about it.
+#[derive(Clone)]
 pub(crate) struct Draft {
     /// In the version that the client sent, until [`Write::store_form`].
     pub(crate) tree: Value,
     /// Texts for `Warning` headers.
     pub(crate) warnings: Vec<String>,
+    /// Its managed fields say already who owns what.
+    pub(crate) tracked: bool,
 }
 
 impl Write<'_> {

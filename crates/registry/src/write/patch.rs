@@ -1,18 +1,16 @@
 //! PATCH: a change of what is there now, tried again while others write in between.
+//!
+//! Applying a configuration is in [`super::apply`].
 
 use pintle_apply::PatchType as Algorithm;
 use pintle_meta::{Status, field, object};
 use pintle_value::{Path, Value};
 
-use super::update::Attempt;
+use super::update::{ATTEMPTS_MAX, Attempt};
 use super::{Draft, Write};
 use crate::answer::Outcome;
 use crate::request::{FieldValidation, PatchType};
 use pintle_schema::{Schema, TypeId};
-
-/// How often a patch is tried again when others write in between (upstream retries five times on a
-/// distant store; here each attempt costs microseconds).
-const ATTEMPTS_MAX: usize = 100;
 
 impl Write<'_> {
     /// PATCH of an object or of one of its parts.
@@ -21,7 +19,7 @@ impl Write<'_> {
             PatchType::Json => Algorithm::Json,
             PatchType::Merge => Algorithm::Merge,
             PatchType::StrategicMerge => Algorithm::StrategicMerge,
-            PatchType::Apply => return Err(unsupported()),
+            PatchType::Apply => return self.apply(patch).await,
         };
         if let Some(paths) = super::scale_paths(self.target) {
             return self.patch_scale(patch, algorithm, paths).await;
@@ -68,7 +66,7 @@ impl Write<'_> {
             }
             FieldValidation::Warn | FieldValidation::Strict => problems,
         };
-        Ok(Draft { tree, warnings })
+        Ok(Draft { tree, warnings, tracked: false })
     }
 
     /// The Status of a patch whose result is not an object of the kind (STRAT-09).
@@ -82,13 +80,4 @@ impl Write<'_> {
             &[error],
         )
     }
-}
-
-fn unsupported() -> Status {
-    Status::failure(
-        pintle_meta::Reason::UnsupportedMediaType,
-        "the body of the request was in an unknown format - accepted media types include: \
-         application/json-patch+json, application/merge-patch+json, \
-         application/strategic-merge-patch+json",
-    )
 }

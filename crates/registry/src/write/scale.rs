@@ -1,19 +1,22 @@
 //! The scale subresource: an `autoscaling/v1` Scale is a view of a few members of an object.
 
+use std::sync::Arc;
+
 use pintle_apply::PatchType as Algorithm;
+use pintle_apply::server_side::{Alike, Configuration, Filter, Ownership, ScaleOwnership};
 use pintle_meta::{GroupKind, Status, field, labels, object};
 use pintle_schema::TypeId;
 use pintle_value::{Map, Path, Str, Value};
 
-use super::update::Attempt;
+use super::update::{ATTEMPTS_MAX, Attempt};
 use super::{Draft, Write};
+use crate::Object;
 use crate::answer::{Answer, Outcome};
 use crate::definition::{ScalePaths, SubresourceBehaviour};
 use crate::request::{Body, Target};
 
 const TYPE_NAME: &str = "io.k8s.api.autoscaling.v1.Scale";
 const API_VERSION: &str = "autoscaling/v1";
-const ATTEMPTS_MAX: usize = 100;
 
 /// The paths, where the target is a scale subresource.
 pub(crate) fn scale_paths(target: &Target) -> Option<&ScalePaths> {
@@ -84,16 +87,9 @@ impl Write<'_> {
         paths: &ScalePaths,
     ) -> Result<Outcome, Status> {
         let schema = &self.target.resource.schema;
-        let draft = self.decode_as(body, schema, self.scale_type()?, ("Scale", API_VERSION))?;
-        for _ in 0..ATTEMPTS_MAX {
-            let scale = Draft { tree: draft.tree.clone(), warnings: draft.warnings.clone() };
-            match self.rescale(scale, paths).await? {
-                Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Raced if object::resource_version(&draft.tree).is_empty() => {}
-                Attempt::Raced => return Err(self.stale()),
-            }
-        }
-        Err(self.stale())
+        let sent = self.decode_as(body, schema, self.scale_type()?, ("Scale", API_VERSION))?;
+        let conditional = !object::resource_version(&sent.tree).is_empty();
+        self.change_scale(paths, |_, _| Ok((sent.clone(), conditional))).await
     }
 
     /// PATCH of a Scale.
@@ -105,13 +101,73 @@ impl Write<'_> {
     ) -> Result<Outcome, Status> {
         let schema = &*self.target.resource.schema;
         let place = (schema, self.scale_type()?, "Scale");
+        let patched = |current: &Value, _: &Ownership<'_>| {
+            let draft = self.patched(current, patch, algorithm, place)?;
+            let version = object::resource_version;
+            let conditional = version(&draft.tree) != version(current);
+            Ok((draft, conditional))
+        };
+        self.change_scale(paths, patched).await
+    }
+
+    /// PATCH of a Scale with a configuration.
+    pub(super) async fn apply_scale(
+        &self,
+        configuration: &Configuration,
+        paths: &ScalePaths,
+    ) -> Result<Outcome, Status> {
+        let (schema, ty) = (&*self.target.resource.schema, self.scale_type()?);
+        let conditional = !object::resource_version(&configuration.value).is_empty();
+        let applied = |current: &Value, ownership: &Ownership<'_>| {
+            let (manager, force) = (self.manager(), self.options.force);
+            let (applied, now) = (configuration.value.clone(), self.context.now.unix_micros);
+            let merged = ownership.apply(Some(current), applied, &manager, force, now);
+            let mut tree = merged.map_err(|error| error.status())?;
+            // What fits the type as it is applied may still be no value of it.
+            pintle_schema::conform(schema, ty, &mut tree)
+                .map_err(|e| Status::failure(pintle_meta::Reason::Unknown, e.to_string()))?;
+            let warnings = self.check_duplicates(configuration)?;
+            Ok((Draft { tree, warnings, tracked: true }, conditional))
+        };
+        self.change_scale(paths, applied).await
+    }
+
+    /// Changes the Scale of the object as it is, again while others write in between: unless the
+    /// change is of one version only.
+    async fn change_scale(
+        &self,
+        paths: &ScalePaths,
+        change: impl Fn(&Value, &Ownership<'_>) -> Result<(Draft, bool), Status>,
+    ) -> Result<Outcome, Status> {
+        let (schema, ty) = (&*self.target.resource.schema, self.scale_type()?);
+        let api_version = self.target.resource.api_version();
         for _ in 0..ATTEMPTS_MAX {
             let existing = self.existing().ok_or_else(|| self.not_found())?;
-            let current = paths.scale(&self.target.resource.current(&existing).await?);
-            let draft = self.patched(&current, patch, algorithm, place)?;
-            let conditional =
-                object::resource_version(&draft.tree) != object::resource_version(&current);
-            match self.rescale(draft, paths).await? {
+            let stored = self.target.resource.current(&existing).await?;
+            let mut tree = stored.clone();
+            self.target.resource.to_served(&mut tree);
+            let versions = self.versions();
+            let owners = ScaleOwnership {
+                versions: &versions,
+                api_version: &api_version,
+                replicas: &paths.spec_replicas,
+            };
+            let mut current = paths.scale(&stored);
+            owners.to_scale(&tree, &mut current);
+            let ownership = Ownership {
+                versions: &Alike(schema, ty),
+                api_version: API_VERSION,
+                kind: "Scale",
+                subresource: &self.target.subresource,
+                filter: &Filter::ALL,
+            };
+            let (mut scale, conditional) = change(&current, &ownership)?;
+            if !scale.tracked {
+                let (manager, now) = (self.manager(), self.context.now.unix_micros);
+                ownership.track_update(Some(&current), &mut scale.tree, &manager, now);
+            }
+            owners.to_object(&scale.tree, &mut tree);
+            match self.rescale(&existing, tree, scale, paths).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Raced if conditional => return Err(self.stale()),
                 Attempt::Raced => {}
@@ -120,8 +176,15 @@ impl Write<'_> {
         Err(self.stale())
     }
 
-    /// Writes the wanted count of a Scale into its object, through the object's own write path.
-    async fn rescale(&self, scale: Draft, paths: &ScalePaths) -> Result<Attempt, Status> {
+    /// Writes the wanted count of a Scale into its object, whose owners are known, through the
+    /// object's own write path.
+    async fn rescale(
+        &self,
+        existing: &Arc<Object>,
+        mut tree: Value,
+        scale: Draft,
+        paths: &ScalePaths,
+    ) -> Result<Attempt, Status> {
         self.check_name(&scale.tree)?;
         let wanted = scale.tree.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
         if wanted < 0 {
@@ -131,11 +194,8 @@ impl Write<'_> {
             let kind = GroupKind::new("autoscaling", "Scale");
             return Err(Status::invalid(&kind, &self.target.name, &[error]));
         }
-        let existing = self.existing().ok_or_else(|| self.not_found())?;
         let target = Target { subresource: "".into(), ..self.target.clone() };
         let whole = Write { target: &target, ..*self };
-        let mut tree = target.resource.current(&existing).await?;
-        target.resource.to_served(&mut tree);
         for field in ["resourceVersion", "uid"] {
             let said = object::text(&scale.tree, field).to_owned();
             if field == "resourceVersion" || !said.is_empty() {
@@ -149,8 +209,8 @@ impl Write<'_> {
             let parent = parents.iter().fold(tree.make_object(), |map, key| map.entry_object(key));
             parent.insert(last.clone(), wanted);
         }
-        let draft = Draft { tree, warnings: scale.warnings };
-        let outcome = match whole.replace(&existing, draft).await? {
+        let draft = Draft { tree, warnings: scale.warnings, tracked: true };
+        let outcome = match whole.replace(existing, draft).await? {
             Attempt::Done(outcome) => outcome,
             Attempt::Raced => return Ok(Attempt::Raced),
         };

@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
+use pintle_apply::server_side;
 use pintle_meta::{Status, field, object};
 use pintle_store::{Expect, Kind, Revision};
 use pintle_value::{Path, Value};
 
 use super::commit::Committed;
-use super::{Draft, Write, metadata};
-use crate::Object;
+use super::{Draft, Write, metadata, ownership};
 use crate::admission::Operation;
 use crate::answer::{Answer, Outcome};
 use crate::definition::{Members, SubresourceBehaviour};
 use crate::request::Body;
 use crate::revision;
+use crate::{Object, Owned};
 
 /// How often a change that names no revision is tried again when others write in between. Each failure
 /// means that some other write went through, so progress is made; the bound only stops the absurd.
-const ATTEMPTS_MAX: usize = 100;
+pub(super) const ATTEMPTS_MAX: usize = 100;
 
 /// What an attempt came to.
 pub(super) enum Attempt {
@@ -41,12 +42,12 @@ impl Write<'_> {
         for _ in 0..ATTEMPTS_MAX {
             let Some(existing) = self.existing() else {
                 if create {
+                    (self.may_create)()?;
                     return self.create_draft(draft).await;
                 }
                 return Err(self.not_found());
             };
-            let new = Draft { tree: draft.tree.clone(), warnings: draft.warnings.clone() };
-            match self.replace(&existing, new).await? {
+            match self.replace(&existing, draft.clone()).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Raced if object::resource_version(&draft.tree).is_empty() => {}
                 Attempt::Raced => return Err(self.stale()),
@@ -75,7 +76,7 @@ impl Write<'_> {
         existing: &Arc<Object>,
         draft: Draft,
     ) -> Result<Attempt, Status> {
-        let Draft { tree: mut new, mut warnings } = draft;
+        let Draft { tree: mut new, mut warnings, tracked } = draft;
         let resource = &self.target.resource;
         let old = resource.current(existing).await?;
         self.check_version(&new, existing.revision)?;
@@ -85,6 +86,9 @@ impl Write<'_> {
         metadata::carry_over(&mut new, &old);
         warnings.extend(metadata::unite_owners(&mut new));
         self.admit(Operation::Update, &self.target.name, Some(&new))?;
+        if !tracked {
+            self.track(Some(&old), &mut new);
+        }
         if self.target.subresource.is_empty() {
             resource.strategy.prepare_update(&mut new, &old);
         }
@@ -128,7 +132,7 @@ impl Write<'_> {
 
     /// Whether the new state is what is kept already.
     async fn is_kept(&self, existing: &Object, old: &Value, new: &Value) -> Result<bool, Status> {
-        if new != old {
+        if !server_side::same_but_for_times(new, old) {
             return Ok(false);
         }
         let resource = &self.target.resource;
@@ -136,7 +140,7 @@ impl Write<'_> {
             return Ok(true);
         }
         // Writing what was read brings what is kept up to date with the definition.
-        Ok(*resource.kept(new).await? == existing.tree())
+        Ok(server_side::same_but_for_times(&*resource.kept(new).await?, &existing.tree()))
     }
 
     /// The resource version that a client sent must be the stored one; whether it must send one is the
@@ -176,13 +180,16 @@ impl Write<'_> {
     /// members, on a part only that part and metadata.
     fn confine(&self, mut new: Value, old: &Value) -> Value {
         let resource = &self.target.resource;
-        let behaviour = resource.subresource(&self.target.subresource).map(|s| &s.behaviour);
-        match behaviour {
+        let part = resource.subresource(&self.target.subresource);
+        match part.map(|part| &part.behaviour) {
             Some(SubresourceBehaviour::Part(members)) => {
                 let mut confined = old.clone();
                 copy_members(&mut confined, &new, members);
                 if let Some(metadata) = new.get_mut("metadata") {
                     confined.make_object().insert("metadata", std::mem::take(metadata));
+                }
+                if let Owned::Except(members) = resource.strategy.owned(&self.target.subresource) {
+                    reset_metadata(&mut confined, old, members);
                 }
                 confined
             }
@@ -199,8 +206,18 @@ impl Write<'_> {
     }
 }
 
+/// Resets what of metadata the writers of a part cannot set. Who owns what is not among it.
+fn reset_metadata(to: &mut Value, from: &Value, unowned: Members) {
+    for path in unowned.iter().filter(|path| path.first() == Some(&"metadata")) {
+        let mut managers = Value::object();
+        ownership::move_managers(to, &mut managers);
+        copy_members(to, from, &[path]);
+        ownership::move_managers(&mut managers, to);
+    }
+}
+
 /// Makes the members of `to` what they are in `from`, absence included.
-pub(super) fn copy_members(to: &mut Value, from: &Value, members: Members) {
+pub(super) fn copy_members(to: &mut Value, from: &Value, members: &[&[&str]]) {
     for path in members {
         let Some((last, parents)) = path.split_last() else { continue };
         match from.at(path).cloned() {

@@ -34,7 +34,11 @@ pub(super) async fn update(
     let options = write_options(call.query, Write::Update)?;
     let encoding = body_encoding(&call.head.headers, found.encodings())?;
     let body = Body { bytes, encoding };
-    let outcome = call.api.registry.update(&found.target, &body, &options, &call.context()).await?;
+    let outcome = call
+        .api
+        .registry
+        .update(&found.target, &body, &options, &call.context(), &|| call.may_create())
+        .await?;
     respond::outcome(&outcome, &rendering, negotiated)
 }
 
@@ -47,8 +51,9 @@ pub(super) async fn patch(
     let patch_type = patch_type(&call.head.headers)?;
     let (negotiated, rendering) = call.negotiate(found)?;
     let options = write_options(call.query, Write::Patch(patch_type))?;
-    let registry = &call.api.registry;
-    let outcome =
-        registry.patch(&found.target, &bytes, patch_type, &options, &call.context()).await?;
+    let (registry, context) = (&call.api.registry, call.context());
+    let outcome = registry
+        .patch(&found.target, &bytes, patch_type, &options, &context, &|| call.may_create())
+        .await?;
     respond::outcome(&outcome, &rendering, negotiated)
 }

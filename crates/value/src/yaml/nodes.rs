@@ -1,15 +1,20 @@
 //! The nodes of YAML text, in the order of the text.
 
-use std::{borrow::Cow, ops::Index};
+use std::{borrow::Cow, collections::BTreeSet, fmt, ops::Index};
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError};
 
-use super::read::refused;
+use super::{
+    read::refused,
+    resolve::{Scalar, resolve},
+};
 use crate::{DEPTH_MAX, Error};
 
 /// The nodes of all documents of a text.
 pub(super) struct Nodes<'a> {
     nodes: Vec<Node<'a>>,
+    /// The line on which each node begins, from 1.
+    lines: Vec<u32>,
     /// The root node of each document.
     pub(super) documents: Vec<usize>,
 }
@@ -65,6 +70,30 @@ impl Tag {
     }
 }
 
+/// A key that its map has already; displayed as go-yaml does.
+pub(super) struct Duplicate<'n> {
+    line: u32,
+    key: &'n str,
+    /// It is no text.
+    plain: bool,
+}
+
+impl fmt::Display for Duplicate<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, key, plain } = self;
+        if *plain {
+            write!(f, "line {line}: key {key} already set in map")
+        } else {
+            write!(f, "line {line}: key {key:?} already set in map")
+        }
+    }
+}
+
+/// Whether a plain scalar means something other than text.
+fn resolves(text: &str, tag: Tag) -> bool {
+    tag == Tag::None && !matches!(resolve(text), Scalar::String | Scalar::Timestamp | Scalar::Merge)
+}
+
 /// The `end` of a list or map whose end has not been read yet.
 const OPEN: usize = 0;
 
@@ -77,7 +106,7 @@ impl<'a> Nodes<'a> {
             flow_nesting_limit: DEPTH_MAX,
             block_nesting_limit: DEPTH_MAX,
         };
-        let mut this = Self { nodes: Vec::new(), documents: Vec::new() };
+        let mut this = Self { nodes: Vec::new(), lines: Vec::new(), documents: Vec::new() };
         let mut open = Vec::new();
         // Anchors by their numbers, which grow.
         let mut anchors: Vec<(usize, usize)> = Vec::new();
@@ -88,18 +117,19 @@ impl<'a> Nodes<'a> {
                 this.documents.push(at);
             }
             anchors.extend(event.anchor_id().map(|id| (id, at)));
+            let line = u32::try_from(span.start.line()).unwrap_or(u32::MAX);
             match event {
                 Event::Scalar(text, style, _, tag) => {
                     let tag = Tag::of(tag.as_deref(), style);
-                    this.nodes.push(Node::Scalar { text, tag });
+                    this.push(Node::Scalar { text, tag }, line);
                 }
                 Event::SequenceStart(..) => {
                     open.push(at);
-                    this.nodes.push(Node::List { end: OPEN });
+                    this.push(Node::List { end: OPEN }, line);
                 }
                 Event::MappingStart(..) => {
                     open.push(at);
-                    this.nodes.push(Node::Map { end: OPEN });
+                    this.push(Node::Map { end: OPEN }, line);
                 }
                 Event::SequenceEnd | Event::MappingEnd => this.close(open.pop()),
                 Event::Alias(id) => {
@@ -110,7 +140,7 @@ impl<'a> Nodes<'a> {
                         let message = format!("yaml: anchor '{name}' value contains itself");
                         return Err(refused(&message));
                     }
-                    this.nodes.push(Node::Alias { target });
+                    this.push(Node::Alias { target }, line);
                 }
                 Event::UnresolvedAlias(name) => {
                     return Err(refused(&format!("yaml: unknown anchor '{name}' referenced")));
@@ -119,6 +149,11 @@ impl<'a> Nodes<'a> {
             }
         }
         Ok(this)
+    }
+
+    fn push(&mut self, node: Node<'a>, line: u32) {
+        self.nodes.push(node);
+        self.lines.push(line);
     }
 
     fn close(&mut self, at: Option<usize>) {
@@ -138,6 +173,35 @@ impl<'a> Nodes<'a> {
             Node::List { end } | Node::Map { end } => end,
             Node::Scalar { .. } | Node::Alias { .. } => at + 1,
         }
+    }
+
+    /// The keys that a map has already, with the lines of their values, in the order of the text.
+    pub(super) fn duplicates(&self) -> impl Iterator<Item = Duplicate<'_>> {
+        let maps = self.nodes.iter().enumerate().filter_map(|(at, node)| match node {
+            Node::Map { end } => Some((at + 1, *end)),
+            _ => None,
+        });
+        let mut found: Vec<Duplicate<'_>> =
+            maps.flat_map(|(at, end)| self.twice(at, end)).collect();
+        found.sort_by_key(|duplicate| duplicate.line);
+        found.into_iter()
+    }
+
+    /// The keys that come again between two places.
+    fn twice(&self, mut at: usize, end: usize) -> Vec<Duplicate<'_>> {
+        let (mut seen, mut again) = (BTreeSet::new(), Vec::new());
+        while at < end {
+            let value = self.after(at);
+            if let Node::Scalar { text, tag } = &self.nodes[at]
+                && !(text == "<<" && *tag == Tag::None)
+                && !seen.insert((&**text, *tag == Tag::Text))
+            {
+                let line = self.lines.get(value).copied().unwrap_or_default();
+                again.push(Duplicate { line, key: text, plain: resolves(text, *tag) });
+            }
+            at = self.after(value);
+        }
+        again
     }
 }
 

@@ -72,6 +72,12 @@ impl<'a> Reader<'a> {
         true
     }
 
+    /// The keys that come more than once, each as go-yaml says it: `line 3: key "a" already set in
+    /// map`.
+    pub fn duplicates(&self) -> impl Iterator<Item = String> {
+        self.nodes.duplicates().map(|duplicate| duplicate.to_string())
+    }
+
     fn open(&mut self, at: usize, aliased: bool, merged: bool) -> Result<(), Error> {
         let end = self.nodes.after(at);
         self.open.push(Rest { at: at + 1, end, aliased, merged });

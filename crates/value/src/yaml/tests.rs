@@ -208,3 +208,25 @@ fn key_order_copes_with_being_no_order() {
     order::sort(&mut keys, |key| key);
     assert_eq!(keys, ["_", "A", "a-1", "a1", "a1b", "a01", "a99", "a100", "b1"]);
 }
+
+#[test]
+fn keys_that_come_again_are_told_with_the_lines_of_their_values() {
+    let check = |text: &str, expected: &[&str]| {
+        let reader = Reader::new(text).expect("YAML");
+        assert_eq!(reader.duplicates().collect::<Vec<_>>(), expected, "{text}");
+    };
+    check("a: 1\nb: 2\n", &[]);
+    check(
+        "a: 1\na: 2\nb: {c: 1, c: 2}\n",
+        &["line 2: key \"a\" already set in map", "line 3: key \"c\" already set in map"],
+    );
+    check(
+        "a: 1\na:\n  b: 2\n  b: 3\n1: x\n1: y\n",
+        &[
+            "line 3: key \"a\" already set in map",
+            "line 4: key \"b\" already set in map",
+            "line 6: key 1 already set in map",
+        ],
+    );
+    check("- a: 1\n- a: 1\n", &[]);
+}

@@ -82,7 +82,7 @@ pub(crate) struct Owned {
 pub(crate) type Managers = BTreeMap<Identity, Owned>;
 
 /// The versions of a kind: entries of managed fields are of the version that a manager wrote in.
-pub trait Versions {
+pub trait Versions: Sync {
     /// The type of the objects of a version, with its schema; `None` if the version is not served,
     /// or not any more.
     fn type_of(&self, api_version: &str) -> Option<(&Schema, TypeId)>;

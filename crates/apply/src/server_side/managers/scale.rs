@@ -1,7 +1,7 @@
 //! The scale subresource: who owns the wanted count of an object owns the count of its Scale, and the
 //! other way round (SSA-34, SSA-46).
 
-use pintle_value::Value;
+use pintle_value::{Str, Value};
 
 use super::{FieldSet, Identity, Managers, Owned, Versions, write};
 use crate::server_side::fieldset::PathElement;
@@ -18,7 +18,7 @@ pub struct ScaleOwnership<'a> {
     /// The version that the request is in.
     pub api_version: &'a str,
     /// The path of the wanted count in the object.
-    pub replicas: &'a [&'a str],
+    pub replicas: &'a [Str],
 }
 
 impl ScaleOwnership<'_> {

@@ -4,7 +4,8 @@ use pintle_schema::{Schema, TypeId, builtin, conform};
 use pintle_value::{Value, json, yaml};
 
 use crate::server_side::{
-    Alike, FieldSet, Filter, Identity, Ownership, Versions, managers, same_but_for_times, stored_managers,
+    Alike, FieldSet, Filter, Identity, Ownership, Versions, managers, same_but_for_times,
+    stored_managers,
 };
 
 const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";

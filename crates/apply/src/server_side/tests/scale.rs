@@ -1,7 +1,7 @@
 //! How owners go from an object to its Scale and back: upstream's cases.
 
 use pintle_schema::{Schema, TypeId, builtin};
-use pintle_value::{Value, yaml};
+use pintle_value::{Str, Value, yaml};
 
 use crate::server_side::{ScaleOwnership, Versions};
 
@@ -18,8 +18,11 @@ impl Versions for Apps {
     }
 }
 
-const SCALE: ScaleOwnership<'_> =
-    ScaleOwnership { versions: &Apps, api_version: "apps/v1", replicas: &["spec", "replicas"] };
+const SCALE: ScaleOwnership<'_> = ScaleOwnership {
+    versions: &Apps,
+    api_version: "apps/v1",
+    replicas: &[Str::const_new("spec"), Str::const_new("replicas")],
+};
 
 /// An object with entries, each `manager operation version fields…`; a manager may be
 /// `name/subresource`.
@@ -27,7 +30,8 @@ fn object(entries: &[&str]) -> Value {
     let entries = entries.iter().map(|entry| {
         let words: Vec<&str> = entry.split(' ').collect();
         let (manager, subresource) = words[0].split_once('/').unwrap_or((words[0], ""));
-        let fields: Vec<String> = words[3..].iter().map(|field| format!("'f:{field}': {{}}")).collect();
+        let fields: Vec<String> =
+            words[3..].iter().map(|field| format!("'f:{field}': {{}}")).collect();
         let text = format!(
             "{{manager: {manager}, operation: {}, apiVersion: {}, fieldsType: FieldsV1, \
              subresource: '{subresource}', fieldsV1: {{'f:spec': {{{}}}}}}}",
@@ -46,8 +50,11 @@ fn entries(object: &Value) -> Vec<String> {
         let text = |member| entry.str_at(&[member]).unwrap_or_default();
         let slash = if text("subresource").is_empty() { "" } else { "/" };
         let fields = entry.at(&["fieldsV1", "f:spec"]).and_then(Value::as_object);
-        let fields: Vec<&str> =
-            fields.into_iter().flat_map(|f| f.keys()).filter_map(|k| k.strip_prefix("f:")).collect();
+        let fields: Vec<&str> = fields
+            .into_iter()
+            .flat_map(|f| f.keys())
+            .filter_map(|k| k.strip_prefix("f:"))
+            .collect();
         format!(
             "{}{slash}{} {} {} {}",
             text("manager"),
@@ -72,7 +79,11 @@ fn a_scale_has_the_owners_of_the_count() {
         &["m2 Apply autoscaling/v1 replicas"],
     );
     check(
-        &["m1 Apply apps/v1 replicas", "m2 Update apps/v1 replicas", "m3/scale Apply apps/v1 replicas"],
+        &[
+            "m1 Apply apps/v1 replicas",
+            "m2 Update apps/v1 replicas",
+            "m3/scale Apply apps/v1 replicas",
+        ],
         &[
             "m1 Apply autoscaling/v1 replicas",
             "m3/scale Apply autoscaling/v1 replicas",

@@ -1,6 +1,6 @@
 //! Pods.
 
-use pintle_registry::{Generation, GracePeriod};
+use pintle_registry::{Generation, GracePeriod, Owned};
 use pintle_value::{Map, Str, Value};
 
 use crate::{
@@ -11,6 +11,26 @@ use crate::{
 };
 
 pub(super) const POD: Strategy = Strategy {
+    owned: &[
+        ("ephemeralcontainers", Owned::Only(&[&["spec", "ephemeralContainers"]])),
+        (
+            "resize",
+            Owned::Only(&[
+                &["spec", "containers", "*", "resizePolicy"],
+                &["spec", "containers", "*", "resources"],
+                &["spec", "initContainers", "*", "resizePolicy"],
+                &["spec", "initContainers", "*", "resources"],
+            ]),
+        ),
+        (
+            "status",
+            Owned::Except(&[
+                &["metadata", "deletionTimestamp"],
+                &["metadata", "ownerReferences"],
+                &["spec"],
+            ]),
+        ),
+    ],
     generation: Generation::Spec,
     delete_returns_object: true,
     graceful: Some(grace_period),

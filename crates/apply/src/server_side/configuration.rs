@@ -1,0 +1,46 @@
+//! Reading what a client applies: YAML, which JSON is too.
+
+use pintle_schema::PROBLEMS_MAX;
+use pintle_value::token::Tokens;
+use pintle_value::{Value, json, yaml};
+
+use crate::Error;
+
+/// An applied configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configuration {
+    /// What is applied.
+    pub value: Value,
+    /// Its keys that come more than once, of which the last counts; each as go-yaml says it.
+    pub duplicates: Vec<String>,
+}
+
+impl Configuration {
+    /// Reads the body of an apply request.
+    pub fn read(bytes: &[u8]) -> Result<Self, Error> {
+        let refused =
+            |why: &dyn std::fmt::Display| Error::Malformed(format!("error decoding patch: {why}"));
+        let text = json::text(bytes);
+        let mut reader = yaml::Reader::new(&text).map_err(|e| refused(&e))?;
+        let duplicates = reader.duplicates().take(PROBLEMS_MAX).collect();
+        let value = reader.tree().map_err(|e| refused(&e))?;
+        match value {
+            Value::Object(_) => Ok(Self { value, duplicates }),
+            // As upstream: nothing is an object without members.
+            Value::Null => Ok(Self { value: Value::object(), duplicates }),
+            other => Err(refused(&format_args!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go \
+                 value of type map[string]interface {{}}",
+                other.type_name()
+            ))),
+        }
+    }
+
+    /// The error about keys that come more than once, as a strict reading tells it.
+    pub fn strict_error(&self) -> Option<String> {
+        (!self.duplicates.is_empty()).then(|| {
+            let lines = self.duplicates.join("\n  ");
+            format!("error converting YAML to JSON: yaml: unmarshal errors:\n  {lines}")
+        })
+    }
+}

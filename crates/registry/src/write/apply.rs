@@ -1,0 +1,105 @@
+//! Server-side apply: a configuration becomes part of the object that is there, or makes it.
+
+use pintle_apply::server_side::Configuration;
+use pintle_meta::{Status, object};
+use pintle_value::Value;
+
+use super::Write;
+use super::update::{ATTEMPTS_MAX, Attempt};
+use crate::answer::Outcome;
+use crate::request::FieldValidation;
+
+impl Write<'_> {
+    /// PATCH with a configuration (SSA-01).
+    pub(super) async fn apply(&self, patch: &[u8]) -> Result<Outcome, Status> {
+        let configuration = Configuration::read(patch).map_err(|e| e.status())?;
+        if let Some(paths) = super::scale_paths(self.target) {
+            return self.apply_scale(&configuration, &paths).await;
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            match self.try_apply(&configuration).await? {
+                Attempt::Done(outcome) => return Ok(outcome),
+                Attempt::Raced => {}
+            }
+        }
+        Err(self.stale())
+    }
+
+    async fn try_apply(&self, configuration: &Configuration) -> Result<Attempt, Status> {
+        let existing = self.existing();
+        if existing.is_none() && !self.target.subresource.is_empty() {
+            return Err(self.not_found());
+        }
+        let live = match &existing {
+            None => None,
+            Some(existing) => {
+                let mut live = self.target.resource.current(existing).await?;
+                self.target.resource.to_served(&mut live);
+                Some(live)
+            }
+        };
+        let mut draft = self.merge(live.as_ref(), configuration.value.clone())?;
+        draft.warnings = self.check_duplicates(configuration)?;
+        self.target.resource.stamp(&mut draft.tree);
+        if live.is_none() {
+            self.check_no_uid(&draft.tree)?;
+        }
+        self.place(&mut draft.tree)?;
+        self.check_name(&draft.tree)?;
+        match &existing {
+            // The version is the one that was merged into, unless the client says another.
+            Some(existing) => match self.replace(existing, draft).await? {
+                Attempt::Raced if says_version(&configuration.value) => Err(self.stale()),
+                attempt => Ok(attempt),
+            },
+            None => {
+                (self.may_create)()?;
+                match self.create_draft(draft).await {
+                    Err(status) if self.existing().is_some() && is_taken(&status) => {
+                        Ok(Attempt::Raced)
+                    }
+                    outcome => outcome.map(Attempt::Done),
+                }
+            }
+        }
+    }
+
+    /// Keys that come more than once in a configuration are all that can be wrong with its form
+    /// besides what its types refuse (FV-04).
+    pub(super) fn check_duplicates(
+        &self,
+        configuration: &Configuration,
+    ) -> Result<Vec<String>, Status> {
+        match self.options.field_validation {
+            FieldValidation::Ignore => Ok(Vec::new()),
+            FieldValidation::Warn => Ok(configuration.duplicates.clone()),
+            FieldValidation::Strict => match configuration.strict_error() {
+                None => Ok(Vec::new()),
+                Some(error) => {
+                    Err(Status::bad_request(format!("error strict decoding patch: {error}")))
+                }
+            },
+        }
+    }
+
+    /// A configuration that names a uid is of an object that is there.
+    fn check_no_uid(&self, tree: &Value) -> Result<(), Status> {
+        let uid = object::uid(tree);
+        if uid.is_empty() {
+            return Ok(());
+        }
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        let resource = self.target.resource.group_resource();
+        Err(Status::conflict(&resource, &self.target.name, &why))
+    }
+}
+
+fn says_version(configuration: &Value) -> bool {
+    !object::resource_version(configuration).is_empty()
+}
+
+fn is_taken(status: &Status) -> bool {
+    status.reason == Some(pintle_meta::Reason::AlreadyExists)
+}
