@@ -31,7 +31,8 @@ const LOOK: u64 = 200;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How messages begin with which a kube-apiserver answers 500, though the client is at fault.
-const UPSTREAM_500: [&str; 5] = [
+const UPSTREAM_500: [&str; 6] = [
+    "unable to find api field in struct ",
     "expected a []interface {}, but received a ",
     "unknown patch type: ",
     "merging lists cannot yet be specified in the patch",
