@@ -8,7 +8,9 @@ use pintle_admission::NamespaceLifecycle;
 use pintle_kinds::{RuntimeConfig, definitions};
 use pintle_meta::{GroupVersion, Status, object};
 use pintle_registry::answer::{Answer, Event};
-use pintle_registry::request::{DeleteOptions, ListOptions, Now, WriteOptions, granted};
+use pintle_registry::request::{
+    DeleteOptions, ListOptions, Now, Propagation, WriteOptions, granted,
+};
 use pintle_registry::watch::Watch;
 use pintle_registry::{Options, Registry, Resource};
 use pintle_value::{Value, json};
@@ -45,7 +47,7 @@ impl Cluster {
             store: pintle_store::memory().expect("memory is to be had"),
             admission: Arc::new(NamespaceLifecycle),
             entropy,
-            garbage_collection: false,
+            garbage_collection: true,
             history_bytes_max: usize::MAX,
             encodings_bytes_max: 1 << 20,
         };
@@ -122,6 +124,27 @@ impl Cluster {
         let context = self.environment.context("test");
         let options = DeleteOptions::default();
         self.environment.registry.delete(&one, &options, &context).await.map(|_| ())
+    }
+
+    pub(crate) async fn delete_with(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        propagation: Propagation,
+    ) {
+        let one = target(&self.resource(resource), namespace, name, "");
+        let context = self.environment.context("test");
+        let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
+        let deleted = self.environment.registry.delete(&one, &options, &context).await;
+        deleted.map(|_| ()).unwrap_or_else(|status| panic!("{status}"));
+    }
+
+    /// How many objects of a resource there are.
+    pub(crate) async fn count(&self, resource: &str) -> usize {
+        let all = target(&self.resource(resource), "", "", "");
+        let list = self.environment.registry.list(&all, &ListOptions::default()).await;
+        list.map(|list| list.objects.len()).unwrap_or_else(|status| panic!("{status}"))
     }
 
     pub(crate) async fn watch(&self, resource: &str) -> Watch {

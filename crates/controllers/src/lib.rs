@@ -11,8 +11,12 @@ pub mod bootstrap;
 #[cfg(test)]
 mod cluster;
 pub mod expiry;
+pub mod garbage;
 pub mod namespaces;
 mod retry;
+mod selection;
+
+pub use selection::{Controller, Selection, UnknownController};
 
 use std::future::Future;
 use std::sync::Arc;

@@ -18,7 +18,7 @@ use pintle_registry::answer::Event;
 use pintle_registry::request::{ListOptions, WriteOptions, granted};
 use pintle_registry::watch::Watch;
 use pintle_registry::{Object, Resource};
-use pintle_value::Value;
+use pintle_value::{Str, Value};
 
 use crate::retry::Queue;
 use crate::{Environment, body, target, until};
@@ -43,7 +43,7 @@ enum Progress {
 }
 
 async fn work(environment: &Environment) {
-    let mut queue = Queue::default();
+    let mut queue = Queue::<Str>::default();
     loop {
         if let Some(namespaces) = environment.resource("", "v1", "namespaces") {
             let all = target(&namespaces, "", "", "");
@@ -61,7 +61,7 @@ async fn follow(
     environment: &Environment,
     namespaces: &Arc<Resource>,
     mut watch: Watch,
-    queue: &mut Queue,
+    queue: &mut Queue<Str>,
 ) {
     loop {
         tokio::select! {
@@ -71,10 +71,10 @@ async fn follow(
                     match event {
                         Event::Added(namespace) | Event::Modified(namespace) => {
                             if is_terminating(&namespace) {
-                                queue.add(namespace.name());
+                                queue.add(&namespace.name().into());
                             }
                         }
-                        Event::Deleted(namespace) => queue.forget(namespace.name()),
+                        Event::Deleted(namespace) => queue.forget(&namespace.name().into()),
                         Event::Bookmark { .. } => {}
                         Event::Error(status) => {
                             tracing::debug!(%status, "the watch of namespaces begins anew");

@@ -1,19 +1,19 @@
-//! Names that are due, now or later: a queue with back-off.
+//! What is due, now or later: a queue with back-off.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 use std::time::Duration;
 
-use pintle_value::Str;
 use tokio::time::Instant;
 
 const DELAY_MIN: Duration = Duration::from_millis(10);
 const DELAY_MAX: Duration = Duration::from_secs(5);
 
 /// Names and when each is due. A name is in it once.
-#[derive(Debug, Default)]
-pub(crate) struct Queue {
-    due: BTreeSet<(Instant, Str)>,
-    entries: HashMap<Str, Entry>,
+#[derive(Debug)]
+pub(crate) struct Queue<N> {
+    due: BTreeSet<(Instant, N)>,
+    entries: HashMap<N, Entry>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -22,32 +22,38 @@ struct Entry {
     attempts: u32,
 }
 
-impl Queue {
+impl<N> Default for Queue<N> {
+    fn default() -> Self {
+        Self { due: BTreeSet::new(), entries: HashMap::new() }
+    }
+}
+
+impl<N: Clone + Eq + Hash + Ord> Queue<N> {
     /// Makes a name due now, unless it waits already.
-    pub(crate) fn add(&mut self, name: &str) {
+    pub(crate) fn add(&mut self, name: &N) {
         if !self.entries.contains_key(name) {
-            self.set(name.into(), Entry { due: Instant::now(), attempts: 0 });
+            self.set(name.clone(), Entry { due: Instant::now(), attempts: 0 });
         }
     }
 
     /// Makes a name due later, the later the more often this was said of it.
-    pub(crate) fn retry(&mut self, name: &str) {
+    pub(crate) fn retry(&mut self, name: &N) {
         let attempts = self.entries.get(name).map_or(0, |entry| entry.attempts);
         let delay = DELAY_MIN.saturating_mul(1 << attempts.min(16)).min(DELAY_MAX);
         let entry = Entry { due: Instant::now() + delay, attempts: attempts.saturating_add(1) };
-        self.set(name.into(), entry);
+        self.set(name.clone(), entry);
     }
 
     /// Takes a name out.
-    pub(crate) fn forget(&mut self, name: &str) {
+    pub(crate) fn forget(&mut self, name: &N) {
         if let Some(entry) = self.entries.remove(name) {
-            self.due.remove(&(entry.due, name.into()));
+            self.due.remove(&(entry.due, name.clone()));
         }
     }
 
     /// Waits for the next name that is due, which stays in the queue; for ever where there is none.
     /// Cancel safe.
-    pub(crate) async fn next(&self) -> Str {
+    pub(crate) async fn next(&self) -> N {
         match self.due.first() {
             Some((due, name)) => {
                 tokio::time::sleep_until(*due).await;
@@ -57,7 +63,7 @@ impl Queue {
         }
     }
 
-    fn set(&mut self, name: Str, entry: Entry) {
+    fn set(&mut self, name: N, entry: Entry) {
         self.forget(&name);
         self.due.insert((entry.due, name.clone()));
         self.entries.insert(name, entry);
@@ -72,27 +78,27 @@ mod tests {
     async fn names_are_due_in_order_and_later_each_time() {
         let start = Instant::now();
         let mut queue = Queue::default();
-        queue.add("a");
-        queue.add("a");
+        queue.add(&"a");
+        queue.add(&"a");
         assert_eq!(queue.next().await, "a");
         let mut delays = Vec::new();
         for _ in 0..12 {
-            queue.retry("a");
+            queue.retry(&"a");
             let before = Instant::now();
             assert_eq!(queue.next().await, "a");
             delays.push(before.elapsed().as_millis());
         }
         assert_eq!(delays, [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5000, 5000, 5000]);
 
-        queue.retry("a");
-        queue.add("b");
+        queue.retry(&"a");
+        queue.add(&"b");
         assert_eq!(queue.next().await, "b", "what is due comes first");
-        queue.forget("b");
-        queue.add("a"); // it waits already
+        queue.forget(&"b");
+        queue.add(&"a"); // it waits already
         let before = Instant::now();
         assert_eq!(queue.next().await, "a");
         assert_eq!(before.elapsed().as_secs(), 5);
-        queue.forget("a");
+        queue.forget(&"a");
         let nothing = tokio::time::timeout(Duration::from_secs(60), queue.next()).await;
         assert!(nothing.is_err(), "{nothing:?} after {:?}", start.elapsed());
     }

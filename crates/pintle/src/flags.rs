@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
-use pintle_server::{Config, FeatureGates, RuntimeConfig};
+use pintle_server::{Config, FeatureGates, RuntimeConfig, Selection};
 
 /// A Kubernetes API server in one binary.
 ///
@@ -121,6 +121,16 @@ struct ApiFlags {
     /// Features to switch on or off: APIResponseCompression=true|false (default true)
     #[arg(long, value_name = "NAME=BOOL,…")]
     feature_gates: Vec<String>,
+    /// Which controllers run: * is all, NAME one, -NAME all but that one; namespace-controller,
+    /// garbage-collector-controller
+    #[arg(
+        long,
+        value_name = "NAME,…",
+        default_value = "*",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    controllers: Vec<String>,
     /// The addresses of services, at most one range for IPv4 and one for IPv6
     #[arg(long, value_name = "CIDR,…", default_value = "10.0.0.0/24")]
     service_cluster_ip_range: String,
@@ -155,6 +165,8 @@ impl Serve {
         let runtime_config = RuntimeConfig::parse(api.runtime_config.iter().map(String::as_str))
             .context("--runtime-config")?;
         let feature_gates = FeatureGates::parse(api.feature_gates.iter().map(String::as_str))?;
+        let controllers = Selection::parse(api.controllers.iter().map(String::as_str))
+            .context("--controllers")?;
         if limits.request_timeout.is_zero() {
             bail!("--request-timeout: must be longer than zero");
         }
@@ -174,6 +186,7 @@ impl Serve {
             livez_grace_period: serving.livez_grace_period,
             runtime_config,
             feature_gates,
+            controllers,
             service_cluster_ip_range: api.service_cluster_ip_range,
             max_requests_inflight: limits.max_requests_inflight,
             max_mutating_requests_inflight: limits.max_mutating_requests_inflight,
@@ -243,6 +256,7 @@ mod tests {
             "--request-timeout=0s",
             "--tls-cert-file=a",
             "--bind-address=nowhere",
+            "--controllers=*,-nothing",
         ] {
             assert!(config(&[flag]).is_err(), "{flag}");
         }

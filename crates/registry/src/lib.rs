@@ -19,6 +19,7 @@ mod revision;
 mod select;
 mod strategy;
 pub mod table;
+pub mod trail;
 pub mod watch;
 mod write;
 

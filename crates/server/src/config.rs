@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pintle_controllers::Selection;
 use pintle_kinds::RuntimeConfig;
 
 use crate::Error;
@@ -53,6 +54,8 @@ pub struct Config {
     pub min_request_timeout: Duration,
     /// Whether one may come without credentials.
     pub anonymous_auth: bool,
+    /// Which controllers run.
+    pub controllers: Selection,
 }
 
 impl Default for Config {
@@ -78,6 +81,7 @@ impl Default for Config {
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             anonymous_auth: true,
+            controllers: Selection::default(),
         }
     }
 }

@@ -40,6 +40,7 @@ mod version;
 
 pub use config::{Config, FeatureGates};
 pub use error::Error;
+pub use pintle_controllers::Selection;
 pub use pintle_kinds::RuntimeConfig;
 pub use pki::Credentials;
 pub use server::{Running, Server};

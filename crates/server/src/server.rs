@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use pintle_admission::NamespaceLifecycle;
 use pintle_auth::Chain;
 use pintle_auth::policy::BuiltIn;
-use pintle_controllers::{Environment, expiry, namespaces};
+use pintle_controllers::{Controller, Environment, expiry, garbage, namespaces};
 use pintle_registry::{Options, Registry};
 use pintle_store::Store;
 use tokio::net::TcpListener;
@@ -78,7 +78,7 @@ impl Server {
             store: store.clone(),
             admission: Arc::new(NamespaceLifecycle),
             entropy: random,
-            garbage_collection: false,
+            garbage_collection: true,
             history_bytes_max: HISTORY_BYTES_MAX,
             encodings_bytes_max: ENCODINGS_BYTES_MAX,
         };
@@ -101,7 +101,12 @@ impl Server {
         let looked_after =
             pintle_controllers::bootstrap::run(environment.clone(), objects.to_vec(), stopping());
         controllers.spawn(looked_after);
-        controllers.spawn(namespaces::run(environment.clone(), stopping()));
+        if config.controllers.has(Controller::Namespace) {
+            controllers.spawn(namespaces::run(environment.clone(), stopping()));
+        }
+        if config.controllers.has(Controller::GarbageCollector) {
+            controllers.spawn(garbage::run(environment.clone(), stopping()));
+        }
         controllers.spawn(expiry::run(environment, stopping()));
         let url = format!("https://{}", reachable(address));
         let kubeconfig = kubeconfig(&url, &pki.ca_pem, &pki.admin);

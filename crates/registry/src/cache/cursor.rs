@@ -54,7 +54,7 @@ impl Cursor {
     }
 
     /// The next changes, if there are any yet.
-    pub(super) fn take(&mut self) -> Result<Vec<Change>, Lagged> {
+    pub(crate) fn take(&mut self) -> Result<Vec<Change>, Lagged> {
         let state = self.collection.state.read();
         let Some(from) = self.next.checked_sub(state.first) else { return Err(Lagged) };
         let from = (from as usize).min(state.log.len());

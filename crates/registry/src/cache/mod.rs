@@ -53,6 +53,11 @@ impl Cache {
         *self.visible.borrow()
     }
 
+    /// The newest revision that readers see, and every one after it.
+    pub(crate) fn heads(&self) -> watch::Receiver<Revision> {
+        self.visible.subscribe()
+    }
+
     /// Waits until `revision` is visible, for a bounded time; `false` if it did not come.
     pub(crate) async fn wait_for(&self, revision: Revision, patience: Duration) -> bool {
         let mut visible = self.visible.subscribe();

@@ -1,0 +1,48 @@
+//! The served kinds: which collection is whose, and whom an owner reference means.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pintle_registry::Resource;
+use pintle_value::Str;
+
+/// The resources whose objects are kept.
+#[derive(Default)]
+pub(super) struct Kinds {
+    /// One resource of each collection.
+    by_collection: HashMap<Arc<str>, Arc<Resource>>,
+    by_name: HashMap<(Str, Str), Arc<Resource>>,
+}
+
+impl Kinds {
+    pub(super) fn of(resources: &[Arc<Resource>]) -> Self {
+        let mut kinds = Self::default();
+        for resource in resources {
+            let Some(storage) = &resource.storage else { continue };
+            let name = (resource.api_version().into(), resource.kind.clone());
+            kinds.by_name.insert(name, resource.clone());
+            // Of several versions the stored one, which needs no conversion.
+            let collection = kinds.by_collection.entry(storage.collection.clone());
+            let kept = collection.or_insert_with(|| resource.clone());
+            if resource.is_stored_version() {
+                *kept = resource.clone();
+            }
+        }
+        kinds
+    }
+
+    /// Every collection.
+    pub(super) fn collections(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Resource>)> {
+        self.by_collection.iter()
+    }
+
+    /// The resource whose objects a collection holds.
+    pub(super) fn kept_in(&self, collection: &str) -> Option<&Arc<Resource>> {
+        self.by_collection.get(collection)
+    }
+
+    /// The resource that an owner reference means.
+    pub(super) fn named(&self, api_version: &Str, kind: &Str) -> Option<&Arc<Resource>> {
+        self.by_name.get(&(api_version.clone(), kind.clone()))
+    }
+}

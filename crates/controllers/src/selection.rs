@@ -1,0 +1,96 @@
+//! Which controllers run: `--controllers`, with kube-controller-manager's names.
+
+use std::fmt;
+
+/// A controller that can be switched off, for a kube-controller-manager to take its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Controller {
+    /// Empties namespaces that are deleted.
+    Namespace,
+    /// Deletes what has lost its owners.
+    GarbageCollector,
+}
+
+/// All of them: name, the name that it once had, controller.
+const ALL: &[(&str, &str, Controller)] = &[
+    ("namespace-controller", "namespace", Controller::Namespace),
+    ("garbage-collector-controller", "garbagecollector", Controller::GarbageCollector),
+];
+
+/// The controllers that are switched off.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    off: Vec<Controller>,
+}
+
+/// A name that no controller has.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{name:?} is no controller; there are {}", Names)]
+pub struct UnknownController {
+    name: String,
+}
+
+struct Names;
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = ALL.iter().map(|(name, ..)| *name).collect();
+        f.write_str(&names.join(", "))
+    }
+}
+
+impl Selection {
+    /// Reads `*,-name`: `*` is all, `name` one, `-name` all but that one. Without `*`, only those that
+    /// are named run.
+    pub fn parse<'a>(items: impl IntoIterator<Item = &'a str>) -> Result<Self, UnknownController> {
+        let (mut on, mut off, mut all) = (Vec::new(), Vec::new(), false);
+        for item in items.into_iter().map(str::trim).filter(|item| !item.is_empty()) {
+            match item.strip_prefix('-') {
+                _ if item == "*" => all = true,
+                Some(name) => off.push(find(name)?),
+                None => on.push(find(item)?),
+            }
+        }
+        // As upstream: what is named outweighs `*`, and being named first outweighs both.
+        let runs = |controller| on.contains(&controller) || (all && !off.contains(&controller));
+        let off = ALL.iter().map(|(.., c)| *c).filter(|controller| !runs(*controller)).collect();
+        Ok(Self { off })
+    }
+
+    /// Whether a controller runs.
+    pub fn has(&self, controller: Controller) -> bool {
+        !self.off.contains(&controller)
+    }
+}
+
+fn find(name: &str) -> Result<Controller, UnknownController> {
+    let found = ALL.iter().find(|(new, old, _)| *new == name || *old == name);
+    found.map(|(.., c)| *c).ok_or_else(|| UnknownController { name: name.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(flag: &str, namespace: bool, garbage_collector: bool) {
+        let selection = Selection::parse(flag.split(',')).expect(flag);
+        let runs = [Controller::Namespace, Controller::GarbageCollector].map(|c| selection.has(c));
+        assert_eq!(runs, [namespace, garbage_collector], "{flag}");
+    }
+
+    #[test]
+    fn controllers_are_chosen_by_name() {
+        check("*", true, true);
+        check("*,-namespace-controller", false, true);
+        check(" * , -garbagecollector", true, false);
+        check("garbage-collector-controller", false, true);
+        check("-namespace-controller", false, false);
+        check("", false, false);
+        let wrong = Selection::parse(["*", "-nothing"]).expect_err("no such controller");
+        assert_eq!(
+            wrong.to_string(),
+            "\"nothing\" is no controller; there are namespace-controller, \
+             garbage-collector-controller"
+        );
+    }
+}
