@@ -10,6 +10,7 @@
 //! - No expression and no data can make an evaluation panic, recurse without bound, or use more than
 //!   its budget of time and memory.
 
+mod address;
 mod ast;
 mod checker;
 mod context;
@@ -30,6 +31,7 @@ mod source;
 mod tests;
 mod time;
 mod types;
+mod url;
 mod value;
 
 pub use context::{Budget, COST_MAX};

@@ -81,6 +81,17 @@ impl Quantity {
         self.mantissa == 0
     }
 
+    /// The integer that this is, if it is one that fits 64 bits.
+    pub fn to_int(&self) -> Option<i64> {
+        self.integer().and_then(|n| i64::try_from(n).ok())
+    }
+
+    /// About this amount.
+    pub fn to_f64(&self) -> f64 {
+        let digits = format!("{}e{}", self.mantissa, self.exponent);
+        digits.parse().unwrap_or(f64::NAN) // digits and an exponent always parse
+    }
+
     /// In whole units, rounded away from zero, and at most what fits.
     pub fn value(&self) -> i64 {
         self.scaled(0)

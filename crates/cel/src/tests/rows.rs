@@ -49,8 +49,8 @@ fn outcome(row: &Value) -> Vec<String> {
         Err(CompileError::Constant(error)) => return vec![format!("error: PROGRAM {error}")],
     };
     let mut lines = vec![format!("type: {}", program.output_type())];
-    lines.push(format!("min: {}", program.estimate().min));
-    lines.push(format!("max: {}", program.estimate().max));
+    lines.push(format!("min: {}", as_in_rows(program.estimate().min)));
+    lines.push(format!("max: {}", as_in_rows(program.estimate().max)));
     let limit = row.get("limit").and_then(Value::as_int).map_or(crate::COST_MAX, |n| n as u64);
     let mut context = Context::new(limit);
     let this = row.get("self");
@@ -62,6 +62,11 @@ fn outcome(row: &Value) -> Vec<String> {
     }
     lines.push(format!("cost: {}", context.cost()));
     lines
+}
+
+/// Numbers beyond 64 bits with sign are floats when they are read.
+fn as_in_rows(n: u64) -> u64 {
+    i64::try_from(n).map_or(n as f64 as u64, |n| n as u64)
 }
 
 /// A constant that can't be evaluated has no cost to compare.

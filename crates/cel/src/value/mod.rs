@@ -85,7 +85,7 @@ impl<'a> Text<'a> {
 }
 
 impl<'a> Val<'a> {
-    pub(crate) fn string(text: impl Into<Arc<str>>) -> Self {
+    pub(crate) fn string<T: Into<Arc<str>>>(text: T) -> Self {
         Self::String(Text::Shared(text.into()))
     }
 

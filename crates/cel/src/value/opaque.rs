@@ -1,41 +1,80 @@
 //! Values of Kubernetes' own types.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use pintle_meta::Quantity;
 
+use crate::address;
 use crate::error::EvalError;
+use crate::library::{Cidr, Format, Semver};
+use crate::url::Url;
 
 /// A value that only its library's functions look into.
 #[derive(Clone, Debug)]
 pub(crate) enum Opaque {
-    Quantity(Quantity),
+    /// A quantity, and whether it was calculated.
+    Quantity {
+        quantity: Quantity,
+        calculated: bool,
+    },
+    Semver(Semver),
+    Url(Url),
+    Ip(IpAddr),
+    Cidr(Cidr),
+    Format(&'static Format),
 }
 
 impl Opaque {
-    pub(super) fn type_name(&self) -> &'static str {
+    pub(super) const fn type_name(&self) -> &'static str {
         match self {
-            Self::Quantity(_) => "kubernetes.Quantity",
+            Self::Quantity { .. } => "kubernetes.Quantity",
+            Self::Semver(_) => "kubernetes.Semver",
+            Self::Url(_) => "kubernetes.URL",
+            Self::Ip(_) => "net.IP",
+            Self::Cidr(_) => "net.CIDR",
+            Self::Format(_) => "kubernetes.NamedFormat",
         }
     }
 
     /// The size that the cost reckons with.
     pub(super) fn size(&self) -> u64 {
-        1
+        match self {
+            Self::Ip(IpAddr::V4(_)) => 4,
+            Self::Ip(IpAddr::V6(_)) => 16,
+            Self::Cidr(cidr) => u64::from(cidr.length.div_ceil(8)),
+            _ => 1,
+        }
     }
 
     /// The length of a named format's pattern.
-    pub(crate) fn pattern_length(&self) -> u64 {
-        1
+    pub(crate) const fn pattern_length(&self) -> u64 {
+        match self {
+            Self::Format(format) => format.pattern_length,
+            _ => 1,
+        }
     }
 
     pub(super) fn equals(&self, other: &Self) -> Result<bool, EvalError> {
         match (self, other) {
-            (Self::Quantity(a), Self::Quantity(b)) => Ok(a == b),
+            // Upstream doesn't know a quantity that was calculated on the right side.
+            (Self::Quantity { quantity: a, .. }, Self::Quantity { quantity: b, calculated }) => {
+                if *calculated {
+                    self.not_equal()
+                } else {
+                    Ok(a == b)
+                }
+            }
+            (Self::Semver(a), Self::Semver(b)) => Ok(a == b),
+            (Self::Url(a), Self::Url(b)) => Ok(a.to_string() == b.to_string()),
+            (Self::Ip(a), Self::Ip(b)) => Ok(a == b),
+            (Self::Cidr(a), Self::Cidr(b)) => Ok(a == b),
+            (Self::Format(a), Self::Format(b)) => Ok(a.name == b.name),
+            _ => self.not_equal(),
         }
     }
 
-    /// Whether this is equal to a value of another type: some types don't even ask.
+    /// Values of these types can't be compared with those of others.
     pub(super) fn not_equal(&self) -> Result<bool, EvalError> {
         Err(EvalError::no_such_overload())
     }
@@ -44,7 +83,12 @@ impl Opaque {
 impl fmt::Display for Opaque {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Quantity(quantity) => write!(f, "{quantity}"),
+            Self::Quantity { quantity, .. } => write!(f, "{quantity}"),
+            Self::Semver(version) => write!(f, "{version}"),
+            Self::Url(url) => write!(f, "{url}"),
+            Self::Ip(ip) => f.write_str(&address::text(*ip)),
+            Self::Cidr(cidr) => write!(f, "{cidr}"),
+            Self::Format(format) => f.write_str(format.name),
         }
     }
 }
