@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::convert::Convert;
 use anyhow::{Context, bail};
 use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -23,6 +24,7 @@ pub(crate) struct Pintle {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(Box<Serve>),
+    Convert(Convert),
 }
 
 /// Run the API server.
@@ -210,8 +212,10 @@ mod tests {
 
     fn config(flags: &[&str]) -> anyhow::Result<Config> {
         let command = Pintle::try_parse_from([&["pintle", "serve"], flags].concat())?;
-        let Command::Serve(serve) = command.command;
-        serve.config()
+        match command.command {
+            Command::Serve(serve) => serve.config(),
+            other => anyhow::bail!("{other:?} does not serve"),
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! The program: flags to a configuration, a server from it, and its end on a signal.
+//! The program: flags to a configuration, a server from it, and its end on a signal; and what can be
+//! done without a server.
 
+mod convert;
 mod flags;
 mod log;
 
@@ -13,9 +15,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use flags::{Command, Pintle};
 
 fn main() -> ExitCode {
-    let Command::Serve(flags) = Pintle::parse().command;
-    log::start(flags.verbosity());
-    match flags.config().and_then(run) {
+    let done = match Pintle::parse().command {
+        Command::Serve(flags) => {
+            log::start(flags.verbosity());
+            flags.config().and_then(run)
+        }
+        Command::Convert(convert) => convert.run(),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The log may be switched off or elsewhere; why the program ends is always said.
