@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# client-go against a Pintle of its own (see ../with-pintle), with streaming lists and without.
+set -euo pipefail
+cd "$(dirname "$0")"
+command -v go >/dev/null || { echo 'clients/go: skipped, there is no go on the path'; exit 0; }
+KUBE_FEATURE_WatchListClient=true ../with-pintle go test -count=1 ./...
+KUBE_FEATURE_WatchListClient=false ../with-pintle go test -count=1 -run 'Informer' ./...
