@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# The official Python client against a Pintle of its own (see ../with-pintle).
+set -euo pipefail
+cd "$(dirname "$0")"
+command -v python3 >/dev/null || { echo 'clients/python: skipped, there is no python3 on the path'; exit 0; }
+place=${TMPDIR:-/tmp}/pintle-clients-python
+python3 -m venv "$place" || { echo 'clients/python: skipped, python3 has no venv'; exit 0; }
+"$place/bin/pip" install --quiet --disable-pip-version-check -r requirements.txt
+../with-pintle "$place/bin/python" -m unittest -q test
