@@ -25,6 +25,15 @@ pub(crate) struct Pintle {
 pub(crate) enum Command {
     Serve(Box<Serve>),
     Convert(Convert),
+    /// Make a directory for envtest, in which this program is kube-apiserver and etcd
+    ///
+    ///   eval $(pintle envtest-assets bin); go test ./...
+    #[command(verbatim_doc_comment)]
+    EnvtestAssets {
+        /// Where to make it
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
 }
 
 /// Run the API server.
@@ -67,6 +76,9 @@ struct StorageFlags {
     /// Keep nothing: store and certificates live as long as the process
     #[arg(long)]
     ephemeral: bool,
+    /// Acknowledge writes before they are on disk: faster, and a crash of the machine loses the last ones
+    #[arg(long)]
+    unsafe_no_fsync: bool,
     /// Where to put the administrator's kubeconfig [default: admin.kubeconfig in the data directory; with
     /// --ephemeral in a temporary directory]
     #[arg(long, value_name = "FILE")]
@@ -175,6 +187,7 @@ impl Serve {
         Ok(Config {
             data_dir: storage.data_dir,
             ephemeral: storage.ephemeral,
+            fsync: !storage.unsafe_no_fsync,
             kubeconfig: storage.kubeconfig,
             watch_history: storage.watch_history,
             bind_address: serving.bind_address,

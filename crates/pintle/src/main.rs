@@ -3,6 +3,7 @@
 
 mod convert;
 mod flags;
+mod guise;
 mod log;
 
 use std::io::Write;
@@ -13,14 +14,15 @@ use pintle_server::{Config, Running, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use flags::{Command, Pintle};
+use guise::Guise;
 
 fn main() -> ExitCode {
-    let done = match Pintle::parse().command {
-        Command::Serve(flags) => {
-            log::start(flags.verbosity());
-            flags.config().and_then(run)
+    let mut arguments = std::env::args_os();
+    let done = match arguments.next().and_then(|program| Guise::of(&program)) {
+        None => obey(Pintle::parse()),
+        Some(guise) => {
+            pose(guise, arguments.map(|argument| argument.to_string_lossy().into_owned()))
         }
-        Command::Convert(convert) => convert.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -28,6 +30,57 @@ fn main() -> ExitCode {
             // The log may be switched off or elsewhere; why the program ends is always said.
             let _ = writeln!(std::io::stderr(), "pintle: {error:#}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// Does what the command line says.
+fn obey(command_line: Pintle) -> anyhow::Result<()> {
+    match command_line.command {
+        Command::Serve(flags) => {
+            log::start(flags.verbosity());
+            run(flags.config()?)
+        }
+        Command::Convert(convert) => convert.run(),
+        Command::EnvtestAssets { directory } => {
+            let place = guise::assets::lay_out(&directory)?;
+            writeln!(std::io::stdout(), "export KUBEBUILDER_ASSETS={}", place.display())?;
+            Ok(())
+        }
+    }
+}
+
+/// Does what a program of another name would do.
+fn pose(guise: Guise, arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
+    let flags = guise::arguments::flags(arguments);
+    let words = match guise {
+        Guise::KubeApiserver => guise::kube_apiserver::words(&flags),
+        Guise::Etcd => guise::etcd::words(&flags),
+    };
+    if let Some(words) = words {
+        write!(std::io::stdout(), "{words}")?;
+        return Ok(());
+    }
+    match guise {
+        Guise::KubeApiserver => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let translation = runtime.block_on(guise::kube_apiserver::translate(&flags))?;
+            for warning in &translation.warnings {
+                writeln!(std::io::stderr(), "kube-apiserver: {warning}")?;
+            }
+            let start = ["kube-apiserver".to_owned(), "serve".to_owned()];
+            obey(Pintle::try_parse_from(start.into_iter().chain(translation.arguments))?)
+        }
+        Guise::Etcd => {
+            log::start(0);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async {
+                let mut signals = Signals::new()?;
+                tokio::select! {
+                    ended = guise::etcd::run(&flags) => ended,
+                    () = signals.next() => Ok(()),
+                }
+            })
         }
     }
 }

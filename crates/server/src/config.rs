@@ -17,6 +17,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Keep nothing: store and certificates live as long as the process.
     pub ephemeral: bool,
+    /// Writes are on disk before they are acknowledged.
+    pub fsync: bool,
     /// Where the administrator's kubeconfig goes; `admin.kubeconfig` in the data directory (or in a
     /// temporary one) where nothing is said.
     pub kubeconfig: Option<PathBuf>,
@@ -63,6 +65,7 @@ impl Default for Config {
         Self {
             data_dir: PathBuf::from(".pintle"),
             ephemeral: false,
+            fsync: true,
             kubeconfig: None,
             bind_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             secure_port: 6443,

@@ -44,3 +44,4 @@ pub use pintle_controllers::Selection;
 pub use pintle_kinds::RuntimeConfig;
 pub use pki::Credentials;
 pub use server::{Running, Server};
+pub use version::GIT_VERSION as KUBERNETES_VERSION;

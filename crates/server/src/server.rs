@@ -13,7 +13,7 @@ use pintle_auth::Chain;
 use pintle_auth::policy::BuiltIn;
 use pintle_controllers::{Controller, Environment, expiry, garbage, namespaces};
 use pintle_registry::{Options, Registry};
-use pintle_store::Store;
+use pintle_store::{Durability, Store};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -212,7 +212,7 @@ fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
     make_private_directory(&config.data_dir)?;
     let options = pintle_store::Options {
         dir: config.data_dir.join("store"),
-        durability: pintle_store::Durability::Disk,
+        durability: if config.fsync { Durability::Disk } else { Durability::System },
     };
     Ok(pintle_store::open(&options)?)
 }

@@ -7,7 +7,7 @@ pub(crate) const MAJOR: &str = "1";
 /// The minor version of the API that is served.
 pub(crate) const MINOR: &str = "36";
 /// The version in the form that clients' skew checks read, with this program's own behind it.
-pub(crate) const GIT_VERSION: &str = concat!("v1.36.0+pintle-", env!("CARGO_PKG_VERSION"));
+pub const GIT_VERSION: &str = concat!("v1.36.0+pintle-", env!("CARGO_PKG_VERSION"));
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

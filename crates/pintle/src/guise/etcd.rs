@@ -1,0 +1,198 @@
+//! As `etcd`: answers what harnesses ask an etcd, and tells a `kube-apiserver` of ours where its store
+//! is to lie.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::arguments::{Flag, is_on, value};
+
+/// Where the `kube-apiserver` asks; the answer is one line: `sync` or `nosync`, a space, a directory.
+const STORE: &str = "/pintle/store";
+const HELP: &str = "\
+Takes etcd's place for a kube-apiserver that is pintle, too: keeps the directory that its store lies in.
+
+Usage: etcd [--flag=value …]
+
+Flags:
+  --data-dir DIR                  where everything is kept (default default.etcd)
+  --listen-client-urls URL,…      where to listen (default http://127.0.0.1:2379)
+  --unsafe-no-fsync               let the kube-apiserver acknowledge writes before they are on disk
+  --help, --version
+
+Other flags of etcd are taken and mean nothing here.
+";
+/// As much of a request as is read.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// How long a client may take to ask.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the `kube-apiserver` is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Store {
+    pub(crate) directory: PathBuf,
+    /// Whether writes are on disk before they are acknowledged.
+    pub(crate) sync: bool,
+}
+
+/// Runs until it is cancelled.
+pub(crate) async fn run(flags: &[Flag]) -> anyhow::Result<()> {
+    let store = Store {
+        directory: std::path::absolute(value(flags, "data-dir").unwrap_or("default.etcd"))?,
+        sync: !is_on(flags, "unsafe-no-fsync"),
+    };
+    std::fs::create_dir_all(&store.directory)
+        .with_context(|| format!("--data-dir: cannot make {}", store.directory.display()))?;
+    let urls = value(flags, "listen-client-urls").unwrap_or("http://127.0.0.1:2379");
+    let mut listeners = Vec::new();
+    for url in urls.split(',') {
+        let address = address(url).context("--listen-client-urls")?;
+        let listener = TcpListener::bind(address).await;
+        listeners.push(listener.with_context(|| format!("cannot listen on {address}"))?);
+        tracing::info!(
+            "serving clients on http://{address}, data in {}",
+            store.directory.display()
+        );
+    }
+    let mut serving = tokio::task::JoinSet::new();
+    for listener in listeners {
+        serving.spawn(serve(listener, store.clone()));
+    }
+    while let Some(ended) = serving.join_next().await {
+        ended??;
+    }
+    Ok(())
+}
+
+/// What `--help` and `--version` print.
+pub(crate) fn words(flags: &[Flag]) -> Option<String> {
+    if is_on(flags, "help") || is_on(flags, "h") {
+        return Some(HELP.to_owned());
+    }
+    let version = || format!("etcd Version: 3.6.0\nPintle: {}\n", env!("CARGO_PKG_VERSION"));
+    is_on(flags, "version").then(version)
+}
+
+/// `host:port` of a URL without TLS.
+pub(super) fn address(url: &str) -> anyhow::Result<&str> {
+    match url.trim().strip_prefix("http://") {
+        Some(rest) => Ok(rest.trim_end_matches('/')),
+        None => bail!("{url}: must begin with http://"),
+    }
+}
+
+async fn serve(listener: TcpListener, store: Store) -> io::Result<()> {
+    loop {
+        let (connection, _) = listener.accept().await?;
+        let store = store.clone();
+        tokio::spawn(async move {
+            // A client that asks nothing is no business of the others.
+            let _ = tokio::time::timeout(PATIENCE, converse(connection, &store)).await;
+        });
+    }
+}
+
+/// One question, one answer.
+async fn converse(mut connection: TcpStream, store: &Store) -> io::Result<()> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < HEAD_BYTES_MAX {
+        if connection.read_buf(&mut head).await? == 0 {
+            return Ok(());
+        }
+    }
+    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let path = String::from_utf8_lossy(line).split(' ').nth(1).unwrap_or_default().to_owned();
+    let (code, body) = answer(&path, store);
+    let answer = format!(
+        "HTTP/1.1 {code}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    );
+    connection.write_all(answer.as_bytes()).await?;
+    connection.shutdown().await
+}
+
+fn answer(path: &str, store: &Store) -> (&'static str, String) {
+    match path.split('?').next().unwrap_or_default() {
+        "/health" | "/readyz" | "/livez" => {
+            ("200 OK", r#"{"health":"true","reason":""}"#.to_owned())
+        }
+        "/version" => ("200 OK", r#"{"etcdserver":"3.6.0","etcdcluster":"3.6.0"}"#.to_owned()),
+        STORE => {
+            let sync = if store.sync { "sync" } else { "nosync" };
+            ("200 OK", format!("{sync} {}", store.directory.display()))
+        }
+        _ => ("404 Not Found", "{}".to_owned()),
+    }
+}
+
+/// Asks an `etcd` where the store is to lie.
+pub(super) async fn ask(url: &str) -> anyhow::Result<Store> {
+    let host = address(url)?;
+    let mut connection =
+        TcpStream::connect(host).await.with_context(|| format!("no etcd at {url}"))?;
+    let request = format!("GET {STORE} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    let mut limited = connection.take(HEAD_BYTES_MAX as u64);
+    tokio::time::timeout(PATIENCE, limited.read_to_end(&mut answer)).await??;
+    parse(&String::from_utf8_lossy(&answer)).with_context(|| {
+        format!(
+            "{url} is an etcd of its own, which cannot be used yet: start pintle's, by the name etcd \
+             (`pintle envtest-assets DIR` makes one)"
+        )
+    })
+}
+
+fn parse(answer: &str) -> Option<Store> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    head.starts_with("HTTP/1.1 200").then_some(())?;
+    let (sync, directory) = body.split_once(' ')?;
+    let sync = match sync {
+        "sync" => true,
+        "nosync" => false,
+        _ => return None,
+    };
+    Some(Store { directory: Path::new(directory).to_owned(), sync })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_store_is_told() {
+        let store = Store { directory: "/some where".into(), sync: false };
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let url = format!("http://{}", listener.local_addr().expect("it has an address"));
+        let server = tokio::spawn(serve(listener, store.clone()));
+        assert_eq!(ask(&url).await.expect("it answers"), store);
+        server.abort();
+    }
+
+    #[test]
+    fn harnesses_are_answered() {
+        let store = Store { directory: "/d".into(), sync: true };
+        for (path, code, body) in [
+            ("/health", "200 OK", r#"{"health":"true","reason":""}"#),
+            ("/health?serializable=true", "200 OK", r#"{"health":"true","reason":""}"#),
+            ("/pintle/store", "200 OK", "sync /d"),
+            ("/v3/kv/range", "404 Not Found", "{}"),
+        ] {
+            assert_eq!(answer(path, &store), (code, body.to_owned()), "{path}");
+        }
+    }
+
+    #[test]
+    fn another_etcd_is_told_apart() {
+        for answer in
+            ["", "HTTP/1.1 404 Not Found\r\n\r\n404 page not found", "HTTP/1.1 200 OK\r\n\r\n{}"]
+        {
+            assert_eq!(parse(answer), None, "{answer}");
+        }
+    }
+}

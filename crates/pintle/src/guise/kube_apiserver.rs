@@ -1,0 +1,191 @@
+//! As `kube-apiserver`: its command line, read leniently, becomes that of `pintle serve`.
+//!
+//! What `pintle serve` has under the same name is taken over; what it lacks is warned about and left
+//! out, in this guise only, since a harness cannot be told to leave it out.
+
+use std::path::Path;
+
+use clap::{ArgAction, Command, CommandFactory};
+use pintle_server::FeatureGates;
+
+use super::arguments::{Flag, is_on, value};
+use super::etcd;
+use crate::flags::Pintle;
+
+/// What kube-apiserver does without these flags, where `pintle serve` does something else.
+const DEFAULTS: &[(&str, &str)] =
+    &[("bind-address", "0.0.0.0"), ("authorization-mode", "AlwaysAllow")];
+
+/// The command line for `pintle serve`, and what to warn about.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Translation {
+    pub(crate) arguments: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What `--help` and `--version` print.
+pub(crate) fn words(flags: &[Flag]) -> Option<String> {
+    if is_on(flags, "help") || is_on(flags, "h") {
+        let mut command = serve().name("kube-apiserver").bin_name("kube-apiserver");
+        return Some(format!("{}", command.render_long_help()));
+    }
+    is_on(flags, "version").then(|| format!("Kubernetes {}\n", pintle_server::KUBERNETES_VERSION))
+}
+
+/// Translates a command line; asks the etcd that it names where the store lies.
+pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
+    let store = match value(flags, "etcd-servers").and_then(|urls| urls.split(',').next()) {
+        Some(url) => Some(etcd::ask(url).await?),
+        None => None,
+    };
+    let mut translation = rewrite(flags, &serve());
+    let mut add = |flag: &str| translation.arguments.push(flag.to_owned());
+    match store {
+        None => add("--ephemeral"),
+        Some(store) => {
+            add(&format!("--data-dir={}", store.directory.join("pintle").display()));
+            if !store.sync {
+                add("--unsafe-no-fsync");
+            }
+        }
+    }
+    Ok(translation)
+}
+
+fn serve() -> Command {
+    let mut command = Pintle::command();
+    command.build();
+    command.find_subcommand("serve").cloned().unwrap_or(command)
+}
+
+/// The flags that `serve` knows, and the others as warnings.
+fn rewrite(flags: &[Flag], serve: &Command) -> Translation {
+    let mut translation = Translation::default();
+    let mut flags = with_defaults(flags);
+    take_certificate(&mut flags, Path::is_file);
+    keep_known_gates(&mut flags, &mut translation.warnings);
+    for (place, Flag { name, value }) in flags.iter().enumerate() {
+        if name == "etcd-servers" {
+            continue;
+        }
+        let known = serve.get_arguments().find(|argument| argument.get_long() == Some(name));
+        let Some(argument) = known else {
+            translation.warnings.push(format!("--{name} means nothing here and is left out"));
+            continue;
+        };
+        let repeats = matches!(argument.get_action(), ArgAction::Append);
+        if !repeats && flags[place + 1..].iter().any(|later| later.name == *name) {
+            continue; // the last one counts
+        }
+        translation.arguments.push(match value {
+            Some(value) => format!("--{name}={value}"),
+            None => format!("--{name}"),
+        });
+    }
+    translation.warnings.sort();
+    translation.warnings.dedup();
+    translation
+}
+
+fn with_defaults(flags: &[Flag]) -> Vec<Flag> {
+    let said = |name: &str| flags.iter().any(|flag| flag.name == name);
+    let defaults = DEFAULTS.iter().filter(|(name, _)| !said(name));
+    let defaults = defaults.map(|(name, value)| flag(name, value));
+    // A short flag of one letter is a long one here: -v=4.
+    flags.iter().cloned().chain(defaults).collect()
+}
+
+/// A pair in `--cert-dir` is the serving certificate, whoever made it (upstream: PairName "apiserver").
+/// Where there is none, we make it there.
+fn take_certificate(flags: &mut Vec<Flag>, exists: impl Fn(&Path) -> bool) {
+    if value(flags, "tls-cert-file").is_some() {
+        return flags.retain(|flag| flag.name != "cert-dir");
+    }
+    let Some(directory) = value(flags, "cert-dir").map(Path::new) else { return };
+    let (certificate, key) = (directory.join("apiserver.crt"), directory.join("apiserver.key"));
+    if exists(&certificate) && exists(&key) {
+        flags.retain(|flag| flag.name != "cert-dir");
+        flags.push(flag("tls-cert-file", &certificate.to_string_lossy()));
+        flags.push(flag("tls-private-key-file", &key.to_string_lossy()));
+    }
+}
+
+/// Leaves out features that are not known here.
+fn keep_known_gates(flags: &mut [Flag], warnings: &mut Vec<String>) {
+    for flag in flags.iter_mut().filter(|flag| flag.name == "feature-gates") {
+        let Some(value) = &mut flag.value else { continue };
+        let (known, unknown): (Vec<&str>, Vec<&str>) =
+            value.split(',').partition(|gate| FeatureGates::parse([*gate]).is_ok());
+        for gate in unknown {
+            warnings.push(format!("--feature-gates={gate} means nothing here and is left out"));
+        }
+        *value = known.join(",");
+    }
+}
+
+fn flag(name: &str, value: &str) -> Flag {
+    Flag { name: name.to_owned(), value: Some(value.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::flags;
+    use super::*;
+
+    fn check(line: &str, arguments: &str, warnings: &[&str]) {
+        let found = rewrite(&flags(line.split_whitespace().map(str::to_owned)), &serve());
+        let wanted: Vec<&str> = arguments.split_whitespace().collect();
+        let without_defaults = |argument: &&String| {
+            !DEFAULTS.iter().any(|(name, value)| **argument == format!("--{name}={value}"))
+        };
+        let arguments: Vec<&String> = found.arguments.iter().filter(without_defaults).collect();
+        assert_eq!(arguments, wanted, "{line}");
+        let left_out: Vec<&str> = found
+            .warnings
+            .iter()
+            .filter_map(|w| w.split_once(" means nothing").map(|w| w.0))
+            .collect();
+        let of_tests = |warning: &&&str| **warning != "--authorization-mode";
+        assert_eq!(
+            left_out.iter().filter(of_tests).collect::<Vec<_>>(),
+            warnings.iter().collect::<Vec<_>>(),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn a_harness_is_understood() {
+        check(
+            "--allow-privileged=true --bind-address=127.0.0.1 --secure-port 4711 --client-ca-file c \
+             --etcd-servers=http://127.0.0.1:1 --disable-admission-plugins=ServiceAccount -v=4",
+            "--bind-address=127.0.0.1 --secure-port=4711 --client-ca-file=c --v=4",
+            &["--allow-privileged", "--disable-admission-plugins"],
+        );
+        check("--secure-port=1 --secure-port=2", "--secure-port=2", &[]);
+        check(
+            "--runtime-config=a/v1=true --runtime-config=b/v1=true",
+            "--runtime-config=a/v1=true --runtime-config=b/v1=true",
+            &[],
+        );
+        check(
+            "--feature-gates=Unheard=true,APIResponseCompression=false",
+            "--feature-gates=APIResponseCompression=false",
+            &["--feature-gates=Unheard=true"],
+        );
+        check("--anonymous-auth", "--anonymous-auth", &[]);
+    }
+
+    #[test]
+    fn a_certificate_that_is_there_is_used() {
+        let given = |line: &str, there: bool| {
+            let mut flags = flags(line.split_whitespace().map(str::to_owned));
+            take_certificate(&mut flags, |_| there);
+            let names: Vec<String> = flags.into_iter().map(|flag| flag.name).collect();
+            names.join(" ")
+        };
+        assert_eq!(given("--cert-dir=d", true), "tls-cert-file tls-private-key-file");
+        assert_eq!(given("--cert-dir=d", false), "cert-dir");
+        assert_eq!(given("--cert-dir=d --tls-cert-file=c", true), "tls-cert-file");
+        assert_eq!(given("", true), "");
+    }
+}
