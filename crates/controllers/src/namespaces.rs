@@ -28,9 +28,10 @@ const FINALIZER: &str = "kubernetes";
 /// How long to wait before a watch that could not be had is asked for again.
 const WATCH_DELAY: Duration = Duration::from_secs(1);
 
-/// Finishes the deletion of namespaces until told to stop.
-pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
-    until(shutdown, work(&environment)).await;
+/// Finishes the deletion of namespaces until told to stop; leaves each alone for `delay` first, for
+/// whoever wants to do it himself.
+pub async fn run(environment: Environment, delay: Duration, shutdown: impl Future<Output = ()>) {
+    until(shutdown, work(&environment, delay)).await;
 }
 
 /// What an attempt came to.
@@ -42,13 +43,13 @@ enum Progress {
     Waiting,
 }
 
-async fn work(environment: &Environment) {
+async fn work(environment: &Environment, delay: Duration) {
     let mut queue = Queue::<Str>::default();
     loop {
         if let Some(namespaces) = environment.resource("", "v1", "namespaces") {
             let all = target(&namespaces, "", "", "");
             match environment.registry.watch(&all, &ListOptions::default()).await {
-                Ok(watch) => follow(environment, &namespaces, watch, &mut queue).await,
+                Ok(watch) => follow(environment, &namespaces, watch, &mut queue, delay).await,
                 Err(status) => tracing::warn!(%status, "cannot watch namespaces"),
             }
         }
@@ -62,6 +63,7 @@ async fn follow(
     namespaces: &Arc<Resource>,
     mut watch: Watch,
     queue: &mut Queue<Str>,
+    delay: Duration,
 ) {
     loop {
         tokio::select! {
@@ -71,7 +73,7 @@ async fn follow(
                     match event {
                         Event::Added(namespace) | Event::Modified(namespace) => {
                             if is_terminating(&namespace) {
-                                queue.add(&namespace.name().into());
+                                queue.add_after(&namespace.name().into(), delay);
                             }
                         }
                         Event::Deleted(namespace) => queue.forget(&namespace.name().into()),
@@ -110,7 +112,10 @@ async fn finish(
     let current = || environment.registry.peek(namespaces, "", name).map(|object| object.tree());
     let Some(namespace) = current().filter(is_ours) else { return Ok(Progress::Done) };
     let left = content::remove(environment, name).await;
-    write_conditions(environment, namespaces, namespace, &left).await?;
+    // What goes with the next write needs no word of what it waits for.
+    if !left.is_empty() || is_held(&namespace) {
+        write_conditions(environment, namespaces, namespace, &left).await?;
+    }
     if !left.is_empty() {
         return Ok(Progress::Waiting);
     }
@@ -125,6 +130,12 @@ async fn finish(
 fn is_ours(namespace: &Value) -> bool {
     object::is_terminating(namespace)
         && finalizers(namespace).any(|f| f.as_str() == Some(FINALIZER))
+}
+
+/// Whether others wait for something, too.
+fn is_held(namespace: &Value) -> bool {
+    finalizers(namespace).any(|f| f.as_str() != Some(FINALIZER))
+        || object::finalizers(namespace).next().is_some()
 }
 
 fn finalizers(namespace: &Value) -> impl Iterator<Item = &Value> {

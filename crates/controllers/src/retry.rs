@@ -31,8 +31,13 @@ impl<N> Default for Queue<N> {
 impl<N: Clone + Eq + Hash + Ord> Queue<N> {
     /// Makes a name due now, unless it waits already.
     pub(crate) fn add(&mut self, name: &N) {
+        self.add_after(name, Duration::ZERO);
+    }
+
+    /// Makes a name due after a while, unless it waits already.
+    pub(crate) fn add_after(&mut self, name: &N, delay: Duration) {
         if !self.entries.contains_key(name) {
-            self.set(name.clone(), Entry { due: Instant::now(), attempts: 0 });
+            self.set(name.clone(), Entry { due: Instant::now() + delay, attempts: 0 });
         }
     }
 

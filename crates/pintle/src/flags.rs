@@ -145,6 +145,9 @@ struct ApiFlags {
         allow_hyphen_values = true
     )]
     controllers: Vec<String>,
+    /// How long a deleted namespace is left alone before its content goes
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    namespace_deletion_delay: Duration,
     /// The addresses of services, at most one range for IPv4 and one for IPv6
     #[arg(long, value_name = "CIDR,…", default_value = "10.0.0.0/24")]
     service_cluster_ip_range: String,
@@ -202,6 +205,7 @@ impl Serve {
             runtime_config,
             feature_gates,
             controllers,
+            namespace_deletion_delay: api.namespace_deletion_delay,
             service_cluster_ip_range: api.service_cluster_ip_range,
             max_requests_inflight: limits.max_requests_inflight,
             max_mutating_requests_inflight: limits.max_mutating_requests_inflight,

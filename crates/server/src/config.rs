@@ -58,6 +58,8 @@ pub struct Config {
     pub anonymous_auth: bool,
     /// Which controllers run.
     pub controllers: Selection,
+    /// How long a deleted namespace is left alone before its content goes.
+    pub namespace_deletion_delay: Duration,
 }
 
 impl Default for Config {
@@ -85,6 +87,7 @@ impl Default for Config {
             min_request_timeout: Duration::from_secs(1800),
             anonymous_auth: true,
             controllers: Selection::default(),
+            namespace_deletion_delay: Duration::ZERO,
         }
     }
 }

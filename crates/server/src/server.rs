@@ -102,7 +102,8 @@ impl Server {
             pintle_controllers::bootstrap::run(environment.clone(), objects.to_vec(), stopping());
         controllers.spawn(looked_after);
         if config.controllers.has(Controller::Namespace) {
-            controllers.spawn(namespaces::run(environment.clone(), stopping()));
+            let delay = config.namespace_deletion_delay;
+            controllers.spawn(namespaces::run(environment.clone(), delay, stopping()));
         }
         if config.controllers.has(Controller::GarbageCollector) {
             controllers.spawn(garbage::run(environment.clone(), stopping()));

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use pintle_meta::Reason;
 use pintle_value::Value;
 
@@ -5,7 +7,9 @@ use crate::cluster::{Cluster, Running, gone};
 
 fn running(cluster: &Cluster) -> Running {
     let environment = cluster.environment.clone();
-    Running::start(|stopped| super::run(environment, async move { _ = stopped.await }))
+    Running::start(|stopped| {
+        super::run(environment, Duration::ZERO, async move { _ = stopped.await })
+    })
 }
 
 async fn namespace(cluster: &Cluster, name: &str) {

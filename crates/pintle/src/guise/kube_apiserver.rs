@@ -12,9 +12,13 @@ use super::arguments::{Flag, is_on, value};
 use super::etcd;
 use crate::flags::Pintle;
 
-/// What kube-apiserver does without these flags, where `pintle serve` does something else.
-const DEFAULTS: &[(&str, &str)] =
-    &[("bind-address", "0.0.0.0"), ("authorization-mode", "AlwaysAllow")];
+/// What kube-apiserver does without these flags, where `pintle serve` does something else. The delay is
+/// for tests that finalize namespaces themselves; kube-controller-manager leaves them five seconds.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("bind-address", "0.0.0.0"),
+    ("authorization-mode", "AlwaysAllow"),
+    ("namespace-deletion-delay", "300ms"),
+];
 
 /// The command line for `pintle serve`, and what to warn about.
 #[derive(Debug, Default, PartialEq, Eq)]
