@@ -10,6 +10,7 @@
 pub mod bootstrap;
 #[cfg(test)]
 mod cluster;
+pub mod definitions;
 pub mod expiry;
 pub mod garbage;
 pub mod namespaces;

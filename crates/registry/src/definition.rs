@@ -121,6 +121,13 @@ impl ResourceDefinition {
         conversion.map_or(self.ty, |c| c.ty)
     }
 
+    /// The verbs that discovery shows: while nothing may be created, none that writes.
+    pub fn shown_verbs(&self) -> impl Iterator<Item = Verb> + '_ {
+        let all = self.strategy.refuse_create().is_none();
+        let writes = |verb: &Verb| matches!(verb, Verb::Create | Verb::Patch | Verb::Update);
+        self.verbs.iter().copied().filter(move |verb| all || !writes(verb))
+    }
+
     /// Whether its objects live in namespaces.
     pub fn namespaced(&self) -> bool {
         self.scope == Scope::Namespaced

@@ -106,28 +106,46 @@ impl Registry {
     /// Serves some resources no longer, and others anew, all at once. The watches of definitions that
     /// go or are replaced end.
     pub fn redefine(&self, removed: &[GroupVersionResource], definitions: Vec<ResourceDefinition>) {
-        let mut new = HashMap::with_capacity(definitions.len());
-        let mut order = Vec::with_capacity(definitions.len());
-        for definition in definitions {
-            let collection =
-                definition.storage.as_ref().map(|s| self.cache.collection(&s.collection));
-            let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-            let resource =
-                Arc::new(Resource::new(definition, collection, self.shelf.clone(), number));
-            order.push(resource.resource.clone());
-            new.insert(resource.resource.clone(), resource);
-        }
+        let new = definitions.into_iter().map(|definition| self.made(definition)).collect();
+        let before = self.replace(removed, new);
+        before.iter().for_each(|resource| resource.retire());
+    }
+
+    /// Serves other definitions of resources whose objects look as before: their watches go on.
+    pub fn revise(&self, definitions: Vec<ResourceDefinition>) {
+        let served = self.served.load();
+        let new = definitions.into_iter().map(|definition| {
+            let resource = self.made(definition);
+            match served.by_name.get(&resource.resource) {
+                Some(old) => resource.succeeding(old),
+                None => resource,
+            }
+        });
+        self.replace(&[], new.collect());
+    }
+
+    fn made(&self, definition: ResourceDefinition) -> Resource {
+        let storage = definition.storage.as_ref();
+        let collection = storage.map(|storage| self.cache.collection(&storage.collection));
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        Resource::new(definition, collection, self.shelf.clone(), number)
+    }
+
+    /// Replaces the snapshot of what is served; gives what went or was replaced.
+    fn replace(&self, removed: &[GroupVersionResource], new: Vec<Resource>) -> Vec<Arc<Resource>> {
+        let new: Vec<_> = new.into_iter().map(Arc::new).collect();
+        let by_name: HashMap<_, _> = new.iter().map(|r| (&r.resource, r)).collect();
         let before = self.served.rcu(|served| {
             let kept = served.all.iter().filter(|r| !removed.contains(&r.resource));
-            let mut all: Vec<_> = kept.map(|r| new.get(&r.resource).unwrap_or(r).clone()).collect();
-            let added = order.iter().filter(|name| !served.by_name.contains_key(name));
-            all.extend(added.filter_map(|name| new.get(name).cloned()));
+            let mut all: Vec<_> =
+                kept.map(|r| (*by_name.get(&r.resource).unwrap_or(&r)).clone()).collect();
+            all.extend(new.iter().filter(|r| !served.by_name.contains_key(&r.resource)).cloned());
             let by_name = all.iter().map(|r| (r.resource.clone(), r.clone())).collect();
             Served { number: served.number + 1, by_name, all: all.into() }
         });
         let gone =
-            |r: &&Arc<Resource>| new.contains_key(&r.resource) || removed.contains(&r.resource);
-        before.all.iter().filter(gone).for_each(|resource| resource.retire());
+            |r: &&Arc<Resource>| by_name.contains_key(&r.resource) || removed.contains(&r.resource);
+        before.all.iter().filter(gone).cloned().collect()
     }
 
     /// An outcome whose object is as the target's definition shows it.
@@ -163,6 +181,13 @@ impl Registry {
     /// The object of a resource, as it is now, if there is one.
     pub fn peek(&self, resource: &Resource, namespace: &str, name: &str) -> Option<Arc<Object>> {
         resource.collection().ok()?.get(&crate::resource::item(namespace, name))
+    }
+
+    /// Every object of a resource, as it is now and as it is kept.
+    pub fn objects(&self, resource: &Resource) -> impl Iterator<Item = Arc<Object>> + use<> {
+        let collection = resource.collection().ok();
+        let objects = collection.map(|c| c.snapshot(self.cache.visible()).objects);
+        objects.into_iter().flatten().map(|(_, object)| object)
     }
 
     /// One object. `resource_version` as the client gave it, `""` for the newest (RV-G1 … RV-G3).

@@ -26,7 +26,7 @@ pub struct Resource {
     /// Tells this definition from all others that there were.
     pub(crate) number: u64,
     /// Set when another definition takes this one's place, or none does.
-    retired: watch::Sender<bool>,
+    retired: Arc<watch::Sender<bool>>,
     /// What writes to it can make somebody the owner of: first to itself, then to its subresources in
     /// their order.
     filters: Box<[Filter]>,
@@ -53,7 +53,13 @@ impl Resource {
             Owned::Only(members) => Filter::only(members),
         };
         let filters = [""].into_iter().chain(parts).map(filter).collect();
-        Self { definition, collection, shelf, number, retired: watch::Sender::new(false), filters }
+        let retired = Arc::new(watch::Sender::new(false));
+        Self { definition, collection, shelf, number, retired, filters }
+    }
+
+    /// Takes the place of another, whose watches go on and end with this one's.
+    pub(crate) fn succeeding(self, other: &Self) -> Self {
+        Self { retired: other.retired.clone(), ..self }
     }
 
     /// What writes to a part of it, or to itself (`""`), can make somebody the owner of.

@@ -103,11 +103,7 @@ impl Field {
             }
             _ => match selectable.iter().position(|field| field.label == label) {
                 Some(i) => Ok(Self::Indexed(i)),
-                None if selectable.is_empty() => Err(Status::bad_request(format!(
-                    "{label:?} is not a known field selector: only \"metadata.name\", \
-                     \"metadata.namespace\""
-                ))),
-                None => Err(Status::bad_request(format!("field label not supported: {label}"))),
+                None => Err(Status::bad_request(resource.strategy.unknown_field(label))),
             },
         }
     }

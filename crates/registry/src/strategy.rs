@@ -88,6 +88,15 @@ pub trait Strategy: Send + Sync {
         &[]
     }
 
+    /// The refusal of a field selector that names none of them.
+    fn unknown_field(&self, label: &str) -> String {
+        if self.fields().is_empty() {
+            let known = "only \"metadata.name\", \"metadata.namespace\"";
+            return format!("{label:?} is not a known field selector: {known}");
+        }
+        format!("field label not supported: {label}")
+    }
+
     /// Sets what the kind's defaults say, on every decode of the kind.
     fn default(&self, object: &mut Value) {
         let _ = object;
@@ -101,6 +110,11 @@ pub trait Strategy: Send + Sync {
     /// Changes an updated object before it is validated; `old` is what is stored.
     fn prepare_update(&self, new: &mut Value, old: &Value) {
         let _ = (new, old);
+    }
+
+    /// Why no object may be created for now, where that is so.
+    fn refuse_create(&self) -> Option<&'static str> {
+        None
     }
 
     /// What is wrong with an object beyond what the schema's rules say. `old` is what is stored, on
@@ -161,6 +175,8 @@ pub enum Generation {
     None,
     /// It starts at 1 and grows when any member other than `metadata` and `status` changes.
     Spec,
+    /// It starts at 1 and grows when any member other than `metadata` changes.
+    Content,
     /// As [`Generation::Spec`], and it also grows when this member of `metadata` changes:
     /// `annotations` of deployments, `labels` of endpoint slices.
     SpecAnd(&'static str),

@@ -37,6 +37,7 @@ mod server;
 mod target;
 mod tls;
 mod version;
+mod webhooks;
 
 pub use config::{Config, FeatureGates};
 pub use error::Error;

@@ -240,13 +240,15 @@ pub(crate) fn body_encoding(headers: &HeaderMap, encodings: Encodings) -> Result
     found.ok_or_else(|| Status::unsupported_media_type(&encodings.media_types()))
 }
 
-/// The type of a patch, or 415 (UPD-06).
-pub(crate) fn patch_type(headers: &HeaderMap) -> Result<PatchType, Status> {
+/// The type of a patch, or 415 (UPD-06). Custom resources have no strategic merge (UPD-11).
+pub(crate) fn patch_type(headers: &HeaderMap, strategic: bool) -> Result<PatchType, Status> {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = content_type.and_then(essence).unwrap_or_default();
-    let found = PATCHES.iter().find(|(media_type, _)| *media_type == essence);
+    let is_taken = |patch_type| strategic || patch_type != PatchType::StrategicMerge;
+    let mut taken = PATCHES.iter().filter(|(_, patch_type)| is_taken(*patch_type));
+    let found = taken.clone().find(|(media_type, _)| *media_type == essence);
     found.map(|(_, patch_type)| *patch_type).ok_or_else(|| {
-        let types: Vec<_> = PATCHES.iter().map(|(media_type, _)| *media_type).collect();
+        let types: Vec<_> = taken.by_ref().map(|(media_type, _)| *media_type).collect();
         Status::unsupported_media_type(&types.join(", "))
     })
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use pintle_admission::NamespaceLifecycle;
 use pintle_auth::Chain;
 use pintle_auth::policy::BuiltIn;
+use pintle_controllers::definitions::Definitions;
 use pintle_controllers::{Controller, Environment, expiry, garbage, namespaces};
 use pintle_registry::{Options, Registry};
 use pintle_store::{Durability, Store};
@@ -28,6 +29,7 @@ use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
 use crate::pki::{Credentials, Pki, Wanted, make_private_directory, write_private};
 use crate::tls::Tls;
+use crate::webhooks::Webhooks;
 use crate::{Config, Error, connection};
 
 /// How much of each resource's recent changes is kept in memory for watches.
@@ -87,6 +89,8 @@ impl Server {
         let (pki, tls) = certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
         phases.end("certificates");
         let environment = Environment { registry: registry.clone(), clock: Arc::new(now) };
+        let definitions = Definitions::restore(environment.clone(), Arc::new(Webhooks));
+        phases.end("custom resources");
         let objects = bootstrap::wanted(&config, address, &pki.ca_pem);
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
@@ -101,6 +105,7 @@ impl Server {
         let looked_after =
             pintle_controllers::bootstrap::run(environment.clone(), objects.to_vec(), stopping());
         controllers.spawn(looked_after);
+        controllers.spawn(definitions.run(stopping()));
         if config.controllers.has(Controller::Namespace) {
             let delay = config.namespace_deletion_delay;
             controllers.spawn(namespaces::run(environment.clone(), delay, stopping()));

@@ -37,6 +37,9 @@ const DEFINITION: Strategy = Strategy {
             stored.push(version);
         }
     },
+    // The first deletion only begins: the objects go first.
+    held: |definition| !object::is_terminating(definition),
+    terminating: pintle_crd::life::begin_deletion,
     validate: |new, _| {
         let of = |path: &[&str]| new.str_at(path).unwrap_or_default();
         let required = format!("{}.{}", of(&["spec", "names", "plural"]), of(&["spec", "group"]));

@@ -107,6 +107,10 @@ impl Write<'_> {
         name: &str,
         object: Option<&Value>,
     ) -> Result<(), Status> {
+        let refused = self.target.resource.strategy.refuse_create();
+        if let Some(why) = refused.filter(|_| operation == Operation::Create) {
+            return Err(Status::forbidden(&self.target.resource.group_resource(), name, why));
+        }
         let attributes = Attributes {
             operation,
             resource: &self.target.resource,

@@ -67,6 +67,7 @@ pub(super) fn grow_generation(new: &mut Value, old: &Value, generation: Generati
     let differs = match generation {
         Generation::None => false,
         Generation::Spec => spec_differs(new, old),
+        Generation::Content => spec_differs(new, old) || new.get("status") != old.get("status"),
         Generation::SpecAnd(member) => {
             let path = ["metadata", member];
             spec_differs(new, old) || new.at(&path) != old.at(&path)

@@ -1,7 +1,7 @@
 //! Aggregated discovery, `apidiscovery.k8s.io/v2`: everything in one document (DISC-02, DISC-05).
 
 use bytes::Bytes;
-use pintle_registry::{Resource, Subresource};
+use pintle_registry::{Resource, Subresource, Verb};
 use serde::Serialize;
 
 use super::{Group, Version, foreign};
@@ -99,7 +99,7 @@ fn discovery(resource: &Resource) -> ResourceDiscovery<'_> {
         response_kind: Kind { group: "", version: "", kind: &resource.kind },
         scope: if resource.namespaced() { "Namespaced" } else { "Cluster" },
         singular_resource: &resource.singular,
-        verbs: resource.verbs.iter().map(|verb| verb.as_str()).collect(),
+        verbs: resource.shown_verbs().map(Verb::as_str).collect(),
         short_names: resource.short_names.iter().map(|name| name.as_str()).collect(),
         categories: resource.categories.iter().map(|name| name.as_str()).collect(),
         subresources,

@@ -1,7 +1,7 @@
 //! The documents of each level: APIGroupList, APIGroup, APIResourceList (DISC-01).
 
 use bytes::Bytes;
-use pintle_registry::{Resource, Subresource};
+use pintle_registry::{Resource, Subresource, Verb};
 use serde::Serialize;
 
 use super::{Group, Version, foreign, storage_version_hash};
@@ -143,7 +143,7 @@ fn api_resource(resource: &Resource) -> ApiResource<'_> {
         group: "",
         version: "",
         kind: &resource.kind,
-        verbs: resource.verbs.iter().map(|verb| verb.as_str()).collect(),
+        verbs: resource.shown_verbs().map(Verb::as_str).collect(),
         short_names: resource.short_names.iter().map(|name| name.as_str()).collect(),
         categories: resource.categories.iter().map(|name| name.as_str()).collect(),
         storage_version_hash: hash.unwrap_or_default(),

@@ -48,7 +48,7 @@ pub(super) async fn patch(
     found: &Found,
     bytes: Bytes,
 ) -> Result<Response, Status> {
-    let patch_type = patch_type(&call.head.headers)?;
+    let patch_type = patch_type(&call.head.headers, !found.target.resource.typed_items)?;
     let (negotiated, rendering) = call.negotiate(found)?;
     let options = write_options(call.query, Write::Patch(patch_type))?;
     let (registry, context) = (&call.api.registry, call.context());

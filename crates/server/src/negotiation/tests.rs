@@ -154,9 +154,9 @@ fn patches_say_what_they_are() {
     // UPD-05, UPD-06
     for (media_type, expected) in PATCHES {
         let headers = headers(&[(CONTENT_TYPE, &format!("{media_type}; charset=utf-8"))]);
-        assert_eq!(patch_type(&headers), Ok(*expected));
+        assert_eq!(patch_type(&headers, true), Ok(*expected));
     }
-    let status = patch_type(&headers(&[(CONTENT_TYPE, "application/json")])).unwrap_err();
+    let status = patch_type(&headers(&[(CONTENT_TYPE, "application/json")]), true).unwrap_err();
     assert_eq!(
         status.message,
         "the body of the request was in an unknown format - accepted media types include: \

@@ -1,0 +1,119 @@
+//! The tables of custom resources: a name, and the columns that the definition says.
+
+use pintle_meta::quote::plain;
+use pintle_meta::{duration, time};
+use pintle_registry::table::{Column, Printer, Row, UnixSeconds};
+use pintle_value::{Str, Value, json};
+
+use crate::json_path::JsonPath;
+
+/// What upstream's documentation says of the two members that every table shows.
+const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
+/// The printer of a version.
+pub(crate) struct Columns {
+    columns: Vec<Column>,
+    /// Of the columns after the name.
+    paths: Vec<JsonPath>,
+}
+
+impl Columns {
+    /// Reads `additionalPrinterColumns`. From the first that has no path on, upstream shows none.
+    pub(crate) fn read(columns: &[Value]) -> Self {
+        let mut table = Self { columns: Vec::new(), paths: Vec::new() };
+        table.columns.push(column("Name", "string", "name", NAME, 0));
+        if columns.is_empty() {
+            table.columns.push(column("Age", "date", "", AGE, 0));
+            table.paths.extend(JsonPath::parse(".metadata.creationTimestamp"));
+            return table;
+        }
+        for said in columns {
+            let text = |key: &str| said.str_at(&[key]).unwrap_or_default();
+            let path = text("jsonPath");
+            let Some(parsed) = JsonPath::parse(path) else { break };
+            let description = match text("description") {
+                "" => format!("Custom resource definition column (in JSONPath format): {path}"),
+                given => given.to_owned(),
+            };
+            let priority = said.get("priority").and_then(Value::as_int).unwrap_or(0);
+            let priority = i32::try_from(priority).unwrap_or(i32::MAX);
+            let shown = column(text("name"), text("type"), text("format"), &description, priority);
+            table.columns.push(shown);
+            table.paths.push(parsed);
+        }
+        table
+    }
+}
+
+fn column(name: &str, kind: &str, format: &str, description: &str, priority: i32) -> Column {
+    const KINDS: [&str; 5] = ["string", "integer", "number", "boolean", "date"];
+    let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or("string");
+    let (name, format) = (Str::from(name), Str::from(format));
+    Column { name, kind, format, description: Str::from(description), priority }
+}
+
+impl Printer for Columns {
+    fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    fn row(&self, object: &Value, now: UnixSeconds) -> Row {
+        let mut cells = vec![Value::from(pintle_meta::object::name(object))];
+        for (path, column) in self.paths.iter().zip(&self.columns[1..]) {
+            let found = path.find(object).first().copied();
+            cells.push(found.map_or(Value::Null, |value| cell(column.kind, value, now)));
+        }
+        Row { cells, conditions: Vec::new() }
+    }
+}
+
+fn cell(kind: &str, value: &Value, now: UnixSeconds) -> Value {
+    match (kind, value) {
+        (_, Value::Null) => Value::Null,
+        ("string", Value::Object(_) | Value::Array(_)) => json::to_string(value).into(),
+        ("string", value) => plain(value).into(),
+        ("integer", Value::Int(n)) => (*n).into(),
+        ("integer", Value::Float(x)) => Value::Int(*x as i64),
+        ("number", Value::Int(_) | Value::Float(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("date", Value::String(text)) => match time::parse(text) {
+            Ok(micros) => duration::human(now - micros.div_euclid(time::SECOND)).into(),
+            Err(_) => "<invalid>".into(),
+        },
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_of_their_columns_types() {
+        let value = |text: &str| json::parse(text.as_bytes()).expect("JSON");
+        for (kind, given, expected) in [
+            ("string", r#""a""#, r#""a""#),
+            ("string", "3", r#""3""#),
+            ("string", r#"{"a":1}"#, r#""{\"a\":1}""#),
+            ("string", "null", "null"),
+            ("integer", "3", "3"),
+            ("integer", "3.7", "3"),
+            ("integer", r#""3""#, "null"),
+            ("number", "3.5", "3.5"),
+            ("boolean", "true", "true"),
+            ("boolean", "1", "null"),
+            ("date", r#""1970-01-01T00:00:00Z""#, r#""16m""#),
+            ("date", r#""x""#, r#""\u003cinvalid\u003e""#),
+        ] {
+            let cell = cell(kind, &value(given), 960);
+            assert_eq!(json::to_string(&cell), expected, "{kind} {given}");
+        }
+    }
+
+    #[test]
+    fn without_columns_there_are_a_name_and_an_age() {
+        let table = Columns::read(&[]);
+        let names: Vec<_> = table.columns().iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names, ["Name", "Age"]);
+    }
+}

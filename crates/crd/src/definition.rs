@@ -1,0 +1,212 @@
+//! A CustomResourceDefinition, read: words for what is asked of its tree.
+
+use pintle_meta::object;
+use pintle_value::{Str, Value};
+
+/// A CustomResourceDefinition (`apiextensions.k8s.io/v1`).
+#[derive(Clone, Copy)]
+pub struct Crd<'a>(pub &'a Value);
+
+/// The names of a resource, of a spec or accepted ones.
+#[derive(Clone, Copy)]
+pub struct Names<'a>(Option<&'a Value>);
+
+/// One version of a definition.
+#[derive(Clone, Copy)]
+pub struct Version<'a>(pub(crate) &'a Value);
+
+impl<'a> Crd<'a> {
+    /// The group of its resource.
+    pub fn group(self) -> &'a str {
+        self.0.str_at(&["spec", "group"]).unwrap_or_default()
+    }
+
+    /// The names that it asks for.
+    pub fn names(self) -> Names<'a> {
+        Names(self.0.at(&["spec", "names"]))
+    }
+
+    /// The names that it was given.
+    pub fn accepted_names(self) -> Names<'a> {
+        Names(self.0.at(&["status", "acceptedNames"]))
+    }
+
+    /// Its versions, in its order.
+    pub fn versions(self) -> impl ExactSizeIterator<Item = Version<'a>> + Clone {
+        self.list(&["spec", "versions"]).iter().map(Version)
+    }
+
+    /// The version of that name.
+    pub fn version(self, name: &str) -> Option<Version<'a>> {
+        self.versions().find(|version| version.name() == name)
+    }
+
+    /// The version in which objects are kept.
+    pub fn storage_version(self) -> Option<Version<'a>> {
+        self.versions().find(|version| version.is_storage())
+    }
+
+    /// Whether objects live in namespaces.
+    pub fn is_namespaced(self) -> bool {
+        self.0.str_at(&["spec", "scope"]) == Some("Namespaced")
+    }
+
+    /// The collection of its objects in the store.
+    pub fn collection(self) -> String {
+        format!("{}/{}", self.group(), self.names().plural())
+    }
+
+    /// The condition of that type.
+    pub fn condition(self, condition_type: &str) -> Option<&'a Value> {
+        let is_it = |c: &&Value| c.str_at(&["type"]) == Some(condition_type);
+        self.list(&["status", "conditions"]).iter().find(is_it)
+    }
+
+    /// Whether a condition is known to hold.
+    pub fn has(self, condition_type: &str) -> bool {
+        let status = self.condition(condition_type).and_then(|c| c.str_at(&["status"]));
+        status == Some("True")
+    }
+
+    /// Whether it is on its way out.
+    pub fn is_terminating(self) -> bool {
+        object::is_terminating(self.0) || self.has("Terminating")
+    }
+
+    /// The list at a path, empty where there is none.
+    pub(crate) fn list(self, path: &[&str]) -> &'a [Value] {
+        self.0.at(path).and_then(Value::as_array).unwrap_or_default()
+    }
+}
+
+impl<'a> Names<'a> {
+    fn text(self, key: &str) -> &'a str {
+        self.0.and_then(|names| names.str_at(&[key])).unwrap_or_default()
+    }
+
+    /// The name in URLs.
+    pub fn plural(self) -> &'a str {
+        self.text("plural")
+    }
+
+    /// The name for one of it.
+    pub fn singular(self) -> &'a str {
+        self.text("singular")
+    }
+
+    /// The kind of objects.
+    pub fn kind(self) -> &'a str {
+        self.text("kind")
+    }
+
+    /// The kind of lists.
+    pub fn list_kind(self) -> &'a str {
+        self.text("listKind")
+    }
+
+    /// Short names for kubectl.
+    pub fn short_names(self) -> Vec<Str> {
+        self.texts("shortNames")
+    }
+
+    /// Categories for kubectl.
+    pub fn categories(self) -> Vec<Str> {
+        self.texts("categories")
+    }
+
+    fn texts(self, key: &str) -> Vec<Str> {
+        let list = self.0.and_then(|names| names.get(key)).and_then(Value::as_array);
+        list.unwrap_or_default().iter().filter_map(Value::as_str).map(Str::from).collect()
+    }
+}
+
+impl<'a> Version<'a> {
+    /// `v1`
+    pub fn name(self) -> &'a str {
+        self.0.str_at(&["name"]).unwrap_or_default()
+    }
+
+    /// Whether clients may use it.
+    pub fn is_served(self) -> bool {
+        self.flag("served")
+    }
+
+    /// Whether objects are kept in it.
+    pub fn is_storage(self) -> bool {
+        self.flag("storage")
+    }
+
+    /// Whether using it should warn.
+    pub fn is_deprecated(self) -> bool {
+        self.flag("deprecated")
+    }
+
+    /// Its schema.
+    pub fn schema(self) -> Option<&'a Value> {
+        self.0.at(&["schema", "openAPIV3Schema"])
+    }
+
+    /// Whether it has a status that is written apart.
+    pub fn has_status(self) -> bool {
+        self.0.at(&["subresources", "status"]).is_some_and(|status| !status.is_null())
+    }
+
+    /// Where the numbers of its scale are.
+    pub fn scale(self) -> Option<&'a Value> {
+        self.0.at(&["subresources", "scale"]).filter(|scale| !scale.is_null())
+    }
+
+    /// The list of that name.
+    pub(crate) fn list(self, key: &str) -> &'a [Value] {
+        self.0.get(key).and_then(Value::as_array).unwrap_or_default()
+    }
+
+    fn flag(self, key: &str) -> bool {
+        self.0.get(key).and_then(Value::as_bool).unwrap_or(false)
+    }
+}
+
+/// What sorts versions as discovery does: stable ones first, then betas, then alphas, the newest first;
+/// then all others by name (upstream: CompareKubeAwareVersionStrings). Greater is better.
+pub fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<&str>) {
+    let other = (0, 0, 0, std::cmp::Reverse(version));
+    let Some(rest) = version.strip_prefix('v') else { return other };
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with('0'));
+    let Some(major) = number(&rest[..digits]) else { return other };
+    let none = std::cmp::Reverse("");
+    let tail = &rest[digits..];
+    if tail.is_empty() {
+        return (3, major, 0, none);
+    }
+    for (word, stage) in [("alpha", 1), ("beta", 2)] {
+        if let Some(minor) = tail.strip_prefix(word).and_then(number) {
+            return (stage, major, minor, none);
+        }
+    }
+    other
+}
+
+#[cfg(test)]
+mod tests {
+    use super::priority;
+
+    #[test]
+    fn versions_are_sorted_as_kubernetes_does() {
+        let sorted = [
+            "v10",
+            "v2",
+            "v1",
+            "v11beta2",
+            "v10beta3",
+            "v3beta1",
+            "v12alpha1",
+            "v11alpha2",
+            "bar",
+            "foo1",
+        ];
+        let mut versions = sorted;
+        versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
+        assert_eq!(versions, sorted);
+    }
+}

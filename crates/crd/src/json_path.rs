@@ -1,0 +1,320 @@
+//! Kubernetes' dialect of JSONPath (`k8s.io/client-go/util/jsonpath`): the paths of printer columns
+//! and selectable fields. Missing members are no errors.
+
+use pintle_value::{Str, Value};
+
+use crate::structural::number;
+
+#[cfg(test)]
+mod tests;
+
+/// A path that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct JsonPath {
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    /// `.name`, `['name']`
+    Field(Str),
+    /// `.*`, `[*]`
+    All,
+    /// `..`: the value and everything in it.
+    Deep,
+    /// `[1]`, `[1:3]`, `[::2]`; negative places count from the end.
+    Slice { from: Option<i64>, to: Option<i64>, by: i64, one: bool },
+    /// `[0,2]`, `['a','b']`
+    Union(Vec<Step>),
+    /// `[?(@.a=="b")]`
+    Filter(Operand, Operator, Operand),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Operand {
+    /// From the item at hand.
+    Path(JsonPath),
+    Constant(Value),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Exists,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+const OPERATORS: &[(&str, Operator)] = &[
+    ("==", Operator::Equal),
+    ("!=", Operator::NotEqual),
+    ("<=", Operator::LessOrEqual),
+    (">=", Operator::GreaterOrEqual),
+    ("<", Operator::Less),
+    (">", Operator::Greater),
+];
+
+/// The deepest nesting of filters.
+const DEPTH_MAX: usize = 16;
+/// The most values that a path gives.
+const VALUES_MAX: usize = 10_000;
+
+impl JsonPath {
+    /// Reads a path, `.spec.replicas`; `None` where it is none.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Self::parse_at(text, 0)
+    }
+
+    fn parse_at(text: &str, depth: usize) -> Option<Self> {
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        let mut rest = text.trim();
+        rest = rest.strip_prefix(['$', '@']).unwrap_or(rest);
+        let mut steps = Vec::new();
+        while !rest.is_empty() {
+            if let Some(after) = rest.strip_prefix("..") {
+                steps.push(Step::Deep);
+                rest = after;
+                if !rest.starts_with('[') {
+                    let (step, after) = field(rest)?;
+                    steps.push(step);
+                    rest = after;
+                }
+            } else if let Some(after) = rest.strip_prefix('.') {
+                if after.is_empty() || after.starts_with('[') {
+                    rest = after;
+                    continue;
+                }
+                let (step, after) = field(after)?;
+                steps.push(step);
+                rest = after;
+            } else if let Some(after) = rest.strip_prefix('[') {
+                let (inside, after) = bracketed(after)?;
+                steps.push(subscript(inside.trim(), depth)?);
+                rest = after;
+            } else {
+                let (step, after) = field(rest)?;
+                steps.push(step);
+                rest = after;
+            }
+        }
+        Some(Self { steps })
+    }
+
+    /// The values at the path, in order.
+    pub(crate) fn find<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+        let mut found = vec![value];
+        for step in &self.steps {
+            let mut next = Vec::new();
+            for value in found {
+                step.take(value, &mut next);
+            }
+            next.truncate(VALUES_MAX);
+            found = next;
+        }
+        found
+    }
+
+    /// The members from the root down, where the path is nothing but those.
+    pub(crate) fn members(&self) -> Option<Vec<Str>> {
+        let member = |step: &Step| match step {
+            Step::Field(name) => Some(name.clone()),
+            _ => None,
+        };
+        self.steps.iter().map(member).collect()
+    }
+}
+
+/// A name, up to the next dot or bracket; a backslash takes the next character as it is.
+fn field(text: &str) -> Option<(Step, &str)> {
+    let mut name = Str::default();
+    let mut letters = text.char_indices();
+    let mut end = text.len();
+    while let Some((at, c)) = letters.next() {
+        match c {
+            '\\' => name.push(letters.next()?.1),
+            '.' | '[' => {
+                end = at;
+                break;
+            }
+            ' ' | '{' | '}' | '(' | ')' | '=' | '!' | '<' | '>' | '|' | '&' => return None,
+            _ => name.push(c),
+        }
+    }
+    let step = match name.as_str() {
+        "" => return None,
+        "*" => Step::All,
+        _ => Step::Field(name),
+    };
+    Some((step, &text[end..]))
+}
+
+/// What is in brackets, and what follows them.
+fn bracketed(text: &str) -> Option<(&str, &str)> {
+    let (mut depth, mut quote) = (1, None);
+    let mut letters = text.char_indices();
+    while let Some((at, c)) = letters.next() {
+        match (quote, c) {
+            (_, '\\') => _ = letters.next(),
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '[') => depth += 1,
+            (None, ']') => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some((&text[..at], &text[at + 1..]));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn subscript(text: &str, depth: usize) -> Option<Step> {
+    if text == "*" {
+        return Some(Step::All);
+    }
+    if let Some(filter) = text.strip_prefix("?(").and_then(|text| text.strip_suffix(')')) {
+        return self::filter(filter.trim(), depth);
+    }
+    if let Some(name) = quoted(text) {
+        return Some(Step::Field(name));
+    }
+    if text.contains(',') {
+        let parts = text.split(',').map(|part| subscript(part.trim(), depth + 1));
+        return parts.collect::<Option<_>>().map(Step::Union);
+    }
+    let number = |text: &str| {
+        let text = text.trim();
+        if text.is_empty() { Some(None) } else { text.parse::<i64>().ok().map(Some) }
+    };
+    let mut parts = text.split(':');
+    let from = number(parts.next()?)?;
+    let Some(to) = parts.next() else {
+        return from.map(|at| Step::Slice { from: Some(at), to: None, by: 1, one: true });
+    };
+    let (to, by) = (number(to)?, number(parts.next().unwrap_or_default())?.unwrap_or(1));
+    (parts.next().is_none() && by > 0).then_some(Step::Slice { from, to, by, one: false })
+}
+
+/// The text in quotes, if it is nothing else.
+fn quoted(text: &str) -> Option<Str> {
+    let open = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    let inside = text.strip_prefix(open)?.strip_suffix(open)?;
+    let mut plain = Str::default();
+    let mut letters = inside.chars();
+    while let Some(c) = letters.next() {
+        match c {
+            '\\' => plain.push(letters.next()?),
+            c if c == open => return None,
+            c => plain.push(c),
+        }
+    }
+    Some(plain)
+}
+
+fn filter(text: &str, depth: usize) -> Option<Step> {
+    let mut quote = None;
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, _) => {
+                let rest = &text[at..];
+                let found = OPERATORS.iter().find(|(word, _)| rest.starts_with(word));
+                if let Some((word, operator)) = found {
+                    let left = operand(&text[..at], depth)?;
+                    return Some(Step::Filter(
+                        left,
+                        *operator,
+                        operand(&rest[word.len()..], depth)?,
+                    ));
+                }
+            }
+        }
+    }
+    Some(Step::Filter(operand(text, depth)?, Operator::Exists, Operand::Constant(Value::Null)))
+}
+
+fn operand(text: &str, depth: usize) -> Option<Operand> {
+    let text = text.trim();
+    if text.starts_with(['@', '$', '.']) {
+        return JsonPath::parse_at(text, depth + 1).map(Operand::Path);
+    }
+    if let Some(text) = quoted(text) {
+        return Some(Operand::Constant(Value::String(text)));
+    }
+    pintle_value::json::parse(text.as_bytes()).ok().map(Operand::Constant)
+}
+
+impl Step {
+    fn take<'v>(&self, value: &'v Value, out: &mut Vec<&'v Value>) {
+        match (self, value) {
+            (Self::Field(name), _) => out.extend(value.get(name)),
+            (Self::All, Value::Object(members)) => out.extend(members.values()),
+            (Self::All, Value::Array(items)) => out.extend(items),
+            (Self::Deep, _) => deep(value, out),
+            (Self::Union(steps), _) => steps.iter().for_each(|step| step.take(value, out)),
+            (Self::Slice { from, to, by, one }, Value::Array(items)) => {
+                let len = items.len() as i64;
+                let place = |at: i64| if at < 0 { at + len } else { at };
+                let from = place(from.unwrap_or(0));
+                let to = if *one { from + 1 } else { to.map_or(len, place) };
+                let mut at = from.max(0);
+                while (*one || from >= 0) && from >= 0 && at < to.min(len) {
+                    out.extend(usize::try_from(at).ok().and_then(|at| items.get(at)));
+                    at += by;
+                }
+            }
+            (Self::Filter(left, operator, right), Value::Array(items)) => {
+                out.extend(items.iter().filter(|item| holds(left, *operator, right, item)));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn deep<'v>(value: &'v Value, out: &mut Vec<&'v Value>) {
+    if out.len() >= VALUES_MAX {
+        return;
+    }
+    out.push(value);
+    match value {
+        Value::Object(members) => members.values().for_each(|member| deep(member, out)),
+        Value::Array(items) => items.iter().for_each(|item| deep(item, out)),
+        _ => {}
+    }
+}
+
+fn holds(left: &Operand, operator: Operator, right: &Operand, item: &Value) -> bool {
+    let of = |operand: &Operand| match operand {
+        Operand::Path(path) => path.find(item).first().map(|value| (*value).clone()),
+        Operand::Constant(value) => Some(value.clone()),
+    };
+    let Some(left) = of(left) else { return false };
+    if operator == Operator::Exists {
+        return true;
+    }
+    let Some(right) = of(right) else { return false };
+    let order = match (number(&left), number(&right), left.as_str(), right.as_str()) {
+        (Some(a), Some(b), ..) => a.partial_cmp(&b),
+        (_, _, Some(a), Some(b)) => Some(a.cmp(b)),
+        _ => (left == right).then_some(std::cmp::Ordering::Equal),
+    };
+    match operator {
+        Operator::Exists => true,
+        Operator::Equal => order.is_some_and(std::cmp::Ordering::is_eq),
+        Operator::NotEqual => !order.is_some_and(std::cmp::Ordering::is_eq),
+        Operator::Less => order.is_some_and(std::cmp::Ordering::is_lt),
+        Operator::LessOrEqual => order.is_some_and(std::cmp::Ordering::is_le),
+        Operator::Greater => order.is_some_and(std::cmp::Ordering::is_gt),
+        Operator::GreaterOrEqual => order.is_some_and(std::cmp::Ordering::is_ge),
+    }
+}

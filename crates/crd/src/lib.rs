@@ -1,0 +1,25 @@
+//! Custom resources: a CustomResourceDefinition becomes resource definitions.
+//!
+//! Purpose: everything that a definition says, made into what the engine knows: types, defaults and
+//! validation out of structural schemas, tables, selectable fields, subresources, versions and their
+//! conversion; and the rules for definitions themselves: which are valid, which names they are given,
+//! how they go.
+//!
+//! Must not know: storage, HTTP, the clock, other kinds. Webhooks are reached through a [`Caller`].
+//!
+//! Invariant: nothing here panics on any definition or object, however odd.
+
+mod columns;
+mod definition;
+mod json_path;
+mod keeping;
+pub mod life;
+mod resource;
+mod strategy;
+mod structural;
+mod value;
+mod webhook;
+
+pub use definition::{Crd, Names, Version, priority};
+pub use resource::{Source, resources, type_name};
+pub use webhook::{Answer, Caller, Endpoint};

@@ -1,0 +1,64 @@
+use pintle_value::json;
+
+use super::*;
+
+fn crd(plural: &str, kind: &str, short: &str) -> Value {
+    let text = format!(
+        r#"{{"metadata":{{"name":"{plural}.example.com"}},"spec":{{"group":"example.com","names":{{
+            "plural":"{plural}","singular":"{singular}","kind":"{kind}","listKind":"{kind}List",
+            "shortNames":["{short}"]}}}}}}"#,
+        singular = kind.to_lowercase()
+    );
+    json::parse(text.as_bytes()).expect("JSON")
+}
+
+fn condition(status: &Value, condition_type: &str) -> String {
+    let crd = Value::from([("status", status.clone())]);
+    let found = Crd(&crd).condition(condition_type).expect("the condition");
+    let text = |key| found.str_at(&[key]).unwrap_or_default();
+    format!("{} {}: {}", text("status"), text("reason"), text("message"))
+}
+
+#[test]
+fn free_names_are_given_at_once() {
+    let mut first = crd("tabs", "Tab", "t");
+    let given = status(&first, &[], 0).expect("a change");
+    assert_eq!(condition(&given, "NamesAccepted"), "True NoConflicts: no conflicts found");
+    let established = "True InitialNamesAccepted: the initial names have been accepted";
+    assert_eq!(condition(&given, "Established"), established);
+    assert_eq!(given.str_at(&["acceptedNames", "plural"]), Some("tabs"));
+    first.make_object().insert("status", given);
+    assert_eq!(status(&first, &[], 99), None, "nothing is left to say");
+}
+
+#[test]
+fn names_that_are_taken_are_not() {
+    let mut first = crd("tabs", "Tab", "t");
+    let given = status(&first, &[], 0).expect("a change");
+    first.make_object().insert("status", given);
+    for (second, expected) in [
+        (crd("others", "Tab", "o"), r#"False KindConflict: "Tab" is already in use"#),
+        (crd("others", "Other", "t"), r#"False ShortNamesConflict: "t" is already in use"#),
+        (crd("others", "Other", "tabs"), r#"False ShortNamesConflict: "tabs" is already in use"#),
+    ] {
+        let status = status(&second, std::slice::from_ref(&first), 0).expect("a change");
+        let shown = condition(&status, "NamesAccepted");
+        if expected.contains("Kind") {
+            // The list's kind is in use too, and is told last.
+            assert_eq!(shown, r#"False ListKindConflict: "TabList" is already in use"#);
+        } else {
+            assert_eq!(shown, expected);
+        }
+        let waiting = "False NotAccepted: not all names are accepted";
+        assert_eq!(condition(&status, "Established"), waiting);
+    }
+}
+
+#[test]
+fn groups_of_kubernetes_need_approval() {
+    for (group, expected) in
+        [("k8s.io", true), ("a.k8s.io", true), ("kubernetes.io", true), ("xk8s.io", false)]
+    {
+        assert_eq!(is_protected(group), expected, "{group}");
+    }
+}

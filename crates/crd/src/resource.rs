@@ -1,0 +1,235 @@
+//! A definition becomes resources: one for each version that is served.
+
+use std::sync::{Arc, OnceLock};
+
+use pintle_meta::{GroupVersionKind, GroupVersionResource};
+use pintle_registry::{
+    FieldText, ResourceDefinition, ScalePaths, Scope, SelectableField, Storage, Subresource,
+    SubresourceBehaviour, Verb,
+};
+use pintle_value::{Str, Value};
+
+use crate::columns::Columns;
+use crate::definition::{Crd, Version, priority};
+use crate::json_path::JsonPath;
+use crate::keeping::{Conversion, Kept};
+use crate::strategy::Custom;
+use crate::structural::{Structural, table};
+use crate::webhook::{Caller, Webhook};
+
+/// Gives a definition as it is stored now; asked when a schema is first needed, so that a definition
+/// whose objects nobody uses costs no memory.
+pub type Source = Arc<dyn Fn() -> Value + Send + Sync>;
+
+/// The schemas of a definition's versions, each read when it is first needed.
+pub(crate) struct Schemas {
+    source: Source,
+    by_version: Vec<(Str, OnceLock<Arc<Structural>>)>,
+}
+
+impl Schemas {
+    fn new(crd: Crd<'_>, source: Source) -> Self {
+        let versions = crd.versions().map(|version| (version.name().into(), OnceLock::new()));
+        Self { source, by_version: versions.collect() }
+    }
+
+    /// The schema of a version; one that keeps everything where there is none.
+    pub(crate) fn of(&self, version: &str) -> Arc<Structural> {
+        let read = || {
+            let crd = (self.source)();
+            let schema = Crd(&crd).version(version).and_then(Version::schema).map(Structural::read);
+            Arc::new(
+                schema.unwrap_or(Structural { preserve_unknown: true, ..Structural::default() }),
+            )
+        };
+        match self.by_version.iter().find(|(name, _)| name == version) {
+            Some((_, schema)) => schema.get_or_init(read).clone(),
+            None => read(),
+        }
+    }
+
+    /// Whether a version is one of the definition's.
+    pub(crate) fn has(&self, version: &str) -> bool {
+        self.by_version.iter().any(|(name, _)| name == version)
+    }
+}
+
+/// The resources of a definition, under the names that it was given.
+pub fn resources(crd: &Value, source: Source, caller: Arc<dyn Caller>) -> Vec<ResourceDefinition> {
+    let crd = Crd(crd);
+    let Some(storage) = crd.storage_version() else { return Vec::new() };
+    let kind = crd.accepted_names().kind();
+    let schemas = Arc::new(Schemas::new(crd, source));
+    let tables = crd.versions().map(|version| {
+        let (schemas, name) = (schemas.clone(), Str::from(version.name()));
+        let type_name = type_name(crd.group(), version.name(), kind);
+        (name.clone(), Arc::new(table::schema(move || schemas.of(&name), type_name)))
+    });
+    let shared = Shared {
+        crd,
+        storage_kind: GroupVersionKind::new(crd.group(), storage.name(), kind),
+        collection: crd.collection().into(),
+        fields: fields(crd),
+        conversion: Webhook::of(crd, caller).map_or(Conversion::None, Conversion::Webhook).into(),
+        tables: Arc::new(tables.collect()),
+        schemas,
+    };
+    let served = crd.versions().filter(|version| version.is_served());
+    served.filter_map(|version| shared.resource(version)).collect()
+}
+
+/// What a definition's versions have in common.
+struct Shared<'a> {
+    crd: Crd<'a>,
+    storage_kind: GroupVersionKind,
+    collection: Arc<str>,
+    /// The selectable fields of all versions: versions share a collection, and so its index.
+    fields: Vec<JsonPath>,
+    conversion: Arc<Conversion>,
+    tables: Arc<Vec<(Str, Arc<pintle_schema::Schema>)>>,
+    schemas: Arc<Schemas>,
+}
+
+impl Shared<'_> {
+    fn resource(&self, version: Version<'_>) -> Option<ResourceDefinition> {
+        let (crd, names) = (self.crd, self.crd.accepted_names());
+        let (_, schema) = self.tables.iter().find(|(name, _)| name == version.name())?;
+        let own = GroupVersionKind::new(crd.group(), version.name(), names.kind());
+        let kept = Kept {
+            version: version.name().into(),
+            storage_version: self.storage_kind.version.clone(),
+            group: crd.group().into(),
+            schemas: self.schemas.clone(),
+            tables: self.tables.clone(),
+            conversion: self.conversion.clone(),
+        };
+        let scale = version.scale().and_then(scale);
+        Some(ResourceDefinition {
+            resource: GroupVersionResource::new(crd.group(), version.name(), names.plural()),
+            kind: names.kind().into(),
+            list_kind: names.list_kind().into(),
+            singular: names.singular().into(),
+            scope: if crd.is_namespaced() { Scope::Namespaced } else { Scope::Cluster },
+            verbs: VERBS.to_vec(),
+            short_names: names.short_names(),
+            categories: names.categories(),
+            storage_kind: self.storage_kind.clone(),
+            schema: schema.clone(),
+            ty: table::root(),
+            subresources: subresources(version, &own, scale.clone()),
+            strategy: Arc::new(Custom {
+                schema: (self.schemas.clone(), version.name().into()),
+                fields: self.selectable(version),
+                has_status: version.has_status(),
+                scale: version.scale().cloned(),
+                is_terminating: crd.is_terminating(),
+            }),
+            printer: Arc::new(Columns::read(version.list("additionalPrinterColumns"))),
+            storage: Some(Storage {
+                collection: self.collection.clone(),
+                conversion: None,
+                keeping: Some(Arc::new(kept)),
+            }),
+            deprecation: version.is_deprecated().then(|| deprecation(crd, version).into()),
+            typed_items: true,
+        })
+    }
+
+    /// The shared fields, of which a version offers its own.
+    fn selectable(&self, version: Version<'_>) -> Vec<SelectableField> {
+        let own: Vec<_> = version.list("selectableFields").iter().filter_map(selectable).collect();
+        let shared = self.fields.iter().filter_map(|path| {
+            let offered = own.contains(path);
+            let members = path.members()?;
+            let label = if offered { members.join(".") } else { String::new() };
+            Some(SelectableField { label: label.into(), value: FieldText::At(members) })
+        });
+        shared.collect()
+    }
+}
+
+fn fields(crd: Crd<'_>) -> Vec<JsonPath> {
+    let mut fields = Vec::new();
+    for version in crd.versions() {
+        for path in version.list("selectableFields").iter().filter_map(selectable) {
+            if !fields.contains(&path) {
+                fields.push(path);
+            }
+        }
+    }
+    fields
+}
+
+fn selectable(field: &Value) -> Option<JsonPath> {
+    JsonPath::parse(field.str_at(&["jsonPath"])?)
+}
+
+/// The name of a version's type, as upstream's OpenAPI has it: `com.example.stable.v1.CronTab`.
+pub fn type_name(group: &str, version: &str, kind: &str) -> String {
+    let mut parts: Vec<&str> = group.split('.').collect();
+    parts.reverse();
+    parts.extend([version, kind]);
+    parts.join(".")
+}
+
+/// In upstream's order.
+const VERBS: [Verb; 8] = [
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Create,
+    Verb::Update,
+    Verb::Watch,
+];
+
+fn subresources(
+    version: Version<'_>,
+    own: &GroupVersionKind,
+    scale: Option<Arc<ScalePaths>>,
+) -> Vec<Subresource> {
+    let verbs = vec![Verb::Get, Verb::Patch, Verb::Update];
+    let status = version.has_status().then(|| Subresource {
+        name: "status".into(),
+        kind: own.clone(),
+        verbs: verbs.clone(),
+        behaviour: SubresourceBehaviour::Part(&[&["status"]]),
+    });
+    let scale = scale.map(|paths| Subresource {
+        name: "scale".into(),
+        kind: GroupVersionKind::new("autoscaling", "v1", "Scale"),
+        verbs,
+        behaviour: SubresourceBehaviour::Scale(paths),
+    });
+    status.into_iter().chain(scale).collect()
+}
+
+fn scale(said: &Value) -> Option<Arc<ScalePaths>> {
+    let path = |key: &str| said.str_at(&[key]).filter(|path| !path.is_empty()).map(members);
+    Some(Arc::new(ScalePaths {
+        spec_replicas: path("specReplicasPath")?,
+        status_replicas: path("statusReplicasPath")?,
+        selector: path("labelSelectorPath"),
+    }))
+}
+
+/// The members of a simple path: `.spec.replicas`.
+pub(crate) fn members(path: &str) -> Vec<Str> {
+    path.strip_prefix('.').unwrap_or(path).split('.').map(Str::from).collect()
+}
+
+fn deprecation(crd: Crd<'_>, version: Version<'_>) -> String {
+    if let Some(said) = version.0.str_at(&["deprecationWarning"]) {
+        return said.to_owned();
+    }
+    let (group, kind) = (crd.group(), crd.names().kind());
+    let better = crd.versions().filter(|other| {
+        other.is_served()
+            && !other.is_deprecated()
+            && priority(other.name()) > priority(version.name())
+    });
+    let hint = better.max_by_key(|other| priority(other.name()));
+    let hint = hint.map_or(String::new(), |v| format!("; use {group}/{} {kind}", v.name()));
+    format!("{group}/{} {kind} is deprecated{hint}", version.name())
+}

@@ -1,0 +1,155 @@
+//! How custom resources behave (upstream: `pkg/registry/customresource/strategy.go`).
+
+use std::sync::Arc;
+
+use pintle_meta::field::Error;
+use pintle_meta::{names, object};
+use pintle_registry::{Generation, Members, SelectableField, Strategy};
+use pintle_value::{Path, Str, Value};
+
+use crate::resource::{Schemas, members};
+use crate::structural::Structural;
+use crate::value::{self, embedded, lists};
+
+/// The strategy of one version.
+pub(crate) struct Custom {
+    pub(crate) schema: (Arc<Schemas>, Str),
+    pub(crate) fields: Vec<SelectableField>,
+    pub(crate) has_status: bool,
+    /// `subresources.scale`, as the definition has it.
+    pub(crate) scale: Option<Value>,
+    pub(crate) is_terminating: bool,
+}
+
+impl Custom {
+    fn schema(&self) -> Arc<Structural> {
+        self.schema.0.of(&self.schema.1)
+    }
+
+    /// What the numbers of a Scale may be, and its selector.
+    fn check_scale(&self, new: &Value, part: &str) -> Vec<Error> {
+        let Some(scale) = &self.scale else { return Vec::new() };
+        let path = |key: &str| scale.str_at(&[key]).filter(|path| !path.is_empty());
+        let mut errors = Vec::new();
+        let of_spec = path("specReplicasPath").filter(|_| part.is_empty());
+        for path in of_spec.into_iter().chain(path("statusReplicasPath")) {
+            errors.extend(check_replicas(new, path));
+        }
+        if let Some(path) = path("labelSelectorPath") {
+            let found = new.at(&members(path));
+            if let Some(other) = found.filter(|found| found.as_str().is_none()) {
+                let words = accessor_error(path, other, "string");
+                errors.push(Error::invalid(&Path::new(path), &"".into(), words));
+            }
+        }
+        errors
+    }
+}
+
+fn check_replicas(object: &Value, path: &str) -> Option<Error> {
+    let count = object.at(&members(path))?;
+    let words = match count {
+        Value::Int(0..=0x7fff_ffff) => return None,
+        Value::Int(..0) => "should be a non-negative integer".to_owned(),
+        Value::Int(_) => format!("should be less than or equal to {}", i32::MAX),
+        other => {
+            let words = accessor_error(path, other, "int64");
+            return Some(Error::invalid(&Path::new(path), &Value::Int(0), words));
+        }
+    };
+    Some(Error::invalid(&Path::new(path), count, words))
+}
+
+/// What Go's accessor says of a member of another type.
+fn accessor_error(path: &str, value: &Value, wanted: &str) -> String {
+    let found = match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    };
+    let shown = pintle_meta::quote::plain(value);
+    format!("{path} accessor error: {shown} is of the type {found}, expected {wanted}")
+}
+
+impl Strategy for Custom {
+    fn reset_fields(&self) -> Members {
+        if self.has_status { &[&["status"]] } else { &[] }
+    }
+
+    fn generation(&self) -> Generation {
+        if self.has_status { Generation::Spec } else { Generation::Content }
+    }
+
+    fn fields(&self) -> &[SelectableField] {
+        &self.fields
+    }
+
+    fn unknown_field(&self, label: &str) -> String {
+        format!("field label not supported: {label}")
+    }
+
+    fn refuse_create(&self) -> Option<&'static str> {
+        self.is_terminating
+            .then_some("create not allowed while custom resource definition is terminating")
+    }
+
+    fn default(&self, object: &mut Value) {
+        let schema = self.schema();
+        schema.drop_nulls(object);
+        schema.set_defaults(object);
+    }
+
+    fn validate(&self, new: &Value, old: Option<&Value>, part: &str) -> Vec<Error> {
+        let schema = self.schema();
+        let mut errors = match part {
+            "status" => match (schema.property("status"), new.get("status")) {
+                (Some(below), Some(status)) => {
+                    let old = old.and_then(|old| old.get("status"));
+                    value::validate(below, status, old, "status")
+                }
+                _ => Vec::new(),
+            },
+            _ => {
+                let mut errors = value::validate(&schema, new, old, "");
+                errors.extend(embedded::validate(&schema, new, &Path::root()));
+                errors
+            }
+        };
+        errors.extend(self.check_scale(new, part));
+        let old_was_unique = old.is_none_or(|old| lists::duplicates(&schema, old).is_empty());
+        if old_was_unique {
+            errors.extend(lists::duplicates(&schema, new));
+        }
+        errors
+    }
+
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        let known: Vec<&str> = old.into_iter().flat_map(object::finalizers).collect();
+        let mut added: Vec<&str> =
+            object::finalizers(new).filter(|name| !known.contains(name)).collect();
+        added.sort_unstable();
+        added.dedup();
+        added.into_iter().flat_map(finalizer_warnings).collect()
+    }
+}
+
+/// Kubernetes' own finalizers, which have no domain.
+const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+
+fn finalizer_warnings(name: &str) -> Vec<String> {
+    let head = format!("metadata.finalizers: {}", pintle_meta::quote::quote(name));
+    let wrong = names::qualified_name(name).into_iter();
+    let mut warnings: Vec<String> = wrong.map(|why| format!("{head}: {why}")).collect();
+    if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+        let path = if name.contains('.') { " including a path (/)" } else { "" };
+        warnings.push(format!(
+            "{head}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts \
+             with other finalizer writers"
+        ));
+    }
+    warnings
+}

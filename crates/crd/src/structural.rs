@@ -1,0 +1,243 @@
+//! A structural schema: what a version of a CustomResourceDefinition says of its objects.
+//!
+//! One tree holds the structure (types, members, lists) and the value validations that hang on it;
+//! the schemas under `allOf`, `anyOf`, `oneOf` and `not` are trees of the same kind. Decoding,
+//! ownership and pruning go by the table that [`table`] makes of it; defaults and validation walk the
+//! tree itself.
+//!
+//! Reading never fails: a stored definition was validated when it was written, and what it says in
+//! words that no longer mean anything is left out.
+
+mod default;
+mod pattern;
+pub(crate) mod table;
+
+use pintle_value::{DEPTH_MAX, Str, Value};
+
+pub(crate) use pattern::Pattern;
+
+/// One node of a schema.
+#[derive(Debug, Default)]
+pub(crate) struct Structural {
+    /// `None` where any type is welcome.
+    pub(crate) ty: Option<Type>,
+    pub(crate) nullable: bool,
+    pub(crate) int_or_string: bool,
+    pub(crate) preserve_unknown: bool,
+    pub(crate) embedded: bool,
+    pub(crate) list: List,
+    pub(crate) atomic_map: bool,
+    pub(crate) default: Option<Box<Value>>,
+    /// Sorted by name.
+    pub(crate) properties: Box<[(Str, Structural)]>,
+    pub(crate) additional: Option<Box<Additional>>,
+    pub(crate) items: Option<Box<Structural>>,
+    pub(crate) rules: Option<Box<Rules>>,
+}
+
+/// The JSON types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Type {
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+}
+
+impl Type {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "object" => Self::Object,
+            "array" => Self::Array,
+            "string" => Self::String,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            _ => return None,
+        })
+    }
+
+    /// Its name in schemas.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+}
+
+/// `x-kubernetes-list-type`, with its keys.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) enum List {
+    #[default]
+    Atomic,
+    Set,
+    Map(Box<[Str]>),
+}
+
+/// `additionalProperties`.
+#[derive(Debug)]
+pub(crate) enum Additional {
+    /// Whether there may be any.
+    Any(bool),
+    Schema(Structural),
+}
+
+/// The value validations of a node.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    pub(crate) format: Str,
+    pub(crate) maximum: Option<f64>,
+    pub(crate) exclusive_maximum: bool,
+    pub(crate) minimum: Option<f64>,
+    pub(crate) exclusive_minimum: bool,
+    pub(crate) multiple_of: Option<f64>,
+    pub(crate) max_length: Option<i64>,
+    pub(crate) min_length: Option<i64>,
+    pub(crate) pattern: Option<Pattern>,
+    pub(crate) max_items: Option<i64>,
+    pub(crate) min_items: Option<i64>,
+    pub(crate) unique_items: bool,
+    pub(crate) max_properties: Option<i64>,
+    pub(crate) min_properties: Option<i64>,
+    pub(crate) required: Vec<Str>,
+    pub(crate) enumeration: Vec<Value>,
+    pub(crate) all_of: Vec<Structural>,
+    pub(crate) any_of: Vec<Structural>,
+    pub(crate) one_of: Vec<Structural>,
+    pub(crate) not: Option<Structural>,
+}
+
+impl Structural {
+    /// Reads a schema (`openAPIV3Schema`).
+    pub(crate) fn read(schema: &Value) -> Self {
+        Self::read_at(schema, 0)
+    }
+
+    fn read_at(schema: &Value, depth: usize) -> Self {
+        if depth > DEPTH_MAX {
+            return Self { preserve_unknown: true, ..Self::default() };
+        }
+        let text = |key: &str| schema.str_at(&[key]).unwrap_or_default();
+        let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or(false);
+        let below = |value: &Value| Self::read_at(value, depth + 1);
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let properties = properties.into_iter().flat_map(pintle_value::Map::iter);
+        let additional = schema.get("additionalProperties").map(|additional| {
+            Box::new(match additional {
+                Value::Bool(any) => Additional::Any(*any),
+                schema => Additional::Schema(below(schema)),
+            })
+        });
+        Self {
+            ty: Type::named(text("type")),
+            nullable: flag("nullable"),
+            int_or_string: flag("x-kubernetes-int-or-string"),
+            preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
+            embedded: flag("x-kubernetes-embedded-resource"),
+            list: match text("x-kubernetes-list-type") {
+                "set" => List::Set,
+                "map" => List::Map(texts(schema, "x-kubernetes-list-map-keys").collect()),
+                _ => List::Atomic,
+            },
+            atomic_map: text("x-kubernetes-map-type") == "atomic",
+            default: schema.get("default").cloned().map(Box::new),
+            properties: properties.map(|(name, schema)| (name.clone(), below(schema))).collect(),
+            additional,
+            items: schema.get("items").filter(|i| i.as_object().is_some()).map(|i| below(i).into()),
+            rules: Rules::read(schema, below).map(Box::new),
+        }
+    }
+
+    /// The member of that name.
+    pub(crate) fn property(&self, name: &str) -> Option<&Self> {
+        let at = self.properties.binary_search_by(|(n, _)| n.as_str().cmp(name)).ok()?;
+        Some(&self.properties[at].1)
+    }
+
+    /// The schema of the members that are not among the properties.
+    pub(crate) fn additional(&self) -> Option<&Self> {
+        match self.additional.as_deref()? {
+            Additional::Schema(schema) => Some(schema),
+            Additional::Any(_) => None,
+        }
+    }
+
+    /// The schema of a member: its own, or that of all others.
+    pub(crate) fn member(&self, name: &str) -> Option<&Self> {
+        self.property(name).or_else(|| self.additional())
+    }
+}
+
+impl Rules {
+    /// Reads the value validations of a schema; `None` where it has none.
+    fn read(schema: &Value, below: impl Fn(&Value) -> Structural) -> Option<Self> {
+        let number = |key: &str| schema.get(key).and_then(number);
+        let count = |key: &str| schema.get(key).and_then(Value::as_int);
+        let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or(false);
+        let list = |key: &str| schema.get(key).and_then(Value::as_array).unwrap_or_default();
+        let text = |key: &str| schema.str_at(&[key]).filter(|text| !text.is_empty());
+        const WORDS: &[&str] = &[
+            "format",
+            "maximum",
+            "minimum",
+            "multipleOf",
+            "maxLength",
+            "minLength",
+            "pattern",
+            "maxItems",
+            "minItems",
+            "uniqueItems",
+            "maxProperties",
+            "minProperties",
+            "required",
+            "enum",
+            "allOf",
+            "anyOf",
+            "oneOf",
+            "not",
+        ];
+        WORDS.iter().any(|word| schema.get(word).is_some()).then(|| Self {
+            format: text("format").unwrap_or_default().into(),
+            maximum: number("maximum"),
+            exclusive_maximum: flag("exclusiveMaximum"),
+            minimum: number("minimum"),
+            exclusive_minimum: flag("exclusiveMinimum"),
+            multiple_of: number("multipleOf"),
+            max_length: count("maxLength"),
+            min_length: count("minLength"),
+            pattern: text("pattern").map(Pattern::new),
+            max_items: count("maxItems"),
+            min_items: count("minItems"),
+            unique_items: flag("uniqueItems"),
+            max_properties: count("maxProperties"),
+            min_properties: count("minProperties"),
+            required: texts(schema, "required").collect(),
+            enumeration: list("enum").to_vec(),
+            all_of: list("allOf").iter().map(&below).collect(),
+            any_of: list("anyOf").iter().map(&below).collect(),
+            one_of: list("oneOf").iter().map(&below).collect(),
+            not: schema.get("not").filter(|not| !not.is_null()).map(&below),
+        })
+    }
+}
+
+fn texts<'s>(schema: &'s Value, key: &str) -> impl Iterator<Item = Str> + 's {
+    let list = schema.get(key).and_then(Value::as_array).unwrap_or_default();
+    list.iter().filter_map(Value::as_str).map(Str::from)
+}
+
+/// A number of either kind.
+pub(crate) fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(n) => Some(*n as f64),
+        Value::Float(x) => Some(*x),
+        _ => None,
+    }
+}

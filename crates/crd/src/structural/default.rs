@@ -1,0 +1,65 @@
+//! Defaults, and nulls where none may be.
+
+use pintle_value::Value;
+
+use super::Structural;
+
+impl Structural {
+    /// Takes away members that are null, may not be, and have no default (upstream:
+    /// PruneNonNullableNullsWithoutDefaults).
+    pub(crate) fn drop_nulls(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => members.retain(|name, member| {
+                let Some(schema) = self.member(name) else { return true };
+                if member.is_null() && !schema.nullable && schema.default.is_none() {
+                    return false;
+                }
+                schema.drop_nulls(member);
+                true
+            }),
+            Value::Array(items) => {
+                let Some(schema) = &self.items else { return };
+                items.iter_mut().for_each(|item| schema.drop_nulls(item));
+            }
+            _ => {}
+        }
+    }
+
+    /// Sets members that are absent, or null and may not be, to their defaults (upstream: Default).
+    pub(crate) fn set_defaults(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                for (name, schema) in &self.properties {
+                    let Some(default) = &schema.default else { continue };
+                    let given = members.get(name);
+                    if given.is_none_or(|given| given.is_null() && !schema.nullable) {
+                        members.insert(name.clone(), (**default).clone());
+                    }
+                }
+                for (name, member) in members.iter_mut() {
+                    if let Some(schema) = self.property(name) {
+                        schema.set_defaults(member);
+                    } else if let Some(schema) = self.additional() {
+                        schema.replace_null(member);
+                        schema.set_defaults(member);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(schema) = &self.items else { return };
+                for item in items {
+                    schema.replace_null(item);
+                    schema.set_defaults(item);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn replace_null(&self, value: &mut Value) {
+        if let Some(default) = self.default.as_deref().filter(|_| value.is_null() && !self.nullable)
+        {
+            *value = default.clone();
+        }
+    }
+}

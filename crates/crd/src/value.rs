@@ -1,0 +1,339 @@
+//! Validation of values against a structural schema, in the words and by the rules of upstream's
+//! validator (`k8s.io/kube-openapi/pkg/validation/validate`), with ratcheting: what is wrong in a part
+//! of an object that an update leaves as it was is no error.
+//!
+//! Beside it: the uniqueness of list items ([`lists`]) and the metadata of objects inside of objects
+//! ([`embedded`]).
+
+pub(crate) mod embedded;
+pub(crate) mod format;
+pub(crate) mod lists;
+mod scalar;
+#[cfg(test)]
+mod tests;
+
+use pintle_meta::field::Error;
+use pintle_meta::quote::quote;
+use pintle_value::{Path, Value};
+
+use crate::structural::{Additional, Rules, Structural, Type};
+
+/// What is wrong with a value. `prefix` is where the value is in its object, which messages do not say;
+/// `old` is what an update replaces.
+pub(crate) fn validate(
+    schema: &Structural,
+    value: &Value,
+    old: Option<&Value>,
+    prefix: &str,
+) -> Vec<Error> {
+    let mut validator = Validator { prefix, path: String::new(), findings: Findings::default() };
+    if old != Some(value) {
+        validator.value(schema, value, old);
+    }
+    validator.findings.errors
+}
+
+/// What a schema makes of a value.
+#[derive(Default)]
+struct Findings {
+    errors: Vec<Error>,
+    /// How many checks were made: of several schemas that all fail, the one that had most to say about
+    /// the value is the one whose errors are told.
+    checks: usize,
+}
+
+impl Findings {
+    fn add(&mut self, other: Self) {
+        self.errors.extend(other.errors);
+        self.checks += other.checks;
+    }
+}
+
+struct Validator<'a> {
+    prefix: &'a str,
+    /// Where the value is, as upstream's messages have it: `spec.items[0].name`.
+    path: String,
+    findings: Findings,
+}
+
+impl Validator<'_> {
+    fn value(&mut self, schema: &Structural, value: &Value, old: Option<&Value>) {
+        let rules = schema.rules.as_deref();
+        self.check_type(schema, value);
+        if value.is_null() {
+            self.check_enum(rules, value);
+            return;
+        }
+        if let Some(rules) = rules {
+            self.junctors(rules, value, old);
+        }
+        match value {
+            Value::String(text) => self.text(schema, rules, text),
+            Value::Int(_) | Value::Float(_) => self.number(schema, rules, value),
+            Value::Array(items) => self.items(schema, rules, items, old),
+            _ => {}
+        }
+        self.check_enum(rules, value);
+        if let Value::Object(members) = value {
+            self.members(schema, rules, members, old);
+        }
+        self.findings.checks += 1;
+    }
+
+    /// Checks a value one step further down, unless it is as it was.
+    fn below(
+        &mut self,
+        step: impl FnOnce(&mut String),
+        schema: &Structural,
+        value: &Value,
+        old: Option<&Value>,
+    ) {
+        if old == Some(value) {
+            return;
+        }
+        let back = self.path.len();
+        step(&mut self.path);
+        self.value(schema, value, old);
+        self.path.truncate(back);
+    }
+
+    fn check_type(&mut self, schema: &Structural, value: &Value) {
+        self.findings.checks += 1;
+        let wanted: &[Type] = match (&schema.ty, schema.int_or_string) {
+            (_, true) => &[Type::Integer, Type::String],
+            (Some(ty), _) => std::slice::from_ref(ty),
+            (None, _) => return,
+        };
+        let found = type_of(value);
+        let fits = match value {
+            Value::Null => schema.nullable,
+            // Upstream leaves text with a format to the format.
+            Value::String(_) | Value::Array(_)
+                if format::of(schema).is_some()
+                    && !wanted.iter().any(|ty| matches!(ty, Type::Integer | Type::Number)) =>
+            {
+                true
+            }
+            Value::Int(_) => wanted.iter().any(|ty| matches!(ty, Type::Integer | Type::Number)),
+            _ => wanted.iter().any(|ty| ty.name() == found),
+        };
+        if !fits {
+            let names: Vec<_> = wanted.iter().map(|ty| ty.name()).collect();
+            self.wrong_type(&names.join(","), found);
+        }
+    }
+
+    /// What was found is shown as text, be it a type or the text itself.
+    fn wrong_type(&mut self, wanted: &str, found: &str) {
+        let words = format!("{} in body must be of type {wanted}: {}", self.path, quote(found));
+        let error = Error::type_invalid(&self.place(), &found.into(), words);
+        self.findings.errors.push(error);
+    }
+
+    fn check_enum(&mut self, rules: Option<&Rules>, value: &Value) {
+        self.findings.checks += 1;
+        let Some(rules) = rules.filter(|rules| !rules.enumeration.is_empty()) else { return };
+        let same = |allowed: &Value| match (allowed, value) {
+            (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => *a as f64 == *b,
+            _ => allowed == value,
+        };
+        if rules.enumeration.iter().any(same) {
+            return;
+        }
+        let texts: Vec<String> = rules
+            .enumeration
+            .iter()
+            .map(|allowed| match allowed {
+                Value::String(text) => text.to_string(),
+                other => pintle_value::json::to_string(other),
+            })
+            .collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let error = Error::not_supported(&self.place(), value, &texts);
+        self.findings.errors.push(error);
+    }
+
+    fn items(
+        &mut self,
+        schema: &Structural,
+        rules: Option<&Rules>,
+        items: &[Value],
+        old: Option<&Value>,
+    ) {
+        if let Some(below) = &schema.items {
+            let old = lists::Correlated::new(schema, old);
+            for (i, item) in items.iter().enumerate() {
+                let step = |path: &mut String| path.push_str(&format!("[{i}]"));
+                self.below(step, below, item, old.item(item));
+            }
+        }
+        if let Some(rules) = rules {
+            let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
+            if let Some(least) = rules.min_items.filter(|least| count < *least) {
+                self.invalid(&Value::Int(count), format!("should have at least {least} items"));
+            }
+            if let Some(most) = rules.max_items.filter(|most| count > *most) {
+                let most = usize::try_from(most).unwrap_or(0);
+                let error = Error::too_many(&self.place(), items.len(), most);
+                self.findings.errors.push(error);
+            }
+        }
+        self.findings.checks += 2;
+    }
+
+    fn members(
+        &mut self,
+        schema: &Structural,
+        rules: Option<&Rules>,
+        members: &pintle_value::Map,
+        old: Option<&Value>,
+    ) {
+        if let Some(rules) = rules {
+            let count = i64::try_from(members.len()).unwrap_or(i64::MAX);
+            if let Some(least) = rules.min_properties.filter(|least| count < *least) {
+                let words = format!("should have at least {least} properties");
+                self.invalid(&Value::Int(count), words);
+            }
+            if let Some(most) = rules.max_properties.filter(|most| count > *most) {
+                let most = usize::try_from(most).unwrap_or(0);
+                let error = Error::too_many(&self.place(), members.len(), most);
+                self.findings.errors.push(error);
+            }
+        }
+        for (name, member) in members.iter() {
+            let is_own = schema.property(name).is_some();
+            if !is_own && matches!(schema.additional.as_deref(), Some(Additional::Any(false))) {
+                let words = format!("{}.{name} in body is a forbidden property", self.path);
+                let error = Error::invalid(&self.place(), &Value::from(name.clone()), words);
+                self.findings.errors.push(error);
+                continue;
+            }
+            let Some(below) = schema.member(name) else { continue };
+            let old = old.and_then(|old| old.get(name));
+            let step = |path: &mut String| {
+                if !path.is_empty() || !is_own {
+                    path.push('.');
+                }
+                path.push_str(name);
+            };
+            self.below(step, below, member, old);
+        }
+        for name in rules.map_or(&[][..], |rules| &rules.required) {
+            if !members.contains_key(name) {
+                let back = self.path.len();
+                self.path.push('.');
+                self.path.push_str(name);
+                let error = Error::required(&self.place(), "");
+                self.path.truncate(back);
+                self.findings.errors.push(error);
+            }
+        }
+        self.findings.checks += 1;
+    }
+
+    fn junctors(&mut self, rules: &Rules, value: &Value, old: Option<&Value>) {
+        self.findings.checks += 1;
+        if !rules.any_of.is_empty() {
+            let tried = self.try_each(&rules.any_of, value, old);
+            if !tried.iter().any(|findings| findings.errors.is_empty()) {
+                self.composite("must validate at least one schema (anyOf)");
+                self.add_best(tried);
+            }
+        }
+        if !rules.one_of.is_empty() {
+            let tried = self.try_each(&rules.one_of, value, old);
+            match tried.iter().filter(|findings| findings.errors.is_empty()).count() {
+                1 => {}
+                0 => {
+                    let words = "must validate one and only one schema (oneOf). Found none valid";
+                    self.composite(words);
+                    self.add_best(tried);
+                }
+                several => self.composite(&format!(
+                    "must validate one and only one schema (oneOf). Found {several} valid \
+                     alternatives"
+                )),
+            }
+        }
+        if !rules.all_of.is_empty() {
+            let tried = self.try_each(&rules.all_of, value, old);
+            let valid = tried.iter().filter(|findings| findings.errors.is_empty()).count();
+            let all = valid == tried.len();
+            tried.into_iter().for_each(|findings| self.findings.add(findings));
+            if !all {
+                let none = if valid == 0 { ". None validated" } else { "" };
+                self.composite(&format!("must validate all the schemas (allOf){none}"));
+            }
+        }
+        if let Some(not) = &rules.not
+            && self.attempt(not, value, old).errors.is_empty()
+        {
+            self.composite("must not validate the schema (not)");
+        }
+    }
+
+    fn try_each(
+        &mut self,
+        schemas: &[Structural],
+        value: &Value,
+        old: Option<&Value>,
+    ) -> Vec<Findings> {
+        schemas.iter().map(|schema| self.attempt(schema, value, old)).collect()
+    }
+
+    /// What a schema alone would make of the value.
+    fn attempt(&mut self, schema: &Structural, value: &Value, old: Option<&Value>) -> Findings {
+        let findings = std::mem::take(&mut self.findings);
+        self.value(schema, value, old);
+        std::mem::replace(&mut self.findings, findings)
+    }
+
+    /// Adds the findings of the schema that had most to say about the value.
+    fn add_best(&mut self, tried: Vec<Findings>) {
+        let best = tried.into_iter().reduce(
+            |best, next| {
+                if next.checks > best.checks { next } else { best }
+            },
+        );
+        if let Some(best) = best {
+            self.findings.add(best);
+        }
+    }
+
+    /// An error that upstream knows no field of.
+    fn composite(&mut self, words: &str) {
+        let place = Path::new(if self.prefix.is_empty() { "<nil>" } else { self.prefix });
+        let words = format!("{} {words}", quote(&self.path));
+        self.findings.errors.push(Error::invalid(&place, &"".into(), words));
+    }
+
+    /// An error whose words begin with the path.
+    fn invalid(&mut self, value: &Value, words: impl std::fmt::Display) {
+        let words = format!("{} in body {words}", self.path);
+        let error = Error::invalid(&self.place(), value, words);
+        self.findings.errors.push(error);
+    }
+
+    /// The field of an error.
+    fn place(&self) -> Path {
+        match (self.prefix, self.path.strip_prefix('.').unwrap_or(&self.path)) {
+            ("", "") => Path::new("<nil>"),
+            ("", path) => Path::new(path),
+            (prefix, "") => Path::new(prefix),
+            (prefix, path) => Path::new(&format!("{prefix}.{path}")),
+        }
+    }
+}
+
+/// The JSON type of a value.
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Int(_) => "integer",
+        Value::Float(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

@@ -1,0 +1,92 @@
+//! Objects inside of objects (`x-kubernetes-embedded-resource`): what they say of themselves.
+
+use pintle_meta::field::Error;
+use pintle_meta::{names, object, validation};
+use pintle_value::{Path, Value};
+
+use crate::structural::Structural;
+
+/// What is wrong with the objects that a value holds; the value itself is one only where its schema
+/// says so.
+pub(crate) fn validate(schema: &Structural, value: &Value, path: &Path) -> Vec<Error> {
+    let mut errors = Vec::new();
+    walk(schema, value, &mut path.clone(), &mut errors);
+    errors
+}
+
+fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Vec<Error>) {
+    let back = path.len();
+    match value {
+        Value::Object(members) => {
+            if schema.embedded {
+                check(value, path, errors);
+            }
+            for (name, member) in members.iter() {
+                let below = match (schema.property(name), schema.additional()) {
+                    (Some(below), _) => {
+                        path.push_field(name);
+                        below
+                    }
+                    (None, Some(below)) => {
+                        path.push_key(name);
+                        below
+                    }
+                    (None, None) => continue,
+                };
+                walk(below, member, path, errors);
+                path.truncate(back);
+            }
+        }
+        Value::Array(items) => {
+            let Some(below) = &schema.items else { return };
+            for (i, item) in items.iter().enumerate() {
+                path.push_index(i);
+                walk(below, item, path, errors);
+                path.truncate(back);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn check(value: &Value, path: &Path, errors: &mut Vec<Error>) {
+    let api_version = path.field("apiVersion");
+    match value.get("apiVersion") {
+        None => errors.push(Error::required(&api_version, "")),
+        Some(Value::String(text)) if text.is_empty() => {
+            errors.push(Error::invalid(&api_version, &"".into(), "must not be empty"));
+        }
+        Some(version @ Value::String(text)) if text.matches('/').count() > 1 => {
+            let words = format!("unexpected GroupVersion string: {text}");
+            errors.push(Error::invalid(&api_version, version, words));
+        }
+        Some(Value::String(_)) => {}
+        Some(other) => errors.push(Error::invalid(&api_version, other, "must be a string")),
+    }
+    let kind = path.field("kind");
+    match value.get("kind") {
+        None => errors.push(Error::required(&kind, "")),
+        Some(Value::String(text)) if text.is_empty() => {
+            errors.push(Error::invalid(&kind, &"".into(), "must not be empty"));
+        }
+        Some(said @ Value::String(text)) => {
+            let wrong = names::dns1035_label(&text.to_lowercase());
+            if !wrong.is_empty() {
+                let words =
+                    format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
+                errors.push(Error::invalid(&kind, said, words));
+            }
+        }
+        Some(other) => errors.push(Error::invalid(&kind, other, "must be a string")),
+    }
+    if value.get("metadata").is_some() {
+        let mut named = value.clone();
+        if object::name(value).is_empty() {
+            object::set_text(&mut named, "name", "fakename"); // it need not have one
+        }
+        let namespaced = !object::namespace(value).is_empty();
+        let rule = |name: &str, prefix: bool| names::path_segment_rule(name, prefix);
+        let metadata = path.field("metadata");
+        errors.extend(validation::object_meta(&named, namespaced, &rule, &metadata));
+    }
+}

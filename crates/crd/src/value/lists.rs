@@ -1,0 +1,118 @@
+//! Lists whose items are told apart: no item stands twice, and items of two states of a list belong
+//! together by their keys.
+
+use std::collections::{HashMap, HashSet};
+
+use pintle_meta::field::Error;
+use pintle_value::{Map, Path, Str, Value, json};
+
+use crate::structural::{List, Structural};
+
+/// Items that stand twice in lists that are sets or maps (upstream: `schema/listtype`).
+pub(crate) fn duplicates(schema: &Structural, value: &Value) -> Vec<Error> {
+    let mut errors = Vec::new();
+    walk(schema, value, &mut Path::root(), &mut errors);
+    errors
+}
+
+fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Vec<Error>) {
+    let back = path.len();
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members.iter() {
+                let below = match (schema.property(name), schema.additional()) {
+                    (Some(below), _) => {
+                        path.push_field(name);
+                        below
+                    }
+                    (None, Some(below)) => {
+                        path.push_key(name);
+                        below
+                    }
+                    (None, None) => continue,
+                };
+                walk(below, member, path, errors);
+                path.truncate(back);
+            }
+        }
+        Value::Array(items) => {
+            match &schema.list {
+                List::Atomic => {}
+                List::Set => {
+                    let repeated = repeated(items.iter().map(json::to_string));
+                    errors.extend(repeated.map(|i| Error::duplicate(&path.index(i), &items[i])));
+                }
+                List::Map(keys) => check_map(keys, items, path, errors),
+            }
+            let Some(below) = &schema.items else { return };
+            for (i, item) in items.iter().enumerate() {
+                path.push_index(i);
+                walk(below, item, path, errors);
+                path.truncate(back);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn check_map(keys: &[Str], items: &[Value], path: &Path, errors: &mut Vec<Error>) {
+    let is_wrong = |item: &&Value| !matches!(item, Value::Object(_) | Value::Null);
+    if let Some((i, item)) = items.iter().enumerate().find(|(_, item)| is_wrong(item)) {
+        let words = "must be an object for an array of list-type map";
+        errors.push(Error::invalid(&path.index(i), item, words));
+        return;
+    }
+    let told_by: Vec<Value> = items.iter().map(|item| key_of(keys, item)).collect();
+    let repeated = repeated(told_by.iter().map(json::to_string));
+    errors.extend(repeated.map(|i| Error::duplicate(&path.index(i), &told_by[i])));
+}
+
+/// The members of an item by which it is told apart.
+fn key_of(keys: &[Str], item: &Value) -> Value {
+    let members = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+    Value::Object(members.collect::<Map>())
+}
+
+/// The place of the first repetition of each text.
+fn repeated(texts: impl Iterator<Item = String>) -> impl Iterator<Item = usize> {
+    let mut seen = HashMap::<String, usize>::new();
+    let mut told = HashSet::new();
+    let found: Vec<usize> = texts
+        .enumerate()
+        .filter_map(|(i, text)| match seen.entry(text) {
+            std::collections::hash_map::Entry::Vacant(free) => {
+                free.insert(i);
+                None
+            }
+            std::collections::hash_map::Entry::Occupied(first) => {
+                told.insert(*first.get()).then_some(i)
+            }
+        })
+        .collect();
+    found.into_iter()
+}
+
+/// The items of a list as it was, by their keys; other lists' items have nothing that says which of
+/// them was which.
+pub(crate) struct Correlated<'v> {
+    keys: &'v [Str],
+    items: HashMap<String, &'v Value>,
+}
+
+impl<'v> Correlated<'v> {
+    pub(crate) fn new(schema: &'v Structural, old: Option<&'v Value>) -> Self {
+        let (List::Map(keys), Some(items)) = (&schema.list, old.and_then(Value::as_array)) else {
+            return Self { keys: &[], items: HashMap::new() };
+        };
+        let entry = |item: &'v Value| (json::to_string(&key_of(keys, item)), item);
+        Self { keys, items: items.iter().map(entry).collect() }
+    }
+
+    /// What an item was.
+    pub(crate) fn item(&self, item: &Value) -> Option<&'v Value> {
+        if self.items.is_empty() {
+            return None;
+        }
+        self.items.get(&json::to_string(&key_of(self.keys, item))).copied()
+    }
+}

@@ -1,0 +1,232 @@
+//! Conversion by webhook: what is asked, and what of the answer is believed (upstream:
+//! `pkg/apiserver/conversion/webhook_converter.go`). How the request travels is the caller's matter.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pintle_meta::{Status, field, object, validation};
+use pintle_value::{Map, Path, Str, Value, json};
+
+use crate::definition::Crd;
+
+#[cfg(test)]
+mod tests;
+
+/// Where a webhook is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// `https://…`; for a service, with its name as host: `https://name.namespace.svc:443/path`.
+    pub url: String,
+    /// The service, where it is one: its namespace, its name, its port.
+    pub service: Option<(Str, Str, u16)>,
+    /// PEM, which alone is trusted; empty for the system's authorities. A certificate in it is trusted
+    /// even where it is no authority, as Go does.
+    pub ca_bundle: Vec<u8>,
+}
+
+/// The body of an answer with status 200, or why there is none.
+pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
+
+/// Carries requests to webhooks.
+pub trait Caller: Send + Sync {
+    /// POSTs JSON, in bounded time, and gives the answer, of bounded length.
+    fn call<'a>(&'a self, endpoint: &'a Endpoint, body: Vec<u8>) -> Answer<'a>;
+
+    /// A new uid.
+    fn uid(&self) -> Str;
+}
+
+/// The webhook of a definition.
+pub(crate) struct Webhook {
+    endpoint: Endpoint,
+    /// The first version of ConversionReview that both know: `v1` or `v1beta1`.
+    review_version: Option<&'static str>,
+    caller: Arc<dyn Caller>,
+}
+
+impl Webhook {
+    /// The webhook of a definition that has one.
+    pub(crate) fn of(crd: Crd<'_>, caller: Arc<dyn Caller>) -> Option<Self> {
+        let conversion = crd.0.at(&["spec", "conversion"])?;
+        if conversion.str_at(&["strategy"]) != Some("Webhook") {
+            return None;
+        }
+        let webhook = conversion.get("webhook")?;
+        let known = |said: &Value| ["v1", "v1beta1"].into_iter().find(|v| said.as_str() == Some(v));
+        let said = webhook.get("conversionReviewVersions").and_then(Value::as_array);
+        let review_version = said.unwrap_or_default().iter().find_map(known);
+        Some(Self { endpoint: endpoint(webhook.get("clientConfig")?), review_version, caller })
+    }
+
+    /// Converts objects to a version; those that are in it already are not sent.
+    pub(crate) async fn convert(
+        &self,
+        mut objects: Vec<Value>,
+        wanted: &str,
+    ) -> Result<Vec<Value>, Status> {
+        let is_other = |object: &&mut Value| object.str_at(&["apiVersion"]) != Some(wanted);
+        let mut to_convert: Vec<&mut Value> = objects.iter_mut().filter(is_other).collect();
+        let Some(first) = to_convert.first() else { return Ok(objects) };
+        let version = first.str_at(&["apiVersion"]).unwrap_or_default();
+        let kind = first.str_at(&["kind"]).unwrap_or_default();
+        let head = format!("conversion webhook for {version}, Kind={kind}");
+        let sent: Vec<Value> = to_convert.iter().map(|object| (**object).clone()).collect();
+        let fail = |why: String| Status::internal(format!("{head} {why}"));
+        let converted =
+            self.ask(&sent, wanted).await.map_err(|why| fail(format!("failed: {why}")))?;
+        if converted.len() != sent.len() {
+            let (got, expected) = (converted.len(), sent.len());
+            return Err(fail(format!("returned {got} objects, expected {expected}")));
+        }
+        for (i, (place, answer)) in to_convert.iter_mut().zip(converted).enumerate() {
+            **place = believe(place, answer, wanted).map_err(|fault| match fault {
+                Fault::Object(why) => {
+                    fail(format!("returned invalid converted object at index {i}: {why}"))
+                }
+                Fault::Metadata(why) => {
+                    fail(format!("returned invalid metadata in object at index {i}: {why}"))
+                }
+            })?;
+        }
+        Ok(objects)
+    }
+
+    async fn ask(&self, objects: &[Value], wanted: &str) -> Result<Vec<Value>, String> {
+        let version = self.review_version.ok_or("no supported conversion review versions")?;
+        let api_version = format!("apiextensions.k8s.io/{version}");
+        let uid = self.caller.uid();
+        let review = Value::from([
+            ("kind", Value::from("ConversionReview")),
+            ("apiVersion", Value::from(api_version.clone())),
+            (
+                "request",
+                Value::from([
+                    ("uid", Value::from(uid.clone())),
+                    ("desiredAPIVersion", Value::from(wanted)),
+                    ("objects", Value::Array(objects.to_vec())),
+                ]),
+            ),
+        ]);
+        let body = json::to_string(&review).into_bytes();
+        let answer = self.caller.call(&self.endpoint, body).await?;
+        let answer = json::parse(&answer).map_err(|error| error.to_string())?;
+        read_answer(answer, version, &uid)
+    }
+}
+
+fn endpoint(config: &Value) -> Endpoint {
+    let ca_bundle = config.str_at(&["caBundle"]).and_then(|text| STANDARD.decode(text).ok());
+    let ca_bundle = ca_bundle.unwrap_or_default();
+    if let Some(url) = config.str_at(&["url"]) {
+        return Endpoint { url: url.to_owned(), service: None, ca_bundle };
+    }
+    let text = |key: &str| config.str_at(&["service", key]).unwrap_or_default();
+    let port = config.at(&["service", "port"]).and_then(Value::as_int).unwrap_or(443);
+    let port = u16::try_from(port).unwrap_or(443);
+    let (namespace, name, path) = (text("namespace"), text("name"), text("path"));
+    let url = format!("https://{name}.{namespace}.svc:{port}/{}", path.trim_start_matches('/'));
+    Endpoint { url, service: Some((namespace.into(), name.into(), port)), ca_bundle }
+}
+
+/// The converted objects of an answer, if it says that all went well.
+fn read_answer(mut answer: Value, version: &str, uid: &str) -> Result<Vec<Value>, String> {
+    let text = |path: &[&str]| answer.str_at(path).unwrap_or_default();
+    if version == "v1" {
+        let (api_version, kind) = (text(&["apiVersion"]), text(&["kind"]));
+        if (api_version, kind) != ("apiextensions.k8s.io/v1", "ConversionReview") {
+            return Err(format!(
+                "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got \
+                 {api_version}, Kind={kind}"
+            ));
+        }
+    }
+    if !answer.get("response").is_some_and(|response| response.as_object().is_some()) {
+        return Err("no response provided".to_owned());
+    }
+    let said = text(&["response", "uid"]);
+    if version == "v1" && said != uid {
+        return Err(format!("expected response.uid={uid:?}, got {said:?}"));
+    }
+    let status = text(&["response", "result", "status"]);
+    if status != "Success" {
+        return Err(match text(&["response", "result", "message"]) {
+            "" => format!("response.result.status was '{status}', not 'Success'"),
+            message => message.to_owned(),
+        });
+    }
+    let converted = answer.get_mut("response").and_then(|r| r.get_mut("convertedObjects"));
+    Ok(match converted {
+        Some(Value::Array(objects)) => std::mem::take(objects),
+        _ => Vec::new(),
+    })
+}
+
+/// Why a converted object is not believed.
+enum Fault {
+    Object(String),
+    Metadata(String),
+}
+
+/// The converted object with the metadata of the original: a webhook may change labels and annotations,
+/// and nothing else of it.
+fn believe(original: &Value, mut converted: Value, wanted: &str) -> Result<Value, Fault> {
+    let wrong = |what: &str, expected: &str, got: &str| {
+        Err(Fault::Object(format!("{what} (expected {expected}, received {got})")))
+    };
+    let text = |object: &Value, key: &str| object.str_at(&[key]).unwrap_or_default().to_owned();
+    let version = text(&converted, "apiVersion");
+    if version != wanted {
+        return wrong("invalid groupVersion", wanted, &version);
+    }
+    let (expected, got) = (text(original, "kind"), text(&converted, "kind"));
+    if expected != got {
+        return wrong("invalid kind", &expected, &got);
+    }
+    for (key, word) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
+        let (expected, got) = (object::text(original, key), object::text(&converted, key));
+        if expected != got {
+            let why = format!("must have the same {word}: {expected} != {got}");
+            return Err(Fault::Object(why));
+        }
+    }
+    let metadata = restored(original, &converted).map_err(Fault::Metadata)?;
+    converted.make_object().insert("metadata", metadata);
+    Ok(converted)
+}
+
+fn restored(original: &Value, converted: &Value) -> Result<Map, String> {
+    let said = match converted.get("metadata") {
+        None => return Err("missing metadata in converted object".to_owned()),
+        Some(Value::Object(said)) => said,
+        Some(_) => return Err("invalid metadata of type in converted object".to_owned()),
+    };
+    let original = original.get("metadata").and_then(Value::as_object);
+    let mut metadata = original.cloned().unwrap_or_default();
+    for key in ["labels", "annotations"] {
+        match said.get(key) {
+            None | Some(Value::Null) => _ = metadata.remove(key),
+            Some(Value::Object(texts)) => {
+                if let Some((name, _)) = texts.iter().find(|(_, text)| text.as_str().is_none()) {
+                    return Err(format!(
+                        "metadata.{key}[{name}] must be a string in converted object"
+                    ));
+                }
+                let path = Path::new("metadata").field(key);
+                let errors = match key {
+                    "labels" => validation::labels(Some(texts), &path),
+                    _ => validation::annotations(Some(texts), &path),
+                };
+                let changed = metadata.get(key).and_then(Value::as_object) != Some(texts);
+                if changed && !errors.is_empty() {
+                    return Err(field::aggregate(&errors));
+                }
+                metadata.insert(key, texts.clone());
+            }
+            Some(_) => return Err(format!("invalid metadata.{key} in converted object")),
+        }
+    }
+    Ok(metadata)
+}
