@@ -2,7 +2,7 @@
 
 use pintle_meta::{GroupResource, Status};
 
-use crate::User;
+use crate::{Reason, User};
 
 /// A question to an authorizer: may this user do this?
 #[derive(Clone, Copy, Debug)]
@@ -37,11 +37,12 @@ pub enum Subject<'a> {
 
 impl Attributes<'_> {
     /// The 403 for a question that was answered with no (ST-05).
-    pub fn forbidden(&self, reason: &str) -> Status {
+    pub fn forbidden(&self, reason: &Reason) -> Status {
         let mut why = sanitized(&self.sentence());
+        let reason = reason.to_string();
         if !reason.is_empty() {
             why.push_str(": ");
-            why.push_str(reason);
+            why.push_str(&reason);
         }
         match self.subject {
             Subject::Path(_) => Status::forbidden(&GroupResource::default(), "", &why),
@@ -87,10 +88,12 @@ fn sanitized(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Ruling;
 
     fn check(verb: &str, subject: Subject<'_>, expected: &str) {
         let user = User { name: "u".to_owned(), ..User::default() };
-        let status = Attributes { user: &user, verb, subject }.forbidden("");
+        let status =
+            Attributes { user: &user, verb, subject }.forbidden(&Ruling::NO_OPINION.reason);
         assert_eq!((status.message.as_str(), status.code), (expected, 403));
     }
 

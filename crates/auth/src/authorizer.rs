@@ -1,7 +1,10 @@
 //! Authorizers and their rulings.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 
+use crate::rbac::Grant;
 use crate::{Attributes, User};
 
 /// Rules on what users may do. An authorizer answers from what it holds in memory.
@@ -19,7 +22,7 @@ pub struct Ruling {
     /// Yes, no, or nothing to say.
     pub decision: Decision,
     /// Why; for records and reviews.
-    pub reason: Cow<'static, str>,
+    pub reason: Reason,
 }
 
 /// Yes, no, or nothing to say.
@@ -33,13 +36,37 @@ pub enum Decision {
     NoOpinion,
 }
 
+/// Why an authorizer rules as it does; put into words only for who asks, as most requests are allowed
+/// and nobody does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// In so many words, or in none.
+    Text(Cow<'static, str>),
+    /// A binding allows it.
+    Granted(Grant),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Granted(grant) => write!(f, "RBAC: allowed by {grant}"),
+        }
+    }
+}
+
 impl Ruling {
     /// Nothing to say.
     pub const NO_OPINION: Self = Self::new(Decision::NoOpinion, "");
 
     /// A ruling with a fixed reason.
     pub const fn new(decision: Decision, reason: &'static str) -> Self {
-        Self { decision, reason: Cow::Borrowed(reason) }
+        Self { decision, reason: Reason::Text(Cow::Borrowed(reason)) }
+    }
+
+    /// Nothing to say, for a reason.
+    pub(crate) const fn no_opinion(reason: String) -> Self {
+        Self { decision: Decision::NoOpinion, reason: Reason::Text(Cow::Owned(reason)) }
     }
 
     /// Whether the answer is yes.
@@ -57,6 +84,8 @@ pub struct Rules {
     pub non_resource: Vec<NonResourceRule>,
     /// There may be more that an authorizer could not list.
     pub incomplete: bool,
+    /// What went wrong while they were collected, or `""`.
+    pub error: String,
 }
 
 /// Verbs on resources; `*` stands for all.
@@ -78,20 +107,26 @@ pub struct NonResourceRule {
 }
 
 /// Several authorizers: the first one with an opinion rules.
-pub struct Chain(Vec<Box<dyn Authorizer>>);
+pub struct Chain(Vec<Arc<dyn Authorizer>>);
 
 impl Chain {
     /// Asks the given ones, in order.
-    pub const fn new(authorizers: Vec<Box<dyn Authorizer>>) -> Self {
+    pub const fn new(authorizers: Vec<Arc<dyn Authorizer>>) -> Self {
         Self(authorizers)
     }
 }
 
 impl Authorizer for Chain {
     fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
-        let mut rulings = self.0.iter().map(|authorizer| authorizer.authorize(attributes));
-        let decided = rulings.find(|ruling| ruling.decision != Decision::NoOpinion);
-        decided.unwrap_or(Ruling::NO_OPINION)
+        let mut reasons = String::new();
+        for authorizer in &self.0 {
+            let ruling = authorizer.authorize(attributes);
+            if ruling.decision != Decision::NoOpinion {
+                return ruling;
+            }
+            append(&mut reasons, &ruling.reason.to_string(), "\n");
+        }
+        Ruling::no_opinion(reasons)
     }
 
     fn rules(&self, user: &User, namespace: &str) -> Rules {
@@ -100,7 +135,16 @@ impl Authorizer for Chain {
             all.resource.extend(rules.resource);
             all.non_resource.extend(rules.non_resource);
             all.incomplete |= rules.incomplete;
+            append(&mut all.error, &rules.error, ", ");
         }
         all
     }
+}
+
+/// Joins texts that are not empty.
+fn append(to: &mut String, text: &str, separator: &str) {
+    if !to.is_empty() && !text.is_empty() {
+        to.push_str(separator);
+    }
+    to.push_str(text);
 }

@@ -5,7 +5,7 @@
 //!
 //! Must not know: kinds, storage, HTTP. The server brings a verified credential or a parsed request and
 //! takes away a user or a ruling. New ways to authenticate (tokens, front proxies) make a [`User`] in a
-//! module of their own; new authorizers (RBAC, webhooks) are further members of a [`Chain`].
+//! module of their own; authorizers are members of a [`Chain`].
 //!
 //! Invariants:
 //! - A credential that is given and does not hold is an error, never anonymity (AUTHN-03).
@@ -14,12 +14,16 @@
 mod attributes;
 mod authorizer;
 pub mod certificate;
-pub mod policy;
-mod user;
+mod mode;
+pub mod rbac;
 
 pub use attributes::{Attributes, Subject};
-pub use authorizer::{Authorizer, Chain, Decision, NonResourceRule, ResourceRule, Rules, Ruling};
-pub use user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
+pub use authorizer::{
+    Authorizer, Chain, Decision, NonResourceRule, Reason, ResourceRule, Rules, Ruling,
+};
+pub use mode::{AlwaysAllow, AlwaysDeny, Masters, Mode};
+pub use pintle_meta::User;
+pub use pintle_meta::user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED};
 
 /// Why a credential is no good.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,4 +40,7 @@ pub enum Error {
     /// Who comes without credentials is not let in (`--anonymous-auth=false`).
     #[error("no credentials were given")]
     Missing,
+    /// `--authorization-mode` does not make sense.
+    #[error("{0}")]
+    Mode(String),
 }

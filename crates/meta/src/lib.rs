@@ -1,5 +1,5 @@
 //! What every Kubernetes API object and answer shares: group/version/kind, names, metadata,
-//! selectors, quantities, times, and the [`Status`] that every error is.
+//! selectors, quantities, times, the [`User`] who asks, and the [`Status`] that every error is.
 //!
 //! Must not know: schemas, storage, HTTP beyond status codes, or any particular kind. Nothing here
 //! does I/O or looks at the clock: the time is always an argument.
@@ -19,9 +19,11 @@ pub mod status;
 mod tests;
 pub mod time;
 pub mod uid;
+pub mod user;
 pub mod validation;
 
 pub use error::Error;
 pub use group::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 pub use quantity::Quantity;
 pub use status::{Reason, Status};
+pub use user::User;

@@ -1,0 +1,138 @@
+//! The authorizers that can be chosen by name (`--authorization-mode`), apart from RBAC, which has a
+//! module of its own.
+
+use std::str::FromStr;
+
+use crate::{
+    Attributes, Authorizer, Decision, Error, NonResourceRule, ResourceRule, Rules, Ruling, User,
+};
+
+/// An authorizer's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Everyone may do everything.
+    AlwaysAllow,
+    /// Nobody may do anything.
+    AlwaysDeny,
+    /// What kubelets may do with the pods of their nodes. Accepted where it stands beside others, as
+    /// users write `Node,RBAC`; it allows nothing yet.
+    Node,
+    /// Roles and their bindings say it: [`crate::rbac`].
+    Rbac,
+}
+
+impl Mode {
+    /// Reads a list: names with commas between them.
+    pub fn list(text: &str) -> Result<Vec<Self>, Error> {
+        let refuse = |reason: String| Err(Error::Mode(reason));
+        let mut modes = Vec::new();
+        for name in text.split(',') {
+            let mode = name.parse()?;
+            if modes.contains(&mode) {
+                return refuse(format!(
+                    "authorization-mode {name:?} has mode specified more than once"
+                ));
+            }
+            modes.push(mode);
+        }
+        Ok(modes)
+    }
+}
+
+impl FromStr for Mode {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "AlwaysAllow" => Ok(Self::AlwaysAllow),
+            "AlwaysDeny" => Ok(Self::AlwaysDeny),
+            "Node" => Ok(Self::Node),
+            "RBAC" => Ok(Self::Rbac),
+            "" => Err(Error::Mode("at least one authorization-mode must be passed".to_owned())),
+            "Webhook" | "ABAC" => {
+                Err(Error::Mode(format!("authorization-mode {name:?} is not supported yet")))
+            }
+            _ => Err(Error::Mode(format!("authorization-mode {name:?} is not a valid mode"))),
+        }
+    }
+}
+
+/// Who is in `system:masters` may do everything, whatever the modes say.
+#[derive(Clone, Copy, Debug)]
+pub struct Masters;
+
+impl Authorizer for Masters {
+    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+        if attributes.user.is_master() {
+            Ruling::new(Decision::Allow, "")
+        } else {
+            Ruling::NO_OPINION
+        }
+    }
+
+    /// They are said by the role `cluster-admin`, which is bound to the group.
+    fn rules(&self, _: &User, _: &str) -> Rules {
+        Rules::default()
+    }
+}
+
+/// Everyone may do everything.
+#[derive(Clone, Copy, Debug)]
+pub struct AlwaysAllow;
+
+impl Authorizer for AlwaysAllow {
+    fn authorize(&self, _: &Attributes<'_>) -> Ruling {
+        Ruling::new(Decision::Allow, "")
+    }
+
+    fn rules(&self, _: &User, _: &str) -> Rules {
+        let all = || vec!["*".to_owned()];
+        Rules {
+            resource: vec![ResourceRule {
+                verbs: all(),
+                api_groups: all(),
+                resources: all(),
+                resource_names: Vec::new(),
+            }],
+            non_resource: vec![NonResourceRule { verbs: all(), paths: all() }],
+            ..Rules::default()
+        }
+    }
+}
+
+/// Nobody may do anything.
+#[derive(Clone, Copy, Debug)]
+pub struct AlwaysDeny;
+
+impl Authorizer for AlwaysDeny {
+    fn authorize(&self, _: &Attributes<'_>) -> Ruling {
+        Ruling::new(Decision::NoOpinion, "Everything is forbidden.")
+    }
+
+    fn rules(&self, _: &User, _: &str) -> Rules {
+        Rules::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<&[Mode], &str>) {
+        let found = Mode::list(text).map_err(|error| error.to_string());
+        assert_eq!(found, expected.map(<[Mode]>::to_vec).map_err(str::to_owned), "{text:?}");
+    }
+
+    #[test]
+    fn modes_are_known_or_refused() {
+        // AUTHZ-06
+        check("RBAC", Ok(&[Mode::Rbac]));
+        check("Node,RBAC", Ok(&[Mode::Node, Mode::Rbac]));
+        check("AlwaysDeny,AlwaysAllow", Ok(&[Mode::AlwaysDeny, Mode::AlwaysAllow]));
+        check("", Err("at least one authorization-mode must be passed"));
+        check("Webhook", Err("authorization-mode \"Webhook\" is not supported yet"));
+        check("rbac", Err("authorization-mode \"rbac\" is not a valid mode"));
+        let twice = "authorization-mode \"RBAC\" has mode specified more than once";
+        check("RBAC,RBAC", Err(twice));
+    }
+}

@@ -1,0 +1,270 @@
+//! Role-based access control: what bindings grant, as upstream's RBAC authorizer rules.
+//!
+//! A [`Policy`] is an index over roles and bindings: what a user may do is found by the user's name and
+//! groups, whatever the number of bindings. Whoever holds it keeps it up to date, one object at a time.
+
+mod binding;
+mod coverage;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pintle_meta::{GroupResource, Status};
+use pintle_value::{Str, Value};
+
+pub use binding::{Binding, Grant};
+pub use coverage::missing_rights;
+pub use rule::Rule;
+
+use crate::authorizer::Reason;
+use crate::{Attributes, Decision, NonResourceRule, ResourceRule, Rules, Ruling, Subject, User};
+
+/// The API group of roles and bindings.
+pub const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// What a policy is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Rules for the cluster, or for a namespace in which they are bound.
+    ClusterRole,
+    /// Rules for a namespace.
+    Role,
+    /// Who has which rules in the cluster.
+    ClusterRoleBinding,
+    /// Who has which rules in a namespace.
+    RoleBinding,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] =
+        [Self::ClusterRole, Self::Role, Self::ClusterRoleBinding, Self::RoleBinding];
+
+    /// The resource's name in URLs.
+    pub const fn resource(self) -> &'static str {
+        match self {
+            Self::ClusterRole => "clusterroles",
+            Self::Role => "roles",
+            Self::ClusterRoleBinding => "clusterrolebindings",
+            Self::RoleBinding => "rolebindings",
+        }
+    }
+
+    /// The kind whose resource has this name.
+    pub fn of_resource(group: &str, resource: &str) -> Option<Self> {
+        let named = || Self::ALL.into_iter().find(|kind| kind.resource() == resource);
+        if group == GROUP { named() } else { None }
+    }
+}
+
+/// Roles and bindings, indexed.
+#[derive(Debug, Default)]
+pub struct Policy {
+    cluster: Scope,
+    namespaces: HashMap<Str, Scope>,
+}
+
+/// Those of a namespace, or of the cluster.
+#[derive(Debug, Default)]
+struct Scope {
+    roles: HashMap<Str, Arc<[Rule]>>,
+    bindings: HashMap<Str, Arc<Binding>>,
+    /// Bindings by the users and by the groups that they name.
+    users: HashMap<Str, Vec<Arc<Binding>>>,
+    groups: HashMap<Str, Vec<Arc<Binding>>>,
+}
+
+impl Policy {
+    /// Takes up a role or a binding as it is now.
+    pub fn set(&mut self, kind: Kind, namespace: &str, name: &str, object: &Value) {
+        let scope = self.scope_mut(namespace);
+        match kind {
+            Kind::ClusterRole | Kind::Role => {
+                scope.roles.insert(name.into(), Rule::all_of(object).into());
+            }
+            Kind::ClusterRoleBinding | Kind::RoleBinding => {
+                scope.unbind(name);
+                scope.bind(Arc::new(Binding::read(namespace, name, object)));
+            }
+        }
+    }
+
+    /// Forgets a role or a binding.
+    pub fn remove(&mut self, kind: Kind, namespace: &str, name: &str) {
+        let scope = self.scope_mut(namespace);
+        match kind {
+            Kind::ClusterRole | Kind::Role => drop(scope.roles.remove(name)),
+            Kind::ClusterRoleBinding | Kind::RoleBinding => scope.unbind(name),
+        }
+        if !namespace.is_empty() && scope.roles.is_empty() && scope.bindings.is_empty() {
+            self.namespaces.remove(namespace);
+        }
+    }
+
+    /// Forgets everything of a kind.
+    pub fn clear(&mut self, kind: Kind) {
+        let in_cluster = matches!(kind, Kind::ClusterRole | Kind::ClusterRoleBinding);
+        let scopes: Vec<&mut Scope> = if in_cluster {
+            vec![&mut self.cluster]
+        } else {
+            self.namespaces.values_mut().collect()
+        };
+        for scope in scopes {
+            match kind {
+                Kind::ClusterRole | Kind::Role => scope.roles.clear(),
+                Kind::ClusterRoleBinding | Kind::RoleBinding => {
+                    scope.bindings.clear();
+                    scope.users.clear();
+                    scope.groups.clear();
+                }
+            }
+        }
+    }
+
+    /// May this user do this? The reason is upstream's.
+    pub fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+        let namespace = match attributes.subject {
+            Subject::Resource { namespace, .. } => namespace,
+            Subject::Path(_) => "",
+        };
+        let mut missing: Vec<String> = Vec::new();
+        for binding in self.bindings(attributes.user, namespace) {
+            match self.role(&binding.role_kind, &binding.role, &binding.namespace) {
+                Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
+                    let grant = Grant::new(binding.clone(), attributes.user);
+                    return Ruling { decision: Decision::Allow, reason: Reason::Granted(grant) };
+                }
+                Ok(_) => {}
+                Err(status) => missing.push(status.message),
+            }
+        }
+        if missing.is_empty() {
+            return Ruling::NO_OPINION;
+        }
+        Ruling::no_opinion(format!("RBAC: {}", aggregate(missing)))
+    }
+
+    /// The rules that bindings grant a user in a namespace, and what went wrong, or `""`.
+    pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule>, String) {
+        let (mut all, mut missing) = (Vec::new(), Vec::new());
+        let mut seen: Vec<&Arc<Binding>> = Vec::new();
+        for binding in self.bindings(user, namespace) {
+            if seen.iter().any(|other| Arc::ptr_eq(other, binding)) {
+                continue;
+            }
+            seen.push(binding);
+            match self.role(&binding.role_kind, &binding.role, &binding.namespace) {
+                Ok(rules) => all.extend(rules.iter().cloned()),
+                Err(status) => missing.push(status.message),
+            }
+        }
+        (all, if missing.is_empty() { String::new() } else { aggregate(missing) })
+    }
+
+    /// As [`Policy::rules_for`], in the terms of authorizers.
+    pub fn rules(&self, user: &User, namespace: &str) -> Rules {
+        let (all, error) = self.rules_for(user, namespace);
+        let texts = |list: &[Str]| list.iter().map(Str::to_string).collect::<Vec<_>>();
+        let mut rules = Rules { error, ..Rules::default() };
+        for rule in &all {
+            if !rule.resources.is_empty() {
+                rules.resource.push(ResourceRule {
+                    verbs: texts(&rule.verbs),
+                    api_groups: texts(&rule.api_groups),
+                    resources: texts(&rule.resources),
+                    resource_names: texts(&rule.resource_names),
+                });
+            }
+            if !rule.paths.is_empty() {
+                let (verbs, paths) = (texts(&rule.verbs), texts(&rule.paths));
+                rules.non_resource.push(NonResourceRule { verbs, paths });
+            }
+        }
+        rules
+    }
+
+    /// The rules of a role that a binding in `namespace` (`""`: of the cluster) refers to, or a 404.
+    pub fn role(&self, kind: &str, name: &str, namespace: &str) -> Result<&[Rule], Status> {
+        let (scope, singular) = match kind {
+            "Role" => (self.namespaces.get(namespace), "role"),
+            "ClusterRole" => (Some(&self.cluster), "clusterrole"),
+            _ => {
+                return Err(Status::internal(format_args!(
+                    "unsupported role reference kind: {kind:?}"
+                )));
+            }
+        };
+        let found = scope.and_then(|scope| scope.roles.get(name));
+        found
+            .map(|rules| &**rules)
+            .ok_or_else(|| Status::not_found(&GroupResource::new(GROUP, singular), name))
+    }
+
+    /// The bindings that apply to a user: those of the cluster, then those of a namespace. One that
+    /// names the user in several ways may come several times.
+    fn bindings<'p>(
+        &'p self,
+        user: &'p User,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'p Arc<Binding>> {
+        let of_namespace = self.namespaces.get(namespace).filter(|_| !namespace.is_empty());
+        std::iter::once(&self.cluster).chain(of_namespace).flat_map(|scope| {
+            let by_name = scope.users.get(user.name.as_str());
+            let by_group = user.groups.iter().filter_map(|group| scope.groups.get(group.as_str()));
+            by_name.into_iter().chain(by_group).flatten()
+        })
+    }
+
+    fn scope_mut(&mut self, namespace: &str) -> &mut Scope {
+        if namespace.is_empty() {
+            &mut self.cluster
+        } else {
+            self.namespaces.entry(namespace.into()).or_default()
+        }
+    }
+}
+
+impl Scope {
+    fn bind(&mut self, binding: Arc<Binding>) {
+        for subject in &binding.subjects {
+            let index = if subject.is_group() { &mut self.groups } else { &mut self.users };
+            let Some(name) = subject.user_or_group(&binding.namespace) else { continue };
+            let entry = index.entry(name).or_default();
+            if !entry.iter().any(|other| Arc::ptr_eq(other, &binding)) {
+                entry.push(binding.clone());
+            }
+        }
+        self.bindings.insert(binding.name.clone(), binding);
+    }
+
+    fn unbind(&mut self, name: &str) {
+        let Some(binding) = self.bindings.remove(name) else { return };
+        for subject in &binding.subjects {
+            let index = if subject.is_group() { &mut self.groups } else { &mut self.users };
+            let Some(name) = subject.user_or_group(&binding.namespace) else { continue };
+            if let Some(entry) = index.get_mut(&name) {
+                entry.retain(|other| !Arc::ptr_eq(other, &binding));
+                if entry.is_empty() {
+                    index.remove(&name);
+                }
+            }
+        }
+    }
+}
+
+/// Several errors in one, as upstream's aggregates read: each once.
+fn aggregate(errors: Vec<String>) -> String {
+    let mut distinct: Vec<String> = Vec::with_capacity(errors.len());
+    for error in errors {
+        if !distinct.contains(&error) {
+            distinct.push(error);
+        }
+    }
+    match <[String; 1]>::try_from(distinct) {
+        Ok([only]) => only,
+        Err(several) => format!("[{}]", several.join(", ")),
+    }
+}

@@ -1,0 +1,79 @@
+//! A rule of a role: verbs on resources, or on paths.
+
+use pintle_value::{Str, Value};
+
+use crate::{Attributes, Subject};
+
+/// A rule of a role (upstream: `PolicyRule`). `*` stands for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Rule {
+    pub verbs: Vec<Str>,
+    pub api_groups: Vec<Str>,
+    /// `pods`, `pods/log`, `*/scale`, `*`.
+    pub resources: Vec<Str>,
+    /// None: whatever the name.
+    pub resource_names: Vec<Str>,
+    /// A trailing `*` stands for whatever follows.
+    pub paths: Vec<Str>,
+}
+
+impl Rule {
+    /// The rules of a role's object.
+    pub fn all_of(role: &Value) -> Vec<Self> {
+        let rules = role.get("rules").and_then(Value::as_array).unwrap_or_default();
+        rules.iter().map(Self::read).collect()
+    }
+
+    fn read(rule: &Value) -> Self {
+        let list = |member| {
+            let items = rule.get(member).and_then(Value::as_array).unwrap_or_default();
+            items.iter().filter_map(Value::as_str).map(Str::from).collect()
+        };
+        Self {
+            verbs: list("verbs"),
+            api_groups: list("apiGroups"),
+            resources: list("resources"),
+            resource_names: list("resourceNames"),
+            paths: list("nonResourceURLs"),
+        }
+    }
+
+    /// Whether it allows what is asked, whoever asks.
+    pub(super) fn allows(&self, asked: &Attributes<'_>) -> bool {
+        has_or_all(&self.verbs, asked.verb)
+            && match asked.subject {
+                Subject::Path(path) => self.paths.iter().any(|rule| path_matches(rule, path)),
+                Subject::Resource { group, resource, subresource, name, .. } => {
+                    has_or_all(&self.api_groups, group)
+                        && self.resources.iter().any(|r| resource_matches(r, resource, subresource))
+                        && (self.resource_names.is_empty() || has(&self.resource_names, name))
+                }
+            }
+    }
+}
+
+pub(super) fn has(list: &[Str], word: &str) -> bool {
+    list.iter().any(|entry| entry == word)
+}
+
+pub(super) fn has_or_all(list: &[Str], word: &str) -> bool {
+    list.iter().any(|entry| entry == "*" || entry == word)
+}
+
+fn resource_matches(rule: &str, resource: &str, subresource: &str) -> bool {
+    if rule == "*" {
+        return true;
+    }
+    match rule.split_once('/') {
+        None => subresource.is_empty() && rule == resource,
+        Some((of, part)) => {
+            !subresource.is_empty() && part == subresource && (of == "*" || of == resource)
+        }
+    }
+}
+
+/// Whether a rule's path is or begins a path.
+pub(super) fn path_matches(rule: &str, path: &str) -> bool {
+    rule == path || rule.ends_with('*') && path.starts_with(rule.trim_end_matches('*'))
+}

@@ -1,0 +1,243 @@
+use super::*;
+use pintle_value::json;
+
+fn tree(text: &str) -> Value {
+    json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn user(name: &str, groups: &[&str]) -> User {
+    let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+    User { name: name.to_owned(), groups, ..User::default() }
+}
+
+/// A policy with a role of these rules, bound to alice in the cluster.
+fn policy(rules: &str) -> Policy {
+    let mut policy = Policy::default();
+    policy.set(Kind::ClusterRole, "", "r", &tree(&format!(r#"{{"rules":{rules}}}"#)));
+    bind(
+        &mut policy,
+        Kind::ClusterRoleBinding,
+        "",
+        "b",
+        "ClusterRole/r",
+        r#"[{"kind":"User","name":"alice"}]"#,
+    );
+    policy
+}
+
+fn bind(policy: &mut Policy, kind: Kind, namespace: &str, name: &str, role: &str, subjects: &str) {
+    let (role_kind, role) = role.split_once('/').unwrap();
+    let object =
+        format!(r#"{{"roleRef":{{"kind":"{role_kind}","name":"{role}"}},"subjects":{subjects}}}"#);
+    policy.set(kind, namespace, name, &tree(&object));
+}
+
+/// What is asked: `verb resource[/subresource][.group] [namespace/]name`, or `verb /path`.
+fn asked<'a>(user: &'a User, question: &'a str) -> Attributes<'a> {
+    let mut words = question.split(' ');
+    let (verb, what) = (words.next().unwrap(), words.next().unwrap());
+    if what.starts_with('/') {
+        return Attributes { user, verb, subject: Subject::Path(what) };
+    }
+    let (what, group) = what.split_once('.').unwrap_or((what, ""));
+    let (resource, subresource) = what.split_once('/').unwrap_or((what, ""));
+    let place = words.next().unwrap_or_default();
+    let (namespace, name) = place.split_once('/').unwrap_or(("", place));
+    Attributes {
+        user,
+        verb,
+        subject: Subject::Resource { group, resource, subresource, namespace, name },
+    }
+}
+
+fn check(rules: &str, question: &str, expected: bool) {
+    let alice = user("alice", &[]);
+    let ruling = policy(rules).authorize(&asked(&alice, question));
+    assert_eq!(ruling.allowed(), expected, "{rules}: {question}");
+    let (bob, policy) = (user("bob", &[]), policy(rules));
+    assert!(!policy.authorize(&asked(&bob, question)).allowed(), "it is alice's alone");
+}
+
+#[test]
+fn rules_match_as_upstreams_do() {
+    // AUTHZ-01
+    let pods = r#"[{"verbs":["get","list"],"apiGroups":[""],"resources":["pods"]}]"#;
+    check(pods, "get pods ns/p", true);
+    check(pods, "list pods", true);
+    check(pods, "create pods ns/", false);
+    check(pods, "get pods/log ns/p", false);
+    check(pods, "get pods.metrics.k8s.io ns/p", false);
+    check(pods, "get /pods", false);
+    let all = r#"[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]"#;
+    check(all, "delete things/status.example.com ns/x", true);
+    check(all, "get /metrics", false);
+    let parts = r#"[{"verbs":["get"],"apiGroups":["*"],"resources":["pods/log","*/scale"]}]"#;
+    check(parts, "get pods/log ns/p", true);
+    check(parts, "get pods ns/p", false);
+    check(parts, "get deployments/scale.apps ns/d", true);
+    check(parts, "get deployments/status.apps ns/d", false);
+    check(parts, "get deployments.apps ns/d", false);
+    let named = r#"[{"verbs":["get","list"],"apiGroups":[""],"resources":["secrets"],"resourceNames":["a","b"]}]"#;
+    check(named, "get secrets ns/a", true);
+    check(named, "get secrets ns/c", false);
+    check(named, "list secrets ns/", false);
+    let paths = r#"[{"verbs":["get"],"nonResourceURLs":["/healthz","/logs/*","/x*"]}]"#;
+    check(paths, "get /healthz", true);
+    check(paths, "get /healthz/etcd", false);
+    check(paths, "get /logs/a/b", true);
+    check(paths, "get /logs", false);
+    check(paths, "get /xyz", true);
+    check(paths, "put /healthz", false);
+    check(r#"[{"verbs":["*"],"nonResourceURLs":["*"]}]"#, "put /any", true);
+}
+
+const PODS: &str = r#"{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}"#;
+
+fn check_subject(subjects: &str, who: &User, in_namespace: bool, in_cluster: bool) {
+    let mut policy = Policy::default();
+    policy.set(Kind::ClusterRole, "", "r", &tree(PODS));
+    bind(&mut policy, Kind::RoleBinding, "ns", "b", "ClusterRole/r", subjects);
+    let ask = |policy: &Policy, question| policy.authorize(&asked(who, question)).allowed();
+    assert_eq!(ask(&policy, "get pods ns/p"), in_namespace, "{subjects} {}", who.name);
+    assert!(!ask(&policy, "get pods other/p") && !ask(&policy, "get pods p"), "{subjects}");
+    let mut policy = Policy::default();
+    policy.set(Kind::ClusterRole, "", "r", &tree(PODS));
+    bind(&mut policy, Kind::ClusterRoleBinding, "", "b", "ClusterRole/r", subjects);
+    assert_eq!(ask(&policy, "get pods other/p"), in_cluster, "{subjects} {}", who.name);
+}
+
+#[test]
+fn bindings_apply_to_users_groups_and_service_accounts() {
+    let jane = user("jane", &["dev"]);
+    check_subject(r#"[{"kind":"User","name":"jane"}]"#, &jane, true, true);
+    check_subject(r#"[{"kind":"User","name":"dev"}]"#, &jane, false, false);
+    check_subject(r#"[{"kind":"Group","name":"dev"}]"#, &jane, true, true);
+    check_subject(r#"[{"kind":"Group","name":"jane"}]"#, &jane, false, false);
+    check_subject("[]", &jane, false, false);
+    let account = user("system:serviceaccount:ns:builder", &[]);
+    let qualified = r#"[{"kind":"ServiceAccount","name":"builder","namespace":"ns"}]"#;
+    check_subject(qualified, &account, true, true);
+    // In a namespace's binding it may go without.
+    check_subject(r#"[{"kind":"ServiceAccount","name":"builder"}]"#, &account, true, false);
+    let other = r#"[{"kind":"ServiceAccount","name":"builder","namespace":"other"}]"#;
+    check_subject(other, &account, false, false);
+}
+
+#[test]
+fn reasons_read_like_upstream() {
+    let alice = user("alice", &["dev"]);
+    let check = |policy: &Policy, who: &User, question: &str, expected: &str| {
+        let ruling = policy.authorize(&asked(who, question));
+        assert_eq!(ruling.reason.to_string(), expected, "{question}");
+    };
+    let mut policy = Policy::default();
+    policy.set(Kind::ClusterRole, "", "r", &tree(PODS));
+    policy.set(Kind::Role, "ns", "local", &tree(PODS));
+    let subjects = r#"[{"kind":"User","name":"x"},{"kind":"Group","name":"dev"}]"#;
+    bind(&mut policy, Kind::ClusterRoleBinding, "", "b", "ClusterRole/r", subjects);
+    check(
+        &policy,
+        &alice,
+        "get pods ns/p",
+        r#"RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to Group "dev""#,
+    );
+    check(&policy, &alice, "delete pods ns/p", "");
+    let account = r#"[{"kind":"ServiceAccount","name":"sa"}]"#;
+    bind(&mut policy, Kind::RoleBinding, "ns", "c", "Role/local", account);
+    check(
+        &policy,
+        &user("system:serviceaccount:ns:sa", &[]),
+        "get pods ns/p",
+        r#"RBAC: allowed by RoleBinding "c/ns" of Role "local" to ServiceAccount "sa/ns""#,
+    );
+    bind(&mut policy, Kind::RoleBinding, "ns", "d", "Role/none", subjects);
+    let missing = r#"RBAC: role.rbac.authorization.k8s.io "none" not found"#;
+    check(&policy, &alice, "delete pods ns/p", missing);
+    bind(&mut policy, Kind::ClusterRoleBinding, "", "e", "ClusterRole/none", subjects);
+    check(
+        &policy,
+        &alice,
+        "delete pods ns/p",
+        r#"RBAC: [clusterrole.rbac.authorization.k8s.io "none" not found, role.rbac.authorization.k8s.io "none" not found]"#,
+    );
+}
+
+#[test]
+fn the_index_follows_its_objects() {
+    let alice = user("alice", &[]);
+    let question = asked(&alice, "get pods ns/p");
+    let to_alice = r#"[{"kind":"User","name":"alice"}]"#;
+    let mut policy = Policy::default();
+    bind(&mut policy, Kind::RoleBinding, "ns", "b", "Role/r", to_alice);
+    assert!(!policy.authorize(&question).allowed());
+    policy.set(Kind::Role, "ns", "r", &tree(PODS));
+    assert!(policy.authorize(&question).allowed());
+    policy.set(Kind::Role, "ns", "r", &tree(r#"{"rules":[]}"#));
+    assert!(!policy.authorize(&question).allowed());
+    policy.set(Kind::Role, "ns", "r", &tree(PODS));
+    bind(&mut policy, Kind::RoleBinding, "ns", "b", "Role/r", r#"[{"kind":"User","name":"bob"}]"#);
+    assert!(!policy.authorize(&question).allowed());
+    bind(&mut policy, Kind::RoleBinding, "ns", "b", "Role/r", to_alice);
+    assert!(policy.authorize(&question).allowed());
+    policy.remove(Kind::RoleBinding, "ns", "b");
+    assert!(!policy.authorize(&question).allowed());
+    bind(&mut policy, Kind::RoleBinding, "ns", "b", "Role/r", to_alice);
+    policy.clear(Kind::RoleBinding);
+    assert!(!policy.authorize(&question).allowed());
+    policy.remove(Kind::Role, "ns", "r");
+    assert!(policy.namespaces.is_empty());
+}
+
+fn check_missing(owned: &str, wanted: &str, expected: &[&str]) {
+    let rules = |text: &str| Rule::all_of(&tree(&format!(r#"{{"rules":{text}}}"#)));
+    let missing = missing_rights(&rules(owned), &rules(wanted));
+    assert_eq!(
+        missing.iter().map(String::as_str).collect::<Vec<_>>(),
+        expected,
+        "{owned} {wanted}"
+    );
+}
+
+#[test]
+fn nobody_grants_what_they_do_not_have() {
+    // AUTHZ-03
+    let pods = r#"[{"verbs":["get","list"],"apiGroups":[""],"resources":["pods"]}]"#;
+    let all = r#"[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]"#;
+    check_missing(pods, pods, &[]);
+    check_missing(all, pods, &[]);
+    check_missing(pods, all, &[r#"{APIGroups:["*"], Resources:["*"], Verbs:["*"]}"#]);
+    check_missing("[]", pods, &[r#"{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}"#]);
+    check_missing(
+        pods,
+        r#"[{"verbs":["get","create"],"apiGroups":["","apps"],"resources":["pods"]}]"#,
+        &[
+            r#"{APIGroups:[""], Resources:["pods"], Verbs:["create"]}"#,
+            r#"{APIGroups:["apps"], Resources:["pods"], Verbs:["get" "create"]}"#,
+        ],
+    );
+    let one = r#"[{"verbs":["get"],"apiGroups":[""],"resources":["pods"],"resourceNames":["a"]}]"#;
+    check_missing(pods, one, &[]);
+    check_missing(
+        one,
+        r#"[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]"#,
+        &[r#"{APIGroups:[""], Resources:["pods"], Verbs:["get"]}"#],
+    );
+    check_missing(
+        "[]",
+        one,
+        &[r#"{APIGroups:[""], Resources:["pods"], ResourceNames:["a"], Verbs:["get"]}"#],
+    );
+    let scale = r#"[{"verbs":["get"],"apiGroups":["*"],"resources":["*/scale"]}]"#;
+    check_missing(
+        scale,
+        r#"[{"verbs":["get"],"apiGroups":["apps"],"resources":["deployments/scale"]}]"#,
+        &[],
+    );
+    let logs = r#"[{"verbs":["get"],"nonResourceURLs":["/logs/*"]}]"#;
+    check_missing(logs, r#"[{"verbs":["get"],"nonResourceURLs":["/logs/a"]}]"#, &[]);
+    check_missing(
+        logs,
+        r#"[{"verbs":["put"],"nonResourceURLs":["/logs"]}]"#,
+        &[r#"{NonResourceURLs:["/logs"], Verbs:["put"]}"#],
+    );
+}
