@@ -16,6 +16,7 @@ mod authorizer;
 pub mod certificate;
 mod mode;
 pub mod rbac;
+pub mod token;
 
 pub use attributes::{Attributes, Subject};
 pub use authorizer::{
@@ -35,8 +36,17 @@ pub enum Error {
     #[error("the client certificate is not trusted: {0}")]
     Untrusted(String),
     /// The token is not known.
-    #[error("the token is not valid")]
+    #[error("invalid bearer token")]
     Token,
+    /// The token is that of a service account, and does not hold.
+    #[error("{0}")]
+    Account(String),
+    /// A key cannot be used.
+    #[error("the key cannot be used: {0}")]
+    Key(&'static str),
+    /// The file of tokens cannot be read.
+    #[error("the token file {0}")]
+    TokenFile(String),
     /// Who comes without credentials is not let in (`--anonymous-auth=false`).
     #[error("no credentials were given")]
     Missing,

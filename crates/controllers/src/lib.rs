@@ -22,7 +22,7 @@ pub use selection::{Controller, Selection, UnknownController};
 use std::future::Future;
 use std::sync::Arc;
 
-use pintle_meta::GroupVersionResource;
+use pintle_meta::{GroupVersionResource, User};
 use pintle_registry::request::{Body, Context, Encoding, Now, Target};
 use pintle_registry::{Registry, Resource};
 use pintle_value::{Str, Value, json};
@@ -44,7 +44,7 @@ impl Environment {
     fn context(&self, user: &'static str) -> Context {
         Context {
             now: (self.clock)(),
-            user: Str::const_new(user),
+            user: Arc::new(User::server(user)),
             user_agent: Str::const_new("pintle-controllers"),
         }
     }

@@ -74,8 +74,7 @@ pub fn service_account_groups(namespace: &str) -> Vec<String> {
 /// The namespace and name of the service account that a user name is that of, if it is one's.
 pub fn split_service_account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
-    let is_one =
-        label_rule(namespace, false).is_empty() && subdomain_rule(name, false).is_empty();
+    let is_one = label_rule(namespace, false).is_empty() && subdomain_rule(name, false).is_empty();
     is_one.then_some((namespace, name))
 }
 

@@ -1,14 +1,17 @@
 //! Command line flags, under kube-apiserver's names where it has them.
 
+mod access;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::convert::Convert;
 use anyhow::{Context, bail};
-use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
 use pintle_server::{Config, FeatureGates, RuntimeConfig, Selection};
+
+use crate::convert::Convert;
+use access::AccessFlags;
 
 /// A Kubernetes API server in one binary.
 ///
@@ -58,6 +61,8 @@ pub(crate) struct Serve {
     storage: StorageFlags,
     #[command(flatten)]
     serving: ServingFlags,
+    #[command(flatten)]
+    access: AccessFlags,
     #[command(flatten)]
     api: ApiFlags,
     #[command(flatten)]
@@ -109,14 +114,6 @@ struct ServingFlags {
     /// The key of --tls-cert-file, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
-    /// Further authorities for client certificates, as PEM: common names are users, organizations groups
-    #[arg(long, value_name = "FILE")]
-    client_ca_file: Option<PathBuf>,
-    /// Let requests without credentials in, as system:anonymous
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-          default_value = "true", default_missing_value = "true",
-          value_parser = BoolishValueParser::new())]
-    anonymous_auth: bool,
     /// How long to serve on after a signal, while /readyz says no, so that load balancers notice
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     shutdown_delay_duration: Duration,
@@ -178,7 +175,7 @@ impl Serve {
 
     /// The configuration that the flags say.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
-        let Self { storage, serving, api, limits, .. } = self;
+        let Self { storage, serving, access, api, limits, .. } = self;
         let runtime_config = RuntimeConfig::parse(api.runtime_config.iter().map(String::as_str))
             .context("--runtime-config")?;
         let feature_gates = FeatureGates::parse(api.feature_gates.iter().map(String::as_str))?;
@@ -187,7 +184,7 @@ impl Serve {
         if limits.request_timeout.is_zero() {
             bail!("--request-timeout: must be longer than zero");
         }
-        Ok(Config {
+        let mut config = Config {
             data_dir: storage.data_dir,
             ephemeral: storage.ephemeral,
             fsync: !storage.unsafe_no_fsync,
@@ -198,8 +195,6 @@ impl Serve {
             advertise_address: serving.advertise_address,
             cert_dir: serving.cert_dir,
             tls_files: serving.tls_cert_file.zip(serving.tls_private_key_file),
-            client_ca_file: serving.client_ca_file,
-            anonymous_auth: serving.anonymous_auth,
             shutdown_delay: serving.shutdown_delay_duration,
             livez_grace_period: serving.livez_grace_period,
             runtime_config,
@@ -211,7 +206,10 @@ impl Serve {
             max_mutating_requests_inflight: limits.max_mutating_requests_inflight,
             request_timeout: limits.request_timeout,
             min_request_timeout: Duration::from_secs(limits.min_request_timeout),
-        })
+            ..Config::default()
+        };
+        access.apply(&mut config)?;
+        Ok(config)
     }
 }
 

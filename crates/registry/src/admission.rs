@@ -1,6 +1,6 @@
 //! The admission seam: who may still say no, after authorization and before validation.
 
-use pintle_meta::Status;
+use pintle_meta::{Status, User};
 use pintle_value::Value;
 
 use crate::{Registry, Resource};
@@ -30,12 +30,25 @@ pub struct Attributes<'a> {
     pub subresource: &'a str,
     /// The object that is to be written, in its stored form; absent in deletions.
     pub object: Option<&'a Value>,
+    /// What is stored, where an object is updated.
+    pub old: Option<&'a Value>,
+    /// Who writes.
+    pub user: &'a User,
 }
 
-/// The admission chain.
+/// Who may still refuse a write.
 pub trait Admission: Send + Sync {
     /// Refuses a write, or lets it pass.
     fn admit(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status>;
+}
+
+/// The admission chain: all are asked, in order.
+pub struct Chain(pub Vec<Box<dyn Admission>>);
+
+impl Admission for Chain {
+    fn admit(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+        self.0.iter().try_for_each(|one| one.admit(attributes, registry))
+    }
 }
 
 /// Lets everything pass.

@@ -10,6 +10,7 @@ pub mod answer;
 mod cache;
 pub mod definition;
 mod encodings;
+mod feed;
 mod list;
 mod object;
 mod registry;
@@ -28,6 +29,7 @@ pub use definition::{
     Subresource, SubresourceBehaviour, Verb,
 };
 pub use encodings::{Encoded, Extra, event_type};
+pub use feed::{Feed, News};
 pub use object::{FRAME_TAIL, Index, Object, frame_head};
 pub use registry::{Options, Registry};
 pub use resource::Resource;

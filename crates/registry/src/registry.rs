@@ -22,7 +22,7 @@ use crate::request::{
 use crate::revision;
 use crate::watch::Watch;
 use crate::write::Write;
-use crate::{Object, Resource, ResourceDefinition};
+use crate::{Feed, Object, Resource, ResourceDefinition};
 
 /// How many objects of a collection are deleted at the same time: together they share the store's
 /// batches.
@@ -212,6 +212,11 @@ impl Registry {
         let mut list = list::list(&self.cache, target, options).await?;
         list.objects = target.resource.answered(list.objects).await?;
         Ok(list)
+    }
+
+    /// What an index over a resource's objects follows.
+    pub fn feed(&self, resource: &Arc<Resource>) -> Feed {
+        Feed::new(self.cache.clone(), resource.clone())
     }
 
     /// What becomes of a collection from now on, or from a resource version on.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pintle_meta::Status;
+use pintle_meta::{Status, User};
 use pintle_value::Str;
 
 use crate::Resource;
@@ -26,8 +26,8 @@ pub struct Target {
 pub struct Context {
     /// The time of the request.
     pub now: Now,
-    /// The user's name.
-    pub user: Str,
+    /// Who asks.
+    pub user: Arc<User>,
     /// The `User-Agent`, from which a field manager's name is derived.
     pub user_agent: Str,
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pintle_meta::{GroupVersionKind, GroupVersionResource, Status, object};
+use pintle_meta::{GroupVersionKind, GroupVersionResource, Status, User, object};
 use pintle_registry::admission::AdmitAll;
 use pintle_registry::answer::{Answer, Event, Outcome};
 use pintle_registry::request::{
@@ -190,7 +190,11 @@ fn json_body(text: &str) -> Body {
 
 fn context() -> Context {
     let now = Now { unix_micros: 1_700_000_000_000_000 };
-    Context { now, user: "someone".into(), user_agent: "test".into() }
+    Context {
+        now,
+        user: Arc::new(User { name: "someone".to_owned(), ..User::default() }),
+        user_agent: "test".into(),
+    }
 }
 
 fn tree(outcome: Outcome) -> Result<Value, Status> {

@@ -39,7 +39,7 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 pub(crate) struct Api {
     pub(crate) registry: Arc<Registry>,
     pub(crate) authentication: Authentication,
-    pub(crate) authorizer: Box<dyn Authorizer>,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) discovery: Discovery,
     pub(crate) openapi: OpenApi,
     pub(crate) metrics: Metrics,

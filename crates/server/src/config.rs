@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pintle_auth::Mode;
 use pintle_controllers::Selection;
 use pintle_kinds::RuntimeConfig;
 
@@ -32,6 +33,8 @@ pub struct Config {
     pub cert_dir: Option<PathBuf>,
     /// A serving certificate and its key, instead of one of our own.
     pub tls_files: Option<(PathBuf, PathBuf)>,
+    /// Who says who may do what.
+    pub authorization_modes: Vec<Mode>,
     /// Further authorities for client certificates.
     pub client_ca_file: Option<PathBuf>,
     /// Which API versions are on.
@@ -86,6 +89,7 @@ impl Default for Config {
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             anonymous_auth: true,
+            authorization_modes: vec![Mode::Rbac],
             controllers: Selection::default(),
             namespace_deletion_delay: Duration::ZERO,
         }

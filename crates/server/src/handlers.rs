@@ -34,7 +34,7 @@ pub(crate) struct Call<'a> {
     pub(crate) head: &'a Parts,
     pub(crate) query: &'a Query,
     pub(crate) info: &'a RequestInfo,
-    pub(crate) user: &'a User,
+    pub(crate) user: &'a Arc<User>,
     pub(crate) now: Now,
 }
 
@@ -111,7 +111,7 @@ impl Call<'_> {
         let agent = self.head.headers.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
         Context {
             now: self.now,
-            user: self.user.name.as_str().into(),
+            user: self.user.clone(),
             user_agent: String::from_utf8_lossy(agent).into(),
         }
     }

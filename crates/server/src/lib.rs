@@ -13,6 +13,7 @@
 mod api;
 mod audit_id;
 mod authentication;
+mod authorization;
 mod body;
 mod config;
 mod connection;
@@ -41,6 +42,7 @@ mod webhooks;
 
 pub use config::{Config, FeatureGates};
 pub use error::Error;
+pub use pintle_auth::Mode;
 pub use pintle_controllers::Selection;
 pub use pintle_kinds::RuntimeConfig;
 pub use pki::Credentials;

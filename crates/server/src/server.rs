@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pintle_admission::NamespaceLifecycle;
-use pintle_auth::Chain;
-use pintle_auth::policy::BuiltIn;
+use pintle_auth::Authorizer;
 use pintle_controllers::definitions::Definitions;
 use pintle_controllers::{Controller, Environment, expiry, garbage, namespaces};
-use pintle_registry::{Options, Registry};
+use pintle_registry::{Options, Registry, admission};
 use pintle_store::{Durability, Store};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
@@ -21,6 +20,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::api::{Api, Settings, now};
 use crate::audit_id::AuditIds;
 use crate::authentication::Authentication;
+use crate::authorization::{self, NoEscalation, Roles};
 use crate::discovery::Discovery;
 use crate::kubeconfig::kubeconfig;
 use crate::lifecycle::Lifecycle;
@@ -75,16 +75,22 @@ impl Server {
         });
         let store = open_store(&config)?;
         phases.end("store");
+        let roles = Arc::new(Roles::default());
+        let authorizer = authorization::authorizer(&config.authorization_modes, &roles);
         let definitions = pintle_kinds::definitions(&config.runtime_config);
         let options = Options {
             store: store.clone(),
-            admission: Arc::new(NamespaceLifecycle),
+            admission: Arc::new(admission::Chain(vec![
+                Box::new(NamespaceLifecycle),
+                Box::new(NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() }),
+            ])),
             entropy: random,
             garbage_collection: true,
             history_bytes_max: HISTORY_BYTES_MAX,
             encodings_bytes_max: ENCODINGS_BYTES_MAX,
         };
         let registry = Arc::new(Registry::open(options, definitions).await?);
+        roles.follow(&registry);
         phases.end("registry");
         let (pki, tls) = certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
         phases.end("certificates");
@@ -94,7 +100,7 @@ impl Server {
         let objects = bootstrap::wanted(&config, address, &pki.ca_pem);
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
-        let api = Arc::new(api(&config, registry.clone(), &tls, address));
+        let api = Arc::new(api(&config, registry.clone(), authorizer, &tls, address));
         let connections = tokio::spawn(connection::serve(listener, tls.config, api.clone()));
         let mut controllers = JoinSet::new();
         controllers.spawn(compaction::run(registry, config.watch_history));
@@ -223,13 +229,19 @@ fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
     Ok(pintle_store::open(&options)?)
 }
 
-fn api(config: &Config, registry: Arc<Registry>, tls: &Tls, address: SocketAddr) -> Api {
+fn api(
+    config: &Config,
+    registry: Arc<Registry>,
+    authorizer: Arc<dyn Authorizer>,
+    tls: &Tls,
+    address: SocketAddr,
+) -> Api {
     let mut seed = [0; 8];
     random(&mut seed);
     Api {
         registry,
         authentication: Authentication::new(Some(tls.verifier.clone()), config.anonymous_auth),
-        authorizer: Box::new(Chain::new(vec![Box::new(BuiltIn)])),
+        authorizer,
         discovery: Discovery::default(),
         openapi: OpenApi::default(),
         metrics: Metrics::new(now().unix_seconds()),

@@ -108,7 +108,7 @@ fn shown(rule: &Rule) -> String {
 }
 
 /// A list of texts as Go's `%q` writes it.
-pub(crate) fn quoted_list<S: AsRef<str>>(list: &[S]) -> String {
+pub fn quoted_list<S: AsRef<str>>(list: &[S]) -> String {
     let quoted: Vec<String> = list.iter().map(|text| quote(text.as_ref())).collect();
     format!("[{}]", quoted.join(" "))
 }

@@ -16,7 +16,7 @@ use pintle_meta::{GroupResource, Status};
 use pintle_value::{Str, Value};
 
 pub use binding::{Binding, Grant};
-pub use coverage::missing_rights;
+pub use coverage::{missing_rights, quoted_list};
 pub use rule::Rule;
 
 use crate::authorizer::Reason;

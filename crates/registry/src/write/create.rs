@@ -36,7 +36,7 @@ impl Write<'_> {
         let given: Str = object::name(&tree).into();
         self.store_form(&mut tree);
         warnings.extend(metadata::unite_owners(&mut tree));
-        self.admit(Operation::Create, &given, Some(&tree))?;
+        self.admit(Operation::Create, &given, &tree, None)?;
         metadata::begin(
             &mut tree,
             resource.strategy.generation(),
@@ -105,7 +105,8 @@ impl Write<'_> {
         &self,
         operation: Operation,
         name: &str,
-        object: Option<&Value>,
+        object: &Value,
+        old: Option<&Value>,
     ) -> Result<(), Status> {
         let refused = self.target.resource.strategy.refuse_create();
         if let Some(why) = refused.filter(|_| operation == Operation::Create) {
@@ -117,7 +118,9 @@ impl Write<'_> {
             namespace: &self.target.namespace,
             name,
             subresource: &self.target.subresource,
-            object,
+            object: Some(object),
+            old,
+            user: &self.context.user,
         };
         self.registry.admission.admit(&attributes, self.registry)
     }

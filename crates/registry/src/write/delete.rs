@@ -49,6 +49,8 @@ impl Registry {
                     name: &target.name,
                     subresource: "",
                     object: None,
+                    old: None,
+                    user: &context.user,
                 },
                 self,
             )?;

@@ -85,7 +85,7 @@ impl Write<'_> {
         let mut new = self.confine(new, &old);
         metadata::carry_over(&mut new, &old);
         warnings.extend(metadata::unite_owners(&mut new));
-        self.admit(Operation::Update, &self.target.name, Some(&new))?;
+        self.admit(Operation::Update, &self.target.name, &new, Some(&old))?;
         if !tracked {
             self.track(Some(&old), &mut new);
         }

@@ -102,7 +102,7 @@ fn self_subject_rules(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<
     if namespace.is_empty() {
         return Err(Status::bad_request("no namespace on request"));
     }
-    let Rules { resource, non_resource, incomplete } =
+    let Rules { resource, non_resource, incomplete, error } =
         call.api.authorizer.rules(call.user, &namespace);
     let mut resource_rules = Vec::with_capacity(resource.len());
     for rule in resource {
@@ -126,6 +126,9 @@ fn self_subject_rules(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<
     status.insert("resourceRules", resource_rules);
     status.insert("nonResourceRules", path_rules);
     status.insert("incomplete", incomplete);
+    if !error.is_empty() {
+        status.insert("evaluationError", error);
+    }
     Ok(())
 }
 
@@ -155,8 +158,9 @@ fn rule(call: &Call<'_>, user: &User, review: &mut Value) {
     if ruling.decision == Decision::Deny {
         status.insert("denied", true);
     }
-    if !ruling.reason.is_empty() {
-        status.insert("reason", ruling.reason.into_owned());
+    let reason = ruling.reason.to_string();
+    if !reason.is_empty() {
+        status.insert("reason", reason);
     }
     review.make_object().insert("status", status);
 }

@@ -40,7 +40,7 @@ impl Cluster {
         let target =
             Target { resource, namespace: "t".into(), name: "".into(), subresource: "".into() };
         let now = Now { unix_micros: 1_000_000_000 };
-        let context = Context { now, user: "u".into(), user_agent: "test/1".into() };
+        let context = Context { now, user: Arc::default(), user_agent: "test/1".into() };
         for name in names {
             let text = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"k":"{data}"}}}}"#);
             let body = RequestBody { bytes: text.into(), encoding: Encoding::Json };

@@ -1,0 +1,309 @@
+//! Tokens of service accounts: signed here, and told to hold or not (TOK-01, TOK-02).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::RwLock;
+use pintle_meta::quote::quote;
+use pintle_meta::user::{service_account, service_account_groups};
+use pintle_value::{Str, Value, json};
+
+use super::claims::{LEEWAY, LEGACY_ISSUER, LegacyClaims, text};
+use super::{Authenticated, Binding, Claims, PublicKey, Reference, SigningKey};
+use crate::{Error, User};
+
+/// A longer token is none.
+const TOKEN_BYTES_MAX: usize = 16 * 1024;
+/// So many tokens are remembered to be signed well; beyond, they are forgotten and verified again.
+const REMEMBERED_MAX: usize = 4096;
+
+/// What kinds of objects tokens end with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum KeptKind {
+    ServiceAccount,
+    Pod,
+    Secret,
+    Node,
+}
+
+/// What is to be known of an object that is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Its uid.
+    pub uid: Str,
+    /// When its deletion was asked for, in seconds since 1970.
+    pub deleted: Option<i64>,
+    /// The token in a secret.
+    pub token: Vec<u8>,
+}
+
+/// Looks objects up, as they are now.
+pub trait Objects {
+    /// An object, if it is there; nodes have no namespace.
+    fn find(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Kept>;
+}
+
+/// Signs tokens.
+#[derive(Debug)]
+pub struct Issuer {
+    key: SigningKey,
+    name: Str,
+    header: String,
+}
+
+impl Issuer {
+    /// With a key, under a name.
+    pub fn new(key: SigningKey, name: &str) -> Self {
+        let (algorithm, id) = (key.public().algorithm(), key.public().id());
+        let header = json::to_string(&Value::from([("alg", algorithm), ("kid", id)]));
+        Self { key, name: name.into(), header: URL_SAFE_NO_PAD.encode(header) }
+    }
+
+    /// A token that says this, in this issuer's name.
+    pub fn sign(&self, claims: &Claims) -> Result<String, Error> {
+        self.signed(&Claims { issuer: self.name.clone(), ..claims.clone() }.write())
+    }
+
+    /// A token without an end, for a secret.
+    pub fn sign_for_secret(
+        &self,
+        namespace: &str,
+        account: Reference,
+        secret: &str,
+    ) -> Result<String, Error> {
+        self.signed(&LegacyClaims::new(namespace, account, secret).write())
+    }
+
+    fn signed(&self, claims: &str) -> Result<String, Error> {
+        let mut token = format!("{}.{}", self.header, URL_SAFE_NO_PAD.encode(claims));
+        let signature = self.key.sign(token.as_bytes())?;
+        token.push('.');
+        URL_SAFE_NO_PAD.encode_string(signature, &mut token);
+        Ok(token)
+    }
+}
+
+/// Tells whether tokens of service accounts hold.
+#[derive(Debug)]
+pub struct AccountTokens {
+    keys: Vec<PublicKey>,
+    issuers: Vec<String>,
+    /// The audiences that the API itself is.
+    audiences: Vec<String>,
+    /// Tokens that are signed well. What they say never changes; what they speak of may.
+    remembered: RwLock<HashMap<Str, Arc<Signed>>>,
+}
+
+/// What a token that is signed well says, and whose it then is.
+#[derive(Debug)]
+enum Signed {
+    Bound { claims: Claims, user: Arc<User> },
+    Legacy { claims: LegacyClaims, user: Arc<User> },
+}
+
+impl AccountTokens {
+    /// Tokens signed by one of `keys` for one of `issuers`; `audiences` are those of the API.
+    pub fn new(keys: Vec<PublicKey>, issuers: Vec<String>, audiences: Vec<String>) -> Self {
+        Self { keys, issuers, audiences, remembered: RwLock::default() }
+    }
+
+    /// The audiences that the API itself is.
+    pub fn api_audiences(&self) -> &[String] {
+        &self.audiences
+    }
+
+    /// The keys that verify tokens.
+    pub fn keys(&self) -> &[PublicKey] {
+        &self.keys
+    }
+
+    /// Whose a token is; `None` if it is no service account's, as far as it says. `audiences` are those
+    /// that it must be for, one at least.
+    pub fn authenticate(
+        &self,
+        token: &str,
+        audiences: &[String],
+        now_seconds: i64,
+        objects: &dyn Objects,
+    ) -> Result<Option<Authenticated>, Error> {
+        let Some(signed) = self.signed(token)? else { return Ok(None) };
+        let (own, user) = match &*signed {
+            Signed::Bound { claims, user } if !claims.audiences.is_empty() => {
+                (&claims.audiences, user)
+            }
+            Signed::Bound { user, .. } | Signed::Legacy { user, .. } => (&self.audiences, user),
+        };
+        let common: Vec<String> =
+            own.iter().filter(|audience| audiences.contains(audience)).cloned().collect();
+        if common.is_empty() && !self.audiences.is_empty() {
+            return Err(Error::Account(format!(
+                "token audiences {} is invalid for the target audiences {}",
+                crate::rbac::quoted_list(own),
+                crate::rbac::quoted_list(audiences)
+            )));
+        }
+        let held = match &*signed {
+            Signed::Bound { claims, .. } => check(claims, now_seconds, objects),
+            Signed::Legacy { claims, .. } => check_legacy(claims, token, objects),
+        };
+        held.map_err(Error::Account)?;
+        Ok(Some(Authenticated { user: user.clone(), audiences: common }))
+    }
+
+    /// What a token says, if it is signed well.
+    fn signed(&self, token: &str) -> Result<Option<Arc<Signed>>, Error> {
+        if let Some(signed) = self.remembered.read().get(token) {
+            return Ok(Some(signed.clone()));
+        }
+        let Some((message, parts)) = split(token) else { return Ok(None) };
+        let [header, claims, signature] = parts;
+        let read = |bytes: &[u8]| json::parse(bytes).ok();
+        let (Some(header), Some(claims)) = (read(&header), read(&claims)) else { return Ok(None) };
+        let issuer = text(&claims, "iss");
+        let is_legacy = issuer == LEGACY_ISSUER;
+        if !is_legacy && !self.issuers.iter().any(|known| *known == *issuer) {
+            return Ok(None);
+        }
+        let (id, algorithm) = (text(&header, "kid"), text(&header, "alg"));
+        let mut keys = self.keys.iter().filter(|key| id.is_empty() || key.id() == id).peekable();
+        if keys.peek().is_none() {
+            return Err(Error::Account("invalid signature, no keys found".to_owned()));
+        }
+        if !keys.any(|key| key.verifies(&algorithm, message.as_bytes(), &signature)) {
+            let why = "go-jose/go-jose: error in cryptographic primitive"; // upstream's words
+            return Err(Error::Account(why.to_owned()));
+        }
+        let signed = if is_legacy {
+            let claims = LegacyClaims::read(&claims).map_err(Error::Account)?;
+            let user = user(&claims.namespace, &claims.account, Vec::new());
+            Signed::Legacy { claims, user }
+        } else {
+            let Some(claims) = Claims::read(&claims) else { return Ok(None) };
+            let user = user(&claims.namespace, &claims.account, extra(&claims));
+            Signed::Bound { claims, user }
+        };
+        let signed = Arc::new(signed);
+        let mut remembered = self.remembered.write();
+        if remembered.len() >= REMEMBERED_MAX {
+            remembered.clear();
+        }
+        remembered.insert(token.into(), signed.clone());
+        Ok(Some(signed))
+    }
+}
+
+/// The signed text of a token, and its three parts decoded.
+fn split(token: &str) -> Option<(&str, [Vec<u8>; 3])> {
+    if token.len() > TOKEN_BYTES_MAX {
+        return None;
+    }
+    let (message, signature) = token.rsplit_once('.')?;
+    let (header, claims) = message.split_once('.')?;
+    let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).ok();
+    Some((message, [decode(header)?, decode(claims)?, decode(signature)?]))
+}
+
+fn user(namespace: &str, account: &Reference, extra: Vec<(String, Vec<String>)>) -> Arc<User> {
+    let user = User {
+        name: service_account(namespace, &account.name),
+        uid: account.uid.to_string(),
+        groups: service_account_groups(namespace),
+        extra,
+    };
+    Arc::new(user.authenticated())
+}
+
+/// What is known of a user from the token, sorted by key.
+fn extra(claims: &Claims) -> Vec<(String, Vec<String>)> {
+    let mut extra = Vec::new();
+    let mut note = |key: &str, value: String| {
+        extra.push((format!("authentication.kubernetes.io/{key}"), vec![value]));
+    };
+    if !claims.id.is_empty() {
+        note("credential-id", format!("JTI={}", claims.id));
+    }
+    let (pod, node) = match &claims.binding {
+        Binding::Pod { pod, node } => (Some(pod), node.as_ref()),
+        Binding::Node(node) => (None, Some(node)),
+        Binding::Account | Binding::Secret(_) => (None, None),
+    };
+    if let Some(node) = node {
+        note("node-name", node.name.to_string());
+        if !node.uid.is_empty() {
+            note("node-uid", node.uid.to_string());
+        }
+    }
+    if let Some(pod) = pod {
+        note("pod-name", pod.name.to_string());
+        note("pod-uid", pod.uid.to_string());
+    }
+    extra
+}
+
+/// Whether the time is right and all that the token ends with is there.
+fn check(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String> {
+    let leeway = i64::try_from(LEEWAY.as_secs()).unwrap_or(0);
+    if claims.not_before.is_some_and(|second| now + leeway < second) {
+        return Err("service account token is not valid yet".to_owned());
+    }
+    if claims.expires.is_some_and(|second| now - leeway > second) {
+        return Err("service account token has expired".to_owned());
+    }
+    if claims.issued.is_some_and(|second| now + leeway < second) {
+        return Err("service account token is issued in the future".to_owned());
+    }
+    let (namespace, account) = (&claims.namespace, &claims.account);
+    let gone = |kept: &Kept| kept.deleted.is_some_and(|second| second < now - leeway);
+    let found = objects.find(KeptKind::ServiceAccount, namespace, &account.name);
+    let found =
+        found.ok_or_else(|| format!("serviceaccounts {} not found", quote(&account.name)))?;
+    if found.uid != account.uid {
+        let (found, claimed) = (&found.uid, &account.uid);
+        return Err(format!("service account UID ({found}) does not match claim ({claimed})"));
+    }
+    if gone(&found) {
+        return Err(format!("service account {namespace}/{} has been deleted", account.name));
+    }
+    let (kind, namespace, reference, title, what) = match &claims.binding {
+        Binding::Account => return Ok(()),
+        Binding::Pod { pod, .. } => (KeptKind::Pod, &**namespace, pod, "pod", "pod ref"),
+        Binding::Secret(secret) => (KeptKind::Secret, &**namespace, secret, "secret", "secret ref"),
+        Binding::Node(node) => (KeptKind::Node, "", node, "node", "node ref"),
+    };
+    let invalidated = || "service account token has been invalidated".to_owned();
+    let found = objects.find(kind, namespace, &reference.name).ok_or_else(invalidated)?;
+    if found.uid != reference.uid {
+        let (found, claimed) = (&found.uid, &reference.uid);
+        return Err(format!(
+            "{title} UID ({found}) does not match service account {what} claim ({claimed})"
+        ));
+    }
+    if gone(&found) { Err(invalidated()) } else { Ok(()) }
+}
+
+/// Whether a token without an end is still the one in its secret.
+fn check_legacy(claims: &LegacyClaims, token: &str, objects: &dyn Objects) -> Result<(), String> {
+    let LegacyClaims { namespace, account, secret, .. } = claims;
+    let invalidated = || "Token has been invalidated".to_owned();
+    let found = objects.find(KeptKind::Secret, namespace, secret).ok_or_else(invalidated)?;
+    if found.deleted.is_some() {
+        return Err(invalidated());
+    }
+    if found.token != token.as_bytes() {
+        return Err("Token does not match server's copy".to_owned());
+    }
+    let found = objects.find(KeptKind::ServiceAccount, namespace, &account.name);
+    let found =
+        found.ok_or_else(|| format!("serviceaccounts {} not found", quote(&account.name)))?;
+    if found.deleted.is_some() {
+        return Err(format!("ServiceAccount {namespace}/{} has been deleted", account.name));
+    }
+    if found.uid != account.uid {
+        let (found, claimed) = (&found.uid, &account.uid);
+        return Err(format!("ServiceAccount UID ({found}) does not match claim ({claimed})"));
+    }
+    Ok(())
+}

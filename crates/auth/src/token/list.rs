@@ -1,0 +1,100 @@
+//! Tokens from a file (`--token-auth-file`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::{Error, User};
+
+/// Tokens and whose they are. They never expire, and change only with a restart.
+#[derive(Debug, Default)]
+pub struct TokenList(HashMap<String, Arc<User>>);
+
+impl TokenList {
+    /// Reads lines of `token,user,uid,"group1,group2"`, as CSV; the groups may be left out.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let mut users = HashMap::new();
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let fields = fields(line);
+            let [token, name, uid, more @ ..] = fields.as_slice() else {
+                return Err(Error::TokenFile(format!(
+                    "must have at least 3 columns (token, user name, user uid), found {}",
+                    fields.len()
+                )));
+            };
+            if token.is_empty() {
+                tracing::warn!("an empty token has been found in the token file");
+                continue;
+            }
+            let groups = more.first().map(|groups| groups.split(',').map(str::to_owned).collect());
+            let user = User {
+                name: name.clone(),
+                uid: uid.clone(),
+                groups: groups.unwrap_or_default(),
+                extra: Vec::new(),
+            };
+            users.insert(token.clone(), Arc::new(user.authenticated()));
+        }
+        Ok(Self(users))
+    }
+
+    /// Whose token it is, if it is one of these.
+    pub fn user(&self, token: &str) -> Option<&Arc<User>> {
+        self.0.get(token)
+    }
+}
+
+/// The fields of a line of CSV: quotes hold commas, and double quotes in quotes stand for one.
+fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
+    let mut characters = line.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                field.push('"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(std::mem::take(&mut field)),
+            c => field.push(c),
+        }
+    }
+    fields.push(field);
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, token: &str, expected: Option<(&str, &str, &[&str])>) {
+        let list = TokenList::parse(text).unwrap();
+        let found = list.user(token).map(|user| {
+            let groups: Vec<_> = user.groups.iter().map(String::as_str).collect();
+            (user.name.as_str(), user.uid.as_str(), groups)
+        });
+        assert_eq!(
+            found,
+            expected.map(|(name, uid, groups)| (name, uid, groups.to_vec())),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_file_says_whose_a_token_is() {
+        // AUTHN-02
+        let all = "system:authenticated";
+        check("t,jane,1", "t", Some(("jane", "1", &[all])));
+        check("t,jane,1,dev", "t", Some(("jane", "1", &["dev", all])));
+        check("t,jane,1,\"dev,ops\"\nu,joe,2", "t", Some(("jane", "1", &["dev", "ops", all])));
+        check("t,jane,1,\"dev,ops\"\nu,joe,2", "u", Some(("joe", "2", &[all])));
+        check("t,jane,1", "x", None);
+        check(",jane,1", "", None);
+    }
+
+    #[test]
+    fn short_lines_are_refused() {
+        let error = TokenList::parse("t,jane").unwrap_err().to_string();
+        let expected = "must have at least 3 columns (token, user name, user uid), found 2";
+        assert_eq!(error, format!("the token file {expected}"));
+    }
+}

@@ -1,0 +1,29 @@
+//! Bearer tokens: those in a file, and those that service accounts have.
+//!
+//! Who asks about a token brings the time and a way to look objects up; nothing here knows where they
+//! are kept.
+
+mod claims;
+mod issuer;
+mod key;
+mod list;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use claims::{Binding, Claims, EXTENSION_SECONDS, Reference, WARN_AFTER_SECONDS};
+pub use issuer::{AccountTokens, Issuer, Kept, KeptKind, Objects};
+pub use key::{PublicKey, SigningKey, public_keys};
+pub use list::TokenList;
+
+use crate::User;
+
+/// A token that holds, and for whom it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authenticated {
+    /// Who has it.
+    pub user: Arc<User>,
+    /// Those of the audiences that were asked for which it is for.
+    pub audiences: Vec<String>,
+}

@@ -1,0 +1,184 @@
+use super::*;
+use crate::Error;
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
+
+/// One service account, `ns/builder` with uid 1, and one object of each other kind, named and numbered
+/// alike.
+struct World {
+    without: Option<KeptKind>,
+    uid: &'static str,
+    deleted: Option<i64>,
+    token: String,
+}
+
+const WHOLE: World = World { without: None, uid: "1", deleted: None, token: String::new() };
+
+impl Objects for World {
+    fn find(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Kept> {
+        let known = name == "builder" || kind != KeptKind::ServiceAccount && name == "x";
+        let placed = if kind == KeptKind::Node { namespace.is_empty() } else { namespace == "ns" };
+        let there = known && placed && self.without != Some(kind);
+        let (deleted, token) = (self.deleted, self.token.clone().into_bytes());
+        there.then(|| Kept { uid: self.uid.into(), deleted, token })
+    }
+}
+
+fn texts(list: &[&str]) -> Vec<String> {
+    list.iter().map(|text| (*text).to_owned()).collect()
+}
+
+fn issuer() -> (Issuer, AccountTokens) {
+    let pem = KeyPair::generate().unwrap().serialize_pem();
+    let key = SigningKey::from_pem(&pem).unwrap();
+    let tokens = AccountTokens::new(
+        vec![key.public().clone()],
+        texts(&["https://me", "old"]),
+        texts(&["api"]),
+    );
+    (Issuer::new(key, "https://me"), tokens)
+}
+
+fn reference(name: &str) -> Reference {
+    Reference { name: name.into(), uid: "1".into() }
+}
+
+fn claims(binding: Binding) -> Claims {
+    Claims {
+        namespace: "ns".into(),
+        account: reference("builder"),
+        audiences: texts(&["api"]),
+        binding,
+        id: "j".into(),
+        not_before: Some(1000),
+        issued: Some(1000),
+        expires: Some(2000),
+        ..Claims::default()
+    }
+}
+
+fn check(binding: Binding, world: &World, now: i64, audience: &str, expected: Result<(), &str>) {
+    let (issuer, tokens) = issuer();
+    let token = issuer.sign(&claims(binding)).unwrap();
+    // The second time the signature is remembered.
+    for _ in 0..2 {
+        let found = tokens.authenticate(&token, &texts(&[audience]), now, world);
+        let found = found.map(|found| {
+            let found = found.unwrap();
+            assert_eq!(found.user.name, "system:serviceaccount:ns:builder");
+            assert_eq!(found.audiences, [audience]);
+        });
+        assert_eq!(found.map_err(|e| e.to_string()), expected.map_err(str::to_owned));
+    }
+}
+
+#[test]
+fn a_token_holds_in_its_time_for_its_audience() {
+    // TOK-01
+    check(Binding::Account, &WHOLE, 1000, "api", Ok(()));
+    check(Binding::Account, &WHOLE, 940, "api", Ok(()));
+    check(Binding::Account, &WHOLE, 939, "api", Err("service account token is not valid yet"));
+    check(Binding::Account, &WHOLE, 2060, "api", Ok(()));
+    check(Binding::Account, &WHOLE, 2061, "api", Err("service account token has expired"));
+    let other = r#"token audiences ["api"] is invalid for the target audiences ["vault"]"#;
+    check(Binding::Account, &WHOLE, 1000, "vault", Err(other));
+}
+
+#[test]
+fn a_token_ends_with_what_it_is_bound_to() {
+    // TOK-02
+    let invalidated = Err("service account token has been invalidated");
+    let without = |kind| World { without: Some(kind), ..WHOLE };
+    let replaced = World { uid: "2", ..WHOLE };
+    let deleted = |second| World { deleted: Some(second), ..WHOLE };
+    let missing = Err("serviceaccounts \"builder\" not found");
+    check(Binding::Account, &without(KeptKind::ServiceAccount), 1000, "api", missing);
+    let wrong = Err("service account UID (2) does not match claim (1)");
+    check(Binding::Account, &replaced, 1000, "api", wrong);
+    check(Binding::Account, &deleted(940), 1000, "api", Ok(()));
+    let gone = Err("service account ns/builder has been deleted");
+    check(Binding::Account, &deleted(939), 1000, "api", gone);
+    let pod = || Binding::Pod { pod: reference("x"), node: Some(reference("gone")) };
+    check(pod(), &WHOLE, 1000, "api", Ok(()));
+    check(pod(), &without(KeptKind::Pod), 1000, "api", invalidated);
+    check(Binding::Secret(reference("x")), &WHOLE, 1000, "api", Ok(()));
+    check(Binding::Secret(reference("x")), &without(KeptKind::Secret), 1000, "api", invalidated);
+    check(Binding::Node(reference("x")), &WHOLE, 1000, "api", Ok(()));
+    check(Binding::Node(reference("x")), &without(KeptKind::Node), 1000, "api", invalidated);
+}
+
+#[test]
+fn a_token_in_a_secret_is_the_secrets() {
+    let (issuer, tokens) = issuer();
+    let token = issuer.sign_for_secret("ns", reference("builder"), "x").unwrap();
+    let ask = |world: &World| {
+        let found = tokens.authenticate(&token, &texts(&["api"]), 0, world);
+        found.map(|found| found.unwrap().user.name.clone()).map_err(|e| e.to_string())
+    };
+    let kept = || World { token: token.clone(), ..WHOLE };
+    assert_eq!(ask(&kept()), Ok("system:serviceaccount:ns:builder".to_owned()));
+    assert_eq!(ask(&WHOLE), Err("Token does not match server's copy".to_owned()));
+    let gone = World { without: Some(KeptKind::Secret), ..kept() };
+    assert_eq!(ask(&gone), Err("Token has been invalidated".to_owned()));
+}
+
+#[test]
+fn what_was_not_signed_here_is_refused() {
+    let (issuer, tokens) = issuer();
+    let (stranger, _) = self::issuer();
+    let ask = |token: &str| tokens.authenticate(token, &texts(&["api"]), 1000, &WHOLE);
+    // Of another issuer, or no token of this kind at all: someone else may know it.
+    for token in ["", "abc", "a.b.c", "..", "e30.e30.e30"] {
+        assert_eq!(ask(token), Ok(None), "{token}");
+    }
+    let token = stranger.sign(&claims(Binding::Account)).unwrap();
+    assert_eq!(ask(&token), Err(Error::Account("invalid signature, no keys found".to_owned())));
+    let token = issuer.sign(&claims(Binding::Account)).unwrap();
+    let (message, signature) = token.rsplit_once('.').unwrap();
+    let (header, _) = message.split_once('.').unwrap();
+    let other = issuer.sign(&claims(Binding::Node(reference("x")))).unwrap();
+    let (_, body) = other.rsplit_once('.').unwrap().0.split_once('.').unwrap();
+    assert!(ask(&format!("{header}.{body}.{signature}")).is_err());
+    assert!(ask(&format!("{message}.")).is_err());
+}
+
+#[test]
+fn who_has_a_token_is_told_in_upstreams_words() {
+    let (issuer, tokens) = issuer();
+    let bound = Binding::Pod { pod: reference("x"), node: Some(reference("n")) };
+    let token = issuer.sign(&claims(bound)).unwrap();
+    let found = tokens.authenticate(&token, &texts(&["api"]), 1000, &WHOLE).unwrap().unwrap();
+    let all =
+        texts(&["system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"]);
+    assert_eq!((found.user.uid.as_str(), &found.user.groups), ("1", &all));
+    let expected = [
+        ("authentication.kubernetes.io/credential-id", "JTI=j"),
+        ("authentication.kubernetes.io/node-name", "n"),
+        ("authentication.kubernetes.io/node-uid", "1"),
+        ("authentication.kubernetes.io/pod-name", "x"),
+        ("authentication.kubernetes.io/pod-uid", "1"),
+    ];
+    assert_eq!(found.user.extra, expected.map(|(k, v)| (k.to_owned(), texts(&[v]))));
+}
+
+#[test]
+fn keys_are_read_in_all_their_forms() {
+    for (algorithm, name) in
+        [(&PKCS_ECDSA_P256_SHA256, "ES256"), (&PKCS_ECDSA_P384_SHA384, "ES384")]
+    {
+        let pair = KeyPair::generate_for(algorithm).unwrap();
+        let key = SigningKey::from_pem(&pair.serialize_pem()).unwrap();
+        assert_eq!(key.public().algorithm(), name);
+        let certificate = rcgen::CertificateParams::default().self_signed(&pair).unwrap();
+        for pem in [pair.serialize_pem(), pair.public_key_pem(), certificate.pem()] {
+            let keys = public_keys(&pem).unwrap();
+            assert_eq!((keys.len(), keys[0].id()), (1, key.public().id()), "{pem}");
+        }
+        let message = b"message";
+        let signature = key.sign(message).unwrap();
+        assert!(key.public().verifies(name, message, &signature));
+        assert!(!key.public().verifies(name, b"other", &signature));
+        assert!(!key.public().verifies("none", message, &signature));
+    }
+    assert!(public_keys("").is_err());
+    assert!(SigningKey::from_pem(&KeyPair::generate().unwrap().public_key_pem()).is_err());
+}

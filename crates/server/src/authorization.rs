@@ -1,0 +1,108 @@
+//! Who may do what: the authorizers of the configured modes, with roles and bindings from the registry.
+
+mod escalation;
+
+use std::sync::Arc;
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use pintle_auth::rbac::{self, Policy, Rule};
+use pintle_auth::{
+    AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Chain, Masters, Mode, Rules, Ruling, User,
+};
+use pintle_meta::{GroupVersionResource, Status};
+use pintle_registry::{Feed, News, Object, Registry};
+use pintle_store::Kind;
+
+pub(crate) use escalation::NoEscalation;
+
+/// The authorizer of some modes. `system:masters` comes before them all, as upstream has it.
+pub(crate) fn authorizer(modes: &[Mode], roles: &Arc<Roles>) -> Arc<dyn Authorizer> {
+    let mut chain: Vec<Arc<dyn Authorizer>> = vec![Arc::new(Masters)];
+    chain.extend(modes.iter().filter_map(|mode| -> Option<Arc<dyn Authorizer>> {
+        match mode {
+            Mode::AlwaysAllow => Some(Arc::new(AlwaysAllow)),
+            Mode::AlwaysDeny => Some(Arc::new(AlwaysDeny)),
+            Mode::Node => None, // it allows nothing yet
+            Mode::Rbac => Some(roles.clone()),
+        }
+    }));
+    Arc::new(Chain::new(chain))
+}
+
+/// The roles and bindings that the registry holds. Every question is answered by what was acknowledged
+/// before it: the index takes in what is new first, and mostly nothing is.
+#[derive(Default)]
+pub(crate) struct Roles(RwLock<State>);
+
+#[derive(Default)]
+struct State {
+    policy: Policy,
+    feeds: Vec<(rbac::Kind, Feed)>,
+}
+
+impl Roles {
+    /// Follows a registry from now on.
+    pub(crate) fn follow(&self, registry: &Registry) {
+        let feeds = rbac::Kind::ALL.into_iter().filter_map(|kind| {
+            let name = GroupVersionResource::new(rbac::GROUP, "v1", kind.resource());
+            Some((kind, registry.feed(&registry.resource(&name)?)))
+        });
+        self.0.write().feeds = feeds.collect();
+    }
+
+    /// The rules of a role that a binding refers to, or a 404.
+    fn role(&self, kind: &str, name: &str, namespace: &str) -> Result<Vec<Rule>, Status> {
+        self.current().policy.role(kind, name, namespace).map(<[Rule]>::to_vec)
+    }
+
+    /// What bindings grant a user in a namespace, and what went wrong, or `""`.
+    fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule>, String) {
+        self.current().policy.rules_for(user, namespace)
+    }
+
+    fn current(&self) -> RwLockReadGuard<'_, State> {
+        let state = self.0.read();
+        if state.feeds.iter().all(|(_, feed)| feed.is_current()) {
+            return state;
+        }
+        drop(state);
+        let mut state = self.0.write();
+        state.catch_up();
+        RwLockWriteGuard::downgrade(state)
+    }
+}
+
+impl State {
+    fn catch_up(&mut self) {
+        let Self { policy, feeds } = self;
+        for (kind, feed) in feeds {
+            let objects = match feed.take() {
+                Ok(News::State(objects)) => {
+                    policy.clear(*kind);
+                    objects
+                }
+                Ok(News::Changes(objects)) => objects,
+                Err(_) => continue, // roles and bindings are kept
+            };
+            objects.iter().for_each(|object| take(policy, *kind, object));
+        }
+    }
+}
+
+fn take(policy: &mut Policy, kind: rbac::Kind, object: &Object) {
+    let (namespace, name) = (object.namespace(), object.name());
+    match object.kind() {
+        Kind::Deleted => policy.remove(kind, namespace, name),
+        Kind::Created | Kind::Updated => policy.set(kind, namespace, name, &object.tree()),
+    }
+}
+
+impl Authorizer for Roles {
+    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+        self.current().policy.authorize(attributes)
+    }
+
+    fn rules(&self, user: &User, namespace: &str) -> Rules {
+        self.current().policy.rules(user, namespace)
+    }
+}

@@ -1,0 +1,146 @@
+//! Nobody grants what they do not have (AUTHZ-03): roles may say what their writer may do, and bindings
+//! may grant it, unless the writer may `escalate` or `bind`.
+
+use std::sync::Arc;
+
+use pintle_auth::rbac::{self, Kind, Rule, missing_rights};
+use pintle_auth::{Attributes, Authorizer, Subject};
+use pintle_meta::quote::quote;
+use pintle_meta::{Status, object};
+use pintle_registry::Registry;
+use pintle_registry::admission::{self, Admission, Operation};
+use pintle_value::{Str, Value};
+
+use super::Roles;
+
+/// Refuses roles and bindings that would give away more than their writer has.
+pub(crate) struct NoEscalation {
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) roles: Arc<Roles>,
+}
+
+impl Admission for NoEscalation {
+    fn admit(&self, write: &admission::Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        let resource = &write.resource.resource;
+        let Some(kind) = Kind::of_resource(&resource.group, &resource.resource) else {
+            return Ok(());
+        };
+        let Some(object) = write.object.filter(|_| write.operation != Operation::Delete) else {
+            return Ok(());
+        };
+        if write.user.is_master() || write.old.is_some_and(|old| is_tidied(object, old)) {
+            return Ok(());
+        }
+        match kind {
+            Kind::ClusterRole | Kind::Role => self.check_role(write, kind, object),
+            Kind::ClusterRoleBinding | Kind::RoleBinding => self.check_binding(write, object),
+        }
+    }
+}
+
+impl NoEscalation {
+    fn check_role(
+        &self,
+        write: &admission::Attributes<'_>,
+        kind: Kind,
+        role: &Value,
+    ) -> Result<(), Status> {
+        // What is created is asked about without a name, as its request is.
+        let name = if write.old.is_some() { write.name } else { "" };
+        if self.may(write, "escalate", kind.resource(), name) {
+            return Ok(());
+        }
+        self.check_rules(write, &Rule::all_of(role))?;
+        let aggregates = |role: &Value| {
+            let rule = role.at(&["aggregationRule", "clusterRoleSelectors"]);
+            rule.and_then(Value::as_array).is_some_and(|selectors| !selectors.is_empty())
+        };
+        // What a selector gathers cannot be told in advance.
+        let takes_all = aggregates(role) || write.old.is_some_and(aggregates);
+        if takes_all && self.missing(write, &everything()).is_some() {
+            let why = "must have cluster-admin privileges to use the aggregationRule";
+            return Err(forbidden(write, why));
+        }
+        Ok(())
+    }
+
+    fn check_binding(
+        &self,
+        write: &admission::Attributes<'_>,
+        binding: &Value,
+    ) -> Result<(), Status> {
+        let text = |member| binding.str_at(&["roleRef", member]).unwrap_or_default();
+        let resource = match text("kind") {
+            "ClusterRole" => Kind::ClusterRole.resource(),
+            "Role" => Kind::Role.resource(),
+            _ => "",
+        };
+        if !resource.is_empty() && self.may(write, "bind", resource, text("name")) {
+            return Ok(());
+        }
+        let rules = self.roles.role(text("kind"), text("name"), write.namespace)?;
+        self.check_rules(write, &rules)
+    }
+
+    fn check_rules(&self, write: &admission::Attributes<'_>, rules: &[Rule]) -> Result<(), Status> {
+        self.missing(write, rules).map_or(Ok(()), |why| Err(forbidden(write, &why)))
+    }
+
+    /// What of some rules the writer does not have, in upstream's words.
+    fn missing(&self, write: &admission::Attributes<'_>, rules: &[Rule]) -> Option<String> {
+        let (owned, error) = self.roles.rules_for(write.user, write.namespace);
+        let missing = missing_rights(&owned, rules);
+        if missing.is_empty() {
+            return None;
+        }
+        let (user, groups) = (quote(&write.user.name), rbac::quoted_list(&write.user.groups));
+        let missing = missing.into_iter().collect::<Vec<_>>().join("\n");
+        let errors =
+            if error.is_empty() { error } else { format!("; resolution errors: [{error}]") };
+        Some(format!(
+            "user {user} (groups={groups}) is attempting to grant RBAC permissions not currently \
+             held:\n{missing}{errors}"
+        ))
+    }
+
+    /// Whether the writer may use one of RBAC's own verbs.
+    fn may(
+        &self,
+        write: &admission::Attributes<'_>,
+        verb: &str,
+        resource: &str,
+        name: &str,
+    ) -> bool {
+        let (namespace, subresource) = (write.namespace, "");
+        let group = rbac::GROUP;
+        let subject = Subject::Resource { group, resource, subresource, namespace, name };
+        self.authorizer.authorize(&Attributes { user: write.user, verb, subject }).allowed()
+    }
+}
+
+fn forbidden(write: &admission::Attributes<'_>, why: &str) -> Status {
+    let name = write.object.map_or(write.name, object::name);
+    Status::forbidden(&write.resource.group_resource(), name, why)
+}
+
+/// Everything there is.
+fn everything() -> [Rule; 2] {
+    let all = || vec![Str::const_new("*")];
+    [
+        Rule { verbs: all(), api_groups: all(), resources: all(), ..Rule::default() },
+        Rule { verbs: all(), paths: all(), ..Rule::default() },
+    ]
+}
+
+/// Whether nothing differs but what the garbage collector changes.
+fn is_tidied(new: &Value, old: &Value) -> bool {
+    let without = |object: &Value| {
+        let mut object = object.clone();
+        let metadata = object::metadata_mut(&mut object);
+        for member in ["ownerReferences", "finalizers", "managedFields"] {
+            metadata.remove(member);
+        }
+        object
+    };
+    without(new) == without(old)
+}
