@@ -134,6 +134,11 @@ impl Object {
         self.field_index(identifier).map(|at| &self.fields[at])
     }
 
+    /// The field with this identifier, which is escaped.
+    pub(crate) fn escaped_field(&self, identifier: &str) -> Option<&Field> {
+        self.field(identifier).filter(|field| field.identifier == identifier)
+    }
+
     /// The index of that field, by which it is found without searching.
     pub(crate) fn field_index(&self, identifier: &str) -> Option<usize> {
         let find =

@@ -104,6 +104,10 @@ impl Issues {
 /// Line (from 1) and column (from 0, in characters) of a place.
 fn place(source: &str, at: Offset) -> (i32, i32) {
     let Some(at) = at else { return (-1, -1) };
+    if source.is_empty() {
+        // Upstream has no columns in no text.
+        return (1, -1);
+    }
     let before = source.get(..at as usize).unwrap_or(source);
     let start = before.rfind('\n').map_or(0, |n| n + 1);
     let lines = before.bytes().filter(|b| *b == b'\n').count();

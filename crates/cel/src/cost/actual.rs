@@ -11,6 +11,9 @@ pub(crate) enum Actual {
     Fixed(u64),
     /// Once through the first argument, times a factor.
     First(f64),
+    /// Once through the first argument, or what it holds if it is an optional: the language's own
+    /// functions look into these.
+    Target,
     /// Twice through the result.
     Result,
     /// As many as the second argument has items.
@@ -21,6 +24,8 @@ pub(crate) enum Actual {
     Both,
     /// The first by the second: a text by a pattern.
     Pattern,
+    /// The same for the language's own function.
+    Matches,
     /// The first by the second, both as texts.
     Contains,
     /// Deep through the first.
@@ -80,10 +85,10 @@ impl Actual {
         let by_list = Self::of_list(overload);
         by_list.or_else(|| Self::of_library(name, overload)).unwrap_or_else(|| match overload {
             "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string"
-            | "strings_quote" | "string_format" => Self::First(TRAVERSAL),
+            | "strings_quote" | "string_format" => Self::Target,
             "in_list" => Self::Second,
             "add_string" | "add_bytes" => Self::Both,
-            "matches_string" => Self::Pattern,
+            "matches_string" => Self::Matches,
             "contains_string" => Self::Contains,
             overload if compares_lengths(overload) => Self::Shorter,
             _ => Self::Fixed(1),
@@ -134,24 +139,28 @@ impl Actual {
             (Val::Opaque(_), _) => 1,
             (Val::Int(_) | Val::Bool(_), _) => 1,
             _ if self == Self::Fixed(1) => 1,
-            _ => traversal(a.size().min(b.size())),
+            _ => traversal(a.inner_size().min(b.inner_size())),
         }
     }
 
     /// The cost of a call.
     pub(crate) fn of(self, args: &[Val<'_>], result: Option<&Val<'_>>) -> u64 {
         let size = |i: usize| args.get(i).map_or(1, Val::size);
+        let inner = |i: usize| args.get(i).map_or(1, Val::inner_size);
+        let pattern = |text: u64, pattern: u64| {
+            traversal(text.saturating_add(1)).saturating_mul(scaled(pattern, PATTERN))
+        };
         match self {
             Self::Fixed(cost) => cost,
             Self::First(factor) => scaled(size(0), factor),
             Self::Result => scaled(result.map_or(1, Val::size), 2.0 * TRAVERSAL),
-            Self::Second => size(1),
-            Self::Shorter => traversal(size(0).min(size(1))),
-            Self::Both => traversal(size(0).saturating_add(size(1))),
-            Self::Pattern => {
-                traversal(size(0).saturating_add(1)).saturating_mul(scaled(size(1), PATTERN))
-            }
-            Self::Contains => traversal(size(0)).saturating_mul(traversal(size(1))),
+            Self::Target => traversal(inner(0)),
+            Self::Second => inner(1),
+            Self::Shorter => traversal(inner(0).min(inner(1))),
+            Self::Both => traversal(inner(0).saturating_add(inner(1))),
+            Self::Pattern => pattern(size(0), size(1)),
+            Self::Matches => pattern(inner(0), inner(1)),
+            Self::Contains => traversal(inner(0)).saturating_mul(traversal(inner(1))),
             Self::Deep => args.first().map_or(0, deep),
             Self::Selector => selector_cost(Estimate::fixed(size(1))).max,
             Self::Address { range, text } => {
@@ -161,11 +170,11 @@ impl Actual {
                 traversal(own * 2) + masked + parsed
             }
             Self::Format => {
-                let pattern = match args.first() {
+                let length = match args.first() {
                     Some(Val::Opaque(opaque)) => opaque.pattern_length(),
                     _ => return 1,
                 };
-                traversal(size(1).saturating_add(1)).saturating_mul(scaled(pattern, PATTERN))
+                pattern(size(1), length)
             }
             Self::Sets(factor) => 1 + (size(0).saturating_mul(size(1)) as f64 * factor) as u64,
             Self::Made => made(1.0, result.map_or(1, Val::size)),

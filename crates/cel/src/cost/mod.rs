@@ -96,7 +96,7 @@ fn declared_size(environment: &Environment, path: &[Part]) -> Option<Estimate> {
             (Part::Items | Part::Values, Declaration::Map(map)) => map.values.present(),
             (Part::Keys, Declaration::Map(_)) => &string,
             (Part::Name(name), Declaration::Object(object)) => {
-                object.field(name)?.declaration().present()
+                object.escaped_field(name)?.declaration().present()
             }
             _ => return None,
         };

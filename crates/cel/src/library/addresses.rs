@@ -242,7 +242,9 @@ fn family<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
 
 fn contains_ip<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let [cidr, other] = args else { return no_overload() };
-    Ok(Val::Bool(range(cidr)?.contains(ip_of(other)?)))
+    // Upstream doesn't tell why a text is no address here.
+    let other = ip_of(other).map_err(|_| EvalError::no_such_overload())?;
+    Ok(Val::Bool(range(cidr)?.contains(other)))
 }
 
 fn contains_cidr<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {

@@ -220,7 +220,7 @@ fn fixed(n: f64, precision: usize) -> String {
     let plain = format!("{:.precision$}", n.abs());
     let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
     let mut out = String::new();
-    if n.is_sign_negative() {
+    if n < 0.0 {
         out.push('-');
     }
     for (at, digit) in whole.chars().enumerate() {
@@ -236,12 +236,13 @@ fn fixed(n: f64, precision: usize) -> String {
     out
 }
 
-/// As English readers write it: `1.5×10⁰³`.
-fn scientific(n: f64, precision: usize) -> String {
+/// As English readers write it: `1.5×10⁰³`. Upstream takes the precision for the least width.
+fn scientific(n: f64, width: usize) -> String {
     if let Some(unusual) = unusual(n) {
-        return format!("{unusual:>precision$}");
+        return format!("{unusual:>width$}");
     }
-    let plain = format!("{n:.precision$e}");
+    let n = if n == 0.0 { 0.0 } else { n };
+    let plain = format!("{n:.PRECISION$e}");
     let (digits, exponent) = plain.split_once('e').unwrap_or((&plain, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let raised: String = format!("{:02}", exponent.abs())
@@ -249,7 +250,7 @@ fn scientific(n: f64, precision: usize) -> String {
         .map(|digit| ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][usize::from(digit - b'0')])
         .collect();
     let minus = if exponent < 0 { "⁻" } else { "" };
-    format!("{digits}\u{202f}×\u{202f}10{minus}{raised}").replace('\u{202f}', "")
+    format!("{:>width$}", format!("{digits}×10{minus}{raised}"))
 }
 
 /// A value as text, at the top.

@@ -8,7 +8,7 @@ use super::{no_overload, operators};
 use crate::context::Context;
 use crate::declaration::Merge;
 use crate::error::EvalError;
-use crate::functions::Guard::Typed;
+use crate::functions::Guard::{Own, Typed};
 use crate::functions::Row;
 use crate::value::{Eval, List, Val, compare, identity, key_of};
 
@@ -72,7 +72,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("slice", Typed, slice, &[("list_slice", ".list(T), int, int -> list(T)")]),
     (
         "flatten",
-        Typed,
+        Own,
         flatten,
         &[
             ("list_flatten", ".list(list(T)) -> list(T)"),
@@ -235,7 +235,17 @@ fn flatten<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let (list, depth) = match args {
         [Val::List(list)] => (list, 1),
         [Val::List(list), Val::Int(depth)] => (list, *depth),
-        _ => return no_overload(),
+        [other, rest @ ..] => {
+            let of = |value: &Val<'_>| match value {
+                Val::List(_) => "list(dyn)",
+                Val::Map(_) => "map(dyn, dyn)",
+                other => other.type_name(),
+            };
+            let rest: Vec<&str> = rest.iter().map(of).collect();
+            let signature = format!("{}.flatten({})", of(other), rest.join(", "));
+            return Err(EvalError::new(format!("no such overload: {signature}")));
+        }
+        [] => return no_overload(),
     };
     if depth < 0 {
         return Err(EvalError::new("level must be non-negative"));

@@ -267,7 +267,7 @@ pub(super) fn add<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
         (Val::Timestamp(t), Val::Duration(d)) | (Val::Duration(d), Val::Timestamp(t)) => {
             timestamp(t.plus(i128::from(*d)))
         }
-        _ => no_overload(),
+        (a, _) => operand(a, "_+_", &["int", "uint", "double", "bytes", "list"]),
     }
 }
 
@@ -288,9 +288,11 @@ const TIMESTAMP: &str = "google.protobuf.Timestamp";
 
 const DURATION: &str = "google.protobuf.Duration";
 
-/// The operator can't be applied to `a` at all, or not with the other operand.
+/// The operator can't be applied to `a` at all, or not with the other operand. Upstream names the
+/// operator in the first case, unless `a` is of a type that has methods.
 fn operand<'a>(a: &Val<'a>, operator: &str, types: &[&str]) -> Eval<'a> {
-    if types.contains(&a.type_name()) {
+    let name = a.type_name();
+    if types.contains(&name) || ["string", TIMESTAMP, DURATION].contains(&name) {
         return no_overload();
     }
     Err(EvalError::new(format!("no such overload: {operator}")))
@@ -336,6 +338,7 @@ fn negate<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
         [Val::Int(n)] => int(n.checked_neg()),
         [Val::Double(n)] => Ok(Val::Double(-n)),
         [Val::Duration(nanos)] => duration(nanos.checked_neg()),
+        [a] => operand(a, "-_", &["bool"]),
         _ => no_overload(),
     }
 }
@@ -390,7 +393,7 @@ pub(crate) fn contains<'a>(
             Ok(true) => return Ok(true),
             Ok(false) => {}
             Err(error) if error.is_cancelled() => return Err(error),
-            Err(_) if matches!(list, List::Tree { .. }) => {
+            Err(_) if list.is_of_data() => {
                 wrong = Some(EvalError::no_such_overload());
             }
             Err(_) => {}
@@ -405,7 +408,8 @@ fn size<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
         [Val::Bytes(bytes)] => bytes.len() as u64,
         [Val::List(list)] => list.len(),
         [Val::Map(map)] => map_size(map),
-        _ => return Err(EvalError::new("no such overload: size")),
+        [a] => return operand(a, "size", &[]),
+        _ => return no_overload(),
     };
     Ok(Val::Int(i64::try_from(size).unwrap_or(i64::MAX)))
 }

@@ -34,7 +34,15 @@ pub(crate) fn with<'a>(
     args: &[Val<'a>],
     context: &mut Context,
 ) -> Eval<'a> {
-    let Some(Val::String(text)) = args.first() else { return no_overload() };
+    let text = match args.first() {
+        Some(Val::String(text)) => text,
+        // Upstream looks into an optional here.
+        Some(Val::Optional(Some(inner))) => match &**inner {
+            Val::String(text) => text,
+            _ => return no_overload(),
+        },
+        _ => return no_overload(),
+    };
     context.work(text.len() as u64)?;
     let regex = pattern.regex();
     match (function, args) {

@@ -20,9 +20,30 @@ const LENGTH_MAX: usize = 100_000;
 /// The deepest nesting of an expression.
 const DEPTH_MAX: u32 = 250;
 
-/// What can begin an operand, as errors list it.
-const OPERAND: &str = "'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, \
-                       NUM_UINT, STRING, BYTES, IDENTIFIER";
+/// What can begin an operand, as errors list it, and (in brackets) what else can stand there in some
+/// places.
+const OPERAND: &[&str] = &[
+    "'['",
+    "(']')",
+    "'{'",
+    "('}')",
+    "'('",
+    "(')')",
+    "'.'",
+    "(',')",
+    "'-'",
+    "'!'",
+    "('?')",
+    "'true'",
+    "'false'",
+    "'null'",
+    "NUM_FLOAT",
+    "NUM_INT",
+    "NUM_UINT",
+    "STRING",
+    "BYTES",
+    "IDENTIFIER",
+];
 
 const RELATIONS: &[(&str, &str)] = &[
     ("<", "_<_"),
@@ -74,7 +95,8 @@ pub(crate) fn parse(text: &str, issues: &mut Issues) -> Option<Parsed> {
         return None;
     }
     let tokens = token::tokens(text, issues);
-    let mut parser = Parser { text, tokens, next: 0, nodes: 0, depth: 0, issues };
+    let mut parser =
+        Parser { text, tokens, next: 0, also: (0, &[]), open: 0, nodes: 0, depth: 0, issues };
     let root = parser.whole();
     let nodes = parser.nodes as usize;
     let root = root.ok().filter(|_| parser.issues.is_empty())?;
@@ -91,6 +113,10 @@ struct Parser<'a> {
     text: &'a str,
     tokens: Vec<Spanned>,
     next: usize,
+    /// What beside an operand can stand at a token, for errors.
+    also: (usize, &'static [&'static str]),
+    /// How many brackets are open.
+    open: u32,
     nodes: Id,
     depth: u32,
     issues: &'a mut Issues,
@@ -174,6 +200,7 @@ impl Parser<'_> {
             while self.take(sign).is_some() {
                 count += 1;
             }
+            self.operand_behind(sign, at)?;
             let id = self.id();
             let operand = self.member()?;
             return Ok(if count % 2 == 0 {
@@ -194,10 +221,13 @@ impl Parser<'_> {
                 operand = self.select(operand, at)?;
             } else if let Some(at) = self.take("[") {
                 self.deepen()?;
+                self.open += 1;
+                self.also = (self.next, &["?"]);
                 let optional = self.take("?").is_some();
                 let id = self.id();
                 let index = self.expr()?;
                 self.expect("]", "']'")?;
+                self.open -= 1;
                 let function = if optional { "_[?_]" } else { "_[_]" };
                 operand = call(id, at, function, vec![operand, index]);
             } else {
@@ -241,8 +271,13 @@ impl Parser<'_> {
                 let text = self.take_text();
                 Ok(text[1..text.len() - 1].into())
             }
-            _ if optional => self.mismatch("{IDENTIFIER, ESC_IDENTIFIER}"),
-            _ => self.no_alternative(),
+            _ if optional => {
+                let at = self.tokens[self.next].start;
+                let told = self.mismatch("{IDENTIFIER, ESC_IDENTIFIER}");
+                self.issues.report(Some(at), "unsupported ident kind");
+                told
+            }
+            _ => self.no_alternative(self.previous().start),
         }
     }
 
@@ -251,8 +286,10 @@ impl Parser<'_> {
         match token {
             Token::Sign("(") => {
                 self.next += 1;
+                self.open += 1;
                 let inside = self.expr()?;
                 self.expect(")", "')'")?;
+                self.open -= 1;
                 Ok(inside)
             }
             Token::Sign("[") => {
@@ -276,7 +313,7 @@ impl Parser<'_> {
     fn name(&mut self, start: u32) -> Parse<Expr> {
         let dot = if self.take(".").is_some() { "." } else { "" };
         if self.peek() != Token::Ident {
-            return self.mismatch("IDENTIFIER");
+            return self.no_alternative(start);
         }
         let at = self.tokens[self.next].start;
         if let Some(after) = self.struct_name_end() {
@@ -286,6 +323,9 @@ impl Parser<'_> {
         let name: Arc<str> = format!("{dot}{text}").into();
         if RESERVED.contains(&text) {
             self.issues.report(Some(start), format!("reserved identifier: {text}"));
+            if self.take("(").is_some() {
+                self.list_until(")", Self::expr)?;
+            }
             return Ok(self.nothing(at));
         }
         let open = self.take("(");
@@ -345,23 +385,43 @@ impl Parser<'_> {
         close: &'static str,
         item: impl Fn(&mut Self) -> Parse<T>,
     ) -> Parse<Vec<T>> {
+        self.open += 1;
+        self.also = match close {
+            ")" => (self.next, &[")"]),
+            "]" => (self.next, &["]", ",", "?"]),
+            _ => (self.next, &["}", ",", "?"]),
+        };
         let mut items = Vec::new();
         let trailing = close != ")";
+        // A comma alone is no item, but may stand where a last one may.
+        if trailing && self.peek() == Token::Sign(",") {
+            self.next += 1;
+            self.expect(close, if close == "]" { "']'" } else { "'}'" })?;
+            self.open -= 1;
+            return Ok(items);
+        }
         loop {
-            if self.take(close).is_some() && (items.is_empty() || trailing) {
-                return Ok(items);
+            if (items.is_empty() || trailing) && self.take(close).is_some() {
+                break;
+            }
+            let begins = begins_operand(self.peek()) || self.peek() == Token::Sign("?");
+            if !items.is_empty() && trailing && !begins {
+                self.expect(close, if close == "]" { "']'" } else { "'}'" })?;
+                break;
             }
             items.push(item(self)?);
             if self.take(",").is_none() {
                 let expected = match close {
-                    ")" => "{')', ','}",
+                    ")" => "')'",
                     "]" => "{']', ','}",
                     _ => "{'}', ','}",
                 };
                 self.expect(close, expected)?;
-                return Ok(items);
+                break;
             }
         }
+        self.open -= 1;
+        Ok(items)
     }
 
     fn literal(&mut self, start: u32) -> Parse<Expr> {
@@ -369,7 +429,7 @@ impl Parser<'_> {
         let token = self.peek();
         let number = matches!(token, Token::Int | Token::Float);
         if negative && !number {
-            return self.mismatch(&format!("{{{OPERAND}}}"));
+            return self.no_operand();
         }
         let known = [Token::Uint, Token::String, Token::Bytes].contains(&token)
             || matches!(token, Token::Sign("true" | "false" | "null"));
@@ -451,9 +511,17 @@ impl<'a> Parser<'a> {
             self.next += 1;
             return self.take(sign).ok_or(Told);
         }
-        if sign == ")" && !expected.contains(',') && self.peek() == Token::End {
+        // One sign can be missing where what follows could follow it.
+        let single = !expected.contains(',');
+        let missing = match sign {
+            ":" => begins_operand(self.peek()),
+            _ => self.peek() == Token::End && self.open == 1,
+        };
+        if single && missing {
+            let found = self.found();
             let at = self.tokens[self.next].start;
-            return self.wrong(Some(at), "Syntax error: missing ')' at '<EOF>'");
+            self.issues.report(Some(at), format!("Syntax error: missing '{sign}' at {found}"));
+            return Ok(at);
         }
         self.mismatch(expected)
     }
@@ -465,27 +533,54 @@ impl<'a> Parser<'a> {
                 self.extraneous("<EOF>");
                 Err(Told)
             }
-            _ => self.mismatch(
-                "{<EOF>, '==', '!=', 'in', '<', '<=', '>=', '>', '&&', '||', '[', '.', '-', '?', \
-                 '+', '*', '/', '%'}",
-            ),
+            _ => self.mismatch("<EOF>"),
         }
+    }
+
+    /// Behind `!` and `-` an operand must stand; what is said if none does is what upstream's
+    /// generated parser comes to say.
+    fn operand_behind(&mut self, sign: &str, at: u32) -> Parse<()> {
+        if begins_operand(self.peek()) {
+            return Ok(());
+        }
+        if sign == "-" {
+            let offending = self.tokens[self.next];
+            let text = &self.text[at as usize..offending.end as usize];
+            let message = format!("Syntax error: no viable alternative at input '{text}'");
+            self.issues.report(Some(offending.start), message);
+            return Ok(());
+        }
+        let expected = self.operand_expected();
+        self.extraneous(&expected);
+        if self.peek() == Token::End {
+            return Err(Told);
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    /// What can stand at the next token.
+    fn operand_expected(&self) -> String {
+        let also = if self.also.0 == self.next { self.also.1 } else { &[] };
+        let shown = OPERAND.iter().filter_map(|name| match name.strip_prefix('(') {
+            Some(rest) => {
+                let name = rest.strip_suffix(')')?;
+                also.contains(&name.trim_matches('\'')).then_some(name)
+            }
+            None => Some(*name),
+        });
+        format!("{{{}}}", shown.collect::<Vec<_>>().join(", "))
     }
 
     /// No operand begins here; one superfluous token is passed over.
     fn no_operand(&mut self) -> Parse<Expr> {
-        let begins = |token| {
-            use Token::{Bytes, Float, Ident, Int, Sign, String, Uint};
-            matches!(token, Ident | Int | Uint | Float | String | Bytes)
-                || matches!(token, Sign("[" | "{" | "(" | "." | "-" | "!"))
-                || matches!(token, Sign("true" | "false" | "null"))
-        };
-        if self.peek() != Token::End && begins(self.peek_at(1)) {
-            self.extraneous(&format!("{{{OPERAND}}}"));
+        let expected = self.operand_expected();
+        if self.peek() != Token::End && begins_operand(self.peek_at(1)) {
+            self.extraneous(&expected);
             self.next += 1;
             return self.unary();
         }
-        self.mismatch(&format!("{{{OPERAND}}}"))
+        self.mismatch(&expected)
     }
 
     fn extraneous(&mut self, expected: &str) {
@@ -501,12 +596,12 @@ impl<'a> Parser<'a> {
         self.wrong(Some(at), format!("Syntax error: mismatched input {found} expecting {expected}"))
     }
 
-    /// A dot without a name behind it.
-    fn no_alternative<T>(&mut self) -> Parse<T> {
-        let found = self.found();
-        let at = self.tokens[self.next].start;
-        let found = found.trim_matches('\'');
-        self.wrong(Some(at), format!("Syntax error: no viable alternative at input '.{found}'"))
+    /// No name behind a dot; `start` is where the dot stands.
+    fn no_alternative<T>(&mut self, start: u32) -> Parse<T> {
+        let offending = self.tokens[self.next];
+        let text = &self.text[start as usize..offending.end as usize];
+        let message = format!("Syntax error: no viable alternative at input '{text}'");
+        self.wrong(Some(offending.start), message)
     }
 
     fn found(&self) -> String {
@@ -536,6 +631,20 @@ impl<'a> Parser<'a> {
         let result = inside(self);
         self.depth = self.depth.saturating_sub(1);
         result
+    }
+}
+
+/// Whether an operand can begin with the token.
+const fn begins_operand(token: Token) -> bool {
+    match token {
+        Token::Ident | Token::Int | Token::Uint | Token::Float | Token::String | Token::Bytes => {
+            true
+        }
+        Token::Sign(sign) => {
+            matches!(sign.as_bytes(), b"[" | b"{" | b"(" | b"." | b"-" | b"!")
+                || matches!(sign.as_bytes(), b"true" | b"false" | b"null")
+        }
+        _ => false,
     }
 }
 

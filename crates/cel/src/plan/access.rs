@@ -161,7 +161,7 @@ impl Access {
             optional |= step.optional;
             let test = self.test_only && at + 1 == self.path.len();
             let found = step.find(&value, optional || test, frame);
-            let present = !matches!(&found, Ok(None));
+            let present = matches!(&found, Ok(Some(_)));
             // Where nothing is found on an optional way, nothing was observed.
             if present || !optional {
                 frame.context.charge(1)?;
@@ -190,8 +190,7 @@ impl Step {
                 if let (Some(object), Val::Map(map)) = (object, value)
                     && let Some(found) = map.known_field(object, *field)
                 {
-                    let field = object.field_at(*field);
-                    return present(found, may_be_absent, field.identifier());
+                    return present(found, may_be_absent, text);
                 }
                 let key = Val::String(Text::Borrowed(text));
                 find(value, &key, may_be_absent)
@@ -233,6 +232,10 @@ fn find<'a>(
             return match found {
                 None if !may_be_absent => {
                     Err(EvalError::new(format!("index out of bounds: {key}")))
+                }
+                // Data take no other number for an index, though it was looked at as one.
+                Some(_) if list.is_of_data() && !matches!(key, Val::Int(_)) => {
+                    Err(EvalError::new(format!("unsupported index: {key}")))
                 }
                 found => found.transpose(),
             };

@@ -86,7 +86,7 @@ impl Node {
             }
             Self::Call(call) => call.eval(frame),
             Self::Match { pattern, call } => {
-                let args = call.args(frame)?;
+                let args = call.many(&call.args, frame)?;
                 let value = library::regex::with(pattern, call.function.name, &args, frame.context);
                 call.charge(&args, &value, frame)?;
                 value
@@ -180,17 +180,30 @@ fn put_in<'a>(value: Val<'a>, optional: bool, what: &str) -> Result<Option<Val<'
     }
 }
 
+/// A list costs what it costs even if an item is an error.
 fn list<'a>(items: &'a [(Node, bool)], frame: &mut Frame<'a, '_>) -> Eval<'a> {
+    let list = made_list(items, frame);
+    frame.context.charge(10)?;
+    list
+}
+
+fn made_list<'a>(items: &'a [(Node, bool)], frame: &mut Frame<'a, '_>) -> Eval<'a> {
     let mut out = Vec::with_capacity(items.len());
     for (item, optional) in items {
         let value = item.eval(frame)?;
         out.extend(put_in(value, *optional, "list element")?);
     }
-    frame.context.charge(10)?;
     Ok(Val::list(out))
 }
 
+/// A map costs what it costs even if a key or value is an error.
 fn map<'a>(entries: &'a [(Node, Node, bool)], frame: &mut Frame<'a, '_>) -> Eval<'a> {
+    let map = made_map(entries, frame);
+    frame.context.charge(30)?;
+    map
+}
+
+fn made_map<'a>(entries: &'a [(Node, Node, bool)], frame: &mut Frame<'a, '_>) -> Eval<'a> {
     let mut out = BTreeMap::new();
     for (key, value, optional) in entries {
         let key = key.eval(frame)?;
@@ -204,7 +217,6 @@ fn map<'a>(entries: &'a [(Node, Node, bool)], frame: &mut Frame<'a, '_>) -> Eval
             None => out.remove(&key),
         };
     }
-    frame.context.charge(30)?;
     Ok(Val::Map(Map::Owned(Arc::new(out))))
 }
 
@@ -230,11 +242,32 @@ impl Invocation {
                 if let Ok(two) = <&[Node; 2]>::try_from(more) {
                     return both(two, self.cost, frame).map(Args::Two);
                 }
-                let more: Result<Vec<Val<'a>>, _> =
-                    more.iter().map(|arg| arg.eval(frame)).collect();
-                Ok(Args::More(more?))
+                self.many(more, frame).map(Args::More)
             }
         }
+    }
+
+    /// More than two arguments: what follows an error is not evaluated, and then the call costs
+    /// nothing.
+    fn many<'a>(
+        &self,
+        args: &'a [Node],
+        frame: &mut Frame<'a, '_>,
+    ) -> Result<Vec<Val<'a>>, EvalError> {
+        let mut values = Vec::with_capacity(args.len());
+        for arg in args {
+            match arg.eval(frame) {
+                Ok(value) => values.push(value),
+                Err(error) => {
+                    values.push(Val::Null);
+                    if values.len() == args.len() {
+                        frame.context.charge(self.cost.of(&values, None))?;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(values)
     }
 
     fn invoke<'a>(&self, args: &[Val<'a>], frame: &mut Frame<'a, '_>) -> Eval<'a> {

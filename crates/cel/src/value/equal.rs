@@ -24,9 +24,11 @@ impl<'a> Val<'a> {
             (Self::Type(a), Self::Type(b)) => a == b,
             (Self::List(a), Self::List(b)) => return lists(a, b, context),
             (Self::Map(a), Self::Map(b)) => return maps(a, b, context),
-            (Self::List(List::Tree { .. }) | Self::Map(Map::Tree { .. }), other)
-                if !matches!(other, Self::Null) =>
-            {
+            // Data can't be compared with values of other types.
+            (Self::List(list), other) if list.is_of_data() && !matches!(other, Self::Null) => {
+                return Err(EvalError::no_such_overload());
+            }
+            (Self::Map(Map::Tree { .. }), other) if !matches!(other, Self::Null) => {
                 return Err(EvalError::no_such_overload());
             }
             (Self::Optional(a), Self::Optional(b)) => match (a, b) {

@@ -40,7 +40,17 @@ impl<'a> List<'a> {
     }
 
     pub(crate) fn is_zero(&self) -> bool {
-        self.len() == 0 && !matches!(self, Self::Tree { .. })
+        self.len() == 0 && !self.is_of_data()
+    }
+
+    /// Whether the list is one of data, or was made by adding to one: upstream's have ways of their
+    /// own.
+    pub(crate) fn is_of_data(&self) -> bool {
+        match self {
+            Self::Tree { .. } => true,
+            Self::Owned { merge, .. } => merge.is_some(),
+            Self::Chain { parts, .. } => parts.0.is_of_data(),
+        }
     }
 
     /// The item at `index`, if there is one.

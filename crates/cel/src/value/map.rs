@@ -125,6 +125,20 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// Some entry, if there is one.
+    pub(crate) fn first(&self) -> Option<(Val<'a>, Val<'a>)> {
+        let key = match self {
+            Self::Tree { members, declared } => {
+                let members: &'a Tree = members;
+                let name = members.iter().find_map(|(name, _)| declared.key(name))?;
+                Val::String(Text::Borrowed(name))
+            }
+            Self::Owned(entries) => entries.keys().next()?.0.clone(),
+        };
+        let value = self.get(&key).ok().flatten()?;
+        Some((key, value))
+    }
+
     /// The entries in the order of their keys.
     pub(crate) fn entries(&self) -> Result<Vec<(Val<'a>, Val<'a>)>, EvalError> {
         let value = |key: Val<'a>| {

@@ -121,8 +121,8 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Whether the value can stand for a declared argument, as far as that can be seen at run time:
-    /// types inside of lists, maps and optionals are not looked at.
+    /// Whether the value can stand for a declared argument, as far as that can be seen at run time: of
+    /// lists and maps, the first item is looked at; optionals are not looked into.
     pub(crate) fn is_a(&self, t: &Type) -> bool {
         match t {
             Type::Dyn | Type::Error | Type::Param(_) => true,
@@ -135,8 +135,17 @@ impl<'a> Val<'a> {
             Type::Bytes => matches!(self, Self::Bytes(_)),
             Type::Timestamp => matches!(self, Self::Timestamp(_)),
             Type::Duration => matches!(self, Self::Duration(_)),
-            Type::List(_) => matches!(self, Self::List(_)),
-            Type::Map(_) | Type::Object(_) => matches!(self, Self::Map(_)),
+            Type::List(items) => match self {
+                Self::List(list) => list.get(0).is_none_or(|v| v.is_ok_and(|v| v.is_a(items))),
+                _ => false,
+            },
+            Type::Map(pair) => match self {
+                Self::Map(map) => {
+                    map.first().is_none_or(|(k, v)| k.is_a(&pair.0) && v.is_a(&pair.1))
+                }
+                _ => false,
+            },
+            Type::Object(_) => matches!(self, Self::Map(_)),
             Type::Struct(name) | Type::Opaque(name) => self.type_name() == *name,
             Type::Optional(_) => matches!(self, Self::Optional(_)),
             Type::Type(_) => matches!(self, Self::Type(_)),
@@ -151,9 +160,16 @@ impl<'a> Val<'a> {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::List(list) => list.len(),
             Self::Map(map) => map.len() as u64,
-            Self::Optional(Some(inner)) => inner.size(),
             Self::Opaque(opaque) => opaque.size(),
             _ => 1,
+        }
+    }
+
+    /// The same, of what an optional holds.
+    pub(crate) fn inner_size(&self) -> u64 {
+        match self {
+            Self::Optional(Some(inner)) => inner.inner_size(),
+            other => other.size(),
         }
     }
 
