@@ -10,7 +10,7 @@ use crate::target::Target;
 use crate::variables::{Scope, as_text, fill, fill_text};
 
 /// Short words for media types, in `type`, `accept` and expected headers.
-const MEDIA_TYPES: [(&str, &str); 12] = [
+const MEDIA_TYPES: [(&str, &str); 13] = [
     ("json", "application/json"),
     ("yaml", "application/yaml"),
     ("protobuf", protobuf::MEDIA_TYPE),
@@ -19,6 +19,7 @@ const MEDIA_TYPES: [(&str, &str); 12] = [
     ("json-patch", "application/json-patch+json"),
     ("merge-patch", "application/merge-patch+json"),
     ("strategic-merge-patch", "application/strategic-merge-patch+json"),
+    ("apply", "application/apply-patch+yaml"),
     ("table", "application/json;as=Table;v=v1;g=meta.k8s.io"),
     ("metadata", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"),
     ("metadata-list", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"),

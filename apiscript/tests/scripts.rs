@@ -40,7 +40,13 @@ fn main() -> Result<ExitCode> {
 
 fn target(server: &TestServer) -> Result<Target> {
     let cluster = Cluster::from_text(server.kubeconfig(), Path::new("."))?;
-    let abilities = ["namespace-lifecycle", "garbage-collection", "empty-dry-run", "protobuf"];
+    let abilities = [
+        "namespace-lifecycle",
+        "garbage-collection",
+        "empty-dry-run",
+        "empty-managed-fields",
+        "protobuf",
+    ];
     Ok(abilities.iter().fold(Target::new(cluster)?, |target, ability| target.able(ability)))
 }
 

@@ -1,6 +1,7 @@
 //! What programs written with kube-rs do: typed and dynamic objects, pages, watchers, reflectors,
 //! discovery. One test binary, so that kube is linked once.
 
+mod apply;
 mod dynamic;
 mod pages;
 mod typed;

@@ -51,7 +51,8 @@ pub(super) fn read(patch: &[u8]) -> Result<(Vec<Operation>, Vec<Problem>), Error
         operations.push(operation(item, i, &mut problems).map_err(malformed)?);
     }
     for problem in duplicates {
-        let (Problem::Duplicate(path) | Problem::Unknown(path)) = &problem;
+        let (Problem::Duplicate(path) | Problem::Unknown(path) | Problem::Repeated(path)) =
+            &problem;
         // What stands in an unknown member is not looked at.
         let unknown = problems.iter().any(|p| {
             matches!(p, Problem::Unknown(outer)

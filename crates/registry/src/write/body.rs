@@ -2,7 +2,7 @@
 
 use pintle_meta::Status;
 use pintle_schema::decode::{self, Decoded, Format};
-use pintle_schema::{Error, Schema, TypeId, protobuf};
+use pintle_schema::{Error, Problem, Schema, TypeId, protobuf};
 use pintle_value::{Str, Value};
 
 use super::{Draft, Write};
@@ -34,13 +34,14 @@ impl Write<'_> {
         };
         let decoded = read(body, schema, ty).map_err(|e| refuse(&e))?;
         self.check_coordinates(&decoded.value, kind, api_version)?;
-        let problems: Vec<String> = decoded.problems.iter().map(ToString::to_string).collect();
+        let problems = decoded.problems;
         let warnings = match self.options.field_validation {
             FieldValidation::Ignore => Vec::new(),
-            FieldValidation::Warn => problems,
-            FieldValidation::Strict if problems.is_empty() => problems,
-            FieldValidation::Strict => {
-                return Err(refuse(&format!("strict decoding error: {}", problems.join(", "))));
+            FieldValidation::Strict if !problems.is_empty() => {
+                return Err(refuse(&Problem::strict(&problems)));
+            }
+            FieldValidation::Warn | FieldValidation::Strict => {
+                problems.iter().map(ToString::to_string).collect()
             }
         };
         Ok(Draft { tree: decoded.value, warnings, tracked: false })

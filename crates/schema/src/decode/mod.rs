@@ -51,7 +51,16 @@ pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8], format: Format) -> Resu
     let text = json::text(bytes);
     match format {
         Format::Json => Decoder::new(schema, json::Reader::new(&text)).root(ty),
-        Format::Yaml => Decoder::new(schema, yaml::Reader::new(&text)?).root(ty),
+        Format::Yaml => {
+            let reader = yaml::Reader::new(&text)?;
+            let repeated = reader.duplicates().map(Problem::Repeated);
+            let mut problems: Vec<Problem> = repeated.take(PROBLEMS_MAX).collect();
+            let decoded = Decoder::new(schema, reader).root(ty)?;
+            // Upstream finds keys that come again before it makes JSON of the text.
+            let others = decoded.problems.into_iter();
+            problems.extend(others.filter(|problem| !matches!(problem, Problem::Duplicate(_))));
+            Ok(Decoded { problems, ..decoded })
+        }
     }
 }
 
