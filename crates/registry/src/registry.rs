@@ -272,7 +272,8 @@ impl Registry {
         context: &Context,
         may_create: &MayCreate<'_>,
     ) -> Result<Outcome, Status> {
-        let write = self.write(target, options, context, may_create);
+        let applies = patch_type == PatchType::Apply;
+        let write = Write { applies, ..self.write(target, options, context, may_create) };
         Self::answered(target, write.patch(patch, patch_type).await?).await
     }
 
@@ -283,7 +284,7 @@ impl Registry {
         context: &'a Context,
         may_create: &'a MayCreate<'a>,
     ) -> Write<'a> {
-        Write { registry: self, target, options, context, may_create }
+        Write { registry: self, target, options, context, applies: false, may_create }
     }
 
     /// DELETE of one object.

@@ -179,6 +179,18 @@ impl Engine {
         )
     }
 
+    async fn apply(
+        &self,
+        name: &str,
+        body: &str,
+        may_create: &pintle_registry::request::MayCreate<'_>,
+    ) -> Result<Value, Status> {
+        let target = self.target("configmaps", name, "");
+        let options = WriteOptions { field_manager: "me".into(), ..WriteOptions::default() };
+        let (body, kind) = (body.as_bytes(), PatchType::Apply);
+        tree(self.registry.patch(&target, body, kind, &options, &context(), may_create).await?)
+    }
+
     async fn list(&self, options: ListOptions) -> Result<pintle_registry::answer::List, Status> {
         self.registry.list(&self.target("configmaps", "", ""), &options).await
     }
@@ -380,4 +392,38 @@ async fn concurrent_patches_without_a_version_all_take_effect() {
     let now = engine.registry.get(&engine.target("configmaps", "a", ""), "").await.expect("there");
     let now = tree(now).expect("an object");
     assert_eq!(now.get("data").and_then(Value::as_object).map(pintle_value::Map::len), Some(32));
+}
+
+/// SSA-02: who may patch and not create applies to what is there only.
+#[tokio::test]
+async fn an_apply_that_creates_needs_leave_to_create() {
+    let engine = Engine::new().await;
+    let refuse = || Err(Status::bad_request("may not create"));
+    let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}"#;
+    let refused = engine.apply("a", body, &refuse).await.expect_err("nothing is made");
+    assert_eq!(refused.message, "may not create");
+    engine.apply("a", body, &granted).await.expect("it is made");
+    engine.apply("a", body, &refuse).await.expect("nobody asks");
+}
+
+/// SSAI-08: the managers of an object that is too large with them are forgotten, but not when they are
+/// what the write is about.
+#[tokio::test]
+async fn an_object_that_is_too_large_goes_without_its_managers() {
+    let engine = Engine::new().await;
+    let keys = (0..35_000).map(|n| format!("\"{n:0>60}\":\"\""));
+    let data = keys.collect::<Vec<_>>().join(",");
+    let body = format!(
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{{{data}}}}}"#
+    );
+    let managers = |tree: &Value| tree.at(&["metadata", "managedFields"]).cloned();
+    let refused = engine.apply("a", &body, &granted).await.expect_err("it is too large");
+    assert_eq!(refused.code, 413);
+    let created = engine.create("configmaps", &body).await.expect("it is made");
+    assert_eq!(managers(&created), None);
+    let small = r#"{"metadata":{"name":"b"},"data":{"k":"v"}}"#;
+    assert!(managers(&engine.create("configmaps", small).await.expect("it is made")).is_some());
+    let large = format!(r#"{{"metadata":{{"name":"b"}},"data":{{{data}}}}}"#);
+    let updated = engine.update("configmaps", "b", "", &large).await.expect("it is changed");
+    assert_eq!(managers(&updated), None);
 }

@@ -59,9 +59,9 @@ async fn a_controller_applies_a_status() -> Result<()> {
         "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "one"},
         "spec": {"replicas": 5},
     });
-    let scaled =
-        api.patch_scale("one", &PatchParams::apply("scaler").force(), &Patch::Apply(&scale));
-    ensure!(scaled.await?.spec.and_then(|spec| spec.replicas) == Some(5));
+    let scaler = PatchParams::apply("scaler").force();
+    let scaled = api.patch_scale("one", &scaler, &Patch::Apply(&scale)).await?;
+    ensure!(scaled.spec.and_then(|spec| spec.replicas) == Some(5));
     let owners = api.get("one").await?.metadata.managed_fields.unwrap_or_default();
     let parts: Vec<_> = owners.iter().map(|owner| owner.subresource.as_deref()).collect();
     ensure!(owners.len() == 3 && parts.contains(&Some("scale")), "{owners:?}");

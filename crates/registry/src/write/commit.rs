@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_meta::Status;
+use pintle_meta::{Status, object};
 use pintle_store::{Change, Error, Expect, Kind};
 use pintle_value::Value;
 
@@ -17,6 +17,8 @@ pub(super) enum Committed {
     Done(Arc<Object>),
     /// The key is not as expected; the caller decides what that means.
     Conflict,
+    /// It is too large to be kept.
+    TooLarge,
 }
 
 impl Registry {
@@ -32,10 +34,7 @@ impl Registry {
         let key = resource.key(namespace, name)?;
         let template = template(&resource.definition, tree, kind);
         if template.len() > OBJECT_BYTES_MAX {
-            return Err(Status::failure(
-                pintle_meta::Reason::RequestEntityTooLarge,
-                format!("the object is larger than {OBJECT_BYTES_MAX} bytes"),
-            ));
+            return Ok(Committed::TooLarge);
         }
         let change = match kind {
             Kind::Created | Kind::Updated => Change::Put(template),
@@ -57,7 +56,41 @@ impl Registry {
     }
 }
 
+/// The refusal of an object that is too large.
+pub(super) fn too_large() -> Status {
+    Status::failure(
+        pintle_meta::Reason::RequestEntityTooLarge,
+        format!("the object is larger than {OBJECT_BYTES_MAX} bytes"),
+    )
+}
+
 impl Write<'_> {
+    /// Writes a state of the target's object. One that is too large is written without its managers,
+    /// unless it is all about them (SSAI-08).
+    pub(super) async fn commit(
+        &self,
+        name: &str,
+        tree: &Value,
+        expect: Expect,
+        kind: Kind,
+    ) -> Result<Committed, Status> {
+        let (registry, resource) = (self.registry, &self.target.resource);
+        let place = (self.target.namespace.as_str(), name);
+        let committed = registry.commit(resource, place, tree, expect, kind).await?;
+        if !matches!(committed, Committed::TooLarge) {
+            return Ok(committed);
+        }
+        let mut bare = tree.clone();
+        let managers = object::metadata_mut(&mut bare).remove("managedFields");
+        if self.applies || managers.is_none() {
+            return Err(too_large());
+        }
+        match registry.commit(resource, place, &bare, expect, kind).await? {
+            Committed::TooLarge => Err(too_large()),
+            committed => Ok(committed),
+        }
+    }
+
     /// An answer that is not what is kept: a dry run's, or of an object that went with the write.
     pub(super) fn unkept(&self, mut tree: Value) -> Answer {
         let resource = &self.target.resource;

@@ -4,7 +4,7 @@ use pintle_meta::{Reason, Status, names, object, uid};
 use pintle_store::{Expect, Kind};
 use pintle_value::{Str, Value};
 
-use super::commit::Committed;
+use super::commit::{Committed, too_large};
 use super::update::copy_members;
 use super::{Draft, Write, metadata};
 use crate::admission::{Attributes, Operation};
@@ -79,11 +79,11 @@ impl Write<'_> {
             let free = self.registry.peek(resource, namespace, name).is_none();
             return Ok(free.then(|| self.unkept(tree.clone())));
         }
-        let place = (namespace, name);
         let kept = resource.kept(tree).await?;
-        match self.registry.commit(resource, place, &kept, Expect::Absent, Kind::Created).await? {
+        match self.commit(name, &kept, Expect::Absent, Kind::Created).await? {
             Committed::Done(object) => Ok(Some(Answer::Object(object))),
             Committed::Conflict => Ok(None),
+            Committed::TooLarge => Err(too_large()),
         }
     }
 

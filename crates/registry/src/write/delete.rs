@@ -6,7 +6,7 @@ use pintle_meta::{GroupKind, Status, field, object, time};
 use pintle_store::{Expect, Kind};
 use pintle_value::{Path, Str, Value};
 
-use super::commit::Committed;
+use super::commit::{Committed, too_large};
 use super::metadata;
 use crate::admission::{Attributes, Operation};
 use crate::answer::{Answer, Outcome};
@@ -127,6 +127,7 @@ impl Registry {
             match self.commit(resource, place, &state, expect, kind).await? {
                 Committed::Done(object) => Answer::Object(object),
                 Committed::Conflict => return Ok(None),
+                Committed::TooLarge => return Err(too_large()),
             }
         };
         let answer = if gone && !resource.strategy.delete_returns_object() {

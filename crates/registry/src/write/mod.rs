@@ -30,6 +30,8 @@ pub(crate) struct Write<'a> {
     pub(crate) target: &'a Target,
     pub(crate) options: &'a WriteOptions,
     pub(crate) context: &'a Context,
+    /// Whether a configuration is applied, which is nothing without its managers.
+    pub(crate) applies: bool,
     /// Asked before a write that names an object makes it.
     pub(crate) may_create: &'a MayCreate<'a>,
 }

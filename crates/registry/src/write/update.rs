@@ -7,7 +7,7 @@ use pintle_meta::{Status, field, object};
 use pintle_store::{Expect, Kind, Revision};
 use pintle_value::{Path, Value};
 
-use super::commit::Committed;
+use super::commit::{Committed, too_large};
 use super::{Draft, Write, metadata, ownership};
 use crate::admission::Operation;
 use crate::answer::{Answer, Outcome};
@@ -121,12 +121,12 @@ impl Write<'_> {
         // What goes is told as it was stored; the client is told what it made of it.
         let (kind, state) = if goes { (Kind::Deleted, old) } else { (Kind::Updated, &new) };
         let state = resource.kept(state).await?;
-        let place = (self.target.namespace.as_str(), self.target.name.as_str());
         let expect = Expect::At(existing.revision);
-        Ok(match self.registry.commit(resource, place, &state, expect, kind).await? {
+        Ok(match self.commit(&self.target.name, &state, expect, kind).await? {
             Committed::Done(_) if goes => Attempt::Done(Outcome::ok(self.unkept(new))),
             Committed::Done(object) => Attempt::Done(Outcome::ok(Answer::Object(object))),
             Committed::Conflict => Attempt::Raced,
+            Committed::TooLarge => return Err(too_large()),
         })
     }
 
