@@ -108,11 +108,13 @@ impl Config {
 pub struct FeatureGates {
     /// Compress long answers for clients that take it.
     pub api_response_compression: bool,
+    /// Speak CBOR with clients that do.
+    pub cbor_serving_and_storage: bool,
 }
 
 impl Default for FeatureGates {
     fn default() -> Self {
-        Self { api_response_compression: true }
+        Self { api_response_compression: true, cbor_serving_and_storage: false }
     }
 }
 

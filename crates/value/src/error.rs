@@ -24,6 +24,9 @@ pub enum Error {
     /// The text is not YAML, or not YAML that JSON can say; the whole message.
     #[error("{0}")]
     Yaml(String),
+    /// The bytes are not CBOR, or not CBOR that JSON can say.
+    #[error("cbor: {0}")]
+    Cbor(String),
 }
 
 /// A byte as Go's scanner shows it: as the Latin-1 character, in single quotes.

@@ -1,7 +1,7 @@
 //! The object tree and its codecs.
 //!
 //! Purpose: what every API object is between the wire and the store: a [`Value`], and how it is
-//! read from and written to JSON and YAML.
+//! read from and written to JSON, YAML and CBOR.
 //!
 //! Must not know: Kubernetes. No group, kind, schema, or metadata rule is at home here, and nothing
 //! here does I/O, takes a lock or looks at the clock.
@@ -12,6 +12,7 @@
 //!   numeric is [`Value::Float`], and is finite.
 //! - No input can recurse deeper than [`DEPTH_MAX`].
 
+pub mod cbor;
 mod error;
 pub mod json;
 mod map;

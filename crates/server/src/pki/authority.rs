@@ -176,7 +176,8 @@ impl Authority {
         }];
         let key = KeyPair::generate().map_err(not_made)?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(not_made)?;
-        Pair::keep(directory, profile.file, certificate.pem(), key.serialize_pem())
+        let key_pem = pem::elliptic(&key).unwrap_or_else(|| key.serialize_pem());
+        Pair::keep(directory, profile.file, certificate.pem(), key_pem)
     }
 
     /// Whether a pair that was kept is this authority's, lasts, and says what it is to say.

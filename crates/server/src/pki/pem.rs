@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::KeyPair;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -23,7 +26,46 @@ pub(super) fn key(path: &Path, text: &str) -> Result<PrivateKeyDer<'static>, Err
         .map_err(|why| error(path, format!("this is not a private key in PEM: {why}")))
 }
 
+/// A P-256 key as `EC PRIVATE KEY` (SEC 1): clients such as fabric8's tell by these words that it is none
+/// for RSA. `None` for other keys.
+pub(super) fn elliptic(key: &KeyPair) -> Option<String> {
+    // PKCS #8 around such a key: version, algorithm and curve, and within, again a version.
+    const CURVE: [u8; 10] = [0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
+    const SECRET_BYTES: usize = 32;
+    const WITHIN: [u8; 5] = [0x02, 1, 1, 0x04, SECRET_BYTES as u8];
+    let (pkcs8, public) = (key.serialize_der(), key.public_key_raw());
+    pkcs8.windows(CURVE.len()).position(|window| window == CURVE)?;
+    let at = pkcs8.windows(WITHIN.len()).position(|window| window == WITHIN)? + WITHIN.len();
+    let secret = pkcs8.get(at..at + SECRET_BYTES)?;
+    let point = u8::try_from(public.len()).ok().filter(|length| *length == 65)?;
+    let mut der = vec![0x30, 0x77];
+    der.extend_from_slice(&WITHIN);
+    der.extend_from_slice(secret);
+    der.extend_from_slice(&[0xa0, CURVE.len() as u8]);
+    der.extend_from_slice(&CURVE);
+    der.extend_from_slice(&[0xa1, point + 3, 0x03, point + 1, 0]);
+    der.extend_from_slice(public);
+    let text = STANDARD.encode(der);
+    let lines: Vec<_> = text.as_bytes().chunks(64).map(String::from_utf8_lossy).collect();
+    let lines = lines.join("\n");
+    Some(format!("-----BEGIN EC PRIVATE KEY-----\n{lines}\n-----END EC PRIVATE KEY-----\n"))
+}
+
 /// Something is wrong with a file.
 pub(super) fn error(path: &Path, reason: String) -> Error {
     Error::Certificate { path: path.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elliptic_keys_say_so() {
+        let made = KeyPair::generate().unwrap();
+        let text = elliptic(&made).unwrap();
+        assert!(matches!(key(Path::new(""), &text), Ok(PrivateKeyDer::Sec1(_))));
+        let read = KeyPair::from_pem(&text).unwrap();
+        assert_eq!(read.public_key_raw(), made.public_key_raw());
+    }
 }

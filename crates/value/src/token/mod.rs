@@ -157,9 +157,14 @@ pub fn number(text: &str) -> Result<Value, Error> {
         return Ok(Value::Int(n));
     }
     match text.parse::<f64>() {
-        Ok(x) if x.is_finite() => Ok(integral(x).map_or(Value::Float(x), Value::Int)),
-        _ => Err(Error::NumberRange(text.to_owned())),
+        Ok(x) => float(x).ok_or_else(|| Error::NumberRange(text.to_owned())),
+        Err(_) => Err(Error::NumberRange(text.to_owned())),
     }
+}
+
+/// The value of a number of floating point; `None` for what is no number.
+pub(crate) fn float(x: f64) -> Option<Value> {
+    x.is_finite().then(|| integral(x).map_or(Value::Float(x), Value::Int))
 }
 
 /// The integer that a number is written as, if it is.

@@ -1,0 +1,217 @@
+//! Reading.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+
+use super::major;
+use crate::{DEPTH_MAX, Error, Map, Str, Value, token};
+
+/// Reads data items off bytes.
+pub(super) struct Reader<'b> {
+    rest: &'b [u8],
+    /// How many lists, maps and tags are open.
+    depth: usize,
+}
+
+/// The first bytes of an item.
+#[derive(Clone, Copy)]
+struct Head {
+    major: u8,
+    /// `None` where the length is told by an end.
+    number: Option<u64>,
+    /// The low five bits of the first byte.
+    info: u8,
+}
+
+/// The byte that ends what has no length.
+const END: u8 = 0xff;
+
+impl<'b> Reader<'b> {
+    pub(super) const fn new(bytes: &'b [u8]) -> Self {
+        Self { rest: bytes, depth: 0 }
+    }
+
+    /// Nothing may be left.
+    pub(super) fn end(&self) -> Result<(), Error> {
+        match self.rest.len() {
+            0 => Ok(()),
+            left => Err(wrong(format!("{left} bytes of extraneous data"))),
+        }
+    }
+
+    /// The next item.
+    pub(super) fn value(&mut self) -> Result<Value, Error> {
+        let head = self.head()?;
+        match head.major {
+            major::UNSIGNED | major::NEGATIVE => integer(head),
+            major::BYTES | major::TEXT => Ok(Value::String(self.text(head)?)),
+            major::ARRAY => self.nested(|reader| reader.array(head.number)).map(Value::Array),
+            major::MAP => self.nested(|reader| reader.map(head.number)).map(Value::Object),
+            major::TAG => self.nested(|reader| reader.tagged(head.number)),
+            _ => simple(head),
+        }
+    }
+
+    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(Error::Depth);
+        }
+        let read = read(self)?;
+        self.depth -= 1;
+        Ok(read)
+    }
+
+    fn array(&mut self, length: Option<u64>) -> Result<Vec<Value>, Error> {
+        // Room is made as items come, for the length may be a lie.
+        let (mut items, mut left) = (Vec::new(), length);
+        while self.has_more(&mut left)? {
+            items.push(self.value()?);
+        }
+        Ok(items)
+    }
+
+    fn map(&mut self, length: Option<u64>) -> Result<Map, Error> {
+        let (mut members, mut left) = (Vec::new(), length);
+        while self.has_more(&mut left)? {
+            let head = self.head()?;
+            if !matches!(head.major, major::BYTES | major::TEXT) {
+                return Err(wrong("the key of a map is no string"));
+            }
+            let key = self.text(head)?;
+            members.push((key, self.value()?));
+        }
+        let mut twice = None;
+        let members = Map::from_unsorted(members, |key| twice = Some(key.clone()));
+        match twice {
+            Some(key) => Err(wrong(format!("found duplicate map key {key:?}"))),
+            None => Ok(members),
+        }
+    }
+
+    /// Whether another item follows, where so many are left or an end is to come.
+    fn has_more(&mut self, left: &mut Option<u64>) -> Result<bool, Error> {
+        match left {
+            Some(0) => Ok(false),
+            Some(left) => {
+                *left -= 1;
+                Ok(true)
+            }
+            None => {
+                let (&next, rest) = self.rest.split_first().ok_or_else(truncated)?;
+                if next == END {
+                    self.rest = rest;
+                }
+                Ok(next != END)
+            }
+        }
+    }
+
+    /// What a tag encloses. Most say nothing that JSON could.
+    fn tagged(&mut self, tag: Option<u64>) -> Result<Value, Error> {
+        match tag {
+            Some(21..=23) if self.rest.first().is_some_and(|b| b >> 5 == major::BYTES) => {
+                let head = self.head()?;
+                let bytes = self.bytes(head)?;
+                Ok(Value::from(match tag {
+                    Some(21) => URL_SAFE_NO_PAD.encode(bytes),
+                    Some(22) => STANDARD.encode(bytes),
+                    _ => bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
+                }))
+            }
+            Some(tag @ 1..=3) => Err(wrong(format!("tag {tag} is not allowed"))),
+            Some(_) => self.value(),
+            None => Err(wrong("a tag has no number")),
+        }
+    }
+
+    fn text(&mut self, head: Head) -> Result<Str, Error> {
+        let bytes = self.bytes(head)?;
+        match std::str::from_utf8(&bytes) {
+            Ok(text) => Ok(text.into()),
+            Err(_) if head.major == major::TEXT => Err(wrong("invalid UTF-8 string")),
+            // Elsewhere bytes are texts unchecked; here no text is.
+            Err(_) => Ok(String::from_utf8_lossy(&bytes).into()),
+        }
+    }
+
+    /// The bytes of a string, which may come in pieces of its own type.
+    fn bytes(&mut self, head: Head) -> Result<Vec<u8>, Error> {
+        if let Some(length) = head.number {
+            return Ok(self.take(length)?.to_vec());
+        }
+        let mut bytes = Vec::new();
+        while self.has_more(&mut None)? {
+            let piece = self.head()?;
+            match piece.number {
+                Some(length) if piece.major == head.major => {
+                    bytes.extend_from_slice(self.take(length)?);
+                }
+                _ => return Err(wrong("wrong piece of a string")),
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn head(&mut self) -> Result<Head, Error> {
+        let first = self.take(1)?[0];
+        let (major, info) = (first >> 5, first & 0x1f);
+        let number = match info {
+            0..24 => Some(u64::from(info)),
+            24..=27 => {
+                let bytes = self.take(1 << (info - 24))?;
+                Some(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+            }
+            31 if matches!(major, major::BYTES..=major::MAP) => None,
+            _ => return Err(wrong(format!("invalid additional information {info}"))),
+        };
+        Ok(Head { major, number, info })
+    }
+
+    fn take(&mut self, length: u64) -> Result<&'b [u8], Error> {
+        let length = usize::try_from(length).ok().filter(|length| *length <= self.rest.len());
+        let (taken, rest) = self.rest.split_at(length.ok_or_else(truncated)?);
+        self.rest = rest;
+        Ok(taken)
+    }
+}
+
+fn integer(head: Head) -> Result<Value, Error> {
+    let number = head.number.and_then(|number| i64::try_from(number).ok());
+    let number = number.ok_or_else(|| wrong("an integer does not fit 64 bits"))?;
+    Ok(Value::Int(if head.major == major::NEGATIVE { -1 - number } else { number }))
+}
+
+fn simple(head: Head) -> Result<Value, Error> {
+    let number = head.number.unwrap_or_default();
+    let x = match (head.info, number) {
+        (20, _) => return Ok(Value::Bool(false)),
+        (21, _) => return Ok(Value::Bool(true)),
+        (22, _) => return Ok(Value::Null),
+        (25, bits) => half(bits as u16),
+        (26, bits) => f64::from(f32::from_bits(bits as u32)),
+        (27, bits) => f64::from_bits(bits),
+        (_, number) => return Err(wrong(format!("simple value {number} is not allowed"))),
+    };
+    token::float(x).ok_or_else(|| wrong("a float is no number"))
+}
+
+/// The number that the bits of a half-precision float stand for.
+fn half(bits: u16) -> f64 {
+    let fraction = f64::from(bits & 0x3ff);
+    let size = match bits >> 10 & 0x1f {
+        0 => fraction * 2_f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        exponent => (1.0 + fraction / 1024.0) * 2_f64.powi(i32::from(exponent) - 15),
+    };
+    if bits & 0x8000 == 0 { size } else { -size }
+}
+
+fn truncated() -> Error {
+    wrong("unexpected EOF")
+}
+
+fn wrong(why: impl Into<String>) -> Error {
+    Error::Cbor(why.into())
+}
