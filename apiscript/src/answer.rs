@@ -5,9 +5,9 @@ use std::io::Read as _;
 use anyhow::{Result, anyhow, bail};
 use serde_json::{Value, json};
 
+use crate::binary;
 use crate::http::{Head, Response};
 use crate::matching::{Extent, differences, text_matches};
-use crate::protobuf;
 use crate::request::media_type;
 use crate::script::{Row, Step};
 use crate::variables::{Scope, as_text, fill};
@@ -17,7 +17,7 @@ use crate::variables::{Scope, as_text, fill};
 pub(crate) struct Answer {
     head: Head,
     text: String,
-    /// The body as a tree, where its type is JSON, YAML or Protobuf.
+    /// The body as a tree, where its type is JSON, YAML, Protobuf or CBOR.
     tree: Option<Value>,
 }
 
@@ -44,8 +44,10 @@ impl Answer {
                 serde_saphyr::from_str(&text)
                     .map_err(|e| anyhow!("the body is not YAML: {e}\n{text}"))?,
             )
-        } else if media.starts_with(protobuf::MEDIA_TYPE) {
-            Some(protobuf::read(&body)?)
+        } else if media.starts_with(binary::CBOR) {
+            Some(binary::read_cbor(&body)?)
+        } else if media.starts_with(binary::PROTOBUF) {
+            Some(binary::read(&body)?)
         } else {
             serde_json::from_str(&text).ok() // a kube-apiserver calls some of its JSON plain text
         };

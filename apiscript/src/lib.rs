@@ -12,11 +12,12 @@ use std::time::Instant;
 use anyhow::Result;
 
 mod answer;
+mod binary;
 pub mod fuzz;
 pub mod http;
 pub mod kubeconfig;
 pub mod matching;
-mod protobuf;
+
 mod report;
 mod request;
 mod run;

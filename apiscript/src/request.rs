@@ -3,8 +3,8 @@
 use anyhow::{Result, anyhow};
 use serde_json::Value;
 
+use crate::binary;
 use crate::http::Request;
-use crate::protobuf;
 use crate::script::Step;
 use crate::target::Target;
 use crate::variables::{Scope, as_text, fill, fill_text};
@@ -13,7 +13,7 @@ use crate::variables::{Scope, as_text, fill, fill_text};
 const MEDIA_TYPES: [(&str, &str); 13] = [
     ("json", "application/json"),
     ("yaml", "application/yaml"),
-    ("protobuf", protobuf::MEDIA_TYPE),
+    ("protobuf", binary::PROTOBUF),
     ("protobuf-watch", "application/vnd.kubernetes.protobuf;stream=watch"),
     ("cbor", "application/cbor"),
     ("json-patch", "application/json-patch+json"),
@@ -77,7 +77,8 @@ fn body(step: &Step, scope: &dyn Scope) -> Result<Option<Vec<u8>>> {
     if let Some(tree) = &step.send {
         let tree = fill(tree, scope)?;
         return match step.content_type.as_deref() {
-            Some("protobuf") => protobuf::write(&tree).map(Some),
+            Some("protobuf") => binary::write(&tree).map(Some),
+            Some("cbor" | "application/apply-patch+cbor") => binary::write_cbor(&tree).map(Some),
             _ => Ok(Some(tree.to_string().into_bytes())),
         };
     }

@@ -14,7 +14,6 @@ use serde_saphyr::Spanned;
 use crate::answer::{Answer, Expectation};
 use crate::http::{Connection, Request};
 use crate::matching::{Extent, differences};
-use crate::protobuf;
 use crate::report::Outcome;
 use crate::request;
 use crate::script::{Row, Script, Step};
@@ -268,13 +267,8 @@ impl Run<'_> {
         }
         let answer = Answer::read(crate::http::Response { head, body: Vec::new() })?;
         expectation.check(&answer).map_err(|error| self.explain(&request, &answer, &error))?;
-        let frames = answer
-            .find("header content-type")
-            .ok()
-            .as_ref()
-            .and_then(Value::as_str)
-            .is_some_and(|media| media.starts_with(protobuf::MEDIA_TYPE));
-        let framing = if frames { Framing::Messages } else { Framing::Lines };
+        let media = answer.find("header content-type").ok();
+        let framing = Framing::of(media.as_ref().and_then(Value::as_str).unwrap_or_default());
         self.watches.insert(name.to_owned(), Watch::read(connection, framing)?);
         Ok(())
     }

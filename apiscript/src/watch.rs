@@ -9,8 +9,8 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use serde_json::Value;
 
+use crate::binary;
 use crate::http::{Closer, Connection};
-use crate::protobuf;
 
 /// A watch that was opened.
 pub(crate) struct Watch {
@@ -25,6 +25,8 @@ pub(crate) enum Framing {
     Lines,
     /// Protobuf, each event behind its length.
     Messages,
+    /// CBOR, one event after the other.
+    Sequence,
 }
 
 /// What a stream brings.
@@ -89,6 +91,17 @@ fn forward(connection: &mut Connection, framing: Framing, events: &Sender<Item>)
 }
 
 impl Framing {
+    /// That of a media type.
+    pub(crate) fn of(media_type: &str) -> Self {
+        if media_type.starts_with(binary::PROTOBUF) {
+            Self::Messages
+        } else if media_type.starts_with(binary::CBOR) {
+            Self::Sequence
+        } else {
+            Self::Lines
+        }
+    }
+
     /// Takes the first event, once it is whole.
     fn take(self, bytes: &mut Vec<u8>) -> Result<Option<Value>> {
         match self {
@@ -99,6 +112,11 @@ impl Framing {
                 let line: Vec<u8> = bytes.drain(..=end).collect();
                 Ok(Some(serde_json::from_slice(&line)?))
             }
+            Self::Sequence => {
+                let Some((event, length)) = binary::first_cbor(bytes)? else { return Ok(None) };
+                bytes.drain(..length);
+                Ok(Some(event))
+            }
             Self::Messages => {
                 let Some(length) = bytes.first_chunk::<4>() else { return Ok(None) };
                 let end = 4 + u32::from_be_bytes(*length) as usize;
@@ -106,7 +124,7 @@ impl Framing {
                     return Ok(None);
                 }
                 let frame: Vec<u8> = bytes.drain(..end).collect();
-                Ok(Some(protobuf::read_event(&frame[4..])?))
+                Ok(Some(binary::read_event(&frame[4..])?))
             }
         }
     }

@@ -25,8 +25,9 @@ fn main() -> Result<ExitCode> {
         script.file = script.file.strip_prefix(&folder)?.to_owned();
     }
     scripts.retain(|script| words.is_empty() || words.iter().any(|word| has(script, word)));
-    let needs = |script: &Script| script.requires.iter().any(|ability| ability == "compaction");
-    let (forgetting, keeping): (Vec<Script>, Vec<Script>) = scripts.into_iter().partition(needs);
+    let needs = |ability: &'static str| move |s: &Script| s.requires.iter().any(|a| a == ability);
+    let (forgetting, others): (Vec<_>, Vec<_>) = scripts.into_iter().partition(needs("compaction"));
+    let (in_cbor, keeping): (Vec<_>, Vec<_>) = others.into_iter().partition(needs("cbor"));
 
     let server = TestServer::start();
     let mut report = run_scripts(&keeping, &target(&server)?, 4, say);
@@ -35,6 +36,11 @@ fn main() -> Result<ExitCode> {
     let target = target(&server)?;
     let forgetful = target.clone().compacted_by(move || forget(&target));
     report.cases.extend(run_scripts(&forgetting, &forgetful, 1, say).cases);
+    let mut speaking = Config::ephemeral();
+    speaking.feature_gates.cbor_serving_and_storage = true;
+    let server = TestServer::start_with(speaking)?;
+    let target = self::target(&server)?.able("cbor");
+    report.cases.extend(run_scripts(&in_cbor, &target, 4, say).cases);
     finish(&report)
 }
 

@@ -1,7 +1,11 @@
 //! What holds for any bytes that are read as an object. A panic is a finding.
 
+// A target uses one of these, the replay of the corpus all.
+#![allow(dead_code)]
+
 use pintle_schema::{
-    Format, PROBLEMS_MAX, builtin, conform, decode as decode_object, default, encode, validate,
+    Format, PROBLEMS_MAX, builtin, builtin_kind, conform, decode as decode_object, default, encode,
+    protobuf as message, validate,
 };
 use pintle_value::json;
 
@@ -24,4 +28,20 @@ pub(crate) fn decode(bytes: &[u8]) {
     default::apply(schema, *ty, &mut decoded.value);
     validate::validate(schema, *ty, &decoded.value, None);
     validate::validate(schema, *ty, &decoded.value, Some(&normal));
+}
+
+/// Bytes as a message of the kind that they name. What is read is normal, and is written so that it
+/// reads back the same.
+pub(crate) fn protobuf(bytes: &[u8]) {
+    let Ok((api_version, kind)) = message::type_meta(bytes) else { return };
+    let Some(ty) = builtin_kind(&api_version, &kind) else { return };
+    let schema = builtin();
+    let Ok(mut value) = message::decode(schema, ty, bytes) else { return };
+    let normal = value.clone();
+    assert_eq!(conform(schema, ty, &mut value), Ok(Vec::new()), "{kind}");
+    assert_eq!(value, normal, "{kind}: what is read is normal");
+    let mut out = Vec::new();
+    let within = message::encode(schema, ty, &normal, &mut out);
+    assert!(within.end <= out.len() && message::is_message(&out));
+    assert_eq!(message::decode(schema, ty, &out), Ok(normal), "{kind}: writing loses nothing");
 }

@@ -1,9 +1,9 @@
-//! What holds for any bytes that are read as JSON or YAML. A panic is a finding.
+//! What holds for any bytes that are read as JSON, YAML or CBOR. A panic is a finding.
 
 // A target uses one of these, the replay of the corpus all.
 #![allow(dead_code)]
 
-use pintle_value::{Value, json, yaml};
+use pintle_value::{Value, cbor, json, yaml};
 
 /// What is accepted is written so that it reads back the same.
 pub(crate) fn json(bytes: &[u8]) {
@@ -24,4 +24,15 @@ pub(crate) fn yaml(bytes: &[u8]) {
     }
     let all = Value::Array(documents);
     assert_eq!(json::parse(json::to_string(&all).as_bytes()), Ok(all));
+}
+
+/// What is accepted is written so that it reads back the same, as CBOR and as JSON; and however it is
+/// cut, it is not whole.
+pub(crate) fn cbor(bytes: &[u8]) {
+    let Ok(value) = cbor::parse(bytes) else { return };
+    let mut written = Vec::new();
+    cbor::write(&value, &mut written);
+    assert_eq!(cbor::parse(&written).as_ref(), Ok(&value));
+    assert_eq!(cbor::first(&written[..written.len() - 1]), Ok(None));
+    assert_eq!(json::parse(json::to_string(&value).as_bytes()), Ok(value));
 }

@@ -129,7 +129,8 @@ struct ApiFlags {
     /// GROUP/VERSION=true|false, GROUP/VERSION/RESOURCE=true|false; may be repeated
     #[arg(long, value_name = "KEY=BOOL,…")]
     runtime_config: Vec<String>,
-    /// Features to switch on or off: APIResponseCompression=true|false (default true)
+    /// Features to switch on or off: APIResponseCompression=true|false (default true), CBORServingAndStorage=true|false
+    /// (default false)
     #[arg(long, value_name = "NAME=BOOL,…")]
     feature_gates: Vec<String>,
     /// Which controllers run: * is all, NAME one, -NAME all but that one; namespace-controller,

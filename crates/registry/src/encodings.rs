@@ -16,7 +16,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use pintle_schema::{encode, protobuf};
 use pintle_store::Kind;
-use pintle_value::{Value, json};
+use pintle_value::{Value, cbor, json};
 
 use crate::object::{FRAME_TAIL, frame_head};
 use crate::{Object, Resource};
@@ -30,6 +30,8 @@ pub enum Extra {
     Protobuf,
     /// A PartialObjectMetadata in Protobuf.
     Metadata,
+    /// CBOR.
+    Cbor,
 }
 
 /// An encoding of an object in a resource's version.
@@ -81,6 +83,13 @@ impl Encoded {
                 framed(kind, &mut frame, |message| {
                     protobuf::encode(&resource.schema, resource.ty, &tree, message)
                 })
+            }
+            Extra::Cbor => {
+                let mut document = Vec::with_capacity(object.size());
+                cbor::write(&resource.tree(object), &mut document);
+                cbor::write_event(event_type(kind), &document, &mut frame);
+                let document = frame.len() - document.len()..frame.len();
+                (document.clone(), document)
             }
             Extra::Metadata => {
                 let partial = partial(resource, object);

@@ -64,6 +64,8 @@ pub enum Encoding {
     Yaml,
     /// `application/vnd.kubernetes.protobuf`; for built-in kinds only.
     Protobuf,
+    /// `application/cbor`; where its feature gate is on.
+    Cbor,
 }
 
 /// The patch media types.
@@ -75,8 +77,8 @@ pub enum PatchType {
     Merge,
     /// `application/strategic-merge-patch+json`
     StrategicMerge,
-    /// `application/apply-patch+yaml`
-    Apply,
+    /// `application/apply-patch+yaml`, or in another encoding
+    Apply(Encoding),
 }
 
 /// What to do about unknown and duplicate fields.

@@ -60,6 +60,8 @@ pub(crate) struct Settings {
     pub(crate) livez_grace_period: Duration,
     /// Whether long answers are compressed (CMP-02).
     pub(crate) compression: bool,
+    /// Whether CBOR is spoken (CBOR-01).
+    pub(crate) cbor: bool,
     /// Where clients reach the server: `host:port`.
     pub(crate) address: String,
 }
@@ -104,7 +106,7 @@ impl Api {
         let began = Instant::now();
         let (head, body) = request.into_parts();
         let query = Query::parse(head.uri.query().unwrap_or_default());
-        let preferences = Preferences::new(&head.headers, &query);
+        let preferences = Preferences::new(&head.headers, &query).with_cbor(self.settings.cbor);
         let mut response = match RequestInfo::parse(&head.method, head.uri.path(), &query) {
             Ok(info) => {
                 let named = info.resource.as_ref();

@@ -139,9 +139,10 @@ impl FeatureGates {
             };
             match name.trim() {
                 "APIResponseCompression" => gates.api_response_compression = on,
-                // All stages; the one gate that there is, is beta.
+                "CBORServingAndStorage" => gates.cbor_serving_and_storage = on,
+                // Each gate is of one stage.
                 "AllBeta" => gates.api_response_compression = on,
-                "AllAlpha" => {}
+                "AllAlpha" => gates.cbor_serving_and_storage = on,
                 other => return Err(refuse(format!("unrecognized feature gate: {other}"))),
             }
         }

@@ -71,7 +71,8 @@ async fn virtual_resource(call: &Call<'_>, found: &Found, body: Bytes) -> Result
 
 impl Call<'_> {
     fn preferences(&self) -> Preferences<'_> {
-        Preferences::new(&self.head.headers, self.query)
+        let preferences = Preferences::new(&self.head.headers, self.query);
+        preferences.with_cbor(self.api.settings.cbor)
     }
 
     /// The answer's encoding and form, or 406.

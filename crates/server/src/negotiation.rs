@@ -1,6 +1,6 @@
 //! Which encoding and which form an answer takes, and what a request body is.
 //!
-//! Pure. Encodings are rows of [`Encodings`]; a further one (CBOR) is a further row and a writer in
+//! Pure. Encodings are rows of [`ENCODINGS`]; a further one is a further row and a writer in
 //! [`crate::respond`].
 
 use http::HeaderMap;
@@ -11,52 +11,67 @@ use pintle_registry::request::{Encoding, PatchType};
 use crate::media_type::{MediaRange, essence, parse_accept};
 use crate::query::Query;
 
-/// The encodings that an endpoint knows, in upstream's order, the first one being the default.
+/// The encodings and their media types, in upstream's order, the first one being the default.
+const ENCODINGS: [(&str, &str, Encoding); 4] = [
+    ("application", "json", Encoding::Json),
+    ("application", "yaml", Encoding::Yaml),
+    ("application", "vnd.kubernetes.protobuf", Encoding::Protobuf),
+    ("application", "cbor", Encoding::Cbor),
+];
+
+/// Which encodings an endpoint knows.
 #[derive(Clone, Copy)]
-pub(crate) struct Encodings(&'static [(&'static str, &'static str, Encoding)]);
+pub(crate) struct Encodings {
+    protobuf: bool,
+    cbor: bool,
+}
 
 impl Encodings {
     /// All of them.
-    pub(crate) const ALL: Self = Self(&[
-        ("application", "json", Encoding::Json),
-        ("application", "yaml", Encoding::Yaml),
-        ("application", "vnd.kubernetes.protobuf", Encoding::Protobuf),
-    ]);
+    pub(crate) const ALL: Self = Self { protobuf: true, cbor: true };
     /// Those that need no messages: custom resources have none (MT-13).
-    pub(crate) const TEXT: Self = Self(Self::ALL.0.split_at(2).0);
+    pub(crate) const TEXT: Self = Self { protobuf: false, cbor: true };
+
+    fn rows(self) -> impl Iterator<Item = (&'static str, &'static str, Encoding)> {
+        ENCODINGS.into_iter().filter(move |(.., encoding)| match encoding {
+            Encoding::Json | Encoding::Yaml => true,
+            Encoding::Protobuf => self.protobuf,
+            Encoding::Cbor => self.cbor,
+        })
+    }
 
     /// The encoding of that media type.
     fn find(self, kind: &str, subtype: &str) -> Option<Encoding> {
-        self.0.iter().find(|(k, s, _)| (*k, *s) == (kind, subtype)).map(|row| row.2)
+        self.rows().find(|(k, s, _)| (*k, *s) == (kind, subtype)).map(|row| row.2)
     }
 
     /// The first encoding that a range covers.
     fn covered(self, range: &MediaRange<'_>) -> Option<Encoding> {
-        self.0.iter().find(|(kind, subtype, _)| range.covers(kind, subtype)).map(|row| row.2)
+        self.rows().find(|(kind, subtype, _)| range.covers(kind, subtype)).map(|row| row.2)
     }
 
     /// The media types as messages list them.
     fn media_types(self) -> String {
         let types: Vec<_> =
-            self.0.iter().map(|(kind, subtype, _)| format!("{kind}/{subtype}")).collect();
+            self.rows().map(|(kind, subtype, _)| format!("{kind}/{subtype}")).collect();
         types.join(", ")
     }
 
     /// The media types of streams: all encodings but YAML have one.
     fn stream_types(self) -> String {
-        let streams = self.0.iter().filter(|(.., encoding)| *encoding != Encoding::Yaml);
-        let types: Vec<_> =
-            streams.map(|(kind, subtype, _)| format!("{kind}/{subtype};stream=watch")).collect();
+        let streams = self.rows().filter(|(.., encoding)| *encoding != Encoding::Yaml);
+        let types: Vec<_> = streams.map(|(.., encoding)| stream_type(encoding)).collect();
         types.join(", ")
     }
 }
 
 /// The media types of patches, in upstream's order.
-const PATCHES: &[(&str, PatchType)] = &[
+const PATCHES: [(&str, PatchType); 5] = [
     ("application/json-patch+json", PatchType::Json),
     ("application/merge-patch+json", PatchType::Merge),
     ("application/strategic-merge-patch+json", PatchType::StrategicMerge),
-    ("application/apply-patch+yaml", PatchType::Apply),
+    ("application/apply-patch+yaml", PatchType::Apply(Encoding::Yaml)),
+    ("application/apply-patch+cbor", PatchType::Apply(Encoding::Cbor)),
 ];
 
 /// What the client gets.
@@ -135,6 +150,7 @@ pub(crate) enum Forms {
 pub(crate) struct Preferences<'a> {
     headers: &'a HeaderMap,
     pretty: bool,
+    cbor: bool,
 }
 
 impl<'a> Preferences<'a> {
@@ -146,17 +162,29 @@ impl<'a> Preferences<'a> {
             }
             _ => is_for_people(headers),
         };
-        Self { headers, pretty }
+        Self { headers, pretty, cbor: false }
+    }
+
+    /// With CBOR, if its feature gate is on.
+    pub(crate) const fn with_cbor(self, cbor: bool) -> Self {
+        Self { cbor, ..self }
+    }
+
+    /// What is left of an endpoint's encodings by the feature gates.
+    const fn known(&self, encodings: Encodings) -> Encodings {
+        Encodings { cbor: encodings.cbor && self.cbor, ..encodings }
     }
 
     /// The answer's form and encoding, or 406.
     pub(crate) fn answer(&self, forms: Forms, encodings: Encodings) -> Result<Negotiated, Status> {
+        let encodings = self.known(encodings);
         self.negotiate(forms, encodings)
             .ok_or_else(|| Status::not_acceptable(&encodings.media_types()))
     }
 
     /// A watch's form and encoding, or 406: YAML has no stream (OAS-15).
     pub(crate) fn watch(&self, forms: Forms, encodings: Encodings) -> Result<Negotiated, Status> {
+        let encodings = self.known(encodings);
         self.negotiate(forms, encodings)
             .filter(|negotiated| negotiated.encoding != Encoding::Yaml)
             .ok_or_else(|| Status::not_acceptable(&encodings.stream_types()))
@@ -164,7 +192,7 @@ impl<'a> Preferences<'a> {
 
     /// The encoding of an error: the client's, or JSON.
     pub(crate) fn error(&self) -> Negotiated {
-        self.negotiate(Forms::Plain, Encodings::ALL).unwrap_or(Negotiated {
+        self.negotiate(Forms::Plain, self.known(Encodings::ALL)).unwrap_or(Negotiated {
             encoding: Encoding::Json,
             pretty: true,
             form: Form::Object,
@@ -177,7 +205,7 @@ impl<'a> Preferences<'a> {
             self.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         let header = headers.join(",");
         if header.is_empty() {
-            let encoding = encodings.0.first()?.2;
+            let encoding = Encoding::Json;
             return Some(Negotiated { encoding, pretty: self.pretty, form: Form::Object });
         }
         parse_accept(&header).iter().find_map(|range| {
@@ -228,29 +256,37 @@ impl Forms {
     }
 }
 
-/// The encoding of a whole object in a body, or 415; JSON where the client does not say (MT-02).
-pub(crate) fn body_encoding(headers: &HeaderMap, encodings: Encodings) -> Result<Encoding, Status> {
-    let Some(content_type) = headers.get(CONTENT_TYPE).filter(|value| !value.is_empty()) else {
-        return Ok(Encoding::Json);
-    };
-    let found = content_type.to_str().ok().and_then(essence).and_then(|essence| {
-        let (kind, subtype) = essence.split_once('/')?;
-        encodings.find(kind, subtype)
-    });
-    found.ok_or_else(|| Status::unsupported_media_type(&encodings.media_types()))
-}
+impl Preferences<'_> {
+    /// The encoding of a whole object in a body, or 415; JSON where the client does not say (MT-02).
+    pub(crate) fn body(&self, encodings: Encodings) -> Result<Encoding, Status> {
+        let encodings = self.known(encodings);
+        let Some(content_type) = self.headers.get(CONTENT_TYPE).filter(|value| !value.is_empty())
+        else {
+            return Ok(Encoding::Json);
+        };
+        let found = content_type.to_str().ok().and_then(essence).and_then(|essence| {
+            let (kind, subtype) = essence.split_once('/')?;
+            encodings.find(kind, subtype)
+        });
+        found.ok_or_else(|| Status::unsupported_media_type(&encodings.media_types()))
+    }
 
-/// The type of a patch, or 415 (UPD-06). Custom resources have no strategic merge (UPD-11).
-pub(crate) fn patch_type(headers: &HeaderMap, strategic: bool) -> Result<PatchType, Status> {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = content_type.and_then(essence).unwrap_or_default();
-    let is_taken = |patch_type| strategic || patch_type != PatchType::StrategicMerge;
-    let mut taken = PATCHES.iter().filter(|(_, patch_type)| is_taken(*patch_type));
-    let found = taken.clone().find(|(media_type, _)| *media_type == essence);
-    found.map(|(_, patch_type)| *patch_type).ok_or_else(|| {
-        let types: Vec<_> = taken.by_ref().map(|(media_type, _)| *media_type).collect();
-        Status::unsupported_media_type(&types.join(", "))
-    })
+    /// The type of a patch, or 415 (UPD-06). Custom resources have no strategic merge (UPD-11).
+    pub(crate) fn patch(&self, strategic: bool) -> Result<PatchType, Status> {
+        let content_type = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let essence = content_type.and_then(essence).unwrap_or_default();
+        let is_known = |patch_type| match patch_type {
+            PatchType::StrategicMerge => strategic,
+            PatchType::Apply(Encoding::Cbor) => self.cbor,
+            _ => true,
+        };
+        let known = || PATCHES.iter().filter(|(_, patch_type)| is_known(*patch_type));
+        let found = known().find(|(media_type, _)| *media_type == essence);
+        found.map(|(_, patch_type)| *patch_type).ok_or_else(|| {
+            let types: Vec<_> = known().map(|(media_type, _)| *media_type).collect();
+            Status::unsupported_media_type(&types.join(", "))
+        })
+    }
 }
 
 /// The media type of an encoding.
@@ -259,6 +295,25 @@ pub(crate) const fn media_type(encoding: Encoding) -> &'static str {
         Encoding::Json => "application/json",
         Encoding::Yaml => "application/yaml",
         Encoding::Protobuf => "application/vnd.kubernetes.protobuf",
+        Encoding::Cbor => "application/cbor",
+    }
+}
+
+/// The media type of a stream in an encoding, as messages name it.
+const fn stream_type(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::Json => "application/json;stream=watch",
+        Encoding::Yaml => "application/yaml;stream=watch",
+        Encoding::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        Encoding::Cbor => "application/cbor-seq",
+    }
+}
+
+/// The media type of a watch: JSON's stays what it is.
+pub(crate) const fn watch_type(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::Json => media_type(encoding),
+        _ => stream_type(encoding),
     }
 }
 

@@ -80,13 +80,15 @@ pub(crate) fn write_options(query: &Query, write: Write) -> Result<WriteOptions,
     let mut errors = Vec::new();
     let manager = query.text("fieldManager");
     match write {
-        Write::Patch(PatchType::Apply) if manager.is_empty() => {
+        Write::Patch(PatchType::Apply(_)) if manager.is_empty() => {
             // SSA-04
             let path = Path::new("fieldManager");
             errors.push(field::Error::required(&path, "is required for apply patch"));
         }
         // SSA-47
-        Write::Patch(patch_type) if patch_type != PatchType::Apply && query.has("force") => {
+        Write::Patch(patch_type)
+            if !matches!(patch_type, PatchType::Apply(_)) && query.has("force") =>
+        {
             let why = "may not be specified for non-apply patch";
             errors.push(field::Error::forbidden(&Path::new("force"), why));
         }

@@ -154,7 +154,7 @@ fn described(call: &Call<'_>, json: Bytes, type_name: &str) -> Result<Response, 
 }
 
 fn preferences<'a>(call: &'a Call<'_>) -> Preferences<'a> {
-    Preferences::new(&call.head.headers, call.query)
+    Preferences::new(&call.head.headers, call.query).with_cbor(call.api.settings.cbor)
 }
 
 fn header(text: &str) -> HeaderValue {

@@ -19,7 +19,7 @@ use http::{Response as HttpResponse, StatusCode};
 use pintle_meta::Status;
 use pintle_registry::answer::{Answer, Outcome};
 use pintle_registry::request::Encoding;
-use pintle_value::{json, yaml};
+use pintle_value::{cbor, json, yaml};
 
 pub(crate) use gzip::is_accepted as takes_gzip;
 pub(crate) use list::{collection, list};
@@ -54,7 +54,7 @@ pub(crate) fn object(
     let json = json.into();
     let body = match negotiated.encoding {
         Encoding::Protobuf => Body::full(protobuf::object(type_name, &json)),
-        Encoding::Json | Encoding::Yaml => Body::full(json),
+        Encoding::Json | Encoding::Yaml | Encoding::Cbor => Body::full(json),
     };
     document(code, body, negotiated)
 }
@@ -151,8 +151,16 @@ fn encode(body: Body, negotiated: Negotiated) -> Body {
             yaml::write(&json::parse(compact).unwrap_or_default(), &mut out);
             out
         }),
+        (Encoding::Cbor, _) => body.map_whole(cbor),
         (Encoding::Protobuf, _) => body,
     }
+}
+
+/// A document in JSON as one in CBOR. What is read here was written here.
+pub(crate) fn cbor(json: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len());
+    cbor::write(&json::parse(json).unwrap_or_default(), &mut out);
+    out
 }
 
 fn status_code(code: u16) -> StatusCode {

@@ -253,6 +253,7 @@ fn api(
             min_request_timeout: config.min_request_timeout,
             livez_grace_period: config.livez_grace_period,
             compression: config.feature_gates.api_response_compression,
+            cbor: config.feature_gates.cbor_serving_and_storage,
             address: reachable(address).to_string(),
         },
     }

@@ -23,6 +23,11 @@ fn json() {
 }
 
 #[test]
+fn cbor() {
+    replay("cbor", bodies::cbor);
+}
+
+#[test]
 fn yaml() {
     replay("yaml", bodies::yaml);
 }

@@ -2,7 +2,7 @@
 
 use pintle_schema::PROBLEMS_MAX;
 use pintle_value::token::Tokens;
-use pintle_value::{Value, json, yaml};
+use pintle_value::{Value, cbor, json, yaml};
 
 use crate::Error;
 
@@ -24,13 +24,24 @@ impl Configuration {
         let mut reader = yaml::Reader::new(&text).map_err(|e| refused(&e))?;
         let duplicates = reader.duplicates().take(PROBLEMS_MAX).collect();
         let value = reader.tree().map_err(|e| refused(&e))?;
+        Self::of(value, duplicates)
+    }
+
+    /// Reads the body of an apply request in CBOR, where keys that come more than once are no CBOR.
+    pub fn read_cbor(bytes: &[u8]) -> Result<Self, Error> {
+        let value = cbor::parse(bytes)
+            .map_err(|why| Error::Malformed(format!("error decoding patch: {why}")))?;
+        Self::of(value, Vec::new())
+    }
+
+    fn of(value: Value, duplicates: Vec<String>) -> Result<Self, Error> {
         match value {
             Value::Object(_) => Ok(Self { value, duplicates }),
             // As upstream: nothing is an object without members.
             Value::Null => Ok(Self { value: Value::object(), duplicates }),
-            other => Err(refused(&format_args!(
-                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go \
-                 value of type map[string]interface {{}}",
+            other => Err(Error::Malformed(format!(
+                "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot \
+                 unmarshal {} into Go value of type map[string]interface {{}}",
                 other.type_name()
             ))),
         }

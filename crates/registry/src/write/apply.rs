@@ -7,14 +7,18 @@ use pintle_value::Value;
 use super::Write;
 use super::update::{ATTEMPTS_MAX, Attempt};
 use crate::answer::Outcome;
-use crate::request::FieldValidation;
+use crate::request::{Encoding, FieldValidation};
 
 impl Write<'_> {
     /// PATCH with a configuration (SSA-01).
-    pub(super) async fn apply(&self, patch: &[u8]) -> Result<Outcome, Status> {
-        let configuration = Configuration::read(patch).map_err(|e| e.status())?;
+    pub(super) async fn apply(&self, patch: &[u8], encoding: Encoding) -> Result<Outcome, Status> {
+        let configuration = match encoding {
+            Encoding::Cbor => Configuration::read_cbor(patch),
+            Encoding::Json | Encoding::Yaml | Encoding::Protobuf => Configuration::read(patch),
+        };
+        let configuration = configuration.map_err(|e| e.status())?;
         if let Some(paths) = super::scale_paths(self.target) {
-            return self.apply_scale(&configuration, &paths).await;
+            return self.apply_scale(&configuration, paths).await;
         }
         for _ in 0..ATTEMPTS_MAX {
             match self.try_apply(&configuration).await? {

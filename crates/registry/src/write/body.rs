@@ -3,7 +3,7 @@
 use pintle_meta::Status;
 use pintle_schema::decode::{self, Decoded, Format};
 use pintle_schema::{Error, Problem, Schema, TypeId, protobuf};
-use pintle_value::{Str, Value};
+use pintle_value::{Str, Value, cbor};
 
 use super::{Draft, Write};
 use crate::request::{Body, Encoding, FieldValidation};
@@ -52,6 +52,11 @@ fn read(body: &Body, schema: &Schema, ty: TypeId) -> Result<Decoded, Error> {
     match body.encoding {
         Encoding::Json => decode::decode(schema, ty, &body.bytes, Format::Json),
         Encoding::Yaml => decode::decode(schema, ty, &body.bytes, Format::Yaml),
+        Encoding::Cbor => {
+            let mut value = cbor::parse(&body.bytes)?;
+            let problems = decode::conform(schema, ty, &mut value)?;
+            Ok(Decoded { value, problems })
+        }
         // Field validation is for text: what a message has no field for is dropped without a word.
         Encoding::Protobuf => {
             let value = protobuf::decode(schema, ty, &body.bytes)?;

@@ -19,7 +19,7 @@ impl Write<'_> {
             PatchType::Json => Algorithm::Json,
             PatchType::Merge => Algorithm::Merge,
             PatchType::StrategicMerge => Algorithm::StrategicMerge,
-            PatchType::Apply => return self.apply(patch).await,
+            PatchType::Apply(encoding) => return self.apply(patch, encoding).await,
         };
         if let Some(paths) = super::scale_paths(self.target) {
             return self.patch_scale(patch, algorithm, paths).await;

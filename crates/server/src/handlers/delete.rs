@@ -5,7 +5,7 @@ use pintle_meta::Status;
 use pintle_registry::request::{DeleteOptions, Encoding};
 
 use super::Call;
-use crate::negotiation::{Encodings, body_encoding};
+use crate::negotiation::Encodings;
 use crate::options::{delete_options, list_options};
 use crate::respond::{self, Response};
 use crate::target::Found;
@@ -40,10 +40,7 @@ pub(super) async fn delete_collection(
 
 fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {
     // Only a body that is there has to say what it is.
-    let encoding = if body.is_empty() {
-        Encoding::Json
-    } else {
-        body_encoding(&call.head.headers, Encodings::ALL)?
-    };
+    let encoding =
+        if body.is_empty() { Encoding::Json } else { call.preferences().body(Encodings::ALL)? };
     delete_options(call.query, body, encoding)
 }

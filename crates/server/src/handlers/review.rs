@@ -7,7 +7,6 @@ use pintle_registry::request::Body;
 use pintle_value::{Map, Path, Value};
 
 use super::Call;
-use crate::negotiation::body_encoding;
 use crate::options::{Write, write_options};
 use crate::respond::{self, Response, add_warnings};
 use crate::target::Found;
@@ -34,7 +33,7 @@ pub(super) fn create(call: &Call<'_>, found: &Found, bytes: Bytes) -> Result<Res
         return Err(Status::not_implemented(&resource.group_resource().to_string()));
     };
     let (negotiated, rendering) = call.negotiate(found)?;
-    let encoding = body_encoding(&call.head.headers, found.encodings())?;
+    let encoding = call.preferences().body(found.encodings())?;
     let options = write_options(call.query, Write::Create)?;
     let body = Body { bytes, encoding };
     let context = call.context();

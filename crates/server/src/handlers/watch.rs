@@ -17,18 +17,17 @@ use pintle_registry::request::Encoding;
 use pintle_registry::watch::Watch;
 use pintle_registry::{Extra, Object, event_type};
 use pintle_store::{Kind, Revision};
+use pintle_value::cbor;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::Call;
 use crate::body::{Body, CHUNK_BYTES};
 use crate::metrics::Counter;
-use crate::negotiation::Form;
+use crate::negotiation::{Form, watch_type};
 use crate::options::{list_options, watch_timeout};
-use crate::respond::{Rendering, Response, STATUS_TYPE, document, protobuf, status_json};
+use crate::respond::{self, Rendering, Response, STATUS_TYPE, document, protobuf, status_json};
 use crate::target::Found;
 
-/// What a stream of messages is (OAS-15).
-const MESSAGES: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 /// How often a client that wants bookmarks gets one, about (BM-01) …
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// … and how long before the end of the watch, so that it goes on from as near to now as can be.
@@ -64,10 +63,8 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
         Some((frame, stream))
     });
     let mut response = document(200, Body::frames(Box::pin(frames)), negotiated);
-    if negotiated.encoding == Encoding::Protobuf {
-        let content_type = HeaderValue::from_static(MESSAGES);
-        response.headers_mut().insert(CONTENT_TYPE, content_type);
-    }
+    let content_type = HeaderValue::from_static(watch_type(negotiated.encoding));
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
     Ok(response)
 }
 
@@ -184,6 +181,8 @@ impl Encoder {
             (Encoding::Protobuf, _) => {
                 resource.encoded(object, self.rendering.message()).frame(kind)
             }
+            (Encoding::Cbor, Form::Object) => resource.encoded(object, Extra::Cbor).frame(kind),
+            (Encoding::Cbor | Encoding::Yaml, _) => None,
             (_, Form::Object) if resource.is_stored_version() => object.frame(kind),
             (_, Form::Object) => resource.encoded(object, Extra::Json).frame(kind),
             _ => None,
@@ -239,6 +238,9 @@ impl Encoder {
         if self.encoding == Encoding::Protobuf {
             let message = protobuf::object(type_name, json);
             return pintle_schema::protobuf::encode_event(event_type, &message, out);
+        }
+        if self.encoding == Encoding::Cbor {
+            return cbor::write_event(event_type, &respond::cbor(json), out);
         }
         begin(event_type, out);
         out.extend_from_slice(json);

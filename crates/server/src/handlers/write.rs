@@ -5,7 +5,6 @@ use pintle_meta::Status;
 use pintle_registry::request::Body;
 
 use super::Call;
-use crate::negotiation::{body_encoding, patch_type};
 use crate::options::{Write, write_options};
 use crate::respond::{self, Response};
 use crate::target::Found;
@@ -17,7 +16,7 @@ pub(super) async fn create(
     bytes: Bytes,
 ) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
-    let encoding = body_encoding(&call.head.headers, found.encodings())?;
+    let encoding = call.preferences().body(found.encodings())?;
     let options = write_options(call.query, Write::Create)?;
     let body = Body { bytes, encoding };
     let outcome = call.api.registry.create(&found.target, &body, &options, &call.context()).await?;
@@ -32,7 +31,7 @@ pub(super) async fn update(
 ) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
     let options = write_options(call.query, Write::Update)?;
-    let encoding = body_encoding(&call.head.headers, found.encodings())?;
+    let encoding = call.preferences().body(found.encodings())?;
     let body = Body { bytes, encoding };
     let outcome = call
         .api
@@ -48,7 +47,7 @@ pub(super) async fn patch(
     found: &Found,
     bytes: Bytes,
 ) -> Result<Response, Status> {
-    let patch_type = patch_type(&call.head.headers, !found.target.resource.typed_items)?;
+    let patch_type = call.preferences().patch(!found.target.resource.typed_items)?;
     let (negotiated, rendering) = call.negotiate(found)?;
     let options = write_options(call.query, Write::Patch(patch_type))?;
     let (registry, context) = (&call.api.registry, call.context());

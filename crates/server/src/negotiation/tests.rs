@@ -121,14 +121,17 @@ fn people_get_many_lines() {
 }
 
 fn check_body(content_type: &str, expected: Result<Encoding, u16>) {
-    let found = body_encoding(&headers(&[(CONTENT_TYPE, content_type)]), Encodings::ALL);
+    let headers = headers(&[(CONTENT_TYPE, content_type)]);
+    let found = Preferences::new(&headers, &Query::default()).body(Encodings::ALL);
     assert_eq!(found.map_err(|status| status.code), expected, "{content_type}");
 }
 
 #[test]
 fn bodies_say_what_they_are() {
     // MT-02, MT-14
-    assert_eq!(body_encoding(&HeaderMap::new(), Encodings::ALL), Ok(Encoding::Json));
+    let silent = HeaderMap::new();
+    let silent = Preferences::new(&silent, &Query::default());
+    assert_eq!(silent.body(Encodings::ALL), Ok(Encoding::Json));
     check_body("application/json", Ok(Encoding::Json));
     check_body("application/json; charset=utf-8", Ok(Encoding::Json));
     check_body("application/yaml", Ok(Encoding::Yaml));
@@ -137,7 +140,7 @@ fn bodies_say_what_they_are() {
     check_body("nonsense", Err(415));
     let refused = |content_type, encodings| {
         let headers = headers(&[(CONTENT_TYPE, content_type)]);
-        body_encoding(&headers, encodings).unwrap_err().message
+        Preferences::new(&headers, &Query::default()).body(encodings).unwrap_err().message
     };
     let text = "the body of the request was in an unknown format - accepted media types include: \
                 application/json, application/yaml";
@@ -154,13 +157,42 @@ fn patches_say_what_they_are() {
     // UPD-05, UPD-06
     for (media_type, expected) in PATCHES {
         let headers = headers(&[(CONTENT_TYPE, &format!("{media_type}; charset=utf-8"))]);
-        assert_eq!(patch_type(&headers, true), Ok(*expected));
+        let preferences = Preferences::new(&headers, &Query::default());
+        assert_eq!(preferences.with_cbor(true).patch(true), Ok(expected));
     }
-    let status = patch_type(&headers(&[(CONTENT_TYPE, "application/json")]), true).unwrap_err();
+    let headers = headers(&[(CONTENT_TYPE, "application/json")]);
+    let status = Preferences::new(&headers, &Query::default()).patch(true).unwrap_err();
     assert_eq!(
         status.message,
         "the body of the request was in an unknown format - accepted media types include: \
          application/json-patch+json, application/merge-patch+json, \
          application/strategic-merge-patch+json, application/apply-patch+yaml"
+    );
+}
+
+#[test]
+fn cbor_is_spoken_behind_its_gate() {
+    // CBOR-01
+    let check = |accept: &str, gate, encodings, expected: Option<Encoding>| {
+        let headers = headers(&[(ACCEPT, accept), (CONTENT_TYPE, "application/cbor")]);
+        let preferences = Preferences::new(&headers, &Query::default());
+        let preferences = preferences.with_cbor(gate);
+        let found = preferences.answer(OBJECTS, encodings).ok().map(|found| found.encoding);
+        assert_eq!(found, expected, "{accept} {gate}");
+        assert_eq!(preferences.body(encodings).is_ok(), gate);
+    };
+    for encodings in [Encodings::ALL, Encodings::TEXT] {
+        check("application/cbor", false, encodings, None);
+        check("application/cbor", true, encodings, Some(Encoding::Cbor));
+        check("application/cbor, application/json", false, encodings, Some(Encoding::Json));
+        check("*/*", true, encodings, Some(Encoding::Json));
+    }
+    let headers = headers(&[(ACCEPT, "application/yaml")]);
+    let preferences = Preferences::new(&headers, &Query::default());
+    let refused = preferences.with_cbor(true).watch(OBJECTS, Encodings::ALL).unwrap_err();
+    assert!(
+        refused.message.ends_with(";stream=watch, application/cbor-seq"),
+        "{}",
+        refused.message
     );
 }

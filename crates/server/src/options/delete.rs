@@ -2,7 +2,7 @@
 
 use pintle_meta::{Status, field};
 use pintle_registry::request::{DeleteOptions, Encoding, Propagation};
-use pintle_value::{Path, Value, json, yaml};
+use pintle_value::{Path, Value, cbor, json, yaml};
 
 use super::{dry_run, integer, refuse};
 use crate::query::Query;
@@ -49,6 +49,7 @@ fn from_body(body: &[u8], encoding: Encoding) -> Result<Raw, Status> {
     let tree = match encoding {
         Encoding::Json => json::parse(body).map_err(|error| error.to_string()),
         Encoding::Yaml => yaml::parse(body).map_err(|error| error.to_string()),
+        Encoding::Cbor => cbor::parse(body).map_err(|error| error.to_string()),
         Encoding::Protobuf => message(body).map_err(|error| error.to_string()),
     }
     .map_err(Status::bad_request)?;

@@ -16,7 +16,7 @@ fn check_write(write: Write, query: &str, code: u16, message: &str) {
 #[test]
 fn options_of_writes_are_checked() {
     let merge = Write::Patch(PatchType::Merge);
-    let apply = Write::Patch(PatchType::Apply);
+    let apply = Write::Patch(PatchType::Apply(Encoding::Yaml));
     check_write(Write::Create, "", 200, "");
     // DRY-02, DRY-03
     check_write(Write::Create, "dryRun=All", 200, "");

@@ -56,7 +56,7 @@ pub(crate) fn collection(
             let items = views.map(|view| rendering.item(&view)).collect();
             protobuf::list(rendering, metadata, items)
         }
-        Encoding::Json | Encoding::Yaml => {
+        Encoding::Json | Encoding::Yaml | Encoding::Cbor => {
             Body::pieces(Box::new(Items::new(rendering.clone(), metadata, views)))
         }
     };

@@ -28,6 +28,16 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
     Ok(value)
 }
 
+/// Reads the first data item of a sequence (RFC 8742); says how long it is. `None` where it is not whole.
+pub fn first(bytes: &[u8]) -> Result<Option<(Value, usize)>, Error> {
+    let mut reader = read::Reader::new(bytes);
+    match reader.value() {
+        Ok(value) => Ok(Some((value, bytes.len() - reader.left()))),
+        Err(why) if why == read::truncated() => Ok(None),
+        Err(why) => Err(why),
+    }
+}
+
 /// The major types, in the upper three bits of an item's first byte.
 mod major {
     pub(super) const UNSIGNED: u8 = 0;

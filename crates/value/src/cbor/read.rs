@@ -31,6 +31,11 @@ impl<'b> Reader<'b> {
         Self { rest: bytes, depth: 0 }
     }
 
+    /// How many bytes are left.
+    pub(super) const fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     /// Nothing may be left.
     pub(super) fn end(&self) -> Result<(), Error> {
         match self.rest.len() {
@@ -208,7 +213,7 @@ fn half(bits: u16) -> f64 {
     if bits & 0x8000 == 0 { size } else { -size }
 }
 
-fn truncated() -> Error {
+pub(super) fn truncated() -> Error {
     wrong("unexpected EOF")
 }
 

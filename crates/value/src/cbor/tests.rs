@@ -97,6 +97,19 @@ fn what_is_no_object_is_refused() {
     check(&"a16161".repeat(100_000), Err("exceeded max depth"));
 }
 
+#[test]
+fn sequences_are_read_item_by_item() {
+    let (mut out, value) = (Vec::new(), Value::from("a"));
+    write(&value, &mut out);
+    let length = out.len();
+    write_event("ADDED", &out.clone(), &mut out);
+    assert_eq!(first(&out), Ok(Some((value, length))));
+    let event = first(&out[length..]).unwrap().unwrap().0;
+    assert_eq!(json::to_string(&event), r#"{"object":"a","type":"ADDED"}"#);
+    assert_eq!(first(&out[..length - 1]), Ok(None));
+    assert!(first(&[0xf7]).is_err());
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {

@@ -1,12 +1,34 @@
-//! Bodies in Protobuf, so that scripts speak of them as of any other: as trees.
+//! Bodies in Protobuf and CBOR, so that scripts speak of them as of any other: as trees.
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use pintle_schema::{builtin, builtin_kind, protobuf};
-use pintle_value::json;
+use pintle_value::{cbor, json};
 use serde_json::Value;
 
-/// The media type of objects.
-pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+/// The media type of objects in Protobuf, and what that of watches begins with.
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// The media type of objects in CBOR, and what that of watches begins with.
+pub(crate) const CBOR: &str = "application/cbor";
+
+/// A document in CBOR as a tree.
+pub(crate) fn read_cbor(bytes: &[u8]) -> Result<Value> {
+    ensure!(bytes.starts_with(cbor::MAGIC), "the document does not describe itself as CBOR");
+    Ok(serde_json::from_str(&json::to_string(&cbor::parse(bytes)?))?)
+}
+
+/// The first document of a sequence, and how long it is; `None` where it is not whole.
+pub(crate) fn first_cbor(bytes: &[u8]) -> Result<Option<(Value, usize)>> {
+    let Some((_, length)) = cbor::first(bytes)? else { return Ok(None) };
+    Ok(Some((read_cbor(&bytes[..length])?, length)))
+}
+
+/// A tree as a document in CBOR.
+pub(crate) fn write_cbor(tree: &Value) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    cbor::write(&json::parse(tree.to_string().as_bytes())?, &mut out);
+    Ok(out)
+}
 
 /// An object as a tree.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value> {
