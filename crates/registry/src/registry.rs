@@ -272,7 +272,7 @@ impl Registry {
         context: &Context,
         may_create: &MayCreate<'_>,
     ) -> Result<Outcome, Status> {
-        let applies = patch_type == PatchType::Apply;
+        let applies = matches!(patch_type, PatchType::Apply(_));
         let write = Write { applies, ..self.write(target, options, context, may_create) };
         Self::answered(target, write.patch(patch, patch_type).await?).await
     }
