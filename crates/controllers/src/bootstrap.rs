@@ -41,13 +41,15 @@ pub async fn run(
 
 /// Makes what is missing, and what is not as it should be; tells what went wrong.
 ///
-/// Namespaces come first, as others are in them; all else is written at once, so that the writes share
-/// what a commit costs.
+/// Namespaces come first, as others are in them, and the range of addresses that a service is given one
+/// of; all else is written at once, so that the writes share what a commit costs.
 pub async fn ensure(environment: &Environment, objects: &Arc<[BootstrapObject]>) -> Vec<Status> {
-    let is_namespace = |index: &usize| objects[*index].resource.resource == "namespaces";
-    let (namespaces, rest): (Vec<_>, Vec<_>) = (0..objects.len()).partition(is_namespace);
+    let is_first = |index: &usize| {
+        matches!(objects[*index].resource.resource.as_str(), "namespaces" | "servicecidrs")
+    };
+    let (first, rest): (Vec<_>, Vec<_>) = (0..objects.len()).partition(is_first);
     let mut failures = Vec::new();
-    for part in [namespaces, rest] {
+    for part in [first, rest] {
         let mut tasks = JoinSet::new();
         for index in part {
             let Some(resource) = environment.registry.resource(&objects[index].resource) else {

@@ -130,6 +130,8 @@ impl Shared<'_> {
                 conversion: None,
                 keeping: Some(Arc::new(kept)),
             }),
+            allocator: None,
+            action: None,
             deprecation: version.is_deprecated().then(|| deprecation(crd, version).into()),
             typed_items: true,
         })

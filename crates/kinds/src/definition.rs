@@ -55,6 +55,8 @@ fn define(
         subresources: row.subresources.iter().map(|sub| subresource(row, sub)).collect(),
         printer: printers::printer(row.group, row.kind),
         storage: storage(row, kind, schema),
+        allocator: None,
+        action: None,
         deprecation: deprecation::warning(row).map(Str::from),
         typed_items: false,
     })

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
-use pintle_server::{Config, FeatureGates, RuntimeConfig, Selection};
+use pintle_server::{Config, FeatureGates, PortRange, RuntimeConfig, Selection};
 
 use crate::convert::Convert;
 use access::AccessFlags;
@@ -149,6 +149,9 @@ struct ApiFlags {
     /// The addresses of services, at most one range for IPv4 and one for IPv6
     #[arg(long, value_name = "CIDR,…", default_value = "10.0.0.0/24")]
     service_cluster_ip_range: String,
+    /// The ports that services take on every node
+    #[arg(long, value_name = "FIRST-LAST", default_value_t)]
+    service_node_port_range: PortRange,
 }
 
 #[derive(Args, Debug)]
@@ -203,6 +206,7 @@ impl Serve {
             controllers,
             namespace_deletion_delay: api.namespace_deletion_delay,
             service_cluster_ip_range: api.service_cluster_ip_range,
+            service_node_port_range: api.service_node_port_range,
             max_requests_inflight: limits.max_requests_inflight,
             max_mutating_requests_inflight: limits.max_mutating_requests_inflight,
             request_timeout: limits.request_timeout,
@@ -276,6 +280,7 @@ mod tests {
             "--request-timeout=0s",
             "--tls-cert-file=a",
             "--bind-address=nowhere",
+            "--service-node-port-range=9-1",
             "--controllers=*,-nothing",
         ] {
             assert!(config(&[flag]).is_err(), "{flag}");

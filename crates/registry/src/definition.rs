@@ -11,6 +11,8 @@ use pintle_meta::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResour
 use pintle_schema::{Schema, TypeId};
 use pintle_value::{Str, Value};
 
+use crate::action::Action;
+use crate::allocation::Allocator;
 use crate::strategy::Strategy;
 use crate::table::Printer;
 
@@ -87,6 +89,10 @@ pub struct ResourceDefinition {
     /// Where its objects are kept and in which form; `None` for virtual resources (reviews, bindings),
     /// which are answered and not kept.
     pub storage: Option<Storage>,
+    /// Who gives its objects what they share with others, where they share something.
+    pub allocator: Option<Arc<dyn Allocator>>,
+    /// What happens when an object is posted to a virtual resource, where that is for the engine.
+    pub action: Option<Arc<dyn Action>>,
     /// `Some` when using it should warn (DEP-12): the text of the warning.
     pub deprecation: Option<Str>,
     /// Whether items in JSON lists carry `kind` and `apiVersion` (those of custom resources do).
@@ -203,6 +209,10 @@ pub enum SubresourceBehaviour {
     Scale(Arc<ScalePaths>),
     /// `namespaces/finalize`: the only way to change `spec.finalizers`.
     Finalize,
+    /// What is posted makes something happen: `binding`, `eviction`.
+    Action(Arc<dyn Action>),
+    /// It connects the client to something else: `log`, `exec`, `proxy`. Not for the engine.
+    Connect,
     /// In discovery and OpenAPI, answered with 501-like `Status` until its own issue brings it.
     Unserved,
 }

@@ -5,7 +5,9 @@
 //!
 //! Must not know: HTTP, or any particular kind.
 
+pub mod action;
 pub mod admission;
+pub mod allocation;
 pub mod answer;
 mod cache;
 pub mod definition;

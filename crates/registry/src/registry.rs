@@ -190,6 +190,13 @@ impl Registry {
         objects.into_iter().flatten().map(|(_, object)| object)
     }
 
+    /// The objects of a resource in a namespace, as they are now.
+    pub fn objects_in(&self, resource: &Resource, namespace: &str) -> Vec<Arc<Object>> {
+        let Ok(collection) = resource.collection() else { return Vec::new() };
+        let snapshot = collection.snapshot(self.cache.visible());
+        snapshot.within(namespace, "").cloned().collect()
+    }
+
     /// One object. `resource_version` as the client gave it, `""` for the newest (RV-G1 … RV-G3).
     pub async fn get(&self, target: &Target, resource_version: &str) -> Result<Outcome, Status> {
         if let Some(revision) = revision::parse(resource_version)? {
@@ -246,6 +253,9 @@ impl Registry {
         context: &Context,
     ) -> Result<Outcome, Status> {
         let write = self.write(target, options, context, &granted);
+        if let Some(action) = crate::write::action(target) {
+            return write.act(body, action).await;
+        }
         Self::answered(target, write.create(body).await?).await
     }
 

@@ -97,6 +97,8 @@ fn definition(
         ],
         printer: Arc::new(Blank),
         storage: Some(Storage { collection: resource.into(), conversion: None, keeping: None }),
+        allocator: None,
+        action: None,
         deprecation: None,
         typed_items: false,
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pintle_auth::Mode;
 use pintle_controllers::Selection;
+use pintle_effects::PortRange;
 use pintle_kinds::RuntimeConfig;
 
 use crate::Error;
@@ -43,6 +44,8 @@ pub struct Config {
     pub feature_gates: FeatureGates,
     /// The addresses of services.
     pub service_cluster_ip_range: String,
+    /// The ports that services take on every node.
+    pub service_node_port_range: PortRange,
     /// How long changes are kept for watches and lists at old revisions.
     pub watch_history: Duration,
     /// How long the server goes on serving after it was told to stop, while it says that it is not ready.
@@ -81,6 +84,7 @@ impl Default for Config {
             runtime_config: RuntimeConfig::default(),
             feature_gates: FeatureGates::default(),
             service_cluster_ip_range: "10.0.0.0/24".to_owned(),
+            service_node_port_range: PortRange::default(),
             watch_history: Duration::from_secs(5 * 60),
             shutdown_delay: Duration::ZERO,
             livez_grace_period: Duration::ZERO,

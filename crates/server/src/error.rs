@@ -49,6 +49,9 @@ pub enum Error {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// A flag of services makes no sense.
+    #[error(transparent)]
+    Effects(#[from] pintle_effects::Error),
     /// The store does not open.
     #[error(transparent)]
     Store(#[from] pintle_store::Error),

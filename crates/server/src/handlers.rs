@@ -1,9 +1,10 @@
 //! What is done for each verb on a resource: options in, a call on the registry, an answer out.
 //!
 //! Nothing here knows a particular kind, except [`review`] and [`component`], which answer questions
-//! about this server itself.
+//! about this server itself, and [`connect`].
 
 mod component;
+mod connect;
 mod delete;
 mod read;
 mod review;
@@ -46,6 +47,10 @@ pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result
         call.api.metrics.deprecated(resource, subresource); // DEP-14
     }
     let mut response = match call.info.verb {
+        _ if found.connects() => connect::connect(call, &found),
+        "create" if found.target.resource.action.is_some() => {
+            write::create(call, &found, body).await
+        }
         _ if found.target.resource.storage.is_none() => virtual_resource(call, &found, body).await,
         "get" => read::get(call, &found).await,
         "list" => read::list(call, &found).await,

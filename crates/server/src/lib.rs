@@ -44,6 +44,7 @@ pub use config::{Config, FeatureGates};
 pub use error::Error;
 pub use pintle_auth::Mode;
 pub use pintle_controllers::Selection;
+pub use pintle_effects::PortRange;
 pub use pintle_kinds::RuntimeConfig;
 pub use pki::Credentials;
 pub use server::{Running, Server};

@@ -12,7 +12,7 @@ use pintle_admission::NamespaceLifecycle;
 use pintle_auth::Authorizer;
 use pintle_controllers::definitions::Definitions;
 use pintle_controllers::{Controller, Environment, expiry, garbage, namespaces};
-use pintle_registry::{Options, Registry, admission};
+use pintle_registry::{Options, Registry, ResourceDefinition, admission};
 use pintle_store::{Durability, Store};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
@@ -77,7 +77,7 @@ impl Server {
         phases.end("store");
         let roles = Arc::new(Roles::default());
         let authorizer = authorization::authorizer(&config.authorization_modes, &roles);
-        let definitions = pintle_kinds::definitions(&config.runtime_config);
+        let definitions = built_in(&config)?;
         let options = Options {
             store: store.clone(),
             admission: Arc::new(admission::Chain(vec![
@@ -227,6 +227,18 @@ fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
         durability: if config.fsync { Durability::Disk } else { Durability::System },
     };
     Ok(pintle_store::open(&options)?)
+}
+
+/// The built-in resources, with what writing them does to others.
+fn built_in(config: &Config) -> Result<Vec<ResourceDefinition>, Error> {
+    let mut definitions = pintle_kinds::definitions(&config.runtime_config);
+    let effects = pintle_effects::Settings {
+        service_ranges: &bootstrap::service_ranges(config),
+        node_ports: config.service_node_port_range,
+        entropy: random,
+    };
+    pintle_effects::attach(&mut definitions, &effects)?;
+    Ok(definitions)
 }
 
 fn api(

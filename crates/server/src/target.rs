@@ -84,7 +84,7 @@ fn check_verb(
             let what = format!("{}/{}", resource.group_resource(), subresource.name);
             return Err(Status::not_implemented(&what));
         }
-        if info.has_subpath {
+        if info.has_subpath && subresource.behaviour != SubresourceBehaviour::Connect {
             return Err(Status::no_such_path());
         }
     }
@@ -107,6 +107,12 @@ impl Found {
     /// The encodings of its objects in bodies (MT-13).
     pub(crate) fn encodings(&self) -> Encodings {
         if self.target.resource.typed_items { Encodings::TEXT } else { Encodings::ALL }
+    }
+
+    /// Whether it is a subresource that connects the client to something else.
+    pub(crate) fn connects(&self) -> bool {
+        let behaviour = self.subresource.as_ref().map(|subresource| &subresource.behaviour);
+        behaviour == Some(&SubresourceBehaviour::Connect)
     }
 
     /// The forms that answers have. Only what can be listed or read has columns.

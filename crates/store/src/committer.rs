@@ -12,6 +12,7 @@
 //! - Nothing that a pinned reader can see is removed.
 
 use std::collections::HashMap;
+use std::iter;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
@@ -57,12 +58,19 @@ pub(crate) enum Job {
     },
 }
 
-/// A write that waits for its answer.
+/// Writes that are to be committed together, and wait for their answer.
 pub(crate) struct Waiting {
-    pub(crate) write: Write,
+    pub(crate) first: Write,
+    pub(crate) rest: Vec<Write>,
     pub(crate) reply: Reply<Record>,
     /// Its part of the queue's bounds, given back when it is answered.
     pub(crate) _room: OwnedSemaphorePermit,
+}
+
+impl Waiting {
+    fn writes(&self) -> impl Iterator<Item = &Write> {
+        iter::once(&self.first).chain(&self.rest)
+    }
 }
 
 /// The thread's state.
@@ -79,8 +87,16 @@ struct Decided {
     records: Vec<Record>,
     /// The writes that become the records, in the same order.
     accepted: Vec<Waiting>,
-    /// The writes that cannot be committed, with the newest version of their key.
-    refused: Vec<(Waiting, Option<Version>)>,
+    /// The writes that cannot be committed.
+    refused: Vec<(Waiting, Refusal)>,
+}
+
+/// Why writes cannot be committed.
+enum Refusal {
+    /// The first's key is not as expected; this is its newest version.
+    First(Option<Version>),
+    /// The key of one of the rest is not.
+    Rest(Key),
 }
 
 impl Committer {
@@ -134,7 +150,7 @@ impl Committer {
         loop {
             match job {
                 Some(Job::Write(waiting)) => {
-                    bytes += waiting.write.change.template().len();
+                    bytes += waiting.writes().map(|w| w.change.template().len()).sum::<usize>();
                     writes.push(waiting);
                 }
                 other => return (writes, other),
@@ -167,11 +183,14 @@ impl Committer {
             return refuse(refused.into_iter().map(|(waiting, _)| waiting), &error);
         }
         self.show(&batch.records);
-        for (waiting, record) in accepted.into_iter().zip(batch.records) {
-            let _ = waiting.reply.send(Ok(record));
+        let mut records = batch.records.into_iter();
+        for waiting in accepted {
+            let first = records.next().expect("each accepted write has become a record");
+            records.by_ref().take(waiting.rest.len()).for_each(drop);
+            let _ = waiting.reply.send(Ok(first));
         }
-        for (waiting, version) in refused {
-            let _ = waiting.reply.send(Err(self.conflict(version)));
+        for (waiting, refusal) in refused {
+            let _ = waiting.reply.send(Err(self.conflict(refusal)));
         }
     }
 
@@ -182,24 +201,30 @@ impl Committer {
         let mut next = index.newest();
         let mut decided = Decided::default();
         for waiting in writes {
-            let Write { key, expect, change, note } = &waiting.write;
-            let newest = ahead.get(key).copied().or_else(|| index.current(key));
-            let newest = newest.filter(|version| version.live());
-            let Some(kind) = outcome(*expect, change, newest) else {
-                decided.refused.push((waiting, newest));
-                continue;
+            let newest = |key: &Key| {
+                let newest = ahead.get(key).copied().or_else(|| index.current(key));
+                newest.filter(|version| version.live())
             };
-            next.0 += 1;
-            let (bytes, body) = change.template().fill(next);
-            ahead.insert(key.clone(), Version::new(next, kind != Kind::Deleted));
-            decided.records.push(Record {
-                revision: next,
-                key: key.clone(),
-                kind,
-                bytes,
-                body,
-                note: note.clone(),
-            });
+            let (first, rest) = match kinds(&waiting, newest) {
+                Ok(kinds) => kinds,
+                Err(refusal) => {
+                    decided.refused.push((waiting, refusal));
+                    continue;
+                }
+            };
+            for (write, kind) in waiting.writes().zip(iter::once(first).chain(rest)) {
+                next.0 += 1;
+                let (bytes, body) = write.change.template().fill(next);
+                ahead.insert(write.key.clone(), Version::new(next, kind != Kind::Deleted));
+                decided.records.push(Record {
+                    revision: next,
+                    key: write.key.clone(),
+                    kind,
+                    bytes,
+                    body,
+                    note: write.note.clone(),
+                });
+            }
             decided.accepted.push(waiting);
         }
         decided
@@ -229,7 +254,11 @@ impl Committer {
         Ok(())
     }
 
-    fn conflict(&self, newest: Option<Version>) -> Error {
+    fn conflict(&self, refusal: Refusal) -> Error {
+        let newest = match refusal {
+            Refusal::First(newest) => newest,
+            Refusal::Rest(key) => return Error::CompanionConflict { key },
+        };
         match newest.map(|version| self.shared.read(version.revision())).transpose() {
             Ok(current) => Error::Conflict { current: current.map(Box::new) },
             Err(error) => error,
@@ -241,6 +270,20 @@ fn refuse(writes: impl IntoIterator<Item = Waiting>, error: &Error) {
     for waiting in writes {
         let _ = waiting.reply.send(Err(error.clone()));
     }
+}
+
+/// What becomes of the keys of writes that are committed together, or why they cannot be.
+fn kinds(
+    waiting: &Waiting,
+    newest: impl Fn(&Key) -> Option<Version>,
+) -> Result<(Kind, Vec<Kind>), Refusal> {
+    let kind = |write: &Write, newest| outcome(write.expect, &write.change, newest);
+    let current = newest(&waiting.first.key);
+    let first = kind(&waiting.first, current).ok_or(Refusal::First(current))?;
+    let rest = waiting.rest.iter().map(|write| {
+        kind(write, newest(&write.key)).ok_or_else(|| Refusal::Rest(write.key.clone()))
+    });
+    Ok((first, rest.collect::<Result<_, _>>()?))
 }
 
 /// What becomes of the key, or `None` if the write expects something else.

@@ -136,6 +136,15 @@ pub trait Store: Send + Sync {
     /// the same time share one synchronisation of the disk.
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>>;
 
+    /// Commits several writes, each of another key, as one: all of them or none, one right after the
+    /// other. Resolves to the record of the first; where one of the rest expects what is not so, the
+    /// error is [`Error::CompanionConflict`].
+    fn commit_together(
+        &self,
+        first: Write,
+        rest: Vec<Write>,
+    ) -> BoxFuture<'_, Result<Record, Error>>;
+
     /// The record of a key at a revision.
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>>;
 
@@ -169,6 +178,12 @@ pub enum Error {
     Conflict {
         /// The key's newest record, `None` where the key is absent.
         current: Option<Box<Record>>,
+    },
+    /// A write that was to be committed together with another expected another revision of its key.
+    #[error("{} in {} was written at another revision", key.item, key.collection)]
+    CompanionConflict {
+        /// The key of that write.
+        key: Key,
     },
     /// The revision asked for is older than the store keeps.
     #[error("revision {asked} is compacted, the oldest is {floor}")]

@@ -99,13 +99,23 @@ impl Store for Local {
     }
 
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>> {
+        self.commit_together(write, Vec::new())
+    }
+
+    fn commit_together(
+        &self,
+        first: Write,
+        rest: Vec<Write>,
+    ) -> BoxFuture<'_, Result<Record, Error>> {
         Box::pin(async move {
             self.shared.writable()?;
-            let kib = u32::try_from(write.change.template().len() / 1024 + 1).unwrap_or(u32::MAX);
+            let kib = |write: &Write| write.change.template().len() / 1024 + 1;
+            let kib = kib(&first) + rest.iter().map(kib).sum::<usize>();
+            let kib = u32::try_from(kib).unwrap_or(u32::MAX);
             let room = self.room.clone().acquire_many_owned(kib.min(QUEUE_KIB_MAX)).await;
             let room = room.map_err(|_| self.shared.stopped())?;
             let (reply, answer) = oneshot::channel();
-            self.ask(Job::Write(Waiting { write, reply, _room: room }), answer).await
+            self.ask(Job::Write(Waiting { first, rest, reply, _room: room }), answer).await
         })
     }
 

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-pub use pintle_server::{Config, Credentials, Error, FeatureGates, RuntimeConfig};
+pub use pintle_server::{Config, Credentials, Error, FeatureGates, PortRange, RuntimeConfig};
 use pintle_server::{Running, Server};
 use tokio::sync::oneshot;
 

@@ -2,6 +2,7 @@
 //! discovery. One test binary, so that kube is linked once.
 
 mod apply;
+mod contention;
 mod dynamic;
 mod pages;
 mod typed;
@@ -27,14 +28,19 @@ impl World {
     }
 
     async fn of(server: TestServer) -> Result<Self> {
+        let world = Self::again(server).await?;
+        let namespace: Namespace = object(json!({"metadata": {"name": "t"}}))?;
+        Api::all(world.client.clone()).create(&PostParams::default(), &namespace).await?;
+        Ok(world)
+    }
+
+    /// A world whose server has its namespace already.
+    async fn again(server: TestServer) -> Result<Self> {
         let kubeconfig = Kubeconfig::from_yaml(server.kubeconfig())?;
         let options = KubeConfigOptions::default();
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
         let client = Client::try_from(config)?;
-        let world = Self { _server: server, client };
-        let namespace: Namespace = object(json!({"metadata": {"name": "t"}}))?;
-        Api::all(world.client.clone()).create(&PostParams::default(), &namespace).await?;
-        Ok(world)
+        Ok(Self { _server: server, client })
     }
 
     /// The objects of a kind in the namespace of the test.

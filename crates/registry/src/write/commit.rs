@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use pintle_meta::{Status, object};
+use pintle_meta::{Reason, Status, object};
 use pintle_store::{Change, Error, Expect, Kind};
 use pintle_value::Value;
 
 use super::Write;
+use crate::allocation::Companion;
 use crate::answer::{Answer, Outcome};
 use crate::object::{Index, template};
+use crate::request::Now;
 use crate::{Keeping, Object, Registry, Resource};
 
 /// What became of a commit.
@@ -17,24 +19,58 @@ pub(super) enum Committed {
     Done(Arc<Object>),
     /// The key is not as expected; the caller decides what that means.
     Conflict,
-    /// It is too large to be kept.
-    TooLarge,
+    /// Something that was to be written with it is not as expected: what was assigned to the object is
+    /// taken meanwhile.
+    Outrun,
 }
 
 impl Registry {
-    /// Writes `tree`, which is what is to be kept, under a key, if the key is as expected.
+    /// Writes `tree`, which is what is to be kept, under a key, if the key is as expected, and with it
+    /// what belongs to it.
     pub(super) async fn commit(
+        &self,
+        resource: &Resource,
+        place: (&str, &str),
+        tree: &Value,
+        expect: Expect,
+        kind: Kind,
+        companions: Vec<Companion>,
+    ) -> Result<Committed, Status> {
+        let write = self.encode(resource, place, tree, expect, kind)?;
+        self.commit_encoded(write, companions).await
+    }
+
+    async fn commit_encoded(
+        &self,
+        write: pintle_store::Write,
+        companions: Vec<Companion>,
+    ) -> Result<Committed, Status> {
+        let companions = companions.into_iter().map(|companion| companion.0).collect();
+        match self.store.commit_together(write, companions).await {
+            Ok(record) => Ok(Committed::Done(Arc::new(Object::from_record(&record)))),
+            Err(Error::Conflict { .. }) => Ok(Committed::Conflict),
+            Err(Error::CompanionConflict { .. }) => Ok(Committed::Outrun),
+            Err(error) => {
+                tracing::error!(%error, "a write was not committed");
+                Err(Status::internal(error))
+            }
+        }
+    }
+
+    /// The write of an object, encoded; 413 if it is too large to be kept.
+    pub(crate) fn encode(
         &self,
         resource: &Resource,
         (namespace, name): (&str, &str),
         tree: &Value,
         expect: Expect,
         kind: Kind,
-    ) -> Result<Committed, Status> {
+    ) -> Result<pintle_store::Write, Status> {
         let key = resource.key(namespace, name)?;
         let template = template(&resource.definition, tree, kind);
         if template.len() > OBJECT_BYTES_MAX {
-            return Ok(Committed::TooLarge);
+            let why = format!("the object is larger than {OBJECT_BYTES_MAX} bytes");
+            return Err(Status::failure(Reason::RequestEntityTooLarge, why));
         }
         let change = match kind {
             Kind::Created | Kind::Updated => Change::Put(template),
@@ -44,51 +80,49 @@ impl Registry {
         if resource.keeping().is_some_and(Keeping::is_kept_form) {
             index.view_of = resource.number;
         }
-        let write = pintle_store::Write { key, expect, change, note: Some(Arc::new(index)) };
-        match self.store.commit(write).await {
-            Ok(record) => Ok(Committed::Done(Arc::new(Object::from_record(&record)))),
-            Err(Error::Conflict { .. }) => Ok(Committed::Conflict),
-            Err(error) => {
-                tracing::error!(%error, "a write was not committed");
-                Err(Status::internal(error))
-            }
+        Ok(pintle_store::Write { key, expect, change, note: Some(Arc::new(index)) })
+    }
+
+    /// What must be written with an object of a resource that goes from one state to another.
+    pub(super) fn companions(
+        &self,
+        resource: &Resource,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        now: Now,
+    ) -> Result<Vec<Companion>, Status> {
+        match &resource.allocator {
+            Some(allocator) => allocator.companions(self, old, new, now),
+            None => Ok(Vec::new()),
         }
     }
 }
 
-/// The refusal of an object that is too large.
-pub(super) fn too_large() -> Status {
-    Status::failure(
-        pintle_meta::Reason::RequestEntityTooLarge,
-        format!("the object is larger than {OBJECT_BYTES_MAX} bytes"),
-    )
-}
-
 impl Write<'_> {
-    /// Writes a state of the target's object. One that is too large is written without its managers,
-    /// unless it is all about them (SSAI-08).
+    /// Writes a state of the target's object, and what belongs to it. One that is too large is written
+    /// without its managers, unless it is all about them (SSAI-08).
     pub(super) async fn commit(
         &self,
         name: &str,
         tree: &Value,
         expect: Expect,
         kind: Kind,
+        companions: Vec<Companion>,
     ) -> Result<Committed, Status> {
         let (registry, resource) = (self.registry, &self.target.resource);
         let place = (self.target.namespace.as_str(), name);
-        let committed = registry.commit(resource, place, tree, expect, kind).await?;
-        if !matches!(committed, Committed::TooLarge) {
-            return Ok(committed);
-        }
-        let mut bare = tree.clone();
-        let managers = object::metadata_mut(&mut bare).remove("managedFields");
-        if self.applies || managers.is_none() {
-            return Err(too_large());
-        }
-        match registry.commit(resource, place, &bare, expect, kind).await? {
-            Committed::TooLarge => Err(too_large()),
-            committed => Ok(committed),
-        }
+        let write = match registry.encode(resource, place, tree, expect, kind) {
+            Err(refusal) if refusal.reason == Some(Reason::RequestEntityTooLarge) => {
+                let mut bare = tree.clone();
+                let managers = object::metadata_mut(&mut bare).remove("managedFields");
+                if self.applies || managers.is_none() {
+                    return Err(refusal);
+                }
+                registry.encode(resource, place, &bare, expect, kind)?
+            }
+            write => write?,
+        };
+        registry.commit_encoded(write, companions).await
     }
 
     /// An answer that is not what is kept: a dry run's, or of an object that went with the write.

@@ -4,15 +4,29 @@ use pintle_meta::{Reason, Status, names, object, uid};
 use pintle_store::{Expect, Kind};
 use pintle_value::{Str, Value};
 
-use super::commit::{Committed, too_large};
+use super::commit::Committed;
 use super::update::copy_members;
 use super::{Draft, Write, metadata};
 use crate::admission::{Attributes, Operation};
 use crate::answer::{Answer, Outcome};
-use crate::request::Body;
+use crate::request::{Body, Now};
+use crate::{Registry, Resource};
 
 /// How often a generated name is tried again (META-30; upstream: maxNameGenerationCreateAttempts).
 const NAME_ATTEMPTS_MAX: usize = 8;
+
+/// How often an object is assigned anew what others take meanwhile: each time, someone else got it.
+const OUTRUN_MAX: usize = 100;
+
+/// What an attempt to create came to.
+enum Tried {
+    /// The answer.
+    Done(Answer),
+    /// The name is taken.
+    Taken,
+    /// What was assigned to the object is taken.
+    Outrun,
+}
 
 impl Write<'_> {
     /// POST to the collection.
@@ -40,7 +54,7 @@ impl Write<'_> {
         metadata::begin(
             &mut tree,
             resource.strategy.generation(),
-            self.new_uid(),
+            self.registry.new_uid(),
             self.context.now,
         );
         let unset = pintle_schema::zero(&resource.schema, resource.stored_type());
@@ -52,39 +66,56 @@ impl Write<'_> {
         let base: Str = object::text(&tree, "generateName").into();
         let generated = given.is_empty() && !base.is_empty();
         let mut attempts = if generated { NAME_ATTEMPTS_MAX } else { 1 };
+        let mut outrun = 0;
         loop {
-            attempts -= 1;
-            // The last attempt needs no copy of what the next would begin with.
-            let mut tree = if attempts == 0 { std::mem::take(&mut tree) } else { tree.clone() };
+            // The only attempt needs no copy of what another would begin with.
+            let only = attempts == 1 && resource.allocator.is_none();
+            let mut tree = if only { std::mem::take(&mut tree) } else { tree.clone() };
             if generated {
                 object::set_text(&mut tree, "name", names::generate(&base, self.random_u64()));
             }
+            self.assign(&mut tree, None)?;
             resource.strategy.prepare_create(&mut tree);
             self.validate(&tree, None)?;
-            if let Some(answer) = self.try_create(&tree).await? {
-                warnings.extend(resource.strategy.warnings(&tree, None));
-                return Ok(Outcome { answer, created: true, accepted: false, warnings });
-            }
-            if attempts == 0 {
-                return Err(self.taken(object::name(&tree), generated));
+            match self.try_create(&tree).await? {
+                Tried::Done(answer) => {
+                    warnings.extend(resource.strategy.warnings(&tree, None));
+                    return Ok(Outcome { answer, created: true, accepted: false, warnings });
+                }
+                Tried::Taken if attempts == 1 => {
+                    return Err(self.taken(object::name(&tree), generated));
+                }
+                Tried::Taken => attempts -= 1,
+                Tried::Outrun if outrun == OUTRUN_MAX => return Err(self.stale()),
+                Tried::Outrun => outrun += 1,
             }
         }
     }
 
-    /// Commits a new object; `None` if its name is taken.
-    async fn try_create(&self, tree: &Value) -> Result<Option<Answer>, Status> {
+    /// Lets the kind's allocator give an object what it lacks.
+    pub(super) fn assign(&self, new: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+        match &self.target.resource.allocator {
+            Some(allocator) => allocator.assign(self.registry, new, old, self.options.dry_run),
+            None => Ok(()),
+        }
+    }
+
+    /// Commits a new object.
+    async fn try_create(&self, tree: &Value) -> Result<Tried, Status> {
         let resource = &self.target.resource;
         let (namespace, name) = (self.target.namespace.as_str(), object::name(tree));
         if self.options.dry_run {
             let free = self.registry.peek(resource, namespace, name).is_none();
-            return Ok(free.then(|| self.unkept(tree.clone())));
+            return Ok(if free { Tried::Done(self.unkept(tree.clone())) } else { Tried::Taken });
         }
+        let companions = self.registry.companions(resource, None, Some(tree), self.context.now)?;
         let kept = resource.kept(tree).await?;
-        match self.commit(name, &kept, Expect::Absent, Kind::Created).await? {
-            Committed::Done(object) => Ok(Some(Answer::Object(object))),
-            Committed::Conflict => Ok(None),
-            Committed::TooLarge => Err(too_large()),
-        }
+        let (expect, kind) = (Expect::Absent, Kind::Created);
+        Ok(match self.commit(name, &kept, expect, kind, companions).await? {
+            Committed::Done(object) => Tried::Done(Answer::Object(object)),
+            Committed::Conflict => Tried::Taken,
+            Committed::Outrun => Tried::Outrun,
+        })
     }
 
     /// The refusal of a name that is taken (META-30, META-31, DEL-13).
@@ -125,15 +156,23 @@ impl Write<'_> {
         self.registry.admission.admit(&attributes, self.registry)
     }
 
-    fn new_uid(&self) -> Str {
-        let mut bytes = [0; 16];
-        (self.registry.entropy)(&mut bytes);
-        uid::format(bytes).into()
-    }
-
     fn random_u64(&self) -> u64 {
         let mut bytes = [0; 8];
         (self.registry.entropy)(&mut bytes);
         u64::from_le_bytes(bytes)
     }
+}
+
+impl Registry {
+    fn new_uid(&self) -> Str {
+        let mut bytes = [0; 16];
+        (self.entropy)(&mut bytes);
+        uid::format(bytes).into()
+    }
+}
+
+/// Gives a tree what every new object has, without asking anyone: for what the server itself makes.
+pub(crate) fn begin(registry: &Registry, resource: &Resource, tree: &mut Value, now: Now) {
+    resource.stamp(tree);
+    metadata::begin(tree, resource.strategy.generation(), registry.new_uid(), now);
 }

@@ -6,7 +6,7 @@ use pintle_meta::{GroupKind, Status, field, object, time};
 use pintle_store::{Expect, Kind};
 use pintle_value::{Path, Str, Value};
 
-use super::commit::{Committed, too_large};
+use super::commit::Committed;
 use super::metadata;
 use crate::admission::{Attributes, Operation};
 use crate::answer::{Answer, Outcome};
@@ -17,8 +17,8 @@ const ATTEMPTS_MAX: usize = 100;
 
 /// What is to be done with an object that a client wants gone.
 enum Step {
-    /// It goes now.
-    Remove,
+    /// It goes now, in this state.
+    Remove(Value),
     /// It stays for now, in this state.
     Keep(Value),
     /// It is on its way already.
@@ -54,8 +54,8 @@ impl Registry {
                 },
                 self,
             )?;
-            let step = self.next_step(target, options, context, tree.clone());
-            if let Some(outcome) = self.take(target, options, &existing, tree, step).await? {
+            let step = self.next_step(target, options, context, tree);
+            if let Some(outcome) = self.take(target, options, context, &existing, step).await? {
                 return Ok(outcome);
             }
         }
@@ -88,7 +88,7 @@ impl Registry {
             return Step::Keep(tree);
         }
         if object::finalizers(&tree).next().is_none() && !strategy.held(&tree) {
-            return Step::Remove;
+            return Step::Remove(before);
         }
         if !object::is_terminating(&tree) {
             metadata::bump_generation(&mut tree);
@@ -103,14 +103,14 @@ impl Registry {
         &self,
         target: &Target,
         options: &DeleteOptions,
+        context: &Context,
         existing: &Arc<Object>,
-        tree: Value,
         step: Step,
     ) -> Result<Option<Outcome>, Status> {
         let resource = &target.resource;
-        let gone = matches!(step, Step::Remove);
+        let gone = matches!(step, Step::Remove(_));
         let (state, kind) = match step {
-            Step::Remove => (tree, Kind::Deleted),
+            Step::Remove(state) => (state, Kind::Deleted),
             Step::Keep(state) => (state, Kind::Updated),
             Step::Nothing => {
                 return Ok(Some(Outcome::ok(Answer::Object(existing.clone()))));
@@ -124,10 +124,13 @@ impl Registry {
         } else {
             let place = (target.namespace.as_str(), target.name.as_str());
             let expect = Expect::At(existing.revision);
-            match self.commit(resource, place, &state, expect, kind).await? {
+            let companions = match kind {
+                Kind::Deleted => self.companions(resource, Some(&state), None, context.now)?,
+                Kind::Created | Kind::Updated => Vec::new(),
+            };
+            match self.commit(resource, place, &state, expect, kind, companions).await? {
                 Committed::Done(object) => Answer::Object(object),
-                Committed::Conflict => return Ok(None),
-                Committed::TooLarge => return Err(too_large()),
+                Committed::Conflict | Committed::Outrun => return Ok(None),
             }
         };
         let answer = if gone && !resource.strategy.delete_returns_object() {

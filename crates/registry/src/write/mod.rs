@@ -4,6 +4,8 @@
 //!
 //! Must not know: which kind it writes; that is in the definition's strategy.
 
+mod act;
+mod amend;
 mod apply;
 mod body;
 mod commit;
@@ -22,6 +24,8 @@ use pintle_value::{Path, Value};
 use crate::registry::Registry;
 use crate::request::{Context, MayCreate, Target, WriteOptions};
 
+pub(crate) use act::action;
+pub(crate) use create::begin;
 pub(crate) use scale::scale_paths;
 
 /// One write request on its way.

@@ -7,7 +7,7 @@ use pintle_meta::{Status, field, object};
 use pintle_store::{Expect, Kind, Revision};
 use pintle_value::{Path, Value};
 
-use super::commit::{Committed, too_large};
+use super::commit::Committed;
 use super::{Draft, Write, metadata, ownership};
 use crate::admission::Operation;
 use crate::answer::{Answer, Outcome};
@@ -90,6 +90,7 @@ impl Write<'_> {
             self.track(Some(&old), &mut new);
         }
         if self.target.subresource.is_empty() {
+            self.assign(&mut new, Some(&old))?;
             resource.strategy.prepare_update(&mut new, &old);
         }
         metadata::grow_generation(&mut new, &old, resource.strategy.generation());
@@ -120,13 +121,14 @@ impl Write<'_> {
         }
         // What goes is told as it was stored; the client is told what it made of it.
         let (kind, state) = if goes { (Kind::Deleted, old) } else { (Kind::Updated, &new) };
+        let left = (!goes).then_some(&new);
+        let companions = self.registry.companions(resource, Some(old), left, self.context.now)?;
         let state = resource.kept(state).await?;
         let expect = Expect::At(existing.revision);
-        Ok(match self.commit(&self.target.name, &state, expect, kind).await? {
+        Ok(match self.commit(&self.target.name, &state, expect, kind, companions).await? {
             Committed::Done(_) if goes => Attempt::Done(Outcome::ok(self.unkept(new))),
             Committed::Done(object) => Attempt::Done(Outcome::ok(Answer::Object(object))),
-            Committed::Conflict => Attempt::Raced,
-            Committed::TooLarge => return Err(too_large()),
+            Committed::Conflict | Committed::Outrun => Attempt::Raced,
         })
     }
 

@@ -10,7 +10,7 @@ use crate::{Config, Error};
 
 /// What is to be there. `ca_pem` holds the authorities of client certificates.
 pub(super) fn wanted(config: &Config, address: SocketAddr, ca_pem: &str) -> Arc<[BootstrapObject]> {
-    let ranges: Vec<&str> = config.service_cluster_ip_range.split(',').collect();
+    let ranges = service_ranges(config);
     let settings = Settings {
         config: &config.runtime_config,
         service_ranges: &ranges,
@@ -20,6 +20,11 @@ pub(super) fn wanted(config: &Config, address: SocketAddr, ca_pem: &str) -> Arc<
         request_header: None,
     };
     objects(&settings).into()
+}
+
+/// The ranges of the services' addresses, the primary one first.
+pub(super) fn service_ranges(config: &Config) -> Vec<&str> {
+    config.service_cluster_ip_range.split(',').map(str::trim).collect()
 }
 
 /// Makes what is missing; the server is not ready before.

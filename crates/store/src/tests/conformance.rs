@@ -30,6 +30,8 @@ conformance! {
     revisions_count_over_all_collections
     a_write_needs_what_it_expects
     a_conflict_has_the_current_record
+    writes_go_together_or_not_at_all
+    one_of_many_groups_takes_what_they_share
     the_revision_fills_the_hole
     a_note_is_for_followers_only
     an_acknowledged_write_is_visible
@@ -98,6 +100,59 @@ async fn a_conflict_has_the_current_record(store: Arc<dyn Store>) {
     };
     assert_eq!(*found, current);
     assert_eq!(&found.value()[..], b"{}");
+}
+
+async fn writes_go_together_or_not_at_all(store: Arc<dyn Store>) {
+    let rows = [
+        (create("a", "1"), vec![create("b", "1"), create("c", "1")], "1 Created a=1"),
+        (create("a", "2"), vec![create("d", "1")], "conflict: 1 Created a=1"),
+        (
+            create("d", "1"),
+            vec![create("e", "1"), create("b", "2")],
+            "b in things was written at another revision",
+        ),
+        (update("a", 1, "2"), vec![delete("b", 2, "1"), update("c", 3, "2")], "4 Updated a=2"),
+        (
+            delete("a", 4, "2"),
+            vec![delete("c", 3, "2")],
+            "c in things was written at another revision",
+        ),
+        (create("f", "1"), vec![], "7 Created f=1"),
+    ];
+    for (first, rest, expected) in rows {
+        assert_eq!(outcome(store.commit_together(first, rest).await), expected);
+    }
+    let all = store.list("things", "", At::Head).await.unwrap();
+    assert_eq!(texts(&all), ["4 Updated a=2", "6 Updated c=2", "7 Created f=1"]);
+}
+
+/// Everyone wants one of a few places along with a key of their own: a place is never taken twice, and
+/// whoever gets none leaves nothing behind.
+async fn one_of_many_groups_takes_what_they_share(store: Arc<dyn Store>) {
+    let tasks: Vec<_> = (0..64)
+        .map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                for place in 0..16 {
+                    let place = create(&format!("place/{}", (n + place) % 16), "taken");
+                    let own = create(&format!("own/{n}"), "has a place");
+                    match store.commit_together(own, vec![place]).await {
+                        Ok(_) => return true,
+                        Err(Error::CompanionConflict { .. }) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                false
+            })
+        })
+        .collect();
+    let mut winners = 0;
+    for task in tasks {
+        winners += usize::from(task.await.unwrap());
+    }
+    let count = async |prefix| store.list("things", prefix, At::Head).await.unwrap().len();
+    assert_eq!((winners, count("own/").await, count("place/").await), (16, 16, 16));
+    assert_eq!(store.head(), Revision(32));
 }
 
 async fn the_revision_fills_the_hole(store: Arc<dyn Store>) {

@@ -1,4 +1,6 @@
-//! Services. The allocation of addresses and node ports is yet to come.
+//! Services. Their addresses and node ports are given to them elsewhere, before they are prepared.
+
+mod types;
 
 use std::collections::BTreeSet;
 
@@ -33,7 +35,7 @@ pub(super) const SERVICE: Strategy = Strategy {
         selectable!("spec.type" at "spec"."type"),
     ],
     default: |object| set(object, DEFAULTS),
-    prepare_update: keep_allocated,
+    prepare_update: types::drop_unneeded,
     validate: |new, old| {
         let mut errors = Vec::new();
         validate(new, &mut errors);
@@ -100,56 +102,6 @@ fn address_modes(service: &mut Map) {
     for point in points.filter(|point| is_balanced && is_filled(point, "ip")) {
         if !is_filled(point, "ipMode") {
             point.insert("ipMode", "VIP");
-        }
-    }
-}
-
-/// What the server allocated and the client left empty stays (clients send services without it).
-fn keep_allocated(new: &mut Value, old: &Value) {
-    let has = |service: &Value, types: &[&str]| {
-        types.contains(&service.str_at(&["spec", "type"]).unwrap_or_default())
-    };
-    let both = |types: &[&str]| has(new, types) && has(old, types);
-    let keep_addresses = both(&["ClusterIP", "NodePort", "LoadBalancer"]);
-    let keep_ports = both(&["NodePort", "LoadBalancer"]);
-    let Some(Value::Object(stored)) = old.get("spec") else { return };
-    let spec = new.object_entry("spec");
-    let mut kept: Vec<&str> = Vec::new();
-    if keep_addresses {
-        kept.extend(["clusterIP", "ipFamilies", "ipFamilyPolicy"]);
-    }
-    if keep_ports {
-        kept.push("healthCheckNodePort");
-        keep_node_ports(spec, stored);
-    }
-    keep_members(spec, stored, &kept);
-    if keep_addresses && spec.get("clusterIP") == stored.get("clusterIP") {
-        keep_members(spec, stored, &["clusterIPs"]);
-    }
-}
-
-fn keep_members(new: &mut Map, old: &Map, kept: &[&str]) {
-    for member in kept {
-        if let Some(value) = old.get(member)
-            && !is_filled(new, member)
-        {
-            new.insert(*member, value.clone());
-        }
-    }
-}
-
-/// A port keeps its node port as long as it has its number and protocol.
-fn keep_node_ports(new: &mut Map, old: &Map) {
-    let stored = old.get("ports").and_then(Value::as_array).unwrap_or_default();
-    let ports = new.get_mut("ports").and_then(Value::as_array_mut);
-    for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
-        let same = |other: &&Value| {
-            ["port", "protocol"].iter().all(|member| other.get(member) == port.get(member))
-        };
-        if let Some(node_port) = stored.iter().find(same).and_then(|p| p.get("nodePort")).cloned()
-            && !is_filled(port, "nodePort")
-        {
-            port.insert("nodePort", node_port);
         }
     }
 }

@@ -1,0 +1,214 @@
+//! Where connections through the server go: the kubelet of a pod's node, or the address of a pod, a
+//! node or what is behind a service (upstream: the `…Location` functions of pods, nodes and services).
+//! What cannot be reached because of what is stored is refused here, as upstream refuses it.
+
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+
+use pintle_meta::{GroupVersionResource, Reason, Status};
+use pintle_registry::Registry;
+use pintle_registry::request::Target;
+use pintle_value::Value;
+
+/// Where a connection goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// Nowhere: a pod that no node has yet has no log.
+    Nothing,
+    /// The kubelet of this node.
+    Kubelet {
+        /// The node's name.
+        node: String,
+    },
+    /// This address, over `http` or `https`.
+    Address {
+        /// `host:port`, or a host alone.
+        host: String,
+        /// Whether TLS is wanted.
+        tls: bool,
+    },
+}
+
+/// Where a request for a subresource that connects goes; `container` as the client asks for it, or `""`.
+pub fn destination(
+    registry: &Registry,
+    target: &Target,
+    container: &str,
+) -> Result<Destination, Status> {
+    let finder = Finder { registry, namespace: &target.namespace };
+    let name = target.name.as_str();
+    match (target.resource.resource.resource.as_str(), target.subresource.as_str()) {
+        ("pods", "proxy") => finder.pod(name),
+        ("pods", "log") => finder.kubelet(name, Some(container), true),
+        ("pods", "portforward") => finder.kubelet(name, None, false),
+        ("pods", _) => finder.kubelet(name, Some(container), false),
+        ("nodes", _) => finder.node_of(name),
+        ("services", _) => finder.service(name),
+        (resource, part) => Err(Status::not_implemented(&format!("{resource}/{part}"))),
+    }
+}
+
+struct Finder<'a> {
+    registry: &'a Registry,
+    namespace: &'a str,
+}
+
+impl Finder<'_> {
+    fn get(&self, plural: &'static str, namespace: &str, name: &str) -> Result<Value, Status> {
+        let gvr = GroupVersionResource::new("", "v1", plural);
+        let resource = self.registry.resource(&gvr);
+        let found = resource.and_then(|resource| self.registry.peek(&resource, namespace, name));
+        let missing = || Status::not_found(&gvr.group_resource(), name);
+        found.map(|found| found.tree()).ok_or_else(missing)
+    }
+
+    fn kubelet(
+        &self,
+        name: &str,
+        container: Option<&str>,
+        log: bool,
+    ) -> Result<Destination, Status> {
+        let pod = self.get("pods", self.namespace, name)?;
+        if let Some(container) = container {
+            check_container(&pod, name, container)?;
+        }
+        match pod.str_at(&["spec", "nodeName"]).unwrap_or_default() {
+            "" if log => Ok(Destination::Nothing),
+            "" => Err(Status::bad_request(format!("pod {name} does not have a host assigned"))),
+            node => self.node(node),
+        }
+    }
+
+    /// `name` may be `name:port` or `scheme:name:port`.
+    fn node_of(&self, id: &str) -> Result<Destination, Status> {
+        let (_, name, _) =
+            split(id).ok_or_else(|| Status::bad_request(format!("invalid node request {id:?}")))?;
+        self.node(name)
+    }
+
+    fn node(&self, name: &str) -> Result<Destination, Status> {
+        let node = self.get("nodes", "", name)?;
+        let addresses = node.at(&["status", "addresses"]).and_then(Value::as_array);
+        if addresses.unwrap_or_default().is_empty() {
+            let why = "no preferred addresses found; known addresses: []";
+            return Err(Status::failure(Reason::Unknown, why));
+        }
+        Ok(Destination::Kubelet { node: name.to_owned() })
+    }
+
+    fn pod(&self, id: &str) -> Result<Destination, Status> {
+        let (scheme, name, port) =
+            split(id).ok_or_else(|| Status::bad_request(format!("invalid pod request {id:?}")))?;
+        let pod = self.get("pods", self.namespace, name)?;
+        let ip = items(&pod, &["status", "podIPs"]).first().and_then(|ip| ip.str_at(&["ip"]));
+        let ip = ip.and_then(|ip| ip.parse::<IpAddr>().ok()).filter(is_unicast);
+        let ip = ip.ok_or_else(|| Status::bad_request("address not allowed"))?;
+        let port = if port.is_empty() { first_port(&pod) } else { port.to_owned() };
+        Ok(Destination::Address { host: join(ip, &port), tls: scheme == "https" })
+    }
+
+    fn service(&self, id: &str) -> Result<Destination, Status> {
+        let (scheme, name, port) = split(id)
+            .ok_or_else(|| Status::bad_request(format!("invalid service request {id:?}")))?;
+        let mut port = port.to_owned();
+        if let Ok(number) = port.parse::<i64>() {
+            let service = self.get("services", self.namespace, name)?;
+            let ports = items(&service, &["spec", "ports"]);
+            let of_number = |p: &&Value| p.get("port").and_then(Value::as_int) == Some(number);
+            let Some(found) = ports.iter().find(of_number) else {
+                let why = format!("no service port {number} found for service {name:?}");
+                return Err(Status::service_unavailable(why));
+            };
+            found.str_at(&["name"]).unwrap_or_default().clone_into(&mut port);
+        }
+        let endpoints = self.get("endpoints", self.namespace, name)?;
+        let subsets = items(&endpoints, &["subsets"]);
+        let none = |of: &str| {
+            Status::service_unavailable(format!("no endpoints available for service {of:?}"))
+        };
+        if subsets.is_empty() {
+            return Err(none(name));
+        }
+        let hosts = subsets.iter().filter_map(|subset| self.endpoint(subset, &port));
+        let host = hosts.into_iter().next().ok_or_else(|| none(id))?;
+        Ok(Destination::Address { host, tls: scheme == "https" })
+    }
+
+    /// An address of a subset that has the port. Only those count that are a pod's of the namespace.
+    fn endpoint(&self, subset: &Value, port: &str) -> Option<String> {
+        let named = |p: &&Value| p.str_at(&["name"]).unwrap_or_default() == port;
+        let port = items(subset, &["ports"]).iter().find(named)?.get("port")?.as_int()?;
+        items(subset, &["addresses"]).iter().find_map(|address| {
+            let reference = |member| address.str_at(&["targetRef", member]).unwrap_or_default();
+            if reference("namespace") != self.namespace {
+                return None;
+            }
+            let ip = address.str_at(&["ip"])?;
+            let pod = self.get("pods", self.namespace, reference("name")).ok()?;
+            let is_its = |of: &Value| of.str_at(&["ip"]) == Some(ip);
+            let known = items(&pod, &["status", "podIPs"]).iter().any(is_its);
+            known.then(|| ip.parse().ok().map(|ip| join(ip, &port.to_string()))).flatten()
+        })
+    }
+}
+
+/// Reads `name`, `name:port` or `scheme:name:port`.
+fn split(id: &str) -> Option<(&str, &str, &str)> {
+    let parts: Vec<&str> = id.split(':').collect();
+    let (scheme, name, port) = match parts.as_slice() {
+        [name] => ("", *name, ""),
+        [name, port] => ("", *name, *port),
+        [scheme, name, port] => (*scheme, *name, *port),
+        _ => return None,
+    };
+    (!name.is_empty() && matches!(scheme, "" | "http" | "https")).then_some((scheme, name, port))
+}
+
+/// A pod with several containers needs one to be named, and any pod one that it has.
+fn check_container(pod: &Value, name: &str, container: &str) -> Result<(), Status> {
+    let of = |list: &str| -> Vec<String> {
+        let names = items(pod, &["spec", list]).iter().filter_map(|c| c.str_at(&["name"]));
+        names.map(str::to_owned).collect()
+    };
+    let all = [of("initContainers"), of("containers"), of("ephemeralContainers")].concat();
+    if !container.is_empty() {
+        return if all.iter().any(|known| known == container) {
+            Ok(())
+        } else {
+            let why = format!("container {container} is not valid for pod {name}");
+            Err(Status::bad_request(why))
+        };
+    }
+    let must = format!("a container name must be specified for pod {name}");
+    match of("containers").len() {
+        1 => Ok(()),
+        0 => Err(Status::bad_request(must)),
+        _ => Err(Status::bad_request(format!("{must}, choose one of: [{}]", all.join(" ")))),
+    }
+}
+
+fn first_port(pod: &Value) -> String {
+    let ports = items(pod, &["spec", "containers"]).iter().flat_map(|c| items(c, &["ports"]));
+    let numbers = ports.filter_map(|port| port.get("containerPort").and_then(Value::as_int));
+    numbers.into_iter().next().map(|number| number.to_string()).unwrap_or_default()
+}
+
+/// Whether the address is one machine's, and not this one's own.
+fn is_unicast(ip: &IpAddr) -> bool {
+    let link_local = match ip {
+        IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    !(ip.is_unspecified() || ip.is_loopback() || ip.is_multicast() || link_local)
+}
+
+fn join(ip: IpAddr, port: &str) -> String {
+    let host = if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() };
+    if port.is_empty() { host } else { format!("{host}:{port}") }
+}
+
+fn items<'a>(object: &'a Value, at: &[&str]) -> &'a [Value] {
+    object.at(at).and_then(Value::as_array).unwrap_or_default()
+}

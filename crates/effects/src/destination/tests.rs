@@ -1,0 +1,59 @@
+//! What names and pods say about where to go, as rows.
+
+use pintle_value::json;
+
+use super::*;
+
+#[test]
+fn names_have_schemes_and_ports() {
+    let rows = [
+        ("a", Some(("", "a", ""))),
+        ("a:80", Some(("", "a", "80"))),
+        ("https:a:web", Some(("https", "a", "web"))),
+        ("https:a:", Some(("https", "a", ""))),
+        ("ftp:a:80", None),
+        (":80", None),
+        ("a:b:c:d", None),
+    ];
+    for (id, expected) in rows {
+        assert_eq!(split(id), expected, "{id}");
+    }
+}
+
+#[test]
+fn a_container_is_named_or_the_only_one() {
+    let one = r#"{"spec":{"initContainers":[{"name":"i"}],"containers":[{"name":"c"}]}}"#;
+    let two =
+        r#"{"spec":{"initContainers":[{"name":"i"}],"containers":[{"name":"c"},{"name":"d"}]}}"#;
+    let rows = [
+        (one, "", ""),
+        (one, "c", ""),
+        (one, "i", ""),
+        (one, "x", "container x is not valid for pod p"),
+        (two, "d", ""),
+        (two, "", "a container name must be specified for pod p, choose one of: [i c d]"),
+        ("{}", "", "a container name must be specified for pod p"),
+    ];
+    for (pod, container, expected) in rows {
+        let pod = json::parse(pod.as_bytes()).unwrap();
+        let said = check_container(&pod, "p", container).map_err(|status| status.message);
+        assert_eq!(said.err().unwrap_or_default(), expected, "{container}");
+    }
+}
+
+#[test]
+fn only_machines_of_others_are_reached() {
+    let rows = [
+        ("10.0.0.1", true),
+        ("127.0.0.1", false),
+        ("169.254.0.1", false),
+        ("0.0.0.0", false),
+        ("224.0.0.1", false),
+        ("fd00::1", true),
+        ("::1", false),
+        ("fe80::1", false),
+    ];
+    for (ip, expected) in rows {
+        assert_eq!(is_unicast(&ip.parse().unwrap()), expected, "{ip}");
+    }
+}

@@ -1,0 +1,157 @@
+//! Evictions: a pod is deleted if its disruption budget allows it (upstream: `EvictionREST`).
+
+mod budget;
+#[cfg(test)]
+mod tests;
+
+use pintle_meta::{Status, object};
+use pintle_registry::Registry;
+use pintle_registry::action::{Action, Performed, Request};
+use pintle_registry::answer::Answer;
+use pintle_registry::request::{Context, DeleteOptions, Propagation, Target};
+use pintle_value::Value;
+
+use self::budget::{Verdict, too_many_requests};
+use crate::pods;
+
+/// How often an eviction is tried again whose pod changes meanwhile.
+const ATTEMPTS_MAX: usize = 20;
+
+/// Evicts a pod: `pods/eviction`.
+pub(crate) struct Evict;
+
+impl Action for Evict {
+    fn type_name(&self) -> &'static str {
+        "io.k8s.api.policy.v1.Eviction"
+    }
+
+    fn perform<'a>(&'a self, request: Request<'a>) -> Performed<'a> {
+        Box::pin(async move {
+            let Request { registry, target, posted, options, context } = request;
+            pods::same_name(target, &posted, "Eviction")?;
+            let options = delete_options(&posted, options.dry_run)?;
+            let pod = pods::pod(&target.resource, &target.namespace, &target.name);
+            let eviction = Eviction { registry, pod, options, context };
+            if !eviction.delete_unguarded().await? {
+                eviction.delete_guarded().await?;
+            }
+            Ok(Answer::Status(Status::success(201)))
+        })
+    }
+}
+
+/// One eviction on its way.
+struct Eviction<'a> {
+    registry: &'a Registry,
+    pod: Target,
+    options: DeleteOptions,
+    context: &'a Context,
+}
+
+impl Eviction<'_> {
+    /// Deletes a pod that no budget guards, as it does not run; `false` if it does.
+    async fn delete_unguarded(&self) -> Result<bool, Status> {
+        for _ in 0..ATTEMPTS_MAX {
+            let pod = self.current()?;
+            if !budget::is_unguarded(&pod) {
+                return Ok(false);
+            }
+            // One that may still become ready must not do so before it is deleted.
+            let pending = pod.str_at(&["status", "phase"]) == Some("Pending");
+            let fix = pending && !object::is_terminating(&pod);
+            match self.delete(fix.then_some(&pod)).await {
+                Err(status) if status.code == 409 && self.options.resource_version.is_none() => {}
+                done => return done.map(|()| true),
+            }
+        }
+        Err(Status::stale(&self.pod.resource.group_resource(), &self.pod.name))
+    }
+
+    /// Deletes a pod that runs, if its budget allows it.
+    async fn delete_guarded(&self) -> Result<(), Status> {
+        let pod = self.current()?;
+        let budgets = pods::resource(self.registry, "policy", "poddisruptionbudgets")?;
+        let all = self.registry.objects_in(&budgets, &self.pod.namespace);
+        let guarding: Vec<Value> =
+            all.iter().map(|b| b.tree()).filter(|b| budget::guards(b, &pod)).collect();
+        let guard = match guarding.as_slice() {
+            [] => return self.delete(None).await,
+            [guard] => guard,
+            _ => return Err(budget::more_than_one()),
+        };
+        let name = object::name(guard);
+        if budget::verdict(guard, &pod) == Verdict::Unhealthy {
+            // It does not count, as long as it is what was looked at.
+            let deleted = self.delete(Some(&pod)).await;
+            return deleted.map_err(|status| {
+                let raced = status.code == 409 && self.options.resource_version.is_none();
+                if raced { too_many_requests(name) } else { status }
+            });
+        }
+        let guard = Target { resource: budgets, name: name.into(), ..self.pod.clone() };
+        let spend = |guard: &mut Value| budget::spend(guard, &self.pod.name, self.context.now);
+        self.registry.amend(&guard, self.options.dry_run, self.context, spend).await?;
+        self.delete(None).await
+    }
+
+    fn current(&self) -> Result<Value, Status> {
+        let Target { resource, namespace, name, .. } = &self.pod;
+        let found = self.registry.peek(resource, namespace, name);
+        let missing = || Status::not_found(&resource.group_resource(), name);
+        found.map(|found| found.tree()).ok_or_else(missing)
+    }
+
+    /// Says on the pod why it goes, and deletes it; only in that state, where one is given.
+    async fn delete(&self, fixed: Option<&Value>) -> Result<(), Status> {
+        let mut options = self.options.clone();
+        if let Some(pod) = fixed
+            && options.resource_version.is_none()
+        {
+            options.resource_version = Some(object::resource_version(pod).into());
+        }
+        if !options.dry_run {
+            let marked = |pod: &mut Value| {
+                budget::check_preconditions(pod, &options)?;
+                pods::set_condition(pod, DISRUPTED, self.context.now);
+                Ok(())
+            };
+            let pod = self.registry.amend(&self.pod, false, self.context, marked).await?;
+            if options.resource_version.is_some() {
+                options.resource_version = Some(object::resource_version(&pod).into());
+            }
+        }
+        self.registry.delete(&self.pod, &options, self.context).await.map(|_| ())
+    }
+}
+
+/// What a pod says of itself that is evicted.
+const DISRUPTED: &[(&str, &str)] = &[
+    ("type", "DisruptionTarget"),
+    ("status", "True"),
+    ("reason", "EvictionByEvictionAPI"),
+    ("message", "Eviction API: evicting"),
+];
+
+/// The options in an eviction; a dry run may be asked for in either place.
+fn delete_options(eviction: &Value, dry_run: bool) -> Result<DeleteOptions, Status> {
+    let said = eviction.get("deleteOptions").unwrap_or(&Value::Null);
+    let text = |path: &[&str]| said.str_at(path).map(Into::into);
+    let dry_run_said = said.get("dryRun").and_then(Value::as_array).unwrap_or_default();
+    if let Some(other) = dry_run_said.iter().find(|value| value.as_str() != Some("All")) {
+        let shown = other.as_str().unwrap_or_default();
+        return Err(Status::bad_request(format!("invalid dryRun value {shown:?}")));
+    }
+    Ok(DeleteOptions {
+        dry_run: dry_run || !dry_run_said.is_empty(),
+        grace_period_seconds: said.get("gracePeriodSeconds").and_then(Value::as_int),
+        uid: text(&["preconditions", "uid"]),
+        resource_version: text(&["preconditions", "resourceVersion"]),
+        propagation: match said.str_at(&["propagationPolicy"]) {
+            Some("Orphan") => Some(Propagation::Orphan),
+            Some("Background") => Some(Propagation::Background),
+            Some("Foreground") => Some(Propagation::Foreground),
+            _ => None,
+        },
+        orphan_dependents: said.get("orphanDependents").and_then(Value::as_bool),
+    })
+}

@@ -1,0 +1,170 @@
+//! What disruption budgets allow: decisions about a budget and a pod, without side effects.
+
+use pintle_meta::{GroupResource, Reason, Status, labels, object, time};
+use pintle_registry::request::{DeleteOptions, Now};
+use pintle_value::Value;
+
+use crate::pods;
+
+/// Pods whose eviction the controller has not seen yet, at most.
+const DISRUPTED_MAX: usize = 2000;
+const CAUSE: &str = "DisruptionBudget";
+const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
+
+/// What a budget says to the eviction of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It must be paid for.
+    Spend,
+    /// The pod is not healthy, so that it costs nothing.
+    Unhealthy,
+}
+
+/// A pod that does not run, or goes anyway, is guarded by no budget.
+pub(super) fn is_unguarded(pod: &Value) -> bool {
+    let phase = pod.str_at(&["status", "phase"]).unwrap_or_default();
+    matches!(phase, "Succeeded" | "Failed" | "Pending") || object::is_terminating(pod)
+}
+
+/// Whether a budget is for a pod of its namespace. One that selects nothing guards nothing.
+pub(super) fn guards(budget: &Value, pod: &Value) -> bool {
+    let selector = labels::Selector::from_label_selector(budget.at(&["spec", "selector"]));
+    selector.is_ok_and(|selector| {
+        !selector.is_everything() && selector.matches_map(object::labels(pod))
+    })
+}
+
+pub(super) fn verdict(budget: &Value, pod: &Value) -> Verdict {
+    if pods::holds(pod, "Ready") {
+        return Verdict::Spend;
+    }
+    let always = budget.str_at(&["spec", "unhealthyPodEvictionPolicy"]) == Some("AlwaysAllow");
+    let (healthy, wanted) = (count(budget, "currentHealthy"), count(budget, "desiredHealthy"));
+    if always || (healthy >= wanted && wanted > 0) { Verdict::Unhealthy } else { Verdict::Spend }
+}
+
+/// Takes one disruption out of the budget, and notes for whom.
+pub(super) fn spend(budget: &mut Value, pod: &str, now: Now) -> Result<(), Status> {
+    let name = object::name(budget).to_owned();
+    if count(budget, "observedGeneration") < object::generation(budget) {
+        return Err(too_many_requests(&name));
+    }
+    let forbidden = |why: &str| {
+        Err(Status::forbidden(&GroupResource::new("policy", "poddisruptionbudget"), &name, why))
+    };
+    let allowed = count(budget, "disruptionsAllowed");
+    if allowed < 0 {
+        return forbidden("pdb disruptions allowed is negative");
+    }
+    let disrupted = budget.at(&["status", "disruptedPods"]).and_then(Value::as_object);
+    if disrupted.is_some_and(|pods| pods.len() > DISRUPTED_MAX) {
+        let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
+        return forbidden(why);
+    }
+    if allowed == 0 {
+        return Err(refused(&denial(budget), 0));
+    }
+    let status = budget.object_entry("status");
+    status.insert("disruptionsAllowed", allowed - 1);
+    let time = time::format(now.unix_micros);
+    status.entry_object("disruptedPods").insert(pod, time.as_str());
+    if allowed == 1 {
+        exhaust(budget, &time);
+    }
+    Ok(())
+}
+
+/// Says in the conditions that the budget is spent.
+fn exhaust(budget: &mut Value, time: &str) {
+    let generation = count(budget, "observedGeneration");
+    let status = budget.object_entry("status");
+    let conditions = status.entry_or("conditions", || Value::Array(Vec::new()));
+    let Some(conditions) = conditions.as_array_mut() else { return };
+    let at = conditions.iter().position(|c| c.str_at(&["type"]) == Some("DisruptionAllowed"));
+    let since = at.map(|at| &conditions[at]).filter(|c| c.str_at(&["status"]) == Some("False"));
+    let since = since.and_then(|c| c.str_at(&["lastTransitionTime"])).unwrap_or(time).to_owned();
+    let condition = Value::from([
+        ("type", Value::from("DisruptionAllowed")),
+        ("status", Value::from("False")),
+        ("observedGeneration", Value::Int(generation)),
+        ("lastTransitionTime", Value::from(since)),
+        ("reason", Value::from("InsufficientPods")),
+        ("message", Value::from("")),
+    ]);
+    match at {
+        Some(at) => conditions[at] = condition,
+        None => conditions.push(condition),
+    }
+}
+
+/// Why a spent budget allows nothing.
+fn denial(budget: &Value) -> String {
+    let name = object::name(budget);
+    let conditions = budget.at(&["status", "conditions"]).and_then(Value::as_array);
+    let failed = conditions.unwrap_or_default().iter().find(|c| {
+        c.str_at(&["type"]) == Some("DisruptionAllowed") && c.str_at(&["status"]) == Some("False")
+    });
+    let of = |member| failed.and_then(|c| c.str_at(&[member])).unwrap_or_default();
+    let (reason, message) = (of("reason"), of("message"));
+    let head = format!("The disruption budget {name} does not allow evicting pods currently");
+    let (healthy, wanted) = (count(budget, "currentHealthy"), count(budget, "desiredHealthy"));
+    if !message.is_empty() && reason == "SyncFailed" {
+        format!("{head} because it failed sync: {message}")
+    } else if healthy <= wanted {
+        format!(
+            "The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently"
+        )
+    } else if !message.is_empty() {
+        format!("{head} ({reason}): {message}")
+    } else {
+        head
+    }
+}
+
+/// The refusal while the budget's controller has not caught up.
+pub(super) fn too_many_requests(budget: &str) -> Status {
+    refused(&format!("The disruption budget {budget} is still being processed by the server."), 10)
+}
+
+fn refused(why: &str, retry_after_seconds: u32) -> Status {
+    Status::too_many_requests(REFUSED, retry_after_seconds).with_cause(CAUSE, why, "")
+}
+
+/// Upstream gives up on pods that several budgets guard.
+pub(super) fn more_than_one() -> Status {
+    let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not \
+               support.";
+    Status::failure(Reason::Unknown, why)
+}
+
+/// The pod must be the one that the eviction means.
+pub(super) fn check_preconditions(pod: &Value, options: &DeleteOptions) -> Result<(), Status> {
+    let rows = [
+        (
+            "UID",
+            &options.uid,
+            object::uid(pod),
+            "The object might have been deleted and then recreated",
+        ),
+        (
+            "ResourceVersion",
+            &options.resource_version,
+            object::resource_version(pod),
+            "The object might have been modified",
+        ),
+    ];
+    for (what, said, stored, hint) in rows {
+        if let Some(said) = said.as_deref().filter(|said| !said.is_empty() && *said != stored) {
+            let why = format!(
+                "the {what} in the precondition ({said}) does not match the {what} in record \
+                 ({stored}). {hint}"
+            );
+            return Err(Status::conflict(&GroupResource::new("", "Pod"), object::name(pod), &why));
+        }
+    }
+    Ok(())
+}
+
+fn count(budget: &Value, member: &str) -> i64 {
+    budget.at(&["status", member]).and_then(Value::as_int).unwrap_or(0)
+}

@@ -1,0 +1,84 @@
+//! What writing one object does to others: services take addresses and ports, evictions spend
+//! budgets, bindings assign pods to nodes.
+//!
+//! Purpose: the behaviour of built-in kinds that is more than a function of the object at hand. It
+//! hangs on the engine's seams (`Allocator`, `Action`) and is put on the definitions by [`attach`].
+//!
+//! Must not know: HTTP, users, where objects are kept.
+//!
+//! Invariants: nothing is kept here; whatever is decided is decided by what is committed.
+
+mod binding;
+mod destination;
+mod eviction;
+mod pods;
+mod services;
+
+use std::sync::Arc;
+
+use pintle_registry::{ResourceDefinition, SubresourceBehaviour};
+
+pub use destination::{Destination, destination};
+pub use services::PortRange;
+
+/// What the effects depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// `--service-cluster-ip-range`: the ranges of the services' addresses, the primary one first.
+    pub service_ranges: &'a [&'a str],
+    /// `--service-node-port-range`
+    pub node_ports: PortRange,
+    /// Fills a buffer with random bytes.
+    pub entropy: fn(&mut [u8]),
+}
+
+/// Why the effects cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// `--service-cluster-ip-range` is wrong.
+    #[error("--service-cluster-ip-range: {reason}")]
+    ServiceRange {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// `--service-node-port-range` is wrong.
+    #[error("--service-node-port-range: {text:?} is not a range of ports, such as 30000-32767")]
+    PortRange {
+        /// What was given.
+        text: String,
+    },
+}
+
+/// Puts the effects on the definitions of the kinds that have them.
+pub fn attach(
+    definitions: &mut [ResourceDefinition],
+    settings: &Settings<'_>,
+) -> Result<(), Error> {
+    let Settings { service_ranges, node_ports, entropy } = *settings;
+    let services = Arc::new(services::Services::new(service_ranges, node_ports, entropy)?);
+    for definition in definitions.iter_mut().filter(|d| d.resource.group.is_empty()) {
+        let resource = definition.resource.resource.clone();
+        match resource.as_str() {
+            "services" => definition.allocator = Some(services.clone()),
+            "bindings" => definition.action = Some(Arc::new(binding::Bind)),
+            _ => {}
+        }
+        for part in &mut definition.subresources {
+            if let Some(behaviour) = behaviour(&resource, &part.name) {
+                part.behaviour = behaviour;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a subresource of a core resource does, where it is an effect.
+fn behaviour(resource: &str, part: &str) -> Option<SubresourceBehaviour> {
+    Some(match (resource, part) {
+        ("pods", "binding") => SubresourceBehaviour::Action(Arc::new(binding::Bind)),
+        ("pods", "eviction") => SubresourceBehaviour::Action(Arc::new(eviction::Evict)),
+        ("pods", "attach" | "exec" | "log" | "portforward" | "proxy")
+        | ("nodes" | "services", "proxy") => SubresourceBehaviour::Connect,
+        _ => return None,
+    })
+}

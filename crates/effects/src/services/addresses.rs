@@ -1,0 +1,183 @@
+//! The addresses of services: `ServiceCIDR` objects say which there are, `IPAddress` objects which are
+//! taken (upstream: the `MultiCIDRServiceAllocator`).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use pintle_meta::field::Error;
+use pintle_meta::{GroupVersionResource, Status, object};
+use pintle_registry::allocation::Companion;
+use pintle_registry::request::Now;
+use pintle_registry::{Registry, Resource};
+use pintle_value::{Map, Value};
+
+use super::families;
+use super::network::{Family, Network};
+use super::service::{self, family, invalid, is_headless, needs_address, set_texts, texts, value};
+
+const GROUP: &str = "networking.k8s.io";
+/// Who made an `IPAddress`, in its label.
+const MANAGER: &str = "ipallocator.k8s.io";
+const TAKEN: &str = "provided IP is already allocated";
+
+/// The pool of addresses.
+pub(super) struct Pool<'a> {
+    pub(super) registry: &'a Registry,
+    /// The ranges of the command line, which count where there are no others.
+    pub(super) flagged: &'a [Network],
+    pub(super) entropy: fn(&mut [u8]),
+    pub(super) dry_run: bool,
+}
+
+impl Pool<'_> {
+    /// Gives a service the addresses that it lacks.
+    pub(super) fn assign(&self, new: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+        let keeps = old.is_some_and(|old| families::keeps_preference(new, old));
+        if !needs_address(new) || is_headless(new) || keeps {
+            return Ok(());
+        }
+        // What it has already is its own, and stays as it is for validation to judge.
+        let held = old.filter(|old| needs_address(old) && !is_headless(old));
+        let held = held.map(|old| texts(old, "clusterIPs")).unwrap_or_default();
+        if old.is_some_and(|old| is_headless(old)) {
+            return Ok(());
+        }
+        let mut addresses = texts(new, "clusterIPs");
+        let asked = value(new, "clusterIPs");
+        for (i, name) in texts(new, "ipFamilies").iter().enumerate() {
+            let Some(family) = family(name) else { continue };
+            match addresses.get(i) {
+                // The primary address cannot change, so that it is not worth to be taken.
+                Some(_) if i < held.len() => {}
+                Some(address) => self.take(address).map_err(|why| {
+                    let why = format!("failed to allocate IP {address}: {why}");
+                    invalid(new, &[Error::invalid(&service::path("clusterIPs"), &asked, why)])
+                })?,
+                None => addresses.push(self.next(family)?),
+            }
+        }
+        if let Some(first) = addresses.first() {
+            new.object_entry("spec").insert("clusterIP", first.as_str());
+        }
+        set_texts(new, "clusterIPs", &addresses);
+        Ok(())
+    }
+
+    /// Whether an address can be had; the error says why not.
+    fn take(&self, address: &str) -> Result<(), &'static str> {
+        let parsed: IpAddr = address.parse().map_err(|_| TAKEN)?;
+        if !self.networks().iter().any(|network| network.contains(parsed)) {
+            return Err("the provided network does not match the current range");
+        }
+        if !self.dry_run && is_taken(self.registry, &parsed.to_string()) {
+            return Err(TAKEN);
+        }
+        Ok(())
+    }
+
+    /// An address that is free.
+    fn next(&self, family: Family) -> Result<String, Status> {
+        let networks = self.networks();
+        let mut networks = networks.iter().filter(|network| network.family == family);
+        let address = if self.dry_run {
+            networks.next().map(|network| network.own_address())
+        } else {
+            let free = |address: IpAddr| !is_taken(self.registry, &address.to_string());
+            networks.find_map(|network| network.find_free(|| self.random(), free))
+        };
+        let why = "failed to allocate a serviceIP: range is full";
+        address.map(|address| address.to_string()).ok_or_else(|| Status::internal(why))
+    }
+
+    /// The ranges that addresses are taken from.
+    fn networks(&self) -> Vec<Network> {
+        let Some(ranges) = resource(self.registry, "servicecidrs") else {
+            return self.flagged.to_vec();
+        };
+        let ready = self.registry.objects(&ranges).map(|range| range.tree()).filter(is_ready);
+        let texts = ready.flat_map(|range| texts(&range, "cidrs"));
+        texts.filter_map(|text| Network::parse(&text).ok()).collect()
+    }
+
+    fn random(&self) -> u64 {
+        let mut bytes = [0; 8];
+        (self.entropy)(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+}
+
+/// The addresses that a service holds.
+pub(super) fn held(service: &Value) -> Vec<String> {
+    if needs_address(service) && !is_headless(service) {
+        texts(service, "clusterIPs")
+    } else {
+        Vec::new()
+    }
+}
+
+/// The `IPAddress` of a service, to be made.
+pub(super) fn taking(
+    registry: &Registry,
+    service: &Value,
+    address: &str,
+    now: Now,
+) -> Result<Companion, Status> {
+    let Some(addresses) = resource(registry, "ipaddresses") else {
+        return Ok(Companion::mark(UNSERVED, address, object::name(service)));
+    };
+    let family = service::family_of(address).map_or("", Family::name);
+    let labels = Value::from([
+        ("ipaddress.kubernetes.io/ip-family", family),
+        ("ipaddress.kubernetes.io/managed-by", MANAGER),
+    ]);
+    let parent = Value::from([
+        ("resource", "services"),
+        ("namespace", object::namespace(service)),
+        ("name", object::name(service)),
+    ]);
+    let mut tree = Map::new();
+    let metadata = tree.entry_object("metadata");
+    metadata.insert("name", address);
+    metadata.insert("labels", labels);
+    tree.entry_object("spec").insert("parentRef", parent);
+    registry.creation(&addresses, Value::Object(tree), now)
+}
+
+/// The end of a service's `IPAddress`, if it is there and the service's.
+pub(super) fn leaving(
+    registry: &Registry,
+    service: &Value,
+    address: &str,
+) -> Result<Option<Companion>, Status> {
+    let Some(addresses) = resource(registry, "ipaddresses") else {
+        return Ok(registry.unmark(UNSERVED, address));
+    };
+    let held = registry.peek(&addresses, "", address).filter(|held| {
+        let tree = held.tree();
+        let parent = |member| tree.str_at(&["spec", "parentRef", member]).unwrap_or_default();
+        parent("namespace") == object::namespace(service) && parent("name") == object::name(service)
+    });
+    held.map(|held| registry.removal(&addresses, &held)).transpose()
+}
+
+/// Where addresses are marked as taken by a server that does not serve `IPAddress` objects.
+const UNSERVED: &str = "serviceips";
+
+fn is_taken(registry: &Registry, address: &str) -> bool {
+    match resource(registry, "ipaddresses") {
+        Some(addresses) => registry.peek(&addresses, "", address).is_some(),
+        None => registry.is_marked(UNSERVED, address),
+    }
+}
+
+/// A range is used unless it is said not to be ready, or goes.
+fn is_ready(range: &Value) -> bool {
+    let conditions = range.at(&["status", "conditions"]).and_then(Value::as_array);
+    let ready =
+        conditions.unwrap_or_default().iter().find(|c| c.str_at(&["type"]) == Some("Ready"));
+    !object::is_terminating(range) && ready.is_none_or(|c| c.str_at(&["status"]) == Some("True"))
+}
+
+fn resource(registry: &Registry, plural: &'static str) -> Option<Arc<Resource>> {
+    registry.resource(&GroupVersionResource::new(GROUP, "v1", plural))
+}

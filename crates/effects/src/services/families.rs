@@ -1,0 +1,244 @@
+//! The IP families of a service: what is said of them with its addresses, its families and its policy
+//! is made to agree, or refused (upstream: `normalizeClusterIPs`, `initIPFamilyFields`).
+
+use pintle_meta::Status;
+use pintle_meta::field::Error;
+use pintle_value::Value;
+
+use super::network::Family;
+use super::service::{
+    NONE, check, family, family_of, is_headless, is_selectorless, needs_address, path, set_texts,
+    text, texts, value,
+};
+
+const SINGLE: &str = "SingleStack";
+const PREFER: &str = "PreferDualStack";
+const REQUIRE: &str = "RequireDualStack";
+
+/// Makes `clusterIPs` agree with `clusterIP`, which old clients know alone.
+pub(super) fn normalize(new: &mut Value, old: Option<&Value>) {
+    let (first, all) = (text(new, "clusterIP").to_owned(), texts(new, "clusterIPs"));
+    let Some(old) = old else {
+        if !first.is_empty() && all.is_empty() {
+            set_texts(new, "clusterIPs", &[first]);
+        }
+        return;
+    };
+    let (old_first, old_all) = (text(old, "clusterIP"), texts(old, "clusterIPs"));
+    if first == old_first {
+        if all.is_empty() {
+            set_texts(new, "clusterIPs", &old_all);
+        }
+    } else if all == old_all {
+        let cleared = !old_first.is_empty() && first.is_empty();
+        set_texts(new, "clusterIPs", if cleared { &[] } else { std::slice::from_ref(&first) });
+    }
+}
+
+/// Sets the policy and the families that are not said; `configured` are the cluster's, the default one
+/// first.
+pub(super) fn complete(
+    new: &mut Value,
+    old: Option<&Value>,
+    configured: &[Family],
+) -> Result<(), Status> {
+    if !needs_address(new) || old.is_some_and(|old| keeps_preference(new, old)) {
+        return Ok(());
+    }
+    if text(new, "ipFamilyPolicy").is_empty() {
+        let policy = inferred_policy(new, old);
+        new.object_entry("spec").insert("ipFamilyPolicy", policy);
+    }
+    check(new, &said_wrong(new))?;
+
+    let mut errors = Vec::new();
+    if let Some(old) = old {
+        reduce(new, old, &mut errors);
+    }
+    check_single(new, &mut errors);
+    infer_families(new, configured, &mut errors);
+    check(new, &errors)?;
+
+    let mut families = texts(new, "ipFamilies");
+    let dual = text(new, "ipFamilyPolicy") != SINGLE;
+    // Nobody knows which families are behind a service that selects nothing: any will do.
+    let free = text(new, "clusterIP") == NONE && is_selectorless(new);
+    if !free {
+        check_configured(new, configured, &mut errors);
+        check(new, &errors)?;
+    }
+    if families.is_empty() {
+        families.extend(configured.first().map(|family| family.name().to_owned()));
+    }
+    if let [first] = families.as_slice()
+        && let Some(first) = family(first)
+        && dual
+        && (free || configured.len() == 2)
+    {
+        families.push(first.other().name().to_owned());
+    }
+    set_texts(new, "ipFamilies", &families);
+    Ok(())
+}
+
+/// A service that prefers two stacks gets and loses one only when it says so, not when the cluster
+/// changes.
+pub(super) fn keeps_preference(new: &Value, old: &Value) -> bool {
+    let prefers = |service: &Value| text(service, "ipFamilyPolicy") == PREFER;
+    prefers(new)
+        && (prefers(old) || text(old, "ipFamilyPolicy").is_empty())
+        && text(new, "type") == text(old, "type")
+        && same(new, old, "clusterIPs")
+        && same(new, old, "ipFamilies")
+}
+
+fn same(new: &Value, old: &Value, member: &str) -> bool {
+    texts(new, member) == texts(old, member)
+}
+
+fn inferred_policy(new: &Value, old: Option<&Value>) -> String {
+    let before = old.map(|old| text(old, "ipFamilyPolicy")).unwrap_or_default();
+    if !before.is_empty() {
+        before.to_owned()
+    } else if text(new, "clusterIP") == NONE && is_selectorless(new) {
+        REQUIRE.to_owned()
+    } else {
+        SINGLE.to_owned()
+    }
+}
+
+/// What is wrong with addresses, families and policy, whatever the cluster has (upstream:
+/// `ValidateServiceClusterIPsRelatedFields`).
+fn said_wrong(service: &Value) -> Vec<Error> {
+    let mut errors = Vec::new();
+    let (first, all) = (text(service, "clusterIP"), texts(service, "clusterIPs"));
+    let (at, shown) = (path("clusterIPs"), value(service, "clusterIPs"));
+    match all.first() {
+        None if !first.is_empty() => errors.push(Error::required(&at, "")),
+        Some(_) if first.is_empty() => {
+            let why = "must be empty when `clusterIP` is not specified";
+            errors.push(Error::invalid(&at, &shown, why));
+        }
+        Some(other) if other != first => {
+            errors.push(Error::invalid(&at, &shown, "first value must match `clusterIP`"));
+        }
+        _ => {}
+    }
+    let families = texts(service, "ipFamilies");
+    for (i, name) in families.iter().enumerate() {
+        let (at, shown) = (path("ipFamilies").index(i), Value::from(name.as_str()));
+        if family(name).is_none() {
+            errors.push(Error::not_supported(&at, &shown, &["IPv4", "IPv6"]));
+        }
+        if families[..i].contains(name) {
+            errors.push(Error::duplicate(&at, &shown));
+        }
+    }
+    let policy = text(service, "ipFamilyPolicy");
+    if ![SINGLE, PREFER, REQUIRE].contains(&policy) {
+        let supported = [PREFER, REQUIRE, SINGLE];
+        errors.push(Error::not_supported(&path("ipFamilyPolicy"), &policy.into(), &supported));
+    }
+    if addresses_wrong(&all, &shown, &mut errors) {
+        return errors;
+    }
+    if all.len() > 1 && family_of(&all[0]) == family_of(&all[1]) {
+        let why = "may specify no more than one IP for each IP family";
+        errors.push(Error::invalid(&at, &shown, why));
+    }
+    if !is_headless(service) {
+        for (i, (address, name)) in all.iter().zip(&families).enumerate() {
+            if family(name).is_some_and(|family| family_of(address) != Some(family)) {
+                let why = format!("expected an {name} value as indicated by `ipFamilies[{i}]`");
+                errors.push(Error::invalid(&at.index(i), &address.as_str().into(), why));
+            }
+        }
+    }
+    errors
+}
+
+/// Whether any of the addresses is none.
+fn addresses_wrong(all: &[String], shown: &Value, errors: &mut Vec<Error>) -> bool {
+    let at = path("clusterIPs");
+    let mut wrong = false;
+    for (i, address) in all.iter().enumerate() {
+        if i == 0 && address == NONE {
+            if all.len() > 1 {
+                wrong = true;
+                let why = "'None' must be the first and only value";
+                errors.push(Error::invalid(&at, shown, why));
+            }
+        } else if family_of(address).is_none() {
+            wrong = true;
+            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            errors.push(Error::invalid(&at.index(i), &address.as_str().into(), why));
+        }
+    }
+    if all.len() > 2 {
+        errors.push(Error::invalid(&at, shown, "may only hold up to 2 values"));
+    }
+    wrong
+}
+
+/// The second address and family go only with the policy; the policy takes them along.
+fn reduce(new: &mut Value, old: &Value, errors: &mut Vec<Error>) {
+    let rows = [("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")];
+    let single = text(new, "ipFamilyPolicy") == SINGLE;
+    for (member, what) in rows {
+        let (now, before) = (texts(new, member), texts(old, member));
+        if single && now == before && now.len() > 1 {
+            set_texts(new, member, &now[..1]);
+        } else if !single && !now.is_empty() && now.len() < before.len() {
+            let why = format!("must be 'SingleStack' to release the secondary {what}");
+            let policy = value(new, "ipFamilyPolicy");
+            errors.push(Error::invalid(&path("ipFamilyPolicy"), &policy, why));
+        }
+    }
+}
+
+fn check_single(service: &Value, errors: &mut Vec<Error>) {
+    if text(service, "ipFamilyPolicy") != SINGLE {
+        return;
+    }
+    for (member, what) in [("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")] {
+        if texts(service, member).len() == 2 {
+            let why = format!(
+                "must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
+            );
+            let policy = value(service, "ipFamilyPolicy");
+            errors.push(Error::invalid(&path("ipFamilyPolicy"), &policy, why));
+        }
+    }
+}
+
+/// Addresses say which families are meant.
+fn infer_families(service: &mut Value, configured: &[Family], errors: &mut Vec<Error>) {
+    let addresses = texts(service, "clusterIPs");
+    let mut families = texts(service, "ipFamilies");
+    for (i, address) in addresses.iter().enumerate().skip(families.len()) {
+        let Some(family) = family_of(address) else { break };
+        if configured.contains(&family) {
+            families.push(family.name().to_owned());
+        } else {
+            let why = format!("{} is not configured on this cluster", family.name());
+            let shown = value(service, "clusterIPs");
+            errors.push(Error::invalid(&path("clusterIPs").index(i), &shown, why));
+        }
+    }
+    set_texts(service, "ipFamilies", &families);
+}
+
+fn check_configured(service: &Value, configured: &[Family], errors: &mut Vec<Error>) {
+    if text(service, "ipFamilyPolicy") == REQUIRE && configured.len() < 2 {
+        let why = "this cluster is not configured for dual-stack services";
+        let policy = value(service, "ipFamilyPolicy");
+        errors.push(Error::invalid(&path("ipFamilyPolicy"), &policy, why));
+    }
+    for (i, name) in texts(service, "ipFamilies").iter().enumerate() {
+        if !family(name).is_some_and(|family| configured.contains(&family)) {
+            let at = path("ipFamilies").index(i);
+            let why = "not configured on this cluster";
+            errors.push(Error::invalid(&at, &name.as_str().into(), why));
+        }
+    }
+}

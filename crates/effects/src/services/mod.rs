@@ -1,0 +1,165 @@
+//! Services take addresses and node ports when they are written, and give them back when they go.
+//!
+//! What a service holds is a function of the service: its addresses ([`addresses::held`]) and ports
+//! ([`ports::held`]). Each is a key of its own (an `IPAddress` object, a mark) that is committed with
+//! the service and goes with it, so that nothing is given twice and nothing leaks.
+//!
+//! Upstream: `pkg/registry/core/service/storage`, `alloc.go`.
+
+mod addresses;
+mod families;
+mod network;
+mod ports;
+mod service;
+
+use pintle_meta::{GroupVersionResource, Status, object};
+use pintle_registry::Registry;
+use pintle_registry::allocation::{Allocator, Companion};
+use pintle_registry::request::Now;
+use pintle_value::Value;
+
+use self::network::{Family, Network};
+pub use self::ports::PortRange;
+use self::service::{
+    health_port, needs_address, needs_health_port, needs_node_ports, node_ports, number, ports,
+    ports_mut, set_texts, text, texts,
+};
+use crate::Error;
+
+/// Gives services their addresses and ports.
+pub(crate) struct Services {
+    /// The families of the cluster's addresses, the default one first.
+    families: Vec<Family>,
+    /// The cluster's addresses, for a server that does not serve `ServiceCIDR` objects.
+    networks: Vec<Network>,
+    node_ports: PortRange,
+    entropy: fn(&mut [u8]),
+}
+
+impl Services {
+    /// `ranges` are those of `--service-cluster-ip-range`: one, or one of each family.
+    pub(crate) fn new(
+        ranges: &[&str],
+        node_ports: PortRange,
+        entropy: fn(&mut [u8]),
+    ) -> Result<Self, Error> {
+        let networks = ranges
+            .iter()
+            .map(|range| Network::parse(range).map_err(|reason| Error::ServiceRange { reason }));
+        let networks = networks.collect::<Result<Vec<_>, _>>()?;
+        let families: Vec<Family> = networks.iter().map(|network| network.family).collect();
+        match families.as_slice() {
+            [_] => {}
+            [first, second] if first != second => {}
+            _ => {
+                let reason = "wanted one range, or one of each IP family".to_owned();
+                return Err(Error::ServiceRange { reason });
+            }
+        }
+        Ok(Self { families, networks, node_ports, entropy })
+    }
+}
+
+impl Allocator for Services {
+    fn assign(
+        &self,
+        registry: &Registry,
+        new: &mut Value,
+        old: Option<&Value>,
+        dry_run: bool,
+    ) -> Result<(), Status> {
+        if let Some(old) = old {
+            keep_assigned(new, old);
+        }
+        families::normalize(new, old);
+        families::complete(new, old, &self.families)?;
+        let entropy = self.entropy;
+        let flagged = &self.networks;
+        addresses::Pool { registry, flagged, entropy, dry_run }.assign(new, old)?;
+        let (range, taken) = (self.node_ports, Vec::new());
+        ports::Pool { registry, range, entropy, dry_run, taken }.assign(new, old)
+    }
+
+    fn companions(
+        &self,
+        registry: &Registry,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        now: Now,
+    ) -> Result<Vec<Companion>, Status> {
+        let mut companions = Vec::new();
+        let held = |service: Option<&Value>| service.map(addresses::held).unwrap_or_default();
+        let (before, after) = (held(old), held(new));
+        let is_new = |address: &&String| !before.contains(address) && !address.is_empty();
+        if let Some(new) = new {
+            for address in after.iter().filter(is_new) {
+                companions.push(addresses::taking(registry, new, address, now)?);
+            }
+        }
+        if let Some(old) = old {
+            for address in before.iter().filter(|address| !after.contains(address)) {
+                companions.extend(addresses::leaving(registry, old, address)?);
+            }
+        }
+        let held = |service: Option<&Value>| service.map(ports::held).unwrap_or_default();
+        let (before, after) = (held(old), held(new));
+        let holder = new.or(old).map(holder).unwrap_or_default();
+        for port in after.iter().filter(|port| !before.contains(port)) {
+            companions.push(Companion::mark(ports::COLLECTION, &port.to_string(), &holder));
+        }
+        let gone = before.iter().filter(|port| !after.contains(port));
+        companions.extend(gone.filter_map(|p| registry.unmark(ports::COLLECTION, &p.to_string())));
+        if let (Some(old), None) = (old, new) {
+            companions.extend(endpoints(registry, old)?);
+        }
+        Ok(companions)
+    }
+}
+
+fn holder(service: &Value) -> String {
+    format!("{}/{}", object::namespace(service), object::name(service))
+}
+
+/// The endpoints of a service that goes: a new one of its name must not find them.
+fn endpoints(registry: &Registry, service: &Value) -> Result<Option<Companion>, Status> {
+    let name = GroupVersionResource::new("", "v1", "endpoints");
+    let Some(resource) = registry.resource(&name) else { return Ok(None) };
+    let found = registry.peek(&resource, object::namespace(service), object::name(service));
+    let found = found.filter(|found| object::finalizers(&found.tree()).next().is_none());
+    found.map(|found| registry.removal(&resource, &found)).transpose()
+}
+
+/// What was assigned to a service and the client leaves out stays: manifests are without it (upstream:
+/// `patchAllocatedValues`).
+fn keep_assigned(new: &mut Value, old: &Value) {
+    if needs_address(old) && needs_address(new) {
+        if text(new, "clusterIP").is_empty() && !text(old, "clusterIP").is_empty() {
+            let address = text(old, "clusterIP");
+            new.object_entry("spec").insert("clusterIP", address);
+        }
+        if texts(new, "clusterIPs").is_empty() {
+            set_texts(new, "clusterIPs", &texts(old, "clusterIPs"));
+        }
+    }
+    if needs_node_ports(old) && needs_node_ports(new) {
+        keep_node_ports(new, old);
+    }
+    let both = needs_health_port(old) && needs_health_port(new);
+    if both && health_port(new) == 0 && health_port(old) != 0 {
+        new.object_entry("spec").insert("healthCheckNodePort", health_port(old));
+    }
+}
+
+/// Ports keep their node ports by their names, unless another port says it has one.
+fn keep_node_ports(new: &mut Value, old: &Value) {
+    let said = node_ports(new);
+    for port in ports_mut(new) {
+        let name = port.get("name").and_then(Value::as_str).unwrap_or_default();
+        let of_name = |other: &&Value| other.str_at(&["name"]).unwrap_or_default() == name;
+        let before = ports(old).iter().rfind(of_name).map_or(0, |other| number(other, "nodePort"));
+        let own = port.get("nodePort").and_then(Value::as_int).unwrap_or(0);
+        if own == 0 && before != 0 && !said.contains(&before) {
+            port.insert("nodePort", before);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Ranges of addresses: which are in one, and in which order free ones are looked for.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An IP family, by the name that services have for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    pub(crate) const fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// As services name it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        }
+    }
+
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::V4 => Self::V6,
+            Self::V6 => Self::V4,
+        }
+    }
+
+    const fn bits(self) -> u32 {
+        match self {
+            Self::V4 => 32,
+            Self::V6 => 128,
+        }
+    }
+
+    fn address(self, number: u128) -> IpAddr {
+        match self {
+            // A range of this family has no larger numbers.
+            Self::V4 => Ipv4Addr::from(u32::try_from(number).unwrap_or(u32::MAX)).into(),
+            Self::V6 => Ipv6Addr::from(number).into(),
+        }
+    }
+}
+
+/// The shortest prefix that a range of IPv6 addresses may have.
+const V6_PREFIX_MIN: u32 = 64;
+
+/// A range of addresses in CIDR notation, without those that no service can have: the network's own,
+/// and for IPv4 the one for broadcasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Network {
+    pub(crate) family: Family,
+    network: u128,
+    first: u128,
+    last: u128,
+    /// The size with what no service can have, as far as it matters.
+    size: u128,
+}
+
+impl Network {
+    /// Reads `10.0.0.0/24`; the error says what is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let invalid = || format!("invalid CIDR address: {text}");
+        let (address, prefix) = text.split_once('/').ok_or_else(invalid)?;
+        let address: IpAddr = address.parse().map_err(|_| invalid())?;
+        let prefix: u32 = prefix.parse().map_err(|_| invalid())?;
+        let family = Family::of(address);
+        let host_bits = family.bits().checked_sub(prefix).ok_or_else(invalid)?;
+        if family == Family::V6 && prefix < V6_PREFIX_MIN {
+            return Err(format!(
+                "shortest allowed prefix length for service CIDR is {V6_PREFIX_MIN}, got {prefix}"
+            ));
+        }
+        // At most 2^64, as IPv6 ranges are no longer.
+        let size = 1_u128 << host_bits;
+        let network = number(address) & !(size - 1);
+        let last = network + (size - 1);
+        let last = if family == Family::V4 { last.saturating_sub(1) } else { last };
+        Ok(Self { family, network, first: network + 1, last, size })
+    }
+
+    /// Whether a service can have the address.
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+        Family::of(address) == self.family && (self.first..=self.last).contains(&number(address))
+    }
+
+    /// The network's own address: what a dry run shows.
+    pub(crate) fn own_address(&self) -> IpAddr {
+        self.family.address(self.network)
+    }
+
+    /// The first address that is free, from a random place on. Those at the beginning of the range are
+    /// left to whoever asks for one by name, as long as there are others (KEP-3070).
+    pub(crate) fn find_free(
+        &self,
+        random: impl Fn() -> u64,
+        is_free: impl Fn(IpAddr) -> bool,
+    ) -> Option<IpAddr> {
+        let reserved = self.reserved();
+        let upper = (self.first + reserved, self.last);
+        let lower = (self.first, (self.first + reserved).saturating_sub(1));
+        [upper, lower].into_iter().find_map(|(from, to)| {
+            let count = (to + 1).checked_sub(from).filter(|count| *count > 0)?;
+            let start = u128::from(random()) % count;
+            let numbers = (0..count).map(|n| from + (start + n) % count);
+            numbers.map(|number| self.family.address(number)).find(|address| is_free(*address))
+        })
+    }
+
+    /// How many addresses at the beginning are for those who ask by name.
+    fn reserved(&self) -> u128 {
+        if self.size <= 16 { 0 } else { (self.size / 16).clamp(16, 256) }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.own_address(), self.family.bits() - self.size.trailing_zeros())
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u32::from(address).into(),
+        IpAddr::V6(address) => address.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn network(text: &str) -> Network {
+        Network::parse(text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn ranges_are_read() {
+        let rows = [
+            ("10.0.0.0/24", Ok(("10.0.0.0/24", "10.0.0.1", "10.0.0.254"))),
+            ("10.0.0.77/24", Ok(("10.0.0.0/24", "10.0.0.1", "10.0.0.254"))),
+            ("10.0.0.0/30", Ok(("10.0.0.0/30", "10.0.0.1", "10.0.0.2"))),
+            ("0.0.0.0/0", Ok(("0.0.0.0/0", "0.0.0.1", "255.255.255.254"))),
+            ("fd00::/112", Ok(("fd00::/112", "fd00::1", "fd00::ffff"))),
+            ("fd00::/64", Ok(("fd00::/64", "fd00::1", "fd00::ffff:ffff:ffff:ffff"))),
+            ("fd00::/63", Err("shortest allowed prefix length for service CIDR is 64, got 63")),
+            ("10.0.0.0", Err("invalid CIDR address: 10.0.0.0")),
+            ("10.0.0.0/33", Err("invalid CIDR address: 10.0.0.0/33")),
+            ("ten/8", Err("invalid CIDR address: ten/8")),
+        ];
+        for (text, expected) in rows {
+            let read = Network::parse(text);
+            let read = read.map(|n| {
+                let ends = (n.family.address(n.first), n.family.address(n.last));
+                (n.to_string(), ends.0.to_string(), ends.1.to_string())
+            });
+            let expected = expected
+                .map(|(n, first, last)| (n.to_owned(), first.to_owned(), last.to_owned()))
+                .map_err(str::to_owned);
+            assert_eq!(read, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_addresses_for_services_are_in_a_range() {
+        let rows = [
+            ("10.0.0.0", false),
+            ("10.0.0.1", true),
+            ("10.0.0.254", true),
+            ("10.0.0.255", false),
+            ("10.0.1.1", false),
+            ("::a00:1", false),
+        ];
+        for (address, expected) in rows {
+            let contains = network("10.0.0.0/24").contains(address.parse().unwrap());
+            assert_eq!(contains, expected, "{address}");
+        }
+    }
+
+    /// Every address is found once, and those for static use come last.
+    #[test]
+    fn all_addresses_are_found() {
+        for (text, expected, reserved) in
+            [("10.0.0.0/24", 254, 16), ("10.0.0.0/28", 14, 0), ("fd00::/120", 255, 16)]
+        {
+            let network = network(text);
+            let mut taken = BTreeSet::new();
+            let mut last = Vec::new();
+            while let Some(address) = network
+                .find_free(|| u64::try_from(taken.len() * 37).unwrap(), |a| !taken.contains(&a))
+            {
+                assert!(network.contains(address), "{address}");
+                last.push(address);
+                taken.insert(address);
+            }
+            assert_eq!(taken.len(), expected, "{text}");
+            let low = |address: &IpAddr| number(*address) < network.first + reserved;
+            let at = last.iter().position(low).unwrap_or(expected);
+            assert_eq!(expected - at, usize::try_from(reserved).unwrap(), "{text}");
+        }
+    }
+}

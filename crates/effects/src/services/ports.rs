@@ -1,0 +1,255 @@
+//! Node ports: ports that are the same on every node, each for one service.
+
+use std::fmt;
+use std::str::FromStr;
+
+use pintle_meta::Status;
+use pintle_meta::field::Error as Wrong;
+use pintle_registry::Registry;
+use pintle_value::{Path, Value};
+
+use super::service::{
+    health_port, invalid, needs_health_port, needs_node_ports, node_ports, number, ports,
+    ports_mut, text,
+};
+use crate::Error;
+
+/// The collection in which ports are marked as taken.
+pub(super) const COLLECTION: &str = "servicenodeports";
+
+const FULL: &str = "range is full";
+const TAKEN: &str = "provided port is already allocated";
+/// After this port come those that a dry run shows.
+const DRY_RUN_BASE: i64 = 32768;
+
+/// `--service-node-port-range`: the first and the last port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortRange {
+    first: u16,
+    last: u16,
+}
+
+impl Default for PortRange {
+    fn default() -> Self {
+        Self { first: 30000, last: 32767 }
+    }
+}
+
+impl FromStr for PortRange {
+    type Err = Error;
+
+    /// Reads `30000-32767`, `30000+2767` or a single port, as upstream does.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let refuse = || Error::PortRange { text: text.to_owned() };
+        let port = |text: &str| text.trim().parse::<u16>().map_err(|_| refuse());
+        let (first, last) = if let Some((first, last)) = text.split_once('-') {
+            (port(first)?, port(last)?)
+        } else if let Some((first, more)) = text.split_once('+') {
+            let first = port(first)?;
+            (first, first.saturating_add(port(more)?))
+        } else {
+            (port(text)?, port(text)?)
+        };
+        if first == 0 || first > last {
+            return Err(refuse());
+        }
+        Ok(Self { first, last })
+    }
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.first, self.last)
+    }
+}
+
+/// The ports that a service holds.
+pub(super) fn held(service: &Value) -> Vec<i64> {
+    let mut held = node_ports(service);
+    if needs_health_port(service) && health_port(service) != 0 {
+        held.push(health_port(service));
+    }
+    held.sort_unstable();
+    held.dedup();
+    held
+}
+
+/// Ports are taken one after the other for one service.
+pub(super) struct Pool<'a> {
+    pub(super) registry: &'a Registry,
+    pub(super) range: PortRange,
+    pub(super) entropy: fn(&mut [u8]),
+    pub(super) dry_run: bool,
+    /// What this service has taken so far.
+    pub(super) taken: Vec<i64>,
+}
+
+impl Pool<'_> {
+    /// Gives a service the ports that it lacks.
+    pub(super) fn assign(&mut self, new: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+        if needs_node_ports(new) {
+            match old {
+                None => self.create(new)?,
+                Some(old) => self.update(new, old)?,
+            }
+        }
+        if needs_health_port(new) && !old.is_some_and(needs_health_port) {
+            self.assign_health(new)?;
+        }
+        Ok(())
+    }
+
+    /// Ports with the same number share a node port, if they do not say otherwise.
+    fn create(&mut self, service: &mut Value) -> Result<(), Status> {
+        let all = ports(service).to_vec();
+        let mut shared: Vec<(i64, i64)> = Vec::new();
+        let mut assigned = Vec::with_capacity(all.len());
+        for (i, port) in all.iter().enumerate() {
+            let (own, asked) = (number(port, "port"), number(port, "nodePort"));
+            let found = shared.iter().find(|(port, _)| *port == own).map(|(_, node)| *node);
+            let node_port = match found {
+                _ if asked == 0 && !assigns_ports(service) => 0,
+                Some(shared) if asked == 0 || asked == shared => shared,
+                Some(_) => self.take(service, i, asked)?,
+                None => {
+                    let same = |other: &&Value| number(other, "port") == own;
+                    let wanted = all.iter().filter(same).map(|other| number(other, "nodePort"));
+                    let node_port = match wanted.into_iter().find(|wanted| *wanted != 0) {
+                        Some(wanted) => self.take(service, i, wanted)?,
+                        None => self.next()?,
+                    };
+                    shared.push((own, node_port));
+                    node_port
+                }
+            };
+            assigned.push(node_port);
+        }
+        set_node_ports(service, &assigned);
+        Ok(())
+    }
+
+    fn update(&mut self, new: &mut Value, old: &Value) -> Result<(), Status> {
+        let before = node_ports(old);
+        let all = ports(new).to_vec();
+        let mut seen: Vec<(&str, i64)> = Vec::new();
+        let mut assigned = Vec::with_capacity(all.len());
+        for (i, port) in all.iter().enumerate() {
+            let asked = number(port, "nodePort");
+            let node_port = match asked {
+                0 if !assigns_ports(new) => {
+                    assigned.push(0);
+                    continue;
+                }
+                0 => self.next()?,
+                asked if before.contains(&asked) || self.taken.contains(&asked) => asked,
+                asked => self.take(new, i, asked)?,
+            };
+            let protocol = port.str_at(&["protocol"]).unwrap_or_default();
+            if seen.contains(&(protocol, node_port)) {
+                let why = format!("duplicate nodePort: {{{protocol} {node_port}}}");
+                return Err(Status::failure(pintle_meta::Reason::Unknown, why));
+            }
+            seen.push((protocol, node_port));
+            assigned.push(node_port);
+        }
+        set_node_ports(new, &assigned);
+        Ok(())
+    }
+
+    fn assign_health(&mut self, service: &mut Value) -> Result<(), Status> {
+        let asked = health_port(service);
+        if asked == 0 {
+            let port = self.next_free().ok_or_else(|| {
+                let why = "failed to allocate a HealthCheck NodePort 0: ";
+                Status::internal(format!("{why}{FULL}"))
+            })?;
+            service.object_entry("spec").insert("healthCheckNodePort", port);
+            return Ok(());
+        }
+        self.try_take(asked).map_err(|why| {
+            let what = format!("failed to allocate requested HealthCheck NodePort {asked}");
+            Status::internal(format!("{what}: {why}"))
+        })
+    }
+
+    fn take(&mut self, service: &Value, index: usize, port: i64) -> Result<i64, Status> {
+        self.try_take(port).map_err(|why| {
+            let at = Path::new("spec").field("ports").index(index).field("nodePort");
+            invalid(service, &[Wrong::invalid(&at, &port.into(), why)])
+        })?;
+        Ok(port)
+    }
+
+    fn try_take(&mut self, port: i64) -> Result<(), String> {
+        let in_range =
+            u16::try_from(port).is_ok_and(|p| (self.range.first..=self.range.last).contains(&p));
+        // Upstream's dry run does not ask whether the port is in the range.
+        if !in_range && !self.dry_run {
+            let range = self.range;
+            return Err(format!(
+                "provided port is not in the valid range. The range of valid ports is {range}"
+            ));
+        }
+        if self.is_taken(port) {
+            return Err(TAKEN.to_owned());
+        }
+        self.taken.push(port);
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<i64, Status> {
+        let why = || Status::internal(format!("failed to allocate a nodePort: {FULL}"));
+        self.next_free().ok_or_else(why)
+    }
+
+    /// A free port, those at the beginning of the range last.
+    fn next_free(&mut self) -> Option<i64> {
+        let port = if self.dry_run {
+            self.taken.iter().max().map_or(DRY_RUN_BASE, |last| *last) + 1
+        } else {
+            let (first, last) = (i64::from(self.range.first), i64::from(self.range.last));
+            let reserved = reserved(last - first + 1);
+            let mut bytes = [0; 4];
+            (self.entropy)(&mut bytes);
+            let random = i64::from(u32::from_le_bytes(bytes));
+            [(first + reserved, last), (first, first + reserved - 1)].into_iter().find_map(
+                |(from, to)| {
+                    let count = to - from + 1;
+                    let ports = (0..count).map(|n| from + (random + n) % count);
+                    ports.into_iter().find(|port| !self.is_taken(*port))
+                },
+            )?
+        };
+        self.taken.push(port);
+        Some(port)
+    }
+
+    fn is_taken(&self, port: i64) -> bool {
+        self.taken.contains(&port) || self.registry.is_marked(COLLECTION, &port.to_string())
+    }
+}
+
+/// How many ports at the beginning of the range are for those who ask by number (KEP-3668).
+fn reserved(size: i64) -> i64 {
+    if size <= 16 { 0 } else { (size / 32).clamp(16, 128) }
+}
+
+/// Load balancers may do without.
+fn assigns_ports(service: &Value) -> bool {
+    match text(service, "type") {
+        "NodePort" => true,
+        "LoadBalancer" => {
+            let said = service.at(&["spec", "allocateLoadBalancerNodePorts"]);
+            said.and_then(Value::as_bool).unwrap_or(true)
+        }
+        _ => false,
+    }
+}
+
+fn set_node_ports(service: &mut Value, assigned: &[i64]) {
+    for (port, node_port) in ports_mut(service).zip(assigned) {
+        if *node_port != 0 {
+            port.insert("nodePort", *node_port);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The allocation seam: what objects of a kind take from a pool that they share, and give back.
+//!
+//! An allocator decides twice in a write. Before the object is prepared it is given what it lacks
+//! (upstream: `BeginCreate`, `BeginUpdate`); when it is committed, the allocator says what must be
+//! written with it. What an object holds is thereby a matter of committed keys alone: they appear with
+//! the object, go with it, and the store sees to it that no key is taken twice. There is nothing to
+//! revert, and nothing that a crash could leave behind.
+
+use std::sync::Arc;
+
+use pintle_meta::{Status, object};
+use pintle_store::{Change, Expect, Key, Kind, Template, Write};
+use pintle_value::{Str, Value, json};
+
+use crate::request::Now;
+use crate::write::begin;
+use crate::{Object, Registry, Resource};
+
+/// Who gives objects of a kind what they share with others: addresses, ports.
+///
+/// It looks at what is committed, keeps nothing itself, and may be wrong about what is free: then the
+/// commit fails, and it is asked again.
+pub trait Allocator: Send + Sync {
+    /// Gives an object what it lacks, and refuses what it cannot have. `old` is what is stored, on
+    /// updates. A dry run gets something that looks like it.
+    fn assign(
+        &self,
+        registry: &Registry,
+        new: &mut Value,
+        old: Option<&Value>,
+        dry_run: bool,
+    ) -> Result<(), Status>;
+
+    /// What must be written with an object that goes from one state to another; an object that is
+    /// absent is `None`.
+    fn companions(
+        &self,
+        registry: &Registry,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        now: Now,
+    ) -> Result<Vec<Companion>, Status>;
+}
+
+/// A write that is committed with another one, or not at all.
+pub struct Companion(pub(crate) Write);
+
+impl Companion {
+    /// Marks something as taken: a key without an object, in a collection that clients do not see.
+    pub fn mark(collection: &str, item: &str, by: &str) -> Self {
+        Self(Write {
+            key: mark_key(collection, item),
+            expect: Expect::Absent,
+            change: Change::Put(note(by)),
+            note: None,
+        })
+    }
+}
+
+impl Registry {
+    /// Whether something is marked as taken.
+    pub fn is_marked(&self, collection: &str, item: &str) -> bool {
+        self.cache.collection(&collection.into()).get(item).is_some()
+    }
+
+    /// Takes a mark away, if it is there.
+    pub fn unmark(&self, collection: &str, item: &str) -> Option<Companion> {
+        let marked = self.cache.collection(&collection.into()).get(item)?;
+        Some(Companion(Write {
+            key: mark_key(collection, item),
+            expect: Expect::At(marked.revision),
+            change: Change::Delete(Template::whole(marked.json_bytes().to_vec())),
+            note: None,
+        }))
+    }
+
+    /// A new object of a resource, in its stored form.
+    pub fn creation(
+        &self,
+        resource: &Resource,
+        mut tree: Value,
+        now: Now,
+    ) -> Result<Companion, Status> {
+        begin(self, resource, &mut tree, now);
+        let (namespace, name): (Str, Str) =
+            (object::namespace(&tree).into(), object::name(&tree).into());
+        let place = (namespace.as_str(), name.as_str());
+        self.encode(resource, place, &tree, Expect::Absent, Kind::Created).map(Companion)
+    }
+
+    /// The deletion of an object, without regard to finalizers and grace.
+    pub fn removal(&self, resource: &Resource, object: &Arc<Object>) -> Result<Companion, Status> {
+        let place = (object.namespace(), object.name());
+        let expect = Expect::At(object.revision);
+        self.encode(resource, place, &object.tree(), expect, Kind::Deleted).map(Companion)
+    }
+}
+
+fn mark_key(collection: &str, item: &str) -> Key {
+    Key { collection: collection.into(), item: item.into() }
+}
+
+fn note(text: &str) -> Template {
+    Template::whole(json::to_string(&Value::from(text)).into())
+}

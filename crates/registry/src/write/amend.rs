@@ -1,0 +1,45 @@
+//! Changes by the server itself, to what only it may change: nobody is asked, nothing is reset, and the
+//! change is made again while others write in between (upstream: `GuaranteedUpdate`).
+
+use pintle_meta::Status;
+use pintle_store::{Expect, Kind};
+use pintle_value::Value;
+
+use super::commit::Committed;
+use super::update::ATTEMPTS_MAX;
+use crate::Registry;
+use crate::request::{Context, Target};
+
+impl Registry {
+    /// Changes the object that a target names, in its stored form, and returns what it is then. The
+    /// change is told the state that it starts from, and may refuse.
+    pub async fn amend(
+        &self,
+        target: &Target,
+        dry_run: bool,
+        context: &Context,
+        mut change: impl FnMut(&mut Value) -> Result<(), Status> + Send,
+    ) -> Result<Value, Status> {
+        let resource = &target.resource;
+        let place = (target.namespace.as_str(), target.name.as_str());
+        for _ in 0..ATTEMPTS_MAX {
+            let existing = self
+                .peek(resource, place.0, place.1)
+                .ok_or_else(|| Status::not_found(&resource.group_resource(), &target.name))?;
+            let old = resource.current(&existing).await?;
+            let mut new = old.clone();
+            change(&mut new)?;
+            if dry_run || new == old {
+                return Ok(new);
+            }
+            let companions = self.companions(resource, Some(&old), Some(&new), context.now)?;
+            let kept = resource.kept(&new).await?;
+            let (expect, kind) = (Expect::At(existing.revision), Kind::Updated);
+            match self.commit(resource, place, &kept, expect, kind, companions).await? {
+                Committed::Done(object) => return resource.current(&object).await,
+                Committed::Conflict | Committed::Outrun => {}
+            }
+        }
+        Err(Status::stale(&resource.group_resource(), &target.name))
+    }
+}
