@@ -9,6 +9,8 @@
 //!
 //! Invariant: nothing here panics on any definition or object, however odd.
 
+mod cel;
+mod check;
 mod columns;
 mod definition;
 mod json_path;
@@ -20,6 +22,7 @@ mod structural;
 mod value;
 mod webhook;
 
+pub use check::{validate, warnings};
 pub use definition::{Crd, Names, Version, priority};
 pub use resource::{Source, resources, type_name};
 pub use webhook::{Answer, Caller, Endpoint};

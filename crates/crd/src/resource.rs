@@ -9,6 +9,7 @@ use pintle_registry::{
 };
 use pintle_value::{Str, Value};
 
+use crate::cel::Rules;
 use crate::columns::Columns;
 use crate::definition::{Crd, Version, priority};
 use crate::json_path::JsonPath;
@@ -25,12 +26,15 @@ pub type Source = Arc<dyn Fn() -> Value + Send + Sync>;
 pub(crate) struct Schemas {
     source: Source,
     by_version: Vec<(Str, OnceLock<Arc<Structural>>)>,
+    /// The compiled rules, in the same order.
+    rules: Vec<OnceLock<Option<Arc<Rules>>>>,
 }
 
 impl Schemas {
     fn new(crd: Crd<'_>, source: Source) -> Self {
         let versions = crd.versions().map(|version| (version.name().into(), OnceLock::new()));
-        Self { source, by_version: versions.collect() }
+        let rules = crd.versions().map(|_| OnceLock::new()).collect();
+        Self { source, by_version: versions.collect(), rules }
     }
 
     /// The schema of a version; one that keeps everything where there is none.
@@ -46,6 +50,13 @@ impl Schemas {
             Some((_, schema)) => schema.get_or_init(read).clone(),
             None => read(),
         }
+    }
+
+    /// The rules of a version, if it has any.
+    pub(crate) fn rules(&self, version: &str) -> Option<Arc<Rules>> {
+        let at = self.by_version.iter().position(|(name, _)| name == version)?;
+        let compile = || Rules::of(&self.of(version), true).map(Arc::new);
+        self.rules.get(at)?.get_or_init(compile).clone()
     }
 
     /// Whether a version is one of the definition's.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, ErrorType};
 use pintle_meta::{names, object};
 use pintle_registry::{Generation, Members, SelectableField, Strategy};
 use pintle_value::{Path, Str, Value};
 
+use crate::cel;
 use crate::resource::{Schemas, members};
 use crate::structural::Structural;
 use crate::value::{self, embedded, lists};
@@ -44,6 +45,12 @@ impl Custom {
         }
         errors
     }
+}
+
+/// Whether an error leaves rules without the types that they count on.
+const fn blocks_rules(error: &Error) -> bool {
+    use ErrorType::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
+    matches!(error.error_type, NotSupported | Required | TooLong | TooMany | TypeInvalid)
 }
 
 fn check_replicas(object: &Value, path: &str) -> Option<Error> {
@@ -123,6 +130,16 @@ impl Strategy for Custom {
         let old_was_unique = old.is_none_or(|old| lists::duplicates(&schema, old).is_empty());
         if old_was_unique {
             errors.extend(lists::duplicates(&schema, new));
+        }
+        if let Some(rules) = self.schema.0.rules(&self.schema.1) {
+            if errors.iter().any(blocks_rules) {
+                let path = Path::new("<nil>");
+                let words = "some validation rules were not checked because the object was \
+                             invalid; correct the existing errors to complete validation";
+                errors.push(Error::invalid(&path, &Value::Null, words));
+            } else {
+                errors.extend(cel::evaluate(&rules, &schema, new, old));
+            }
         }
         errors
     }

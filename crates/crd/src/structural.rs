@@ -16,6 +16,8 @@ use pintle_value::{DEPTH_MAX, Str, Value};
 
 pub(crate) use pattern::Pattern;
 
+use crate::cel::Expression;
+
 /// One node of a schema.
 #[derive(Debug, Default)]
 pub(crate) struct Structural {
@@ -33,6 +35,8 @@ pub(crate) struct Structural {
     pub(crate) additional: Option<Box<Additional>>,
     pub(crate) items: Option<Box<Structural>>,
     pub(crate) rules: Option<Box<Rules>>,
+    /// `x-kubernetes-validations`
+    pub(crate) expressions: Box<[Expression]>,
 }
 
 /// The JSON types.
@@ -103,7 +107,6 @@ pub(crate) struct Rules {
     pub(crate) pattern: Option<Pattern>,
     pub(crate) max_items: Option<i64>,
     pub(crate) min_items: Option<i64>,
-    pub(crate) unique_items: bool,
     pub(crate) max_properties: Option<i64>,
     pub(crate) min_properties: Option<i64>,
     pub(crate) required: Vec<Str>,
@@ -152,6 +155,7 @@ impl Structural {
             additional,
             items: schema.get("items").filter(|i| i.as_object().is_some()).map(|i| below(i).into()),
             rules: Rules::read(schema, below).map(Box::new),
+            expressions: Expression::read(schema),
         }
     }
 
@@ -193,7 +197,6 @@ impl Rules {
             "pattern",
             "maxItems",
             "minItems",
-            "uniqueItems",
             "maxProperties",
             "minProperties",
             "required",
@@ -215,7 +218,6 @@ impl Rules {
             pattern: text("pattern").map(Pattern::new),
             max_items: count("maxItems"),
             min_items: count("minItems"),
-            unique_items: flag("uniqueItems"),
             max_properties: count("maxProperties"),
             min_properties: count("minProperties"),
             required: texts(schema, "required").collect(),

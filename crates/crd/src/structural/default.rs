@@ -63,3 +63,28 @@ impl Structural {
         }
     }
 }
+
+impl Structural {
+    /// Drops what the schema does not know (upstream: `pruning`).
+    pub(crate) fn prune(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => members.retain(|name, member| {
+                if self.embedded && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+                    return true;
+                }
+                match self.member(name) {
+                    Some(schema) => schema.prune(member),
+                    None if self.preserve_unknown => {}
+                    None if self.additional.is_some() => Self::default().prune(member),
+                    None => return false,
+                }
+                true
+            }),
+            Value::Array(items) => {
+                let Some(schema) = &self.items else { return };
+                items.iter_mut().for_each(|item| schema.prune(item));
+            }
+            _ => {}
+        }
+    }
+}

@@ -40,7 +40,7 @@ const DEFINITION: Strategy = Strategy {
     // The first deletion only begins: the objects go first.
     held: |definition| !object::is_terminating(definition),
     terminating: pintle_crd::life::begin_deletion,
-    validate: |new, _| {
+    validate: |new, old| {
         let of = |path: &[&str]| new.str_at(path).unwrap_or_default();
         let required = format!("{}.{}", of(&["spec", "names", "plural"]), of(&["spec", "group"]));
         let mut errors = Vec::new();
@@ -49,8 +49,10 @@ const DEFINITION: Strategy = Strategy {
             let words = r#"must be spec.names.plural+"."+spec.group"#;
             errors.push(Error::invalid(&path, &Value::from(object::name(new)), words));
         }
+        errors.extend(pintle_crd::validate(new, old));
         errors
     },
+    warnings: pintle_crd::warnings,
     ..COUNTED_WITH_STATUS
 };
 

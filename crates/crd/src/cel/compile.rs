@@ -1,0 +1,238 @@
+//! Rules become programs, when a definition is written (with errors) and when it is first used.
+
+use std::sync::Arc;
+
+use pintle_cel::{Declaration, Environment, Type as Output};
+use pintle_meta::field::Error;
+use pintle_value::{Path, Str, Value};
+
+use super::declare::{Declared, REQUEST_BYTES_MAX, declare};
+use super::{Compiled, Expression};
+use crate::structural::{Additional, List, Structural, Type};
+
+/// The estimated cost that one rule may have, and all rules of a schema together.
+const RULE_COST_MAX: u64 = 10_000_000;
+const SCHEMA_COST_MAX: u64 = 100_000_000;
+/// So many of the most expensive rules are told of.
+const EXPENSIVE_MAX: usize = 4;
+
+/// The rules of a schema and of what is in it; nothing where there are none.
+#[derive(Default)]
+pub(crate) struct Rules {
+    pub(super) own: Vec<Compiled>,
+    pub(super) items: Option<Box<Rules>>,
+    /// Sorted by name.
+    pub(super) properties: Vec<(Str, Rules)>,
+    pub(super) additional: Option<Box<Rules>>,
+}
+
+impl Rules {
+    /// Compiles the rules of a schema, for its whole objects where `is_object` says so.
+    pub(crate) fn of(schema: &Structural, is_object: bool) -> Option<Self> {
+        let below = |schema: &Structural| Self::of(schema, schema.embedded);
+        let own = match schema.expressions.is_empty() {
+            true => Vec::new(),
+            false => compile(&schema.expressions, declare(schema, is_object)),
+        };
+        let properties = schema.properties.iter();
+        let rules = Self {
+            own,
+            items: schema.items.as_deref().and_then(below).map(Box::new),
+            properties: properties.filter_map(|(n, s)| Some((n.clone(), below(s)?))).collect(),
+            additional: schema.additional().and_then(below).map(Box::new),
+        };
+        let is_empty = rules.own.is_empty()
+            && rules.items.is_none()
+            && rules.properties.is_empty()
+            && rules.additional.is_none();
+        (!is_empty).then_some(rules)
+    }
+}
+
+fn compile(expressions: &[Expression], declared: Option<Declared>) -> Vec<Compiled> {
+    let Some(declared) = declared else { return Vec::new() };
+    let declaration = Arc::new(declared.declaration);
+    let each = expressions.iter().enumerate().filter(|(_, e)| !e.rule.trim().is_empty());
+    each.map(|(index, expression)| compile_one(index, expression, &declaration)).collect()
+}
+
+fn compile_one(index: usize, expression: &Expression, declared: &Arc<Declaration>) -> Compiled {
+    let old = match expression.optional_old_self {
+        Some(true) => Arc::new(Declaration::Optional(declared.clone())),
+        _ => declared.clone(),
+    };
+    let environment = Environment::new().with("self", declared.clone()).with("oldSelf", old);
+    let program = environment.compile(&expression.rule);
+    let program = program.map_err(|error| format!("compilation failed: {error}"));
+    let program = program.and_then(|program| match program.output_type() {
+        Output::Bool => Ok(program),
+        _ => Err("cel expression must evaluate to a bool".to_owned()),
+    });
+    let said = expression.message_expression.trim();
+    let message = (!said.is_empty()).then(|| environment.compile(said).ok()).flatten();
+    let uses_old_self = program.as_ref().is_ok_and(|program| program.uses("oldSelf"));
+    Compiled { index, program, message, uses_old_self }
+}
+
+/// What is wrong with the rules of a version's schema; the cost of a rule that the schema had before is
+/// not held against it.
+pub(crate) fn validate(schema: &Value, old: Option<&Value>, path: &Path) -> Vec<Error> {
+    let unchanged = old == Some(schema);
+    let schema = Structural::read(schema);
+    let mut checker = Checker { errors: Vec::new(), unchanged, total: 0, expensive: Vec::new() };
+    checker.schema(&schema, true, path, &Place { cardinality: Some(1), uncorrelatable: None });
+    if checker.total > SCHEMA_COST_MAX {
+        let words = "contributed to estimated rule cost total exceeding cost limit for entire \
+                     OpenAPIv3 schema";
+        let expensive = checker.expensive.iter();
+        checker.errors.extend(expensive.map(|(_, path)| Error::forbidden(path, words)));
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let words = too_expensive(what, checker.total, SCHEMA_COST_MAX);
+        checker.errors.push(Error::forbidden(path, words));
+    }
+    checker.errors
+}
+
+struct Checker {
+    errors: Vec<Error>,
+    unchanged: bool,
+    total: u64,
+    expensive: Vec<(u64, Path)>,
+}
+
+/// What is known of how often a schema's values can be in an object.
+struct Place {
+    /// At most so often, where anything bounds it.
+    cardinality: Option<u64>,
+    /// The outermost schema in which an old value cannot be told from others.
+    uncorrelatable: Option<Path>,
+}
+
+impl Checker {
+    fn schema(&mut self, schema: &Structural, is_object: bool, path: &Path, place: &Place) {
+        self.rules(schema, is_object, path, place);
+        let rules = schema.rules.as_deref();
+        let count = |said: Option<i64>| said.map(|said| u64::try_from(said).unwrap_or(0));
+        let within = match (schema.ty, schema.additional.as_deref()) {
+            (Some(Type::Object), Some(Additional::Schema(_) | Additional::Any(_))) => {
+                count(rules.and_then(|rules| rules.max_properties))
+            }
+            (Some(Type::Object), None) => Some(1),
+            (Some(Type::Array), _) => count(rules.and_then(|rules| rules.max_items)),
+            _ => None,
+        };
+        let cardinality = place.cardinality.zip(within).map(|(a, b)| a.saturating_mul(b));
+        let inside = Place { cardinality, uncorrelatable: place.uncorrelatable.clone() };
+        if let Some(below) = schema.additional() {
+            self.schema(below, below.embedded, &path.field("additionalProperties"), &inside);
+        }
+        for (name, below) in &schema.properties {
+            let path = path.field("properties").key(name);
+            self.schema(below, below.embedded, &path, &inside);
+        }
+        if let Some(below) = &schema.items {
+            let lost = !matches!(schema.list, List::Map(_));
+            let uncorrelatable = inside.uncorrelatable.or_else(|| lost.then(|| path.clone()));
+            let inside = Place { cardinality, uncorrelatable };
+            self.schema(below, below.embedded, &path.field("items"), &inside);
+        }
+    }
+
+    fn rules(&mut self, schema: &Structural, is_object: bool, path: &Path, place: &Place) {
+        if schema.expressions.is_empty() {
+            return;
+        }
+        let at = path.field("x-kubernetes-validations");
+        let Some(declared) = declare(schema, is_object) else {
+            let words = "internal error: failed to retrieve type information for \
+                         x-kubernetes-validations";
+            return self.errors.push(Error::internal(&at, words));
+        };
+        let most = REQUEST_BYTES_MAX / (declared.size_min + 1);
+        let cardinality = place.cardinality.unwrap_or(most);
+        for compiled in compile(&schema.expressions, Some(declared)) {
+            let expression = &schema.expressions[compiled.index];
+            let at = at.index(compiled.index);
+            self.rule(expression, &compiled, cardinality, &at, place);
+        }
+    }
+
+    fn rule(
+        &mut self,
+        expression: &Expression,
+        compiled: &Compiled,
+        cardinality: u64,
+        path: &Path,
+        place: &Place,
+    ) {
+        let at = path.field("rule");
+        match &compiled.program {
+            Ok(program) => {
+                let cost = program.estimate().max.saturating_mul(cardinality);
+                self.cost("estimated rule cost", cost, &at);
+            }
+            Err(why) => {
+                self.errors.push(Error::invalid_shown(&at, expression.shown(), why.clone()));
+            }
+        }
+        self.message(expression, compiled, &path.field("messageExpression"));
+        if compiled.uses_old_self {
+            if let Some(outer) = &place.uncorrelatable {
+                let words = format!(
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within \
+                     {outer}"
+                );
+                self.errors.push(Error::invalid(&at, &expression.rule.clone().into(), words));
+            }
+        } else if let Some(said) = expression.optional_old_self {
+            let words = "may not be set if oldSelf is not used in rule";
+            let at = path.field("optionalOldSelf");
+            self.errors.push(Error::invalid(&at, &Value::Bool(said), words));
+        }
+    }
+
+    fn message(&mut self, expression: &Expression, compiled: &Compiled, at: &Path) {
+        if expression.message_expression.trim().is_empty() || compiled.program.is_err() {
+            return;
+        }
+        let words = match &compiled.message {
+            None => "messageExpression compilation failed",
+            Some(program) if *program.output_type() != Output::String => {
+                "messageExpression must evaluate to a string"
+            }
+            Some(program) => {
+                let cost = program.estimate().max;
+                return self.cost("estimated messageExpression cost", cost, at);
+            }
+        };
+        self.errors.push(Error::invalid_shown(at, expression.shown(), words));
+    }
+
+    fn cost(&mut self, what: &str, cost: u64, path: &Path) {
+        if cost > RULE_COST_MAX && !self.unchanged {
+            let words = too_expensive(what, cost, RULE_COST_MAX);
+            self.errors.push(Error::forbidden(path, words));
+        }
+        self.total = self.total.saturating_add(cost);
+        if cost >= SCHEMA_COST_MAX / 100 {
+            self.expensive.push((cost, path.clone()));
+            self.expensive.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
+            self.expensive.truncate(EXPENSIVE_MAX);
+        }
+    }
+}
+
+fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    format!(
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, \
+         maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    )
+}

@@ -1,0 +1,148 @@
+//! Which definitions are valid (upstream: `pkg/apis/apiextensions/validation`).
+//!
+//! Paths in errors are those of upstream's internal form, as its clients see them: what all versions
+//! say alike stands at the top (`spec.validation`), what they don't in each version.
+
+mod conversion;
+mod defaults;
+mod openapi;
+mod spec;
+mod structural;
+#[cfg(test)]
+mod tests;
+
+use pintle_meta::field::Error;
+use pintle_meta::quote::quote;
+use pintle_value::{Path, Value};
+
+use crate::definition::Crd;
+use crate::life::{Approval, approval_state, is_protected};
+use crate::value::format;
+
+/// What is wrong with a definition; `old` is what an update replaces.
+pub fn validate(new: &Value, old: Option<&Value>) -> Vec<Error> {
+    let mut errors = spec::validate(Crd(new), old.map(Crd));
+    errors.extend(stored_versions(Crd(new)));
+    errors.extend(approval(new, old));
+    let keeps = |crd: &Value| {
+        crd.at(&["spec", "preserveUnknownFields"]).and_then(Value::as_bool) == Some(true)
+    };
+    if keeps(new) && !old.is_some_and(keeps) {
+        let words = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
+                     spec.versions[*].schema instead";
+        let path = Path::new("spec").field("preserveUnknownFields");
+        errors.push(Error::invalid(&path, &Value::Bool(true), words));
+    }
+    errors
+}
+
+/// What a client should hear of a definition that is accepted.
+pub fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let known = old.map(|old| (unknown_formats(Crd(old)), odd_sets(Crd(old)))).unwrap_or_default();
+    let formats = unknown_formats(Crd(new)).into_iter().filter(|format| !known.0.contains(format));
+    let mut warnings: Vec<String> =
+        formats.map(|format| format!("unrecognized format {}", quote(&format))).collect();
+    warnings.extend(odd_sets(Crd(new)).into_iter().filter(|warning| !known.1.contains(warning)));
+    warnings
+}
+
+fn stored_versions(crd: Crd<'_>) -> Vec<Error> {
+    let path = Path::new("status").field("storedVersions");
+    let stored = crd.list(&["status", "storedVersions"]);
+    let shown = Value::Array(stored.to_vec());
+    if stored.is_empty() {
+        let words = "must have at least one stored version";
+        return vec![Error::invalid(&path, &Value::Null, words)];
+    }
+    let mut errors = Vec::new();
+    let is_stored = |name: &str| stored.iter().any(|v| v.as_str() == Some(name));
+    for version in crd.versions().filter(|v| v.is_storage() && !is_stored(v.name())) {
+        let words = format!("must have the storage version {}", version.name());
+        errors.push(Error::invalid(&path, &shown, words));
+    }
+    for (i, version) in stored.iter().enumerate() {
+        let name = version.as_str().unwrap_or_default();
+        if crd.version(name).is_none() {
+            let words = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must \
+                 remain in spec.versions until a storage migration ensures no data remains \
+                 persisted in {name} and removes {name} from status.storedVersions"
+            );
+            errors.push(Error::invalid(&path.index(i), version, words));
+        }
+    }
+    errors
+}
+
+fn approval(new: &Value, old: Option<&Value>) -> Option<Error> {
+    if !is_protected(Crd(new).group()) {
+        return None;
+    }
+    let (state, words) = approval_state(new);
+    let same = |old: &Value| {
+        std::mem::discriminant(&approval_state(old).0) == std::mem::discriminant(&state)
+    };
+    if old.is_some_and(same) {
+        return None;
+    }
+    let path = Path::new("metadata").field("annotations").key("api-approved.kubernetes.io");
+    match state {
+        Approval::Approved | Approval::Bypassed => None,
+        Approval::Missing => Some(Error::required(&path, words)),
+        Approval::Invalid => {
+            let said = new.at(&["metadata", "annotations", "api-approved.kubernetes.io"]);
+            Some(Error::invalid(&path, said.unwrap_or(&Value::Null), words))
+        }
+    }
+}
+
+/// Looks at a schema and every schema in it.
+pub(crate) fn walk<'s>(schema: &'s Value, visit: &mut dyn FnMut(&'s Value)) {
+    if schema.as_object().is_none() {
+        return;
+    }
+    visit(schema);
+    for key in ["items", "not", "additionalProperties", "additionalItems"] {
+        schema.get(key).into_iter().for_each(|below| walk(below, visit));
+    }
+    for key in ["allOf", "anyOf", "oneOf"] {
+        let list = schema.get(key).and_then(Value::as_array).unwrap_or_default();
+        list.iter().for_each(|below| walk(below, visit));
+    }
+    for key in ["properties", "patternProperties", "definitions"] {
+        let map = schema.get(key).and_then(Value::as_object);
+        map.into_iter().flat_map(pintle_value::Map::values).for_each(|below| walk(below, visit));
+    }
+}
+
+fn unknown_formats(crd: Crd<'_>) -> Vec<String> {
+    let mut formats = Vec::new();
+    for schema in crd.versions().filter_map(|version| version.schema()) {
+        walk(schema, &mut |schema| {
+            let text = |key: &str| schema.str_at(&[key]).unwrap_or_default();
+            let (ty, format) = (text("type"), text("format"));
+            if !format.is_empty() && !format::is_known(ty, format) {
+                formats.push(format.to_owned());
+            }
+        });
+    }
+    formats
+}
+
+fn odd_sets(crd: Crd<'_>) -> Vec<String> {
+    let mut warnings = std::collections::BTreeSet::new();
+    for schema in crd.versions().filter_map(|version| version.schema()) {
+        walk(schema, &mut |schema| {
+            let is_set = schema.str_at(&["x-kubernetes-list-type"]) == Some("set");
+            let ty = schema.str_at(&["items", "type"]).unwrap_or_default();
+            if is_set && matches!(ty, "object" | "array") {
+                warnings.insert(format!(
+                    "x-kubernetes-list-type: set for items of type {} is not supported by \
+                     server-side apply or CEL validation rules",
+                    quote(ty)
+                ));
+            }
+        });
+    }
+    warnings.into_iter().collect()
+}

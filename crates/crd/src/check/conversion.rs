@@ -1,0 +1,150 @@
+//! How versions become one another: the strategy, and a webhook that can be called.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pintle_meta::field::Error;
+use pintle_meta::names::dns1035_label;
+use pintle_value::{Path, Value};
+
+use crate::definition::Crd;
+
+const REVIEW_VERSIONS: &[&str] = &["v1", "v1beta1"];
+
+pub(super) fn validate(
+    conversion: Option<&Value>,
+    old: Option<Crd<'_>>,
+    path: &Path,
+) -> Vec<Error> {
+    let mut errors = Vec::new();
+    let Some(conversion) = conversion else { return errors };
+    let strategy = conversion.str_at(&["strategy"]).unwrap_or_default();
+    let at = path.field("strategy");
+    if strategy.is_empty() {
+        errors.push(Error::required(&at, ""));
+    } else if !matches!(strategy, "None" | "Webhook") {
+        errors.push(Error::not_supported(&at, &strategy.into(), &["None", "Webhook"]));
+    }
+    let webhook = conversion.get("webhook").filter(|webhook| !webhook.is_null());
+    let config = webhook.and_then(|w| w.get("clientConfig")).filter(|config| !config.is_null());
+    let versions = webhook.and_then(|w| w.get("conversionReviewVersions"));
+    let versions = versions.and_then(Value::as_array).unwrap_or_default();
+    let at = path.field("webhookClientConfig");
+    let at_versions = path.field("conversionReviewVersions");
+    if strategy != "Webhook" {
+        let words = "should not be set when strategy is not set to Webhook";
+        errors.extend(config.map(|_| Error::forbidden(&at, words)));
+        if !versions.is_empty() {
+            errors.push(Error::forbidden(&at_versions, words));
+        }
+        return errors;
+    }
+    match config {
+        None => errors.push(Error::required(&at, "required when strategy is set to Webhook")),
+        Some(config) => check_config(config, old, &at, &mut errors),
+    }
+    check_review_versions(versions, &at_versions, &mut errors);
+    errors
+}
+
+fn check_config(config: &Value, old: Option<Crd<'_>>, path: &Path, errors: &mut Vec<Error>) {
+    let url = config.get("url").filter(|url| !url.is_null());
+    let service = config.get("service").filter(|service| !service.is_null());
+    match (url, service) {
+        (Some(url), None) => check_url(url, &path.field("url"), errors),
+        (None, Some(service)) => check_service(service, &path.field("service"), errors),
+        _ => errors.push(Error::required(path, "exactly one of url or service is required")),
+    }
+    // A definition that was never usable may still be mended.
+    let must_hold = old.is_some_and(|old| old.has("Established"));
+    let bundle = config.str_at(&["caBundle"]).unwrap_or_default();
+    let was = old.and_then(|old| {
+        old.0.str_at(&["spec", "conversion", "webhook", "clientConfig", "caBundle"])
+    });
+    if must_hold && was != Some(bundle) && !is_bundle(bundle) {
+        let words = "unable to load root certificates: unable to parse bytes as PEM block";
+        errors.push(Error::invalid(&path.field("caBundle"), &bundle.into(), words));
+    }
+}
+
+/// Whether base64 holds PEM with a certificate in it; nothing is fine too.
+pub(crate) fn is_bundle(text: &str) -> bool {
+    const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+    text.is_empty()
+        || STANDARD
+            .decode(text)
+            .is_ok_and(|pem| pem.windows(BEGIN.len()).any(|window| window == BEGIN))
+}
+
+fn check_url(url: &Value, path: &Path, errors: &mut Vec<Error>) {
+    const FORM: &str = "; desired format: https://host[/path]";
+    let text = url.as_str().unwrap_or_default();
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+    let mut invalid = |shown: &str, words: String| {
+        errors.push(Error::invalid(path, &shown.into(), words));
+    };
+    if scheme != "https" {
+        invalid(scheme, format!("'https' is the only allowed URL scheme{FORM}"));
+    }
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let authority = &rest[..end];
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    if host.is_empty() {
+        invalid(host, format!("host must be specified{FORM}"));
+    }
+    if authority.contains('@') {
+        invalid(authority, "user information is not permitted in the URL".to_owned());
+    }
+    if let Some((_, fragment)) = rest.split_once('#') {
+        invalid(fragment, "fragments are not permitted in the URL".to_owned());
+    }
+    if let Some((_, query)) = rest.split_once('?') {
+        invalid(query, "query parameters are not permitted in the URL".to_owned());
+    }
+}
+
+fn check_service(service: &Value, path: &Path, errors: &mut Vec<Error>) {
+    let text = |key: &str| service.str_at(&[key]).unwrap_or_default();
+    for (key, words) in
+        [("name", "service name is required"), ("namespace", "service namespace is required")]
+    {
+        if text(key).is_empty() {
+            errors.push(Error::required(&path.field(key), words));
+        }
+    }
+    let port = service.get("port").and_then(Value::as_int).unwrap_or(443);
+    if !(1..=65_535).contains(&port) {
+        let words = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.push(Error::invalid(&path.field("port"), &Value::Int(port), words));
+    }
+    let at = path.field("path");
+    let said = text("path");
+    if said.is_empty() || said == "/" {
+        return;
+    }
+    if !said.starts_with('/') {
+        errors.push(Error::invalid(&at, &said.into(), "must start with a '/'"));
+    }
+    if said.contains("//") {
+        errors.push(Error::invalid(&at, &said.into(), "segment[0] may not be empty"));
+    }
+}
+
+fn check_review_versions(versions: &[Value], path: &Path, errors: &mut Vec<Error>) {
+    if versions.is_empty() {
+        errors.push(Error::required(path, ""));
+        return;
+    }
+    for (i, version) in versions.iter().enumerate() {
+        if versions[..i].contains(version) {
+            errors.push(Error::invalid(&path.index(i), version, "duplicate version"));
+            continue;
+        }
+        let wrong = dns1035_label(version.as_str().unwrap_or_default()).into_iter();
+        errors.extend(wrong.map(|words| Error::invalid(&path.index(i), version, words)));
+    }
+    let is_known = |version: &Value| version.as_str().is_some_and(|v| REVIEW_VERSIONS.contains(&v));
+    if !versions.iter().any(is_known) {
+        let words = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
+        errors.push(Error::invalid(path, &Value::Array(versions.to_vec()), words));
+    }
+}

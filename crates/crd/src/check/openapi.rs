@@ -1,0 +1,400 @@
+//! What a version's schema may say, beyond being structural (upstream:
+//! ValidateCustomResourceDefinitionOpenAPISchema).
+
+use pintle_meta::field::Error;
+use pintle_value::{DEPTH_MAX, Map, Path, Str, Value, json};
+
+use super::{defaults, structural};
+use crate::structural::Structural;
+
+const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
+
+/// What may stand at the root of a schema whose status is validated apart: Go's name, and the key.
+const AT_ROOT: &[(&str, &str)] = &[
+    ("Description", "description"),
+    ("Type", "type"),
+    ("Format", "format"),
+    ("Title", "title"),
+    ("Maximum", "maximum"),
+    ("ExclusiveMaximum", "exclusiveMaximum"),
+    ("Minimum", "minimum"),
+    ("ExclusiveMinimum", "exclusiveMinimum"),
+    ("MaxLength", "maxLength"),
+    ("MinLength", "minLength"),
+    ("Pattern", "pattern"),
+    ("MaxItems", "maxItems"),
+    ("MinItems", "minItems"),
+    ("UniqueItems", "uniqueItems"),
+    ("MultipleOf", "multipleOf"),
+    ("Required", "required"),
+    ("Items", "items"),
+    ("Properties", "properties"),
+    ("ExternalDocs", "externalDocs"),
+    ("Example", "example"),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields"),
+    ("XValidations", "x-kubernetes-validations"),
+];
+
+/// What is wrong with a schema; `old` is the version's schema before, of which what is unchanged is not
+/// judged by newer rules.
+pub(super) fn validate(
+    schema: &Value,
+    old: Option<&Value>,
+    has_status: bool,
+    path: &Path,
+) -> Vec<Error> {
+    let path = path.field("openAPIV3Schema");
+    let mut errors = Vec::new();
+    if has_status {
+        check_root(schema, &path, &mut errors);
+    }
+    if schema.get("nullable").and_then(Value::as_bool) == Some(true) {
+        errors
+            .push(Error::forbidden(&path.field("nullable"), "nullable cannot be true at the root"));
+    }
+    let wrong = structural::validate(schema, &path);
+    let is_structural = wrong.is_empty();
+    errors.extend(wrong);
+    if is_structural {
+        errors.extend(defaults::validate(&Structural::read(schema), &path));
+    }
+    let judged = errors.len();
+    let mut checker = Checker { errors, depth: 0 };
+    checker.schema(schema, &path, &Place { is_root: true, ..Place::default() });
+    let mut errors = checker.errors;
+    if judged == 0 && errors.is_empty() {
+        errors.extend(crate::cel::validate(schema, old, &path));
+    }
+    errors
+}
+
+fn check_root(schema: &Value, path: &Path, errors: &mut Vec<Error>) {
+    let ty = schema.str_at(&["type"]).unwrap_or_default();
+    if !ty.is_empty() && ty != "object" {
+        let words = r#"only "object" is allowed as the type at the root of the schema if the status subresource is enabled"#;
+        errors.push(Error::invalid(&path.field("type"), &ty.into(), words));
+        return;
+    }
+    let members = schema.as_object().into_iter().flat_map(Map::keys);
+    let mut others = members.filter(|key| !AT_ROOT.iter().any(|(_, known)| key == known));
+    if others.next().is_some() {
+        let names: Vec<_> = AT_ROOT.iter().map(|(name, _)| *name).collect();
+        let words = format!(
+            "only [{}] fields are allowed at the root of the schema if the status subresource is \
+             enabled",
+            names.join(" ")
+        );
+        errors.push(Error::invalid(path, schema, words));
+    }
+}
+
+/// What the place of a schema says of it.
+#[derive(Clone, Default)]
+struct Place {
+    is_root: bool,
+    /// It is of the metadata of an object.
+    in_meta: bool,
+    /// Why there may be no default.
+    no_default: Option<String>,
+}
+
+struct Checker {
+    errors: Vec<Error>,
+    depth: usize,
+}
+
+impl Checker {
+    fn forbid(&mut self, path: &Path, words: &str) {
+        self.errors.push(Error::forbidden(path, words));
+    }
+
+    fn invalid(&mut self, path: &Path, value: &Value, words: &str) {
+        self.errors.push(Error::invalid(path, value, words));
+    }
+
+    fn require(&mut self, path: &Path, words: &str) {
+        self.errors.push(Error::required(path, words));
+    }
+
+    fn schema(&mut self, schema: &Value, path: &Path, place: &Place) {
+        if schema.as_object().is_none() || self.depth > DEPTH_MAX {
+            return;
+        }
+        self.depth += 1;
+        self.unsupported(schema, path, place);
+        if schema.get("uniqueItems").and_then(Value::as_bool) == Some(true) {
+            let words = "uniqueItems cannot be set to true since the runtime complexity becomes \
+                         quadratic";
+            self.forbid(&path.field("uniqueItems"), words);
+        }
+        self.below(schema, path, place);
+        self.extensions(schema, path);
+        self.list_type(schema, path);
+        self.map_keys(schema, path);
+        self.rules(schema, path);
+        self.depth -= 1;
+    }
+
+    /// What upstream's first version of schemas could say and this one cannot.
+    fn unsupported(&mut self, schema: &Value, path: &Path, place: &Place) {
+        let ty = schema.str_at(&["type"]).unwrap_or_default();
+        if !ty.is_empty() && !TYPES.contains(&ty) {
+            let error = Error::not_supported(&path.field("type"), &ty.into(), TYPES);
+            self.errors.push(error);
+        }
+        if let (Some(reason), Some(_)) = (&place.no_default, schema.get("default")) {
+            self.forbid(&path.field("default"), &format!("must not be set {reason}"));
+        }
+        for key in
+            ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"]
+        {
+            let is_said = schema.get(key).is_some_and(|said| match said {
+                Value::Null => false,
+                Value::String(text) => !text.is_empty() || key == "$ref",
+                Value::Object(map) => !map.is_empty(),
+                _ => true,
+            });
+            if is_said {
+                self.forbid(&path.field(key), &format!("{key} is not supported"));
+            }
+        }
+        if ty == "null" {
+            let words = "type cannot be set to null, use nullable as an alternative";
+            self.forbid(&path.field("type"), words);
+        }
+        if schema.get("items").is_some_and(|items| items.as_array().is_some()) {
+            let words = "items must be a schema object and not an array";
+            self.forbid(&path.field("items"), words);
+        }
+        let embedded = "x-kubernetes-embedded-resource";
+        if place.in_meta && schema.get(embedded).and_then(Value::as_bool) == Some(true) {
+            self.forbid(&path.field(embedded), "must not be used inside of resource meta");
+        }
+    }
+
+    fn below(&mut self, schema: &Value, path: &Path, place: &Place) {
+        let inside = Place { is_root: false, ..place.clone() };
+        let properties = schema.get("properties").and_then(Value::as_object);
+        if let Some(additional) = schema.get("additionalProperties").filter(|a| !a.is_null()) {
+            let at = path.field("additionalProperties");
+            let is_true = additional.as_bool() == Some(true);
+            if properties.is_some_and(|map| !map.is_empty()) && !is_true {
+                let words = "additionalProperties and properties are mutual exclusive";
+                self.forbid(&at, words);
+            }
+            let mut inside = inside.clone();
+            if place.in_meta {
+                let why = "inside additionalProperties applying to object metadata";
+                inside.no_default = Some(why.to_owned());
+            }
+            self.schema(additional, &at, &inside);
+        }
+        let embedded = schema.get("x-kubernetes-embedded-resource").and_then(Value::as_bool);
+        let is_object = place.is_root || embedded == Some(true);
+        for (name, below) in properties.into_iter().flat_map(Map::iter) {
+            let mut inside = inside.clone();
+            if is_object && matches!(name.as_str(), "metadata" | "kind" | "apiVersion") {
+                inside.in_meta = true;
+                if place.is_root {
+                    inside.no_default = Some(format!("in top-level {name}"));
+                }
+            }
+            self.schema(below, &path.field("properties").key(name), &inside);
+        }
+        if let Some(not) = schema.get("not") {
+            self.schema(not, &path.field("not"), &inside);
+        }
+        for key in ["allOf", "oneOf", "anyOf"] {
+            let list = schema.get(key).and_then(Value::as_array).unwrap_or_default();
+            for (i, below) in list.iter().enumerate() {
+                self.schema(below, &path.field(key).index(i), &inside);
+            }
+        }
+        if let Some(items) = schema.get("items") {
+            self.schema(items, &path.field("items"), &inside);
+        }
+    }
+
+    fn extensions(&mut self, schema: &Value, path: &Path) {
+        let ty = schema.str_at(&["type"]).unwrap_or_default();
+        let preserve = "x-kubernetes-preserve-unknown-fields";
+        if let Some(Value::Bool(false)) = schema.get(preserve) {
+            self.invalid(&path.field(preserve), &Value::Bool(false), "must be true or undefined");
+        }
+        for (key, wanted, allowed) in [
+            ("x-kubernetes-map-type", "object", &["atomic", "granular"][..]),
+            ("x-kubernetes-list-type", "array", &["atomic", "map", "set"]),
+        ] {
+            let Some(said) = schema.get(key).filter(|said| !said.is_null()) else { continue };
+            if ty != wanted {
+                let words = format!("must be {wanted} if {key} is specified");
+                match ty {
+                    "" => self.require(&path.field("type"), &words),
+                    _ => self.invalid(&path.field("type"), &ty.into(), &words),
+                }
+            }
+            if !said.as_str().is_some_and(|said| allowed.contains(&said)) {
+                self.errors.push(Error::not_supported(&path.field(key), said, allowed));
+            }
+        }
+    }
+
+    fn list_type(&mut self, schema: &Value, path: &Path) {
+        let list_type = schema.str_at(&["x-kubernetes-list-type"]);
+        let items = schema.get("items").filter(|items| items.as_object().is_some());
+        if !matches!(list_type, Some("set" | "map")) {
+            return;
+        }
+        let said = list_type.unwrap_or_default();
+        let Some(items) = items else { return };
+        let at = path.field("items");
+        let text = |key: &str| items.str_at(&[key]);
+        if said == "set" && schema.str_at(&["type"]) == Some("array") {
+            let words = "must be atomic as item of a list with x-kubernetes-list-type=set";
+            let (key, is_wrong) = match text("type") {
+                Some("array") => (
+                    "x-kubernetes-list-type",
+                    text("x-kubernetes-list-type").is_some_and(|t| t != "atomic"),
+                ),
+                Some("object") => {
+                    ("x-kubernetes-map-type", text("x-kubernetes-map-type") != Some("atomic"))
+                }
+                _ => ("", false),
+            };
+            if is_wrong {
+                let shown = items.get("x-kubernetes-list-type").unwrap_or(&Value::Null);
+                self.invalid(&at.field(key), shown, words);
+            }
+        }
+        if items.get("nullable").and_then(Value::as_bool) == Some(true) {
+            let words = format!("cannot be nullable when x-kubernetes-list-type is {said}");
+            self.forbid(&at.field("nullable"), &words);
+        }
+    }
+
+    fn map_keys(&mut self, schema: &Value, path: &Path) {
+        let list_type = schema.str_at(&["x-kubernetes-list-type"]);
+        let keys_at = path.field("x-kubernetes-list-map-keys");
+        let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+        let keys = keys.unwrap_or_default();
+        if !keys.is_empty() && list_type != Some("map") {
+            let words = "must be map if x-kubernetes-list-map-keys is non-empty";
+            let at = path.field("x-kubernetes-list-type");
+            match list_type {
+                None => self.require(&at, words),
+                Some(said) => self.invalid(&at, &said.into(), words),
+            }
+        }
+        if list_type != Some("map") {
+            return;
+        }
+        if keys.is_empty() {
+            self.require(&keys_at, "must not be empty if x-kubernetes-list-type is map");
+        }
+        let at = path.field("items");
+        let Some(items) = schema.get("items") else {
+            return self.require(&at, "must have a schema if x-kubernetes-list-type is map");
+        };
+        if items.str_at(&["type"]) != Some("object") {
+            let shown = items.get("type").cloned().unwrap_or_else(|| "".into());
+            let words = "must be object if parent array's x-kubernetes-list-type is map";
+            return self.invalid(&at.field("type"), &shown, words);
+        }
+        let shown = Value::Array(keys.to_vec());
+        let required = items.get("required").and_then(Value::as_array).unwrap_or_default();
+        for (i, key) in keys.iter().enumerate() {
+            let name = key.as_str().unwrap_or_default();
+            let at = at.field("properties").key(name);
+            match items.at(&["properties", name]) {
+                None => {
+                    let words = "entries must all be names of item properties";
+                    self.invalid(&keys_at, &shown, words);
+                }
+                Some(below) => self.map_key(below, required.contains(key), &at),
+            }
+            if keys[..i].contains(key) {
+                self.invalid(&keys_at, &shown, "must not contain duplicate entries");
+            }
+        }
+    }
+
+    fn map_key(&mut self, schema: &Value, is_required: bool, path: &Path) {
+        if matches!(schema.str_at(&["type"]), Some("array" | "object")) {
+            let words = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+            // Upstream shows the type of the item.
+            self.invalid(&path.field("type"), &"object".into(), words);
+        }
+        if !is_required && schema.get("default").is_none() {
+            let words = "this property is in x-kubernetes-list-map-keys, so it must have a default \
+                         or be a required property";
+            self.require(&path.field("default"), words);
+        }
+        if schema.get("nullable").and_then(Value::as_bool) == Some(true) {
+            let words = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            self.forbid(&path.field("nullable"), words);
+        }
+    }
+
+    /// The form of rules; their expressions are looked at when everything else is well.
+    fn rules(&mut self, schema: &Value, path: &Path) {
+        const REASONS: &[&str] = &[
+            "FieldValueDuplicate",
+            "FieldValueForbidden",
+            "FieldValueInvalid",
+            "FieldValueRequired",
+        ];
+        let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+        for (i, rule) in rules.unwrap_or_default().iter().enumerate() {
+            let at = path.field("x-kubernetes-validations").index(i);
+            let text = |key: &str| Str::from(rule.str_at(&[key]).unwrap_or_default());
+            let (said, message) = (text("rule"), text("message"));
+            let breaks = |text: &str| text.contains(['\n', '\r']);
+            if said.trim().is_empty() {
+                self.require(&at.field("rule"), "rule is not specified");
+            } else if !message.is_empty() && message.trim().is_empty() {
+                let words = "must be non-empty if specified";
+                self.invalid(&at.field("message"), &message.into(), words);
+            } else if breaks(message.trim()) {
+                let words = "must not contain line breaks";
+                self.invalid(&at.field("message"), &message.into(), words);
+            } else if breaks(said.trim()) && message.trim().is_empty() {
+                let words = "message must be specified if rule contains line breaks";
+                self.require(&at.field("message"), words);
+            }
+            let expression = text("messageExpression");
+            if !expression.is_empty() && expression.trim().is_empty() {
+                let words = "messageExpression must be non-empty if specified";
+                self.require(&at.field("messageExpression"), words);
+            }
+            let reason = rule.get("reason").filter(|reason| !reason.is_null());
+            if let Some(reason) =
+                reason.filter(|r| !r.as_str().is_some_and(|r| REASONS.contains(&r)))
+            {
+                self.errors.push(Error::not_supported(&at.field("reason"), reason, REASONS));
+            }
+            self.field_path(schema, &text("fieldPath"), &at.field("fieldPath"));
+        }
+    }
+
+    fn field_path(&mut self, schema: &Value, said: &str, path: &Path) {
+        if said.is_empty() {
+            return;
+        }
+        let shown = Value::from(said);
+        if said.trim().is_empty() {
+            self.invalid(path, &shown, "must be non-empty if specified");
+        }
+        if said.contains(['\n', '\r']) {
+            self.invalid(path, &shown, "must not contain line breaks");
+        }
+        if crate::cel::field_path(&Structural::read(schema), said).is_none() {
+            self.invalid(path, &shown, "must be a valid path");
+        }
+    }
+}
+
+/// A schema as messages show it.
+#[allow(dead_code, reason = "for messages of rules")]
+fn shown(schema: &Value) -> String {
+    json::to_string(schema)
+}

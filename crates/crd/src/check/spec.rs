@@ -1,0 +1,289 @@
+//! The spec of a definition: names, versions, and what each version says.
+
+use pintle_meta::field::Error;
+use pintle_meta::names::{dns1035_label, dns1123_subdomain};
+use pintle_value::{Path, Str, Value};
+
+use super::{conversion, openapi};
+use crate::definition::{Crd, Version};
+use crate::json_path::JsonPath;
+use crate::structural::{Structural, Type};
+
+const SELECTABLE_FIELDS_MAX: usize = 8;
+
+pub(super) fn validate(crd: Crd<'_>, old: Option<Crd<'_>>) -> Vec<Error> {
+    let spec = Path::new("spec");
+    let mut errors = Vec::new();
+    check_group(crd.group(), &spec.field("group"), &mut errors);
+    let scope = crd.0.str_at(&["spec", "scope"]).unwrap_or_default();
+    let path = spec.field("scope");
+    if scope.is_empty() {
+        errors.push(Error::required(&path, ""));
+    } else if !matches!(scope, "Cluster" | "Namespaced") {
+        errors.push(Error::not_supported(&path, &scope.into(), &["Cluster", "Namespaced"]));
+    }
+    check_versions(crd, &spec, &mut errors);
+    check_names(crd.0.at(&["spec", "names"]).unwrap_or(&Value::Null), true, &mut errors);
+    Parts { crd, old, spec: &spec }.check(&mut errors);
+    let conversion = crd.0.at(&["spec", "conversion"]);
+    errors.extend(conversion::validate(conversion, old, &spec.field("conversion")));
+    if let Some(old) = old {
+        let mut frozen = vec![&["spec", "group"][..], &["spec", "names", "plural"]];
+        if old.has("Established") {
+            frozen.splice(0..0, [&["spec", "scope"][..], &["spec", "names", "kind"]]);
+        }
+        for member in frozen {
+            let (new, old) = (crd.0.at(member), old.0.at(member));
+            if new != old {
+                let mut path = Path::root();
+                member.iter().for_each(|name| path.push_field(name));
+                let words = "field is immutable";
+                errors.push(Error::invalid(&path, new.unwrap_or(&Value::Null), words));
+            }
+        }
+    }
+    errors
+}
+
+fn check_group(group: &str, path: &Path, errors: &mut Vec<Error>) {
+    if group.is_empty() {
+        errors.push(Error::required(path, ""));
+        return;
+    }
+    let wrong = dns1123_subdomain(group);
+    if !wrong.is_empty() {
+        errors.push(Error::invalid(path, &group.into(), wrong.join(",")));
+    } else if !group.contains('.') {
+        let words = "should be a domain with at least one dot";
+        errors.push(Error::invalid(path, &group.into(), words));
+    }
+}
+
+fn check_versions(crd: Crd<'_>, spec: &Path, errors: &mut Vec<Error>) {
+    let path = spec.field("versions");
+    for (i, version) in crd.versions().enumerate() {
+        if version.schema().is_none() {
+            let path = path.index(i).field("schema").field("openAPIV3Schema");
+            errors.push(Error::required(&path, ""));
+        }
+        let wrong = dns1035_label(version.name());
+        if !wrong.is_empty() {
+            let path = path.index(i).field("name");
+            errors.push(Error::invalid(&path, &version.name().into(), wrong.join(",")));
+        }
+        let warning = version.0.get("deprecationWarning").filter(|warning| !warning.is_null());
+        if let Some(warning) = warning {
+            let path = path.index(i).field("deprecationWarning");
+            let wrong = wrong_warning(version.is_deprecated(), warning);
+            errors.extend(wrong.into_iter().map(|words| Error::invalid(&path, warning, words)));
+        }
+    }
+    let shown = || crd.0.at(&["spec", "versions"]).unwrap_or(&Value::Null);
+    let names: Vec<_> = crd.versions().map(Version::name).collect();
+    let unique = names.iter().enumerate().all(|(i, name)| !names[..i].contains(name));
+    if !unique {
+        errors.push(Error::invalid(&path, shown(), "must contain unique version names"));
+    }
+    if crd.versions().filter(|version| version.is_storage()).count() != 1 {
+        let words = "must have exactly one version marked as storage version";
+        errors.push(Error::invalid(&path, shown(), words));
+    }
+}
+
+fn wrong_warning(is_deprecated: bool, warning: &Value) -> Vec<String> {
+    if !is_deprecated {
+        return vec!["can only be set for deprecated versions".to_owned()];
+    }
+    let text = warning.as_str().unwrap_or_default();
+    let mut wrong = Vec::new();
+    if text.len() > 256 {
+        wrong.push("must be <= 256 characters long".to_owned());
+    }
+    if text.is_empty() {
+        wrong.push("must not be an empty string".to_owned());
+    }
+    let odd = text.char_indices().find(|(_, c)| !pintle_meta::quote::is_print(*c));
+    if let Some((at, _)) = odd {
+        wrong.push(format!(
+            "must only contain printable UTF-8 characters; non-printable character found at index {at}"
+        ));
+    }
+    wrong
+}
+
+/// Names of a spec, which must be there, or accepted ones, which may be missing.
+fn check_names(names: &Value, required: bool, errors: &mut Vec<Error>) {
+    let path = Path::new("spec").field("names");
+    let text = |key: &str| names.str_at(&[key]).unwrap_or_default();
+    if required {
+        let missing = ["plural", "singular", "kind", "listKind"].into_iter();
+        let missing = missing.filter(|key| text(key).is_empty());
+        errors.extend(missing.map(|key| Error::required(&path.field(key), "")));
+    }
+    let mut check = |path: Path, name: &str, is_kind: bool| {
+        let lower = name.to_lowercase();
+        let wrong = dns1035_label(if is_kind { &lower } else { name });
+        if name.is_empty() || wrong.is_empty() {
+            return;
+        }
+        let head = if is_kind { "may have mixed case, but should otherwise match: " } else { "" };
+        errors.push(Error::invalid(&path, &name.into(), format!("{head}{}", wrong.join(","))));
+    };
+    for (key, is_kind) in
+        [("plural", false), ("singular", false), ("kind", true), ("listKind", true)]
+    {
+        check(path.field(key), text(key), is_kind);
+    }
+    for key in ["shortNames", "categories"] {
+        let list = names.get(key).and_then(Value::as_array).unwrap_or_default();
+        for (i, name) in list.iter().enumerate() {
+            check(path.field(key).index(i), name.as_str().unwrap_or_default(), false);
+        }
+    }
+    if !text("kind").is_empty() && text("kind") == text("listKind") {
+        let words = "kind and listKind may not be the same";
+        errors.push(Error::invalid(&path.field("listKind"), &text("listKind").into(), words));
+    }
+}
+
+/// What versions say, where it stands: at the top if all say the same, else in each.
+struct Parts<'a> {
+    crd: Crd<'a>,
+    old: Option<Crd<'a>>,
+    spec: &'a Path,
+}
+
+impl<'a> Parts<'a> {
+    /// A member of the versions, with the path of each.
+    fn each(&self, member: &str, top: &str) -> Vec<(Path, Version<'a>, &'a Value)> {
+        let all: Vec<Version<'a>> = self.crd.versions().collect();
+        let said = |version: &Version<'a>| version.0.get(member).filter(|v| !v.is_null());
+        let Some(first) = all.first() else { return Vec::new() };
+        if let Some(value) = said(first).filter(|v| all.iter().all(|o| said(o) == Some(*v))) {
+            return vec![(self.spec.field(top), *first, value)];
+        }
+        let versions = self.spec.field("versions");
+        let each = all.into_iter().enumerate();
+        each.filter_map(|(i, v)| Some((versions.index(i).field(member), v, said(&v)?))).collect()
+    }
+
+    fn check(&self, errors: &mut Vec<Error>) {
+        for (path, version, said) in self.each("schema", "validation") {
+            let Some(schema) = said.get("openAPIV3Schema").filter(|s| !s.is_null()) else {
+                continue;
+            };
+            let old = self.old.and_then(|old| old.version(version.name())).and_then(|v| v.schema());
+            let has_status =
+                self.crd.versions().any(|v| v.schema() == Some(schema) && v.has_status());
+            errors.extend(openapi::validate(schema, old, has_status, &path));
+        }
+        for (path, _, said) in self.each("subresources", "subresources") {
+            check_scale(said, &path, errors);
+        }
+        for (path, _, said) in self.each("additionalPrinterColumns", "additionalPrinterColumns") {
+            for (i, column) in said.as_array().unwrap_or_default().iter().enumerate() {
+                check_column(column, &path.index(i), errors);
+            }
+        }
+        for (path, version, said) in self.each("selectableFields", "selectableFields") {
+            let fields = said.as_array().unwrap_or_default();
+            if let Some(schema) = version.schema().filter(|_| !fields.is_empty()) {
+                check_selectable(fields, &Structural::read(schema), &path, errors);
+            }
+        }
+    }
+}
+
+fn check_scale(subresources: &Value, path: &Path, errors: &mut Vec<Error>) {
+    let Some(scale) = subresources.get("scale").filter(|scale| !scale.is_null()) else { return };
+    for (key, roots, words, required) in [
+        ("specReplicasPath", &[".spec."][..], "should be a json path under .spec", true),
+        ("statusReplicasPath", &[".status."], "should be a json path under .status", true),
+        (
+            "labelSelectorPath",
+            &[".spec.", ".status."],
+            "should be a json path under either .spec or .status",
+            false,
+        ),
+    ] {
+        let path = path.field("scale").field(key);
+        let said = scale.str_at(&[key]).unwrap_or_default();
+        if said.is_empty() {
+            errors.extend(required.then(|| Error::required(&path, "")));
+        } else if !said.starts_with('.') {
+            let words = "must be a simple json path starting with .";
+            errors.push(Error::invalid(&path, &said.into(), words));
+        } else if !roots.iter().any(|root| said.starts_with(root)) {
+            errors.push(Error::invalid(&path, &said.into(), words));
+        }
+    }
+}
+
+const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: &[&str] =
+    &["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+
+fn check_column(column: &Value, path: &Path, errors: &mut Vec<Error>) {
+    let text = |key: &str| column.str_at(&[key]).unwrap_or_default();
+    if text("name").is_empty() {
+        errors.push(Error::required(&path.field("name"), ""));
+    }
+    let one_of = |list: &[&str]| format!("must be one of {}", list.join(","));
+    let ty = text("type");
+    if ty.is_empty() {
+        errors.push(Error::required(&path.field("type"), one_of(COLUMN_TYPES)));
+    } else if !COLUMN_TYPES.contains(&ty) {
+        errors.push(Error::invalid(&path.field("type"), &ty.into(), one_of(COLUMN_TYPES)));
+    }
+    let format = text("format");
+    if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
+        errors.push(Error::invalid(&path.field("format"), &format.into(), one_of(COLUMN_FORMATS)));
+    }
+    let (path, said) = (path.field("JSONPath"), text("jsonPath"));
+    if said.is_empty() {
+        errors.push(Error::required(&path, ""));
+    } else if !said.starts_with('.') {
+        let words = "must be a simple json path starting with .";
+        errors.push(Error::invalid(&path, &said.into(), words));
+    }
+}
+
+fn check_selectable(fields: &[Value], schema: &Structural, path: &Path, errors: &mut Vec<Error>) {
+    let mut seen: Vec<Vec<Str>> = Vec::new();
+    for (i, field) in fields.iter().enumerate() {
+        let path = path.index(i).field("jsonPath");
+        let said = field.str_at(&["jsonPath"]).unwrap_or_default();
+        if said.is_empty() {
+            errors.push(Error::required(&path, ""));
+            continue;
+        }
+        let mut invalid = |words: &str| errors.push(Error::invalid(&path, &said.into(), words));
+        let members = JsonPath::parse(said).and_then(|path| path.members());
+        let Some(members) = members.filter(|_| said.starts_with('.')) else {
+            invalid("is an invalid path: does not refer to a valid field");
+            continue;
+        };
+        let found = members.iter().try_fold(schema, |node, name| node.member(name));
+        let Some(found) = found else {
+            invalid("is an invalid path: does not refer to a valid field");
+            continue;
+        };
+        if members.first().is_some_and(|first| first == "metadata") {
+            invalid("must not point to fields in metadata");
+        }
+        if !matches!(found.ty, Some(Type::String | Type::Boolean | Type::Integer)) {
+            invalid(
+                "must point to a field of type string, boolean or integer. Enum string fields and \
+                 strings with formats are allowed.",
+            );
+        }
+        if seen.contains(&members) {
+            errors.push(Error::duplicate(&path, &said.into()));
+        } else {
+            seen.push(members);
+        }
+    }
+    if seen.len() > SELECTABLE_FIELDS_MAX {
+        errors.push(Error::too_many(path, seen.len(), SELECTABLE_FIELDS_MAX));
+    }
+}
