@@ -8,8 +8,6 @@ mod defaults;
 mod openapi;
 mod spec;
 mod structural;
-#[cfg(test)]
-mod tests;
 
 use pintle_meta::field::Error;
 use pintle_meta::quote::quote;

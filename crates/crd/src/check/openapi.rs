@@ -2,7 +2,7 @@
 //! ValidateCustomResourceDefinitionOpenAPISchema).
 
 use pintle_meta::field::Error;
-use pintle_value::{DEPTH_MAX, Map, Path, Str, Value, json};
+use pintle_value::{DEPTH_MAX, Map, Path, Str, Value};
 
 use super::{defaults, structural};
 use crate::structural::Structural;
@@ -391,10 +391,4 @@ impl Checker {
             self.invalid(path, &shown, "must be a valid path");
         }
     }
-}
-
-/// A schema as messages show it.
-#[allow(dead_code, reason = "for messages of rules")]
-fn shown(schema: &Value) -> String {
-    json::to_string(schema)
 }

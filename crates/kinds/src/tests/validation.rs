@@ -377,8 +377,13 @@ fn everything_else() {
         ),
         (
             "apiextensions.k8s.io/customresourcedefinitions",
-            r#"{"metadata":{"name":"a.b"},"spec":{"group":"b","names":{"plural":"as"}}}"#,
-            &["metadata.name: Invalid value: \"a.b\": must be spec.names.plural+\".\"+spec.group"],
+            r#"{"metadata":{"name":"a.b.c"},"spec":{"group":"b.c","scope":"Cluster","names":{"plural":"as",
+                "singular":"a","kind":"A","listKind":"AList"},"versions":[{"name":"v1","served":true,
+                "storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]},
+                "status":{"storedVersions":["v1"]}}"#,
+            &[
+                "metadata.name: Invalid value: \"a.b.c\": must be spec.names.plural+\".\"+spec.group",
+            ],
         ),
         (
             "apiregistration.k8s.io/apiservices",
