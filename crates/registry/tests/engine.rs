@@ -189,7 +189,7 @@ impl Engine {
     ) -> Result<Value, Status> {
         let target = self.target("configmaps", name, "");
         let options = WriteOptions { field_manager: "me".into(), ..WriteOptions::default() };
-        let (body, kind) = (body.as_bytes(), PatchType::Apply);
+        let (body, kind) = (body.as_bytes(), PatchType::Apply(Encoding::Yaml));
         tree(self.registry.patch(&target, body, kind, &options, &context(), may_create).await?)
     }
 
