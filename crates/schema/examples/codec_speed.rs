@@ -1,4 +1,4 @@
-//! How fast objects are decoded and written: MB of JSON a second.
+//! How fast objects are decoded and written, in each encoding: MB of their JSON a second.
 //!
 //! `cargo run --release -p pintle-schema --example codec_speed -- FILE…`; a file is JSON or YAML of
 //! one built-in object. Without files, a small ConfigMap.
@@ -10,8 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pintle_schema::{Format, Schema, TypeId, builtin, conform, decode, default, encode, validate};
-use pintle_value::{Value, json, yaml};
+use pintle_schema::{
+    Format, Schema, TypeId, builtin, conform, decode, default, encode, protobuf, validate,
+};
+use pintle_value::{Value, cbor, json, yaml};
 
 const SMALL: &str = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"settings","namespace":"default","labels":{"app":"web"}},"data":{"key":"value"}}"#;
 
@@ -56,6 +58,18 @@ fn measure(name: &str, schema: &Schema, ty: TypeId, value: &Value) {
     run("decode YAML", &mut || {
         black_box(decode(schema, ty, &text, Format::Yaml)).ok();
     });
+    let mut message = Vec::new();
+    protobuf::encode(schema, ty, &decoded, &mut message);
+    let mut binary = Vec::new();
+    cbor::write(&decoded, &mut binary);
+    println!("  {} bytes of Protobuf, {} of CBOR", message.len(), binary.len());
+    run("decode Protobuf", &mut || {
+        black_box(protobuf::decode(schema, ty, &message)).ok();
+    });
+    run("parse CBOR, conform", &mut || {
+        let mut value = cbor::parse(&binary).unwrap_or_default();
+        black_box(conform(schema, ty, &mut value)).ok();
+    });
     run("clone", &mut || {
         black_box(decoded.clone());
     });
@@ -80,6 +94,14 @@ fn measure(name: &str, schema: &Schema, ty: TypeId, value: &Value) {
     run("write, no schema", &mut || {
         out.clear();
         json::write(&decoded, black_box(&mut out));
+    });
+    run("write Protobuf", &mut || {
+        out.clear();
+        protobuf::encode(schema, ty, &decoded, black_box(&mut out));
+    });
+    run("write CBOR", &mut || {
+        out.clear();
+        cbor::write(&decoded, black_box(&mut out));
     });
     run("write YAML", &mut || {
         out.clear();

@@ -30,7 +30,8 @@ fn protobuf() {
 fn damaged_messages() {
     let mut state = 1_u64;
     let mut number = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
     for message in corpus("protobuf") {
