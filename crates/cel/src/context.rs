@@ -42,11 +42,14 @@ pub(crate) struct Context {
     cost: u64,
     limit: u64,
     work: u64,
+    /// The first of the overloads that the function being called may be, for functions whose result
+    /// depends on declared types where there are no values.
+    pub(crate) overload: &'static str,
 }
 
 impl Context {
     pub(crate) const fn new(limit: u64) -> Self {
-        Self { cost: 0, limit, work: 0 }
+        Self { cost: 0, limit, work: 0, overload: "" }
     }
 
     /// Reckons `cost`.

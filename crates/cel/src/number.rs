@@ -58,10 +58,22 @@ pub(crate) fn parse(text: &str) -> Option<f64> {
         let magnitude = parse_hex(hex)?;
         return Some(if text.starts_with('-') { -magnitude } else { magnitude });
     }
+    let text = &without_underscores(text)?;
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     // Rust reads what Go reads but for these.
     let plain = unsigned.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b));
     let number: f64 = text.parse().ok().filter(|_| plain)?;
     number.is_finite().then_some(number)
+}
+
+/// A number without the underscores between its digits.
+fn without_underscores(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let is_digit =
+        |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let mut underscores = text.match_indices('_').map(|(at, _)| at);
+    let ok = underscores.all(|at| is_digit(at.checked_sub(1)) && is_digit(Some(at + 1)));
+    ok.then(|| text.replace('_', ""))
 }
 
 /// `1.8p3`: hexadecimal digits times a power of two, which must be there.

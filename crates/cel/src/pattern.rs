@@ -15,9 +15,9 @@ pub(crate) struct Pattern(Regex);
 impl Pattern {
     /// Compiles; the error is in Go's words where it can be.
     pub(crate) fn new(pattern: &str) -> Result<Self, String> {
-        let wrong = |what: &str| format!("error parsing regexp: {what}");
+        let too_large = || "error parsing regexp: expression too large".to_owned();
         if pattern.len() > LENGTH_MAX {
-            return Err(wrong("expression too large"));
+            return Err(too_large());
         }
         let translated = translate(pattern)?;
         let built = regex::RegexBuilder::new(&translated)
@@ -26,8 +26,8 @@ impl Pattern {
             .nest_limit(250)
             .build();
         built.map(Self).map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => wrong("expression too large"),
-            _ => wrong(&format!("invalid syntax: `{pattern}`")),
+            regex::Error::CompiledTooBig(_) => too_large(),
+            _ => wrong("invalid syntax", pattern),
         })
     }
 
@@ -40,50 +40,148 @@ impl Pattern {
 /// are quoted.
 fn translate(pattern: &str) -> Result<String, String> {
     let out = String::with_capacity(pattern.len() + 8);
-    let mut translator = Translator { rest: pattern, out, in_class: false, repetition: None };
+    let mut translator = Translator {
+        pattern,
+        rest: pattern,
+        out,
+        class: None,
+        groups: 0,
+        repeatable: false,
+        repetition: None,
+    };
     while !translator.rest.is_empty() {
         translator.step()?;
+    }
+    if let Some(class) = translator.class {
+        return Err(wrong("missing closing ]", class));
+    }
+    if translator.groups > 0 {
+        return Err(wrong("missing closing )", pattern));
     }
     Ok(translator.out)
 }
 
+/// An error in Go's words, and the part of the pattern that it is about.
+fn wrong(what: &str, part: &str) -> String {
+    format!("error parsing regexp: {what}: `{part}`")
+}
+
 struct Translator<'a> {
+    pattern: &'a str,
     rest: &'a str,
     out: String,
-    in_class: bool,
+    /// The pattern from the beginning of the class that is open.
+    class: Option<&'a str>,
+    /// How many groups are open.
+    groups: u32,
+    /// Whether something stands before that can be repeated.
+    repeatable: bool,
     /// The repetition that was read last, if nothing was read since.
     repetition: Option<&'a str>,
 }
 
 impl<'a> Translator<'a> {
     fn step(&mut self) -> Result<(), String> {
-        if !self.in_class
-            && let Some(len) = repetition(self.rest)
-        {
-            check_repetition(&self.rest[..len], self.repetition)?;
-            self.repetition = Some(&self.rest[..len]);
+        if self.class.is_some() {
+            return self.in_class();
+        }
+        if let Some(len) = repetition(self.rest) {
+            let operator = &self.rest[..len];
+            if !self.repeatable {
+                return Err(wrong("missing argument to repetition operator", operator));
+            }
+            check_repetition(operator, self.repetition)?;
+            self.repetition = Some(operator);
             self.keep(len);
             return Ok(());
         }
         self.repetition = None;
         let c = self.rest.chars().next().unwrap_or_default();
+        self.repeatable = !matches!(c, '(' | '|');
         match c {
             '\\' => return self.escape(),
-            '[' if !self.in_class => self.open_class(),
-            '[' if !self.rest.starts_with("[:") => self.replace(1, r"\["),
-            '[' => {
-                let len = self.rest.find(":]").map_or(1, |end| end + 2);
-                self.keep(len);
-            }
-            ']' if self.in_class => {
-                self.in_class = false;
+            '[' => self.open_class(),
+            '(' => return self.open_group(),
+            // Braces that are no repetition are themselves.
+            '{' => self.replace(1, r"\{"),
+            '}' => self.replace(1, r"\}"),
+            ')' => {
+                let more = self.groups.checked_sub(1);
+                self.groups = more.ok_or_else(|| wrong("unexpected )", self.pattern))?;
                 self.keep(1);
             }
-            // The engine takes these for operations between classes.
-            '&' if self.in_class => self.replace(1, r"\&"),
-            '~' if self.in_class => self.replace(1, r"\~"),
-            '-' if self.in_class && self.rest.starts_with("--") => self.replace(1, r"\-"),
             c => self.keep(c.len_utf8()),
+        }
+        Ok(())
+    }
+
+    fn in_class(&mut self) -> Result<(), String> {
+        if self.rest.starts_with(']') {
+            self.class = None;
+            self.keep(1);
+            return Ok(());
+        }
+        if self.rest.starts_with("[:")
+            && let Some(end) = self.rest.find(":]")
+        {
+            self.keep(end + 2);
+            return Ok(());
+        }
+        let escaped = self.rest.strip_prefix('\\').and_then(|rest| rest.chars().next());
+        if matches!(escaped, Some('d' | 'w' | 's' | 'D' | 'W' | 'S' | 'p' | 'P')) {
+            return self.escape();
+        }
+        let item = self.rest;
+        let (low, len) = character(item)?;
+        let mut high = low;
+        let mut end = len;
+        let behind = &item[len..];
+        if behind.len() > 1 && behind.starts_with('-') && !behind.starts_with("-]") {
+            let (last, len) = character(&behind[1..])?;
+            end += 1 + len;
+            high = last;
+            if high < low {
+                return Err(wrong("invalid character class range", &item[..end]));
+            }
+        }
+        self.replace(end, &format!("\\x{{{low:x}}}-\\x{{{high:x}}}"));
+        Ok(())
+    }
+
+    /// A group begins, which may have a name or flags; Go has no other kinds.
+    fn open_group(&mut self) -> Result<(), String> {
+        self.groups += 1;
+        let Some(kind) = self.rest.strip_prefix("(?") else {
+            self.keep(1);
+            return Ok(());
+        };
+        let named = kind.strip_prefix("P<").or_else(|| kind.strip_prefix('<'));
+        if let Some(name) = named.filter(|name| !name.starts_with(['=', '!'])) {
+            let end = name.find('>').unwrap_or(name.len());
+            let len = self.rest.len() - name.len() + end;
+            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if end == name.len() || end == 0 || !name[..end].chars().all(is_word) {
+                let shown = &self.rest[..(len + 1).min(self.rest.len())];
+                return Err(wrong("invalid named capture", shown));
+            }
+            // Names are not asked for, and Go lets two groups have the same.
+            self.replace(len + 1, "(");
+            return Ok(());
+        }
+        let flags = kind.find(|c: char| !"imsU-".contains(c)).unwrap_or(kind.len());
+        match kind.as_bytes().get(flags) {
+            Some(b':') => self.keep(2 + flags + 1),
+            Some(b')') if flags > 0 => {
+                self.groups -= 1;
+                self.repeatable = false;
+                self.keep(2 + flags + 1);
+            }
+            None => return Err(wrong("missing closing )", self.pattern)),
+            Some(_) => {
+                let last = kind[flags..].chars().next().map_or(0, char::len_utf8);
+                let shown = &self.rest[..2 + flags + last];
+                return Err(wrong("invalid or unsupported Perl syntax", shown));
+            }
         }
         Ok(())
     }
@@ -101,11 +199,20 @@ impl<'a> Translator<'a> {
 
     /// A class begins; a bracket that stands first in it is itself.
     fn open_class(&mut self) {
-        self.in_class = true;
+        self.class = Some(self.rest);
         self.keep(if self.rest.starts_with("[^") { 2 } else { 1 });
         if self.rest.starts_with(']') {
             self.replace(1, r"\]");
         }
+    }
+
+    /// An escape that the engine knows as well, with what belongs to it in braces.
+    fn known(&mut self, len: usize) -> Result<(), String> {
+        let has_braces = matches!(self.rest.as_bytes()[1], b'p' | b'P' | b'x');
+        let behind = &self.rest[len..];
+        let braces = behind.starts_with('{').then(|| behind.find('}')).flatten();
+        self.keep(len + braces.filter(|_| has_braces).map_or(0, |end| end + 1));
+        Ok(())
     }
 
     /// What begins with a backslash.
@@ -120,31 +227,81 @@ impl<'a> Translator<'a> {
                 self.replace((2 + end + 2).min(rest.len()), &regex::escape(&inside[..end]));
                 return Ok(());
             }
-            Some('E') => "",
-            Some('d') if self.in_class => "0-9",
-            Some('w') if self.in_class => "0-9A-Za-z_",
-            Some('s') if self.in_class => r"\t\n\f\r ",
+            Some('d') if self.class.is_some() => "0-9",
+            Some('w') if self.class.is_some() => "0-9A-Za-z_",
+            Some('s') if self.class.is_some() => r"\t\n\f\r ",
             Some('d') => "[0-9]",
             Some('w') => "[0-9A-Za-z_]",
             Some('s') => r"[\t\n\f\r ]",
             Some('D') => "[^0-9]",
             Some('W') => "[^0-9A-Za-z_]",
             Some('S') => r"[^\t\n\f\r ]",
-            Some('b') if !self.in_class => r"(?-u:\b)",
-            Some('B') if !self.in_class => r"(?-u:\B)",
-            // What only the engine knows.
-            Some('<' | '>' | 'u' | 'U' | 'R' | 'X' | 'h' | 'H' | 'K' | 'Z' | 'G' | 'C') | None => {
-                let escape = &self.rest[..len];
-                return Err(format!("error parsing regexp: invalid escape sequence: `{escape}`"));
-            }
-            Some(_) => {
-                self.keep(len);
+            Some('b') if self.class.is_none() => r"(?-u:\b)",
+            Some('B') if self.class.is_none() => r"(?-u:\B)",
+            None => return Err(wrong("trailing backslash at end of expression", "")),
+            Some('0'..='7') => {
+                let (code, len) = octal(self.rest)?;
+                self.replace(len, &format!("\\x{{{code:x}}}"));
                 return Ok(());
             }
+            Some('A' | 'z') if self.class.is_none() => return self.known(len),
+            Some('a' | 'f' | 'n' | 'r' | 't' | 'v' | 'x' | 'p' | 'P') => return self.known(len),
+            Some(c) if c.is_ascii_punctuation() => return self.known(len),
+            Some(_) => return Err(wrong("invalid escape sequence", &self.rest[..len])),
         };
         self.replace(len, class);
         Ok(())
     }
+}
+
+/// One character of a class, escaped or not, and the length of its text.
+fn character(text: &str) -> Result<(u32, usize), String> {
+    let first = text.chars().next().unwrap_or_default();
+    if first != '\\' {
+        return Ok((first as u32, first.len_utf8()));
+    }
+    let Some(c) = text[1..].chars().next() else {
+        return Err(wrong("trailing backslash at end of expression", ""));
+    };
+    let len = 1 + c.len_utf8();
+    let code = match c {
+        '0'..='7' => return octal(text),
+        'x' => {
+            let (digits, len) = match text[2..].strip_prefix('{') {
+                Some(rest) => {
+                    let end = rest.find('}').unwrap_or(rest.len());
+                    (&rest[..end], 2 + 1 + end + 1)
+                }
+                None => (text.get(2..4).unwrap_or(""), 4),
+            };
+            let code =
+                u32::from_str_radix(digits, 16).ok().filter(|c| char::from_u32(*c).is_some());
+            let shown = &text[..len.min(text.len())];
+            return code
+                .map(|code| (code, len))
+                .ok_or_else(|| wrong("invalid escape sequence", shown));
+        }
+        'a' => 7,
+        'f' => 12,
+        'n' => 10,
+        'r' => 13,
+        't' => 9,
+        'v' => 11,
+        c if c.is_ascii_punctuation() => c as u32,
+        _ => return Err(wrong("invalid escape sequence", &text[..len])),
+    };
+    Ok((code, len))
+}
+
+/// Up to three octal digits behind a backslash; one alone would refer to a group, which Go doesn't
+/// have.
+fn octal(text: &str) -> Result<(u32, usize), String> {
+    let digits = text[1..].bytes().take(3).take_while(|b| matches!(b, b'0'..=b'7')).count();
+    let len = 1 + digits;
+    if digits == 1 && !text.starts_with("\\0") {
+        return Err(wrong("invalid escape sequence", &text[..len]));
+    }
+    Ok((u32::from_str_radix(&text[1..len], 8).unwrap_or(0), len))
 }
 
 /// The most repetitions that can be asked for.
@@ -171,14 +328,14 @@ fn repetition(text: &str) -> Option<usize> {
 /// Go repeats no repetition (`before`), and nothing more than a thousand times.
 fn check_repetition(operator: &str, before: Option<&str>) -> Result<(), String> {
     if let Some(before) = before {
-        let message = "error parsing regexp: invalid nested repetition operator: ";
-        return Err(format!("{message}`{before}{operator}`"));
+        let operators = format!("{before}{operator}");
+        return Err(wrong("invalid nested repetition operator", &operators));
     }
     let counts = operator.trim_matches(['{', '}', '?']).split(',');
     let too_many = |n: &str| !n.is_empty() && n.parse().is_ok_and(|n: u32| n > REPEAT_MAX);
     let too_long = |n: &str| n.len() > 9;
     if operator.starts_with('{') && counts.into_iter().any(|n| too_many(n) || too_long(n)) {
-        return Err(format!("error parsing regexp: invalid repeat count: `{operator}`"));
+        return Err(wrong("invalid repeat count", operator));
     }
     Ok(())
 }

@@ -116,8 +116,16 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// Why a text is no point in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoTime {
+    Syntax,
+    /// It is one before the year 1 or after the year 9999.
+    Range,
+}
+
 /// Reads RFC 3339 as Go does.
-pub(crate) fn parse_timestamp(text: &str) -> Option<Timestamp> {
+pub(crate) fn parse_timestamp(text: &str) -> Result<Timestamp, NoTime> {
     // The times of the core have microseconds: the fraction is read here.
     let (head, fraction, tail) = match text.find(['.', ',']) {
         None => (text, "", ""),
@@ -126,17 +134,18 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<Timestamp> {
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
             let (fraction, tail) = rest.split_at(digits);
             if fraction.is_empty() {
-                return None;
+                return Err(NoTime::Syntax);
             }
             (&text[..at], fraction, tail)
         }
     };
-    let micros = time::parse(&format!("{head}{tail}")).ok()?;
+    let micros = time::parse(&format!("{head}{tail}")).map_err(|_| NoTime::Syntax)?;
     let nanos = fraction.bytes().chain(std::iter::repeat(b'0')).take(9);
     let nanos = nanos.fold(0, |n, digit| n * 10 + u32::from(digit - b'0'));
     let seconds = micros.div_euclid(time::SECOND);
     let offset = offset(if tail.is_empty() { head } else { tail });
-    from_seconds(seconds).map(|t| Timestamp { nanos, offset, ..t })
+    let time = from_seconds(seconds).ok_or(NoTime::Range)?;
+    Ok(Timestamp { nanos, offset, ..time })
 }
 
 /// The zone at the end of a time that was read.
@@ -160,7 +169,7 @@ pub(crate) fn from_seconds(seconds: i64) -> Option<Timestamp> {
 
 /// Reads OpenAPI's `date`.
 pub(crate) fn parse_date(text: &str) -> Option<Timestamp> {
-    (text.len() == 10).then(|| parse_timestamp(&format!("{text}T00:00:00Z"))).flatten()
+    parse_timestamp(&format!("{text}T00:00:00Z")).ok().filter(|_| text.len() == 10)
 }
 
 /// Reads OpenAPI's `date-time`: RFC 3339, with or without offset.
@@ -168,7 +177,7 @@ pub(crate) fn parse_open_api_time(text: &str) -> Option<Timestamp> {
     if text.is_empty() {
         return from_seconds(0);
     }
-    parse_timestamp(text).or_else(|| parse_timestamp(&format!("{text}Z")))
+    parse_timestamp(text).or_else(|_| parse_timestamp(&format!("{text}Z"))).ok()
 }
 
 /// Reads a duration as Go does: nanoseconds.

@@ -86,10 +86,10 @@ impl Quantity {
         self.integer().and_then(|n| i64::try_from(n).ok())
     }
 
-    /// About this amount.
+    /// About this amount, as upstream reckons it.
     pub fn to_f64(&self) -> f64 {
-        let digits = format!("{}e{}", self.mantissa, self.exponent);
-        digits.parse().unwrap_or(f64::NAN) // digits and an exponent always parse
+        let power = format!("1e{}", self.exponent).parse::<f64>();
+        self.mantissa as f64 * power.unwrap_or(f64::NAN) // one and an exponent always parse
     }
 
     /// In whole units, rounded away from zero, and at most what fits.

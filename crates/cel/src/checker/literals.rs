@@ -59,7 +59,8 @@ fn argument(call: &Call, issues: &mut Issues) {
     let Some(literal) = first.as_literal() else { return };
     let ok = match (&*call.function, literal) {
         ("duration", Literal::String(text)) => time::parse_duration(text).is_some(),
-        ("timestamp", Literal::String(text)) => time::parse_timestamp(text).is_some(),
+        ("duration", Literal::Int(_)) => false,
+        ("timestamp", Literal::String(text)) => time::parse_timestamp(text).is_ok(),
         ("timestamp", Literal::Int(seconds)) => time::from_seconds(*seconds).is_some(),
         ("matches", Literal::String(pattern)) => crate::pattern::Pattern::new(pattern).is_ok(),
         _ => true,

@@ -156,7 +156,10 @@ impl Actual {
             Self::Result => scaled(result.map_or(1, Val::size), 2.0 * TRAVERSAL),
             Self::Target => traversal(inner(0)),
             Self::Second => inner(1),
-            Self::Shorter => traversal(inner(0).min(inner(1))),
+            Self::Shorter => match args {
+                [a, b] => self.of_pair(a, b),
+                _ => 1,
+            },
             Self::Both => traversal(inner(0).saturating_add(inner(1))),
             Self::Pattern => pattern(size(0), size(1)),
             Self::Matches => pattern(inner(0), inner(1)),
@@ -200,8 +203,10 @@ impl Actual {
 
 /// The cost of a call that makes a list.
 fn made(factor: f64, size: u64) -> u64 {
-    // Upstream cuts the fraction off here.
-    1 + LIST + (size as f64 * factor) as u64
+    // Upstream cuts the fraction off here, and lets negative numbers wrap.
+    let scaled = size as f64 * factor;
+    let scaled = if scaled < 0.0 { scaled as i64 as u64 } else { scaled as u64 };
+    scaled.wrapping_add(1 + LIST)
 }
 
 /// Once through all that is in a value.

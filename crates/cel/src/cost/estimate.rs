@@ -105,6 +105,13 @@ impl Estimator<'_> {
     }
 
     fn select(&mut self, expr: &Expr, select: &Select) -> Estimate {
+        // A name with dots is one name.
+        if self.checked.reference(expr).is_some()
+            && let Some(name) = expr.qualified_name()
+        {
+            self.paths.insert(expr.id, vec![Part::Name(name.into())]);
+            return Estimate::fixed(1);
+        }
         let operand = self.cost(&select.operand);
         if select.test_only {
             return operand;

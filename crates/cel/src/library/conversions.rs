@@ -151,7 +151,12 @@ fn to_double<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
 
 fn to_duration<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     match args {
-        [Val::Duration(nanos) | Val::Int(nanos)] => Ok(Val::Duration(*nanos)),
+        [Val::Duration(nanos)] => Ok(Val::Duration(*nanos)),
+        // The overload is declared, but upstream's integers can't be converted.
+        [Val::Int(_)] => {
+            let message = "type conversion error from 'int' to 'google.protobuf.Duration'";
+            Err(EvalError::new(message))
+        }
         [Val::String(text)] => time::parse_duration(text)
             .map(Val::Duration)
             .ok_or_else(|| wrong("google.protobuf.Duration")),
@@ -190,9 +195,11 @@ fn to_timestamp<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     match args {
         [Val::Timestamp(t)] => Ok(Val::Timestamp(*t)),
         [Val::Int(n)] => time::from_seconds(*n).map(Val::Timestamp).ok_or_else(overflow),
-        [Val::String(text)] => time::parse_timestamp(text)
-            .map(Val::Timestamp)
-            .ok_or_else(|| wrong("google.protobuf.Timestamp")),
+        [Val::String(text)] => match time::parse_timestamp(text) {
+            Ok(time) => Ok(Val::Timestamp(time)),
+            Err(time::NoTime::Syntax) => Err(wrong("google.protobuf.Timestamp")),
+            Err(time::NoTime::Range) => Err(overflow()),
+        },
         _ => no_overload(),
     }
 }

@@ -43,11 +43,13 @@ struct Pieces<'f> {
     /// How many arguments there are, and how many were asked for.
     given: usize,
     asked: usize,
+    /// Whether the format is only looked at: then its end is seen before missing arguments are.
+    checking: bool,
 }
 
 impl<'f> Pieces<'f> {
-    const fn new(format: &'f str, given: usize) -> Self {
-        Self { rest: format, given, asked: 0 }
+    const fn new(format: &'f str, given: usize, checking: bool) -> Self {
+        Self { rest: format, given, asked: 0, checking }
     }
 
     fn next(&mut self) -> Result<Option<Piece<'f>>, String> {
@@ -64,13 +66,13 @@ impl<'f> Pieces<'f> {
             self.rest = behind;
             return Ok(Some(Piece::Text("%")));
         }
+        if clause.is_empty() && (self.checking || self.asked < self.given) {
+            return Err("unexpected end of string".to_owned());
+        }
         if self.asked >= self.given {
             return Err(format!("index {} out of range", self.asked));
         }
         self.asked += 1;
-        if clause.is_empty() {
-            return Err("unexpected end of string".to_owned());
-        }
         let (clause, len) =
             parse(clause).map_err(|e| format!("could not parse formatting clause: {e}"))?;
         self.rest = &rest[1 + len..];
@@ -325,7 +327,7 @@ fn entries(map: &Map<'_>, context: &mut Context) -> Result<String, EvalError> {
 pub(super) fn format<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let [Val::String(format), Val::List(list)] = args else { return no_overload() };
     let given = usize::try_from(list.len()).unwrap_or(usize::MAX);
-    let mut pieces = Pieces::new(format, given);
+    let mut pieces = Pieces::new(format, given, false);
     let mut out = String::new();
     let mut at = 0;
     while let Some(piece) = pieces.next().map_err(EvalError::new)? {
@@ -349,7 +351,7 @@ pub(super) fn format<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
 /// Tells what is wrong with a literal format and its literal list of arguments.
 pub(crate) fn check(at: u32, format: &Expr, args: &[Item], checked: &Checked, issues: &mut Issues) {
     let Some(Literal::String(format)) = format.as_literal() else { return };
-    let mut pieces = Pieces::new(format, args.len());
+    let mut pieces = Pieces::new(format, args.len(), true);
     loop {
         match pieces.next() {
             Ok(None) => break,

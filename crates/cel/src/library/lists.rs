@@ -193,10 +193,10 @@ fn is_sorted<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
 fn sum<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let [Val::List(list)] = args else { return no_overload() };
     let items = items(list, context)?;
-    let zero = match items.first() {
-        Some(Val::Uint(_)) => Val::Uint(0),
-        Some(Val::Double(_)) => Val::Double(0.0),
-        Some(Val::Duration(_)) => Val::Duration(0),
+    let zero = match (items.first(), context.overload) {
+        (Some(Val::Uint(_)), _) | (None, "list_uint_sum_uint") => Val::Uint(0),
+        (Some(Val::Double(_)), _) | (None, "list_double_sum_double") => Val::Double(0.0),
+        (Some(Val::Duration(_)), _) | (None, "list_duration_sum_duration") => Val::Duration(0),
         _ => Val::Int(0),
     };
     items.into_iter().try_fold(zero, |sum, item| operators::add(context, &[sum, item]))

@@ -386,7 +386,7 @@ pub(crate) fn contains<'a>(
     item: &Val<'a>,
     context: &mut Context,
 ) -> Result<bool, EvalError> {
-    context.work(list.len())?;
+    context.work(list.len().saturating_mul(4))?;
     let mut wrong = None;
     for other in list.iter() {
         match other.and_then(|other| other.equals(item, context)) {

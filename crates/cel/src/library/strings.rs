@@ -308,7 +308,7 @@ fn join<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
         }
         match item? {
             Val::String(text) => {
-                context.work(1 + text.len() as u64)?;
+                context.work(16 + text.len() as u64)?;
                 out.push_str(&text);
             }
             other => return Err(EvalError::new(format!("join: invalid input: {other}"))),

@@ -143,10 +143,11 @@ fn offset(zone: &str, at: i64, context: &mut Context) -> Result<i64, EvalError> 
     let Some((hours, minutes)) = zone.split_once(':') else {
         return named_offset(zone, at, context);
     };
+    let whole = atoi(hours)?;
     let minutes = atoi(minutes)?;
     let minutes = if hours.starts_with('-') { minutes.wrapping_neg() } else { minutes };
     // Bounded, for zones are given by anyone: no offset is longer than a year.
-    let offset = atoi(hours)?.wrapping_mul(60).wrapping_add(minutes).wrapping_mul(60);
+    let offset = whole.wrapping_mul(60).wrapping_add(minutes).wrapping_mul(60);
     Ok(offset.clamp(-31_536_000, 31_536_000))
 }
 
@@ -165,7 +166,9 @@ fn named_offset(name: &str, at: i64, context: &mut Context) -> Result<i64, EvalE
     let zone = found.and_then(|(name, rules)| TimeZone::tzif(name, rules).ok());
     let unknown = || EvalError::new(format!("unknown time zone {name}"));
     let zone = zone.ok_or_else(unknown)?;
-    let at = jiff::Timestamp::from_second(at).map_err(|_| unknown())?;
+    // The last day of the year 9999 is beyond what jiff has.
+    let (first, last) = (jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
+    let at = jiff::Timestamp::from_second(at.clamp(first, last)).map_err(|_| unknown())?;
     Ok(zone.to_offset(at).seconds().into())
 }
 

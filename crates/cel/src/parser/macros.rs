@@ -7,6 +7,9 @@ use crate::ast::{
     ACCU, ACCU_OLD, Call, Comprehension, Entry, Expr, Id, Item, Kind, Literal, Select,
 };
 
+/// The most nodes of an expression whose macros are expanded.
+const NODES_MAX: Id = 200_000;
+
 /// A loop variable that nothing can name.
 const UNUSED: &str = "#unused";
 
@@ -80,6 +83,11 @@ impl Parser<'_> {
                 return Ok(Expr { id, at, kind: Kind::Call(Box::new(call)) });
             }
         };
+        // Some macros copy what they are called on, which doubles with each in a chain.
+        if self.nodes > NODES_MAX {
+            let message = format!("expression node limit exceeded: {NODES_MAX}");
+            return self.wrong(None, message);
+        }
         Ok(expansion.unwrap_or_else(|(at, message)| {
             self.issues.report(Some(at), message);
             self.nothing(at)

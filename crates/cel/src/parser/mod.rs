@@ -600,6 +600,9 @@ impl<'a> Parser<'a> {
     fn no_alternative<T>(&mut self, start: u32) -> Parse<T> {
         let offending = self.tokens[self.next];
         let text = &self.text[start as usize..offending.end as usize];
+        if matches!(text, ".true" | ".false" | ".null") {
+            return self.mismatch("IDENTIFIER");
+        }
         let message = format!("Syntax error: no viable alternative at input '{text}'");
         self.wrong(Some(offending.start), message)
     }

@@ -275,6 +275,7 @@ impl Invocation {
         if function.guard == Guard::Typed && !self.overloads.iter().any(|o| o.fits(args)) {
             return Err(EvalError::no_overload_of(function.name, args));
         }
+        frame.context.overload = self.overloads.first().map_or("", |overload| overload.id);
         (function.native)(frame.context, args)
     }
 

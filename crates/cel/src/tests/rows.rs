@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pintle_value::{Value, json};
 
-use super::schema::declare;
+use super::schema::{declare, declare_root};
 use super::show::show;
 use crate::context::Context;
 use crate::{Bindings, CompileError, Environment};
@@ -29,7 +29,12 @@ fn outcome(row: &Value, objects: &Value) -> Vec<String> {
     let mut environment = Environment::new();
     let object = text("on").map(|name| objects.get(name).expect("rows are on objects that exist"));
     if let Some(schema) = object.and_then(|object| object.get("schema")).or(row.get("schema")) {
-        let (declaration, _) = declare(schema, "selfType").expect("rows have schemas with types");
+        let is_root = row.get("root").and_then(Value::as_bool) == Some(true);
+        let declaration = match is_root {
+            true => declare_root(schema, "selfType"),
+            false => declare(schema, "selfType").map(|(declaration, _)| declaration),
+        };
+        let declaration = declaration.expect("rows have schemas with types");
         let declaration = std::sync::Arc::new(declaration);
         environment = environment.with("self", declaration.clone()).with("oldSelf", declaration);
     }

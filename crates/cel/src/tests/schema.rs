@@ -4,8 +4,36 @@ use pintle_value::{Str, Value};
 
 use crate::{Declaration, Merge, Object, SIZE_MAX};
 
+/// The declaration of a whole resource: what all resources have is known.
+pub(super) fn declare_root(schema: &Value, name: &str) -> Option<Declaration> {
+    declare(&with_meta(schema), name).map(|(declaration, _)| declaration)
+}
+
+/// A resource's schema with its kind, version and name.
+fn with_meta(schema: &Value) -> Value {
+    let text = || Value::from([("type", "string")]);
+    let names = Value::from([("name", text()), ("generateName", text())]);
+    let meta = Value::from([("type", Value::from("object")), ("properties", names)]);
+    let mut schema = schema.clone();
+    let named = |name| schema.at(&["properties", "metadata", "properties", name]).is_some();
+    let known = |name| schema.at(&["properties", name]).is_some();
+    if known("kind") && known("apiVersion") && named("name") && named("generateName") {
+        return schema;
+    }
+    let properties = schema.object_entry("properties");
+    properties.insert("kind", text());
+    properties.insert("apiVersion", text());
+    properties.insert("metadata", meta);
+    schema
+}
+
 /// A declaration and the fewest bytes that its JSON has.
 pub(super) fn declare(schema: &Value, name: &str) -> Option<(Declaration, u64)> {
+    if schema.get("x-kubernetes-embedded-resource").and_then(Value::as_bool) == Some(true) {
+        let mut schema = with_meta(schema);
+        schema.as_object_mut()?.remove("x-kubernetes-embedded-resource");
+        return declare(&schema, name);
+    }
     let (declaration, min) = bare(schema, name)?;
     let nullable = schema.get("nullable").and_then(Value::as_bool) == Some(true);
     match nullable {

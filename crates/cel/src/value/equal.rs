@@ -47,7 +47,7 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Result<bool, 
     if a.len() != b.len() {
         return Ok(false);
     }
-    context.work(a.len())?;
+    context.work(a.len().saturating_mul(4))?;
     match a.merge() {
         Merge::Set => sets(a, b, context),
         Merge::Keys(keys) => keyed(a, b, keys, context),
@@ -104,7 +104,7 @@ fn maps<'a>(a: &Map<'a>, b: &Map<'a>, context: &mut Context) -> Result<bool, Eva
     if a.len() != b.len() {
         return Ok(false);
     }
-    context.work(a.len() as u64)?;
+    context.work(a.len() as u64 * 4)?;
     if let (Map::Tree { members: a, declared: in_a }, Map::Tree { members: b, declared: in_b }) =
         (a, b)
     {

@@ -1,0 +1,286 @@
+//! Whatever is given, nothing panics, and no evaluation goes beyond its budget.
+
+use pintle_value::Value;
+use proptest::prelude::*;
+
+use crate::context::Context;
+use crate::{Bindings, Budget, COST_MAX, Declaration, Environment, SIZE_MAX};
+
+fn environment() -> Environment {
+    let any = Declaration::Dyn { size_max: SIZE_MAX };
+    Environment::new().with("self", any.clone()).with("oldSelf", any)
+}
+
+/// Evaluates with the greatest budget; tells what happened.
+fn evaluate(expression: &str, value: &Value) -> String {
+    let program = match environment().compile(expression) {
+        Ok(program) => program,
+        Err(error) => return error.to_string(),
+    };
+    let bindings = Bindings::new().with(value).with(value);
+    let mut budget = Budget::new(10 * COST_MAX);
+    match program.evaluate(&bindings, &mut budget) {
+        Ok(_) => "a value".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+const CANCELLED: &str = "operation cancelled: actual cost limit exceeded";
+
+#[test]
+fn lists_that_would_be_too_long_are_not_made() {
+    for expression in ["lists.range(1000000000000)", "lists.range(9223372036854775807)"] {
+        assert_eq!(evaluate(expression, &Value::Null), CANCELLED, "{expression}");
+    }
+}
+
+#[test]
+fn the_budget_is_spent_and_shared() {
+    let program = environment().compile("[1, 2, 3].all(x, x > 0)").expect("compiles");
+    let mut budget = Budget::new(40);
+    let value = program.evaluate(&Bindings::new(), &mut budget).expect("evaluates");
+    assert_eq!((value, budget.left()), (Value::Bool(true), 24));
+    program.evaluate(&Bindings::new(), &mut budget).expect("there is enough for once more");
+    let error = program.evaluate(&Bindings::new(), &mut budget).expect_err("the budget is spent");
+    assert!(error.is_cancelled());
+    assert_eq!(budget.left(), 0);
+}
+
+#[test]
+fn depth_is_bounded() {
+    let nested = |open: &str, close: &str| format!("{}1{}", open.repeat(300), close.repeat(300));
+    let deep = "expression recursion limit exceeded: 250";
+    for (open, close) in [("(", ")"), ("[", "]"), ("{1: ", "}"), ("size([", "])")] {
+        let error = evaluate(&nested(open, close), &Value::Null);
+        assert!(error.ends_with(deep), "{open}: {error}");
+    }
+    for chain in ["self.a", "self[0]", "self + 1"] {
+        let (first, more) = chain.split_at(4);
+        let error = evaluate(&format!("{first}{}", more.repeat(300)), &Value::Null);
+        assert!(error.ends_with(deep), "{chain}: {error}");
+    }
+    let just_so = format!("{}1{} == 1", "(".repeat(200), ")".repeat(200));
+    assert_eq!(evaluate(&just_so, &Value::Null), "a value");
+    let long = format!("true{}", " && true".repeat(10_000));
+    assert_eq!(evaluate(&long, &Value::Null), "a value");
+    let too_long = " ".repeat(100_001);
+    assert!(evaluate(&too_long, &Value::Null).contains("code point size exceeds limit"));
+}
+
+#[test]
+fn chains_of_macros_that_copy_are_bounded() {
+    let chain = format!("optional.of(1){}", ".optMap(x, x)".repeat(60));
+    assert!(evaluate(&chain, &Value::Null).contains("expression node limit exceeded"));
+}
+
+#[test]
+fn deep_data_are_compared_and_written() {
+    let mut value = Value::Int(1);
+    for _ in 0..pintle_value::DEPTH_MAX - 1 {
+        value = Value::Array(vec![value]);
+    }
+    for expression in ["self == oldSelf", "[self] == [oldSelf]", "self in [oldSelf, self]", "self"]
+    {
+        assert_eq!(evaluate(expression, &value), "a value");
+    }
+}
+
+#[test]
+fn patterns_are_bounded() {
+    for pattern in ["(a{1000}){1000}", "((a{100}){100}){100}", "(\\\\pL{1000}){100}"] {
+        let error = evaluate(&format!("'a'.find('{pattern}')"), &Value::Null);
+        assert!(error.starts_with("error parsing regexp"), "{pattern}: {error}");
+    }
+    let groups = format!("'a'.find('{}a{}')", "(".repeat(2000), ")".repeat(2000));
+    assert!(evaluate(&groups, &Value::Null).starts_with("error parsing regexp"));
+}
+
+const TOKENS: &[&str] = &[
+    "a",
+    "self",
+    "oldSelf",
+    "x",
+    "1",
+    "-9223372036854775808",
+    "2.5",
+    "3u",
+    "'a'",
+    "\"b\"",
+    "b'c'",
+    "r'\\d'",
+    "true",
+    "null",
+    "in",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ".",
+    ",",
+    "?",
+    ":",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "!",
+    "<",
+    "<=",
+    "==",
+    "!=",
+    "&&",
+    "||",
+    ".all(x, ",
+    ".map(x, ",
+    ".exists(",
+    ".optMap(x, ",
+    ".size()",
+    "size(",
+    "has(self.",
+    ".?a",
+    "[?0]",
+    ".sortBy(x, ",
+    ".sum()",
+    "duration('1s')",
+    "timestamp(0)",
+    "optional.of(",
+    "'%s'.format([",
+    "é",
+    "\n",
+    "//",
+    "`a`",
+];
+
+fn tokens() -> impl Strategy<Value = String> {
+    let token = prop::sample::select(TOKENS);
+    prop::collection::vec(token, 0..24).prop_map(|tokens| tokens.concat())
+}
+
+/// Expressions that mostly compile: types are mixed by `dyn`.
+fn expressions() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(
+        &[
+            "self",
+            "self.a",
+            "self.b[0]",
+            "oldSelf",
+            "1",
+            "-1",
+            "2u",
+            "1.5",
+            "'a'",
+            "'é'",
+            "b'x'",
+            "true",
+            "null",
+            "[]",
+            "[1, 2]",
+            "{'a': 1}",
+            "duration('1h')",
+            "timestamp(0)",
+            "optional.none()",
+            "9223372036854775807",
+            "quantity('1k')",
+            "ip('::1')",
+            "type(1)",
+        ][..],
+    );
+    leaf.prop_map(|leaf| format!("dyn({leaf})")).prop_recursive(4, 24, 3, |inner| {
+        let two = (inner.clone(), inner.clone());
+        let operators = prop::sample::select(
+            &["+", "-", "*", "/", "%", "<", "<=", ">", ">=", "==", "!=", "&&", "||", "in"][..],
+        );
+        let methods = prop::sample::select(
+            &[
+                "size()",
+                "sum()",
+                "min()",
+                "isSorted()",
+                "sort()",
+                "distinct()",
+                "flatten()",
+                "reverse()",
+                "first()",
+                "last()",
+                "join()",
+                "join(', ')",
+                "split('')",
+                "trim()",
+                "lowerAscii()",
+                "charAt(1)",
+                "substring(1)",
+                "indexOf('a')",
+                "replace('', 'b')",
+                "startsWith('a')",
+                "matches('a*')",
+                "find('.')",
+                "findAll('.')",
+                "getHours()",
+                "getFullYear('+01:00')",
+                "value()",
+                "hasValue()",
+                "asInteger()",
+                "family()",
+                "all(x, x > 1)",
+                "exists(x, x == 1)",
+                "map(x, x)",
+                "filter(x, true)",
+                "all(i, v, v)",
+                "transformMap(k, v, [k, v])",
+                "sortBy(x, x)",
+                "slice(0, 1)",
+                "a",
+                "?a",
+                "format([1])",
+            ][..],
+        );
+        prop_oneof![
+            (two, operators).prop_map(|((a, b), op)| format!("dyn({a} {op} {b})")),
+            (inner.clone(), methods).prop_map(|(a, method)| format!("dyn({a}.{method})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("dyn({a}[{b}])")),
+            (inner.clone(), inner.clone(), inner.clone())
+                .prop_map(|(a, b, c)| format!("dyn({a} ? {b} : {c})")),
+            inner.clone().prop_map(|a| format!("dyn([{a}, {a}])")),
+            inner.prop_map(|a| format!("dyn('%s %d'.format([{a}, {a}]))")),
+        ]
+    })
+}
+
+fn data() -> Value {
+    let list = Value::from(vec![Value::Int(1), Value::from("a"), Value::Float(0.5), Value::Null]);
+    Value::from([("a", Value::Int(3)), ("b", list), ("c", Value::object())])
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_compiled_or_refused(text in "\\PC{0,40}") {
+        let _ = evaluate(&text, &data());
+    }
+
+    #[test]
+    fn any_tokens_are_compiled_or_refused(text in tokens()) {
+        let _ = evaluate(&text, &data());
+    }
+
+    #[test]
+    fn the_cost_stays_within_its_limit(text in expressions(), limit in 0_u64..60) {
+        if let Ok(program) = environment().compile(&text) {
+            let value = data();
+            let bindings = Bindings::new().with(&value).with(&value);
+            let mut context = Context::new(limit);
+            let result = program.evaluate_in(&bindings, &mut context, |_, _| Ok(()));
+            let over = context.cost() > limit;
+            prop_assert_eq!(over, result.is_err_and(|e| e.is_cancelled()), "{}", text);
+        }
+    }
+
+    #[test]
+    fn names_are_escaped_and_back(name in "[a-z_./-]{1,12}") {
+        if let Some(escaped) = crate::escape(&name) {
+            prop_assert_eq!(crate::unescape(&escaped), Some(name));
+        }
+    }
+}
