@@ -18,6 +18,7 @@ mod tests;
 mod typed;
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use pintle_meta::object;
 use pintle_schema::conform;
@@ -27,7 +28,7 @@ pub use configuration::Configuration;
 pub use fieldset::{FieldSet, Filter, PathElement};
 pub use managers::{Alike, Conflicts, ScaleOwnership, Versions};
 
-use managers::{Failure, Identity, Kind, Managers, Operation, Record};
+use managers::{Failure, Identity, Kind, Managers, Operation, Record, Source};
 use typed::Typing;
 
 use crate::Error;
@@ -80,19 +81,22 @@ impl Ownership<'_> {
                 return;
             }
         }
-        let stored = live.map(stored_managers).unwrap_or_default();
+        let stored = || live.map(stored_managers).unwrap_or_default();
         let mut known = match said {
             // A part's writers do not say who owns the whole.
-            _ if !self.subresource.is_empty() => stored.clone(),
+            _ if !self.subresource.is_empty() => stored(),
             Record::Reset => Managers::new(),
-            Record::Absent => stored.clone(),
+            Record::Absent => stored(),
             Record::Entries(entries) => {
-                let said: Option<Managers> = managers::read(&entries).collect();
-                said.filter(|said| !said.is_empty()).unwrap_or_else(|| stored.clone())
+                let kept = live.and_then(|live| live.at(&["metadata", "managedFields"]));
+                let same = kept.and_then(Value::as_array) == Some(&entries);
+                let source = if same { Source::Store } else { Source::Client };
+                let said: Option<Managers> = managers::read(entries, source).collect();
+                said.filter(|said| !said.is_empty()).unwrap_or_else(stored)
             }
         };
         // Who is not tracked yet is tracked from the first apply on.
-        if known.is_empty() && stored.is_empty() && live.is_some() {
+        if known.is_empty() && live.is_some_and(|live| stored_managers(live).is_empty()) {
             return;
         }
         let live = live.map_or_else(|| Cow::Owned(self.empty()), Cow::Borrowed);
@@ -100,14 +104,14 @@ impl Ownership<'_> {
         let change = (&*live, &*new);
         match managers::update(self.kind_of_write(), self.api_version, change, &mut known) {
             Ok(fields) => {
-                let fields = fields.difference(&untracked());
+                let fields = fields.difference(&UNTRACKED);
                 managers::grant(&mut known, who, self.api_version, fields, now_unix_micros);
                 managers::cap(&mut known, UPDATERS_MAX);
             }
             // Rather the owners of before than none.
-            Err(_) => known = stored,
+            Err(_) => known = stored(),
         }
-        managers::write(new, &known);
+        managers::write(new, known);
     }
 
     /// Merges `applied` into `live`, or into nothing: the object that results is yet to be brought
@@ -121,8 +125,8 @@ impl Ownership<'_> {
         now_unix_micros: i64,
     ) -> Result<Value, Error> {
         self.check(&mut applied)?;
-        let live = live.map_or_else(|| Cow::Owned(self.empty()), Cow::Borrowed);
-        let mut known = stored_managers(&live);
+        let mut known = live.map(stored_managers).unwrap_or_default();
+        let live = live.map_or_else(|| self.empty(), without_managers);
         if known.is_empty() {
             self.note_what_was_there(&live, &mut known, now_unix_micros)?;
         }
@@ -135,15 +139,14 @@ impl Ownership<'_> {
             Failure::Other(message) => Error::Unclassified(message),
         })?;
         if let Some(owned) = known.get_mut(&who) {
-            let fields = std::mem::take(&mut owned.fields);
-            owned.fields = fields.difference(&untracked());
+            owned.change(|fields| fields.difference(&UNTRACKED));
             if merged.is_some() {
                 owned.unix_micros = Some(now_unix_micros);
             }
         }
         known.retain(|_, owned| !owned.fields.is_empty());
-        let mut object = merged.unwrap_or_else(|| live.into_owned());
-        managers::write(&mut object, &known);
+        let mut object = merged.unwrap_or(live);
+        managers::write(&mut object, known);
         if let Some(configuration) = configuration {
             last_applied::keep(&mut object, configuration);
         }
@@ -190,7 +193,7 @@ impl Ownership<'_> {
                 Error::Unclassified("failed to create manager for existing fields".into())
             })?;
         let who = self.identity(BEFORE_FIRST_APPLY, Operation::Update);
-        let fields = fields.difference(&untracked());
+        let fields = fields.difference(&UNTRACKED);
         managers::grant(known, who, self.api_version, fields, now_unix_micros);
         Ok(())
     }
@@ -257,11 +260,28 @@ impl Ownership<'_> {
 /// The managers of a stored object. What cannot be read of them is dropped (SSAI-08).
 fn stored_managers(object: &Value) -> Managers {
     let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
-    managers::read(entries.unwrap_or_default()).flatten().collect()
+    let entries = entries.unwrap_or_default().iter().cloned();
+    managers::read(entries, Source::Store).flatten().collect()
+}
+
+/// The object without its managers, who are kept apart from it while it changes.
+fn without_managers(object: &Value) -> Value {
+    let Value::Object(of_object) = object else { return object.clone() };
+    let of_object = of_object.iter().map(|(name, value)| {
+        let value = match value {
+            Value::Object(metadata) if name == "metadata" => {
+                let others = metadata.iter().filter(|(name, _)| *name != "managedFields");
+                Value::Object(others.map(|(name, value)| (name.clone(), value.clone())).collect())
+            }
+            value => value.clone(),
+        };
+        (name.clone(), value)
+    });
+    Value::Object(of_object.collect())
 }
 
 /// What nobody owns, whoever sets it (SSAI-05).
-fn untracked() -> FieldSet {
+static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::from([
         &["apiVersion"][..],
         &["kind"],
@@ -276,7 +296,7 @@ fn untracked() -> FieldSet {
         &["metadata", "managedFields"],
         &["metadata", "resourceVersion"],
     ])
-}
+});
 
 /// Whether two objects are the same but for the times of their managers: such a write changes
 /// nothing (SSAI-09, SSAI-11).

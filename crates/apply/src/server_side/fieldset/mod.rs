@@ -198,6 +198,17 @@ impl FieldSet {
         })
     }
 
+    /// Whether a path is in both.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        if self.is_empty() || other.is_empty() {
+            return false;
+        }
+        zip(&self.nodes, &other.nodes).any(|pair| match pair {
+            Pair::Both(a, b) => (a.member && b.member) || a.below.meets(&b.below),
+            Pair::Left(_) | Pair::Right(_) => false,
+        })
+    }
+
     /// The paths that have no others below them.
     #[must_use]
     pub fn leaves(self) -> Self {

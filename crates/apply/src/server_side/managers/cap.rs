@@ -44,8 +44,7 @@ pub(crate) fn cap(managers: &mut Managers, updaters_max: usize) {
         }
         let Some(owned) = managers.remove(&who) else { continue };
         if let Some(ancient) = managers.get_mut(&bucket) {
-            let before = std::mem::take(&mut ancient.fields);
-            ancient.fields = before.union(owned.fields);
+            ancient.change(|before| before.union(owned.fields));
             ancient.unix_micros = owned.unix_micros;
         }
         count -= 1;

@@ -37,10 +37,24 @@ fn is_empty(value: &Value) -> bool {
     value.as_str().is_some_and(str::is_empty)
 }
 
+/// Where entries come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// From a client, in any form.
+    Client,
+    /// From here: they are as they would be written again.
+    Store,
+}
+
 /// Reads a list of entries. `None` in the place of those that cannot be read.
-pub(crate) fn read(entries: &[Value]) -> impl Iterator<Item = Option<(Identity, Owned)>> {
-    entries.iter().map(|entry| {
-        let text = |member| entry.get(member).and_then(Value::as_str).unwrap_or_default();
+pub(crate) fn read(
+    entries: impl IntoIterator<Item = Value>,
+    source: Source,
+) -> impl Iterator<Item = Option<(Identity, Owned)>> {
+    entries.into_iter().map(move |mut entry| {
+        let members = entry.as_object_mut()?;
+        let fields = members.remove("fieldsV1").unwrap_or_default();
+        let text = |member| members.get(member).and_then(Value::as_str).unwrap_or_default();
         let operation = match text("operation") {
             "Apply" => Operation::Apply,
             "Update" => Operation::Update,
@@ -50,44 +64,44 @@ pub(crate) fn read(entries: &[Value]) -> impl Iterator<Item = Option<(Identity, 
         if api_version.is_empty() || text("fieldsType") != FIELDS_TYPE {
             return None;
         }
-        let fields = entry.get("fieldsV1").unwrap_or(&Value::Null);
-        let owned = Owned {
-            api_version: api_version.into(),
-            fields: FieldSet::from_value(fields).ok()?,
-            unix_micros: time::parse(text("time")).ok(),
-        };
+        let set = FieldSet::from_value(&fields).ok()?;
+        let mut owned = Owned::new(api_version.into(), set, time::parse(text("time")).ok());
+        let kept = source == Source::Store && fields.as_object().is_some();
+        owned.entry = kept.then_some(fields);
         let identity = Identity::new(text("manager"), operation, api_version, text("subresource"));
         Some((identity, owned))
     })
 }
 
 /// Writes the entries into an object, in upstream's order (SSAI-06).
-pub(crate) fn write(object: &mut Value, managers: &Managers) {
+pub(crate) fn write(object: &mut Value, managers: Managers) {
     let metadata = object.object_entry("metadata");
     if managers.is_empty() {
         metadata.remove("managedFields");
         return;
     }
-    let mut entries: Vec<_> = managers.iter().collect();
-    entries.sort_by_key(|(who, owned)| {
-        let second = owned.unix_micros.map_or(0, |t| t.div_euclid(1_000_000));
-        (who.operation, second, &who.manager, &owned.api_version, &who.subresource)
-    });
+    let mut entries: Vec<_> = managers.into_iter().collect();
+    entries.sort_by(|a, b| order(a).cmp(&order(b)));
     let entries: Vec<Value> = entries.into_iter().map(|(who, owned)| entry(who, owned)).collect();
     metadata.insert("managedFields", entries);
 }
 
-fn entry(who: &Identity, owned: &Owned) -> Value {
+fn order((who, owned): &(Identity, Owned)) -> impl Ord {
+    let second = owned.unix_micros.map_or(0, |t| t.div_euclid(1_000_000));
+    (who.operation, second, &who.manager, &owned.api_version, &who.subresource)
+}
+
+fn entry(who: Identity, owned: Owned) -> Value {
     let mut entry = Map::with_capacity(7);
-    entry.insert("apiVersion", owned.api_version.clone());
+    entry.insert("apiVersion", owned.api_version);
     entry.insert("fieldsType", FIELDS_TYPE);
-    entry.insert("fieldsV1", owned.fields.to_value());
+    entry.insert("fieldsV1", owned.entry.unwrap_or_else(|| owned.fields.to_value()));
     if !who.manager.is_empty() {
-        entry.insert("manager", who.manager.clone());
+        entry.insert("manager", who.manager);
     }
     entry.insert("operation", who.operation.name());
     if !who.subresource.is_empty() {
-        entry.insert("subresource", who.subresource.clone());
+        entry.insert("subresource", who.subresource);
     }
     if let Some(micros) = owned.unix_micros {
         entry.insert("time", time::format(micros));

@@ -30,9 +30,12 @@ impl ScaleOwnership<'_> {
         });
         let owners = owners.map(|(who, owned)| {
             let fields = FieldSet::from([&["spec", "replicas"][..]]);
-            (who.with_version(API_VERSION), Owned { fields, ..owned.with_version(API_VERSION) })
+            (
+                who.with_version(API_VERSION),
+                Owned::new(API_VERSION.into(), fields, owned.unix_micros),
+            )
         });
-        write(scale, &owners.collect());
+        write(scale, owners.collect());
     }
 
     /// Gives an object's wanted count the owners that the written Scale has.
@@ -49,7 +52,7 @@ impl ScaleOwnership<'_> {
             }
             if owned.fields.has(&path) && of_scale.remove(&who.with_version(API_VERSION)).is_none()
             {
-                owned.fields = owned.fields.difference(&count);
+                owned.change(|fields| fields.difference(&count));
             }
             if !owned.fields.is_empty() {
                 owners.insert(who, owned);
@@ -58,12 +61,11 @@ impl ScaleOwnership<'_> {
         for (who, owned) in of_scale {
             if owned.fields.has(&[PathElement::field("spec"), PathElement::field("replicas")]) {
                 // As upstream has it, an owner by way of the Scale has no time.
-                let owned = Owned { fields: count.clone(), unix_micros: None, ..owned };
                 let who = who.with_version(self.api_version);
-                owners.insert(who, owned.with_version(self.api_version));
+                owners.insert(who, Owned::new(self.api_version.into(), count.clone(), None));
             }
         }
-        write(object, &owners);
+        write(object, owners);
     }
 
     fn path(&self) -> Vec<PathElement> {
@@ -75,11 +77,5 @@ impl Identity {
     /// The same manager, writing in another version.
     fn with_version(&self, api_version: &str) -> Self {
         Self::new(&self.manager, self.operation, api_version, &self.subresource)
-    }
-}
-
-impl Owned {
-    fn with_version(self, api_version: &str) -> Self {
-        Self { api_version: api_version.into(), ..self }
     }
 }

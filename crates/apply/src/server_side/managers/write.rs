@@ -46,7 +46,7 @@ pub(crate) fn grant(
     let before = managers.remove(&who).map(|owned| owned.fields).unwrap_or_default();
     let fields = fields.union(before);
     let api_version = api_version.into();
-    managers.insert(who, Owned { api_version, fields, unix_micros: Some(unix_micros) });
+    managers.insert(who, Owned::new(api_version, fields, Some(unix_micros)));
 }
 
 /// Merges a checked configuration of `api_version` into the live object of that version, and takes
@@ -67,7 +67,7 @@ pub(crate) fn apply(
         .map_err(|why| Failure::Other(format!("failed to merge config: {why}")))?;
     let last = managers.remove(me);
     let unix_micros = last.as_ref().and_then(|last| last.unix_micros);
-    let owned = Owned { api_version: api_version.into(), fields, unix_micros };
+    let owned = Owned::new(api_version.into(), fields, unix_micros);
     let merged = match last {
         Some(last) => prune::prune(kind, merged, last, managers, &owned)?,
         None => merged,
@@ -86,7 +86,9 @@ pub(crate) fn apply(
 fn reconcile(kind: Kind<'_>, managers: &mut Managers) {
     managers.retain(|_, owned| match kind.typing(&owned.api_version) {
         Some(ty) => {
-            typed::reconcile(ty, &mut owned.fields);
+            if typed::reconcile(ty, &mut owned.fields) {
+                owned.entry = None;
+            }
             true
         }
         None => false,
@@ -117,13 +119,14 @@ fn take_over(
     }
     for (who, fields) in conflicts.owners {
         if let Some(owned) = managers.get_mut(&who) {
-            let before = std::mem::take(&mut owned.fields);
-            owned.fields = before.difference(&fields);
+            owned.change(|before| before.difference(&fields));
         }
     }
     for (_, owned) in managers.iter_mut().filter(|(who, _)| Some(*who) != me) {
-        let before = std::mem::take(&mut owned.fields);
-        owned.fields = before.difference(&changes.at(&owned.api_version)?.removed);
+        let removed = &changes.at(&owned.api_version)?.removed;
+        if owned.fields.meets(removed) {
+            owned.change(|before| before.difference(removed));
+        }
     }
     managers.retain(|_, owned| !owned.fields.is_empty());
     changes.at(api_version)?;

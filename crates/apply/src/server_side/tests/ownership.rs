@@ -403,7 +403,7 @@ fn entries_are_sorted() {
         managers::grant(&mut known, who, version, fields.clone(), second * 1_000_000);
     }
     let mut object = Value::object();
-    managers::write(&mut object, &known);
+    managers::write(&mut object, known);
     let object = Object { live: Some(object), ..Object::new(CONFIG_MAP) };
     let names = object
         .owners()

@@ -111,7 +111,7 @@ impl Checker {
                 Ok(element) => element,
                 Err(why) => return self.note(format_args!("element {at}: {why}")),
             };
-            if !self.duplicates && !seen.insert(element.clone()) {
+            if !self.duplicates && list.len() > 1 && !seen.insert(element.clone()) {
                 self.note(format_args!("duplicate entries for key {element}"));
             }
             self.path.push(element);

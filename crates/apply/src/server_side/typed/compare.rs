@@ -74,6 +74,10 @@ fn walk(ty: Typing<'_>, old: Option<&Value>, new: Option<&Value>) -> Change {
             if old_items.is_empty() && new_items.is_empty() {
                 return leaf(old, new);
             }
+            // Most lists do not change: to see that takes less than to index them.
+            if old_items == new_items {
+                return Change::default();
+            }
             container(old, new, of_items(items, old_items, new_items))
         }
         View::Members => of_object(ty, old, new),

@@ -7,7 +7,7 @@ use pintle_schema::{Default, Field, Presence, Scalar, Shape};
 use pintle_value::{Str, Value, json};
 
 use super::Typing;
-use crate::server_side::fieldset::PathElement;
+use crate::server_side::fieldset::{PathElement, order};
 
 /// How the items of a list are told apart.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +70,28 @@ impl<'s> Items<'s> {
         Ok(PathElement::key(fields))
     }
 
+    /// Whether two lists have items of the same elements, in the same order. The items of the second
+    /// are different from each other.
+    pub(super) fn are_aligned(self, a: &[Value], b: &[Value]) -> bool {
+        let same = |a: &Value, b: &Value| match (a, b) {
+            (Value::Object(a), Value::Object(b)) if !self.keys.is_empty() => {
+                // A key that the first has makes it an element, which is to be compared only.
+                let named = self.keys.iter().any(|key| a.contains_key(key));
+                named
+                    && self.keys.iter().all(|key| match (a.get(key), b.get(key)) {
+                        (Some(a), Some(b)) => order::same(a, b),
+                        (None, None) => true,
+                        (Some(given), None) | (None, Some(given)) => {
+                            self.default(key).is_some_and(|default| order::same(given, &default))
+                        }
+                    })
+            }
+            (Value::Object(_) | Value::Array(_) | Value::Null, _) => false,
+            (a, b) => self.keys.is_empty() && order::same(a, b),
+        };
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+    }
+
     /// The value of a key that an item leaves out: the declared default, or what Go has for a member
     /// that is always written (upstream's OpenAPI calls that its default, too).
     fn default(self, key: &str) -> Option<Value> {
@@ -113,6 +135,18 @@ impl<'v> Index<'v> {
             entries.sort_by(|a, b| a.0.cmp(&b.0)); // stable: equal ones keep their order
         }
         Self { entries }
+    }
+
+    /// Goes through the elements, each with its item if there is only one of it.
+    pub(super) fn for_each(self, mut each: impl FnMut(PathElement, Option<&'v Value>)) {
+        let mut entries = self.entries.into_iter().peekable();
+        while let Some((element, item)) = entries.next() {
+            let mut only = Some(item);
+            while entries.next_if(|(next, _)| *next == element).is_some() {
+                only = None;
+            }
+            each(element, only);
+        }
     }
 
     /// Goes through the items of equal element of two lists.

@@ -12,7 +12,11 @@ use crate::server_side::fieldset::PathElement;
 pub(crate) fn merge(ty: Typing<'_>, live: &mut Value, applied: Value) -> Result<(), Unkeyed> {
     match (ty.view(), &mut *live, applied) {
         (View::Items(items), Value::Array(old), Value::Array(new)) if !old.is_empty() => {
-            if !new.is_empty() {
+            if !new.is_empty() && items.are_aligned(old, &new) {
+                for (old, new) in old.iter_mut().zip(new) {
+                    merge(items.ty, old, new)?;
+                }
+            } else if !new.is_empty() {
                 *old = merge_items(items, std::mem::take(old), new)?;
             }
         }

@@ -5,8 +5,9 @@
 use super::{Typing, View};
 use crate::server_side::fieldset::{FieldSet, PathElement};
 
-/// Makes the set one of a type as it is now.
-pub(crate) fn reconcile(ty: Typing<'_>, set: &mut FieldSet) {
+/// Makes the set one of a type as it is now; says whether it was another.
+pub(crate) fn reconcile(ty: Typing<'_>, set: &mut FieldSet) -> bool {
+    let mut changed = false;
     set.change_nodes(|element, member, below| {
         if below.is_empty() {
             return;
@@ -20,9 +21,11 @@ pub(crate) fn reconcile(ty: Typing<'_>, set: &mut FieldSet) {
             View::Leaf if child.is_container() => {
                 *member = true;
                 *below = FieldSet::new();
+                changed = true;
             }
-            View::Members | View::Items(_) => reconcile(child, below),
+            View::Members | View::Items(_) => changed |= reconcile(child, below),
             View::Leaf | View::Deduced => {}
         }
     });
+    changed
 }

@@ -35,13 +35,9 @@ fn walk(ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
 /// Items that come more than once have one owner, whatever is in them.
 fn of_items(items: Items<'_>, list: &[Value]) -> FieldSet {
     let mut set = Builder::default();
-    let index = items.index(list);
-    index.zip(&items.index(&[]), |element, equal, _| {
-        let below = match equal {
-            [(_, item)] => walk(items.ty, item).1,
-            _ => FieldSet::new(),
-        };
-        set.add(|| element.clone(), true, below);
+    items.index(list).for_each(|element, only| {
+        let below = only.map(|item| walk(items.ty, item).1);
+        set.add(|| element, true, below.unwrap_or_default());
     });
     set.finish()
 }
