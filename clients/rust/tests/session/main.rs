@@ -2,7 +2,6 @@
 //! discovery. One test binary, so that kube is linked once.
 
 mod apply;
-mod contention;
 mod dynamic;
 mod pages;
 mod typed;

@@ -1,0 +1,195 @@
+//! Many clients that fight over the same things, over HTTPS: nothing is given twice, nothing is lost,
+//! and a restart knows what is taken.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::thread;
+
+use anyhow::{Context as _, Result, ensure};
+use apiscript::Target;
+use apiscript::http::Request;
+use apiscript::kubeconfig::Cluster;
+use pintle_testing::{Config, TestServer};
+use serde_json::{Value, json};
+
+const CLIENTS: usize = 64;
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+
+/// A server with few addresses and ports, and how to reach it.
+struct World {
+    server: TestServer,
+    target: Target,
+}
+
+impl World {
+    fn start(config: Config) -> Result<Self> {
+        let server = TestServer::start_with(config)?;
+        let cluster = Cluster::from_text(server.kubeconfig(), Path::new("."))?;
+        Ok(Self { server, target: Target::new(cluster)? })
+    }
+
+    /// Asks, and gives the code and the body of the answer.
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
+        let kind = if method == "PATCH" { "merge-patch+json" } else { "json" };
+        let request = Request {
+            method: method.to_owned(),
+            target: path.to_owned(),
+            headers: vec![("Content-Type".to_owned(), format!("application/{kind}"))],
+            body: (!body.is_null()).then(|| body.to_string().into_bytes()),
+        };
+        let response = self.target.connect(false)?.exchange(&request)?;
+        Ok((response.head.status, serde_json::from_slice(&response.body)?))
+    }
+
+    /// Asks for something that must be granted.
+    fn must(&self, method: &str, path: &str, body: &Value) -> Result<Value> {
+        let (code, answer) = self.ask(method, path, body)?;
+        ensure!(code < 300, "{method} {path}: {code} {answer}");
+        Ok(answer)
+    }
+
+    /// All clients ask at the same time.
+    fn all<T: Send>(&self, ask: impl Fn(&Self, usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+        thread::scope(|scope| {
+            let ask = &ask;
+            let clients: Vec<_> = (0..CLIENTS).map(|n| scope.spawn(move || ask(self, n))).collect();
+            clients.into_iter().map(|client| client.join().expect("no client panics")).collect()
+        })
+    }
+
+    fn addresses(&self) -> Result<BTreeSet<String>> {
+        let list = self.must("GET", "/apis/networking.k8s.io/v1/ipaddresses", &Value::Null)?;
+        let items = list["items"].as_array().context("a list has items")?;
+        Ok(items.iter().map(|item| text(item, "/metadata/name")).collect())
+    }
+}
+
+fn text(value: &Value, pointer: &str) -> String {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn small() -> Result<Config> {
+    Ok(Config {
+        service_cluster_ip_range: "10.9.0.0/26".to_owned(),
+        service_node_port_range: "31000-31039".parse()?,
+        ..Config::ephemeral()
+    })
+}
+
+fn service(name: &str, port: Option<u64>) -> Value {
+    json!({
+        "metadata": {"name": name},
+        "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": port}]},
+    })
+}
+
+/// There are 62 addresses and 40 ports, fewer than clients: each goes to one of them, the others are told
+/// that there is none; and what is given back can be had again.
+#[test]
+fn addresses_and_ports_are_given_once() -> Result<()> {
+    let world = World::start(small()?)?;
+    let own = BTreeSet::from(["10.9.0.1".to_owned()]);
+    for _ in 0..2 {
+        let outcomes =
+            world.all(|world, n| world.ask("POST", SERVICES, &service(&format!("s{n}"), None)))?;
+        let (mut ports, mut addresses) = (BTreeSet::new(), own.clone());
+        for (code, answer) in &outcomes {
+            if *code == 201 {
+                let port = answer["spec"]["ports"][0]["nodePort"].as_u64();
+                ensure!(ports.insert(port), "{port:?} was given twice");
+                let address = text(answer, "/spec/clusterIP");
+                ensure!(addresses.insert(address.clone()), "{address} was given twice");
+            } else {
+                let full = "failed to allocate a nodePort: range is full";
+                ensure!(text(answer, "/message").contains(full), "{code} {answer}");
+            }
+        }
+        ensure!(ports.len() == 40, "{} of 40 ports were given", ports.len());
+        ensure!(world.addresses()? == addresses, "{:?}, not {addresses:?}", world.addresses()?);
+        world.all(|world, n| world.ask("DELETE", &format!("{SERVICES}/s{n}"), &Value::Null))?;
+        ensure!(world.addresses()? == own);
+    }
+    Ok(())
+}
+
+/// What services have is taken after a restart, and nothing else is.
+#[test]
+fn a_restart_knows_what_is_taken() -> Result<()> {
+    let directory = std::env::temp_dir().join(format!("pintle-contention-{}", std::process::id()));
+    let config = Config { ephemeral: false, data_dir: directory.clone(), ..small()? };
+    let world = World::start(config.clone())?;
+    let port = |service: &Value| service["spec"]["ports"][0]["nodePort"].as_u64();
+    let kept = world.must("POST", SERVICES, &service("kept", None))?;
+    let gone = world.must("POST", SERVICES, &service("gone", None))?;
+    world.must("DELETE", &format!("{SERVICES}/gone"), &Value::Null)?;
+    let addresses = world.addresses()?;
+    world.server.stop();
+
+    let world = World::start(config)?;
+    ensure!(world.addresses()? == addresses);
+    let (code, refusal) = world.ask("POST", SERVICES, &service("a", port(&kept)))?;
+    ensure!(code == 422, "{code} {refusal}");
+    let given = world.must("POST", SERVICES, &service("a", port(&gone)))?;
+    ensure!(port(&given) == port(&gone));
+    drop(world);
+    std::fs::remove_dir_all(directory)?;
+    Ok(())
+}
+
+/// 64 clients evict 64 pods that one budget guards, which has room for ten.
+#[test]
+fn a_budget_is_not_overspent() -> Result<()> {
+    let world = World::start(Config::ephemeral())?;
+    world.all(|world, n| {
+        let name = format!("p{n}");
+        let metadata = json!({"name": name, "labels": {"app": "x"}});
+        let spec = json!({"containers": [{"name": "c", "image": "i"}]});
+        world.must("POST", PODS, &json!({"metadata": metadata, "spec": spec}))?;
+        let ready = json!([{"type": "Ready", "status": "True"}]);
+        let status = json!({"status": {"phase": "Running", "conditions": ready}});
+        world.must("PATCH", &format!("{PODS}/{name}/status"), &status)
+    })?;
+    let selector = json!({"matchLabels": {"app": "x"}});
+    let spec = json!({"minAvailable": 54, "selector": selector});
+    world.must("POST", BUDGETS, &json!({"metadata": {"name": "b"}, "spec": spec}))?;
+    let counted = json!({
+        "observedGeneration": 1, "disruptionsAllowed": 10,
+        "currentHealthy": 64, "desiredHealthy": 54, "expectedPods": 64,
+    });
+    world.must("PATCH", &format!("{BUDGETS}/b/status"), &json!({"status": counted}))?;
+
+    let outcomes = world.all(|world, n| {
+        let name = format!("p{n}");
+        let eviction = json!({
+            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name},
+        });
+        world.ask("POST", &format!("{PODS}/{name}/eviction"), &eviction)
+    })?;
+    let count = |wanted: u16| outcomes.iter().filter(|(code, _)| *code == wanted).count();
+    ensure!((count(201), count(429)) == (10, 54), "{outcomes:?}");
+    let left = world.must("GET", PODS, &Value::Null)?;
+    ensure!(left["items"].as_array().is_some_and(|pods| pods.len() == 54));
+    let budget = world.must("GET", &format!("{BUDGETS}/b"), &Value::Null)?;
+    ensure!(budget["status"]["disruptionsAllowed"] == 0, "{budget}");
+    ensure!(budget["status"]["disruptedPods"].as_object().is_some_and(|pods| pods.len() == 10));
+    Ok(())
+}
+
+/// 64 clients overwrite one service without saying which version they saw: all of them get through, and
+/// it keeps what it was given.
+#[test]
+fn unconditional_updates_all_get_through() -> Result<()> {
+    let world = World::start(Config::ephemeral())?;
+    let first = world.must("POST", SERVICES, &service("s", None))?;
+    let updated = world.all(|world, n| {
+        let mut service = service("s", None);
+        service["metadata"]["annotations"] = json!({"n": n.to_string()});
+        world.must("PUT", &format!("{SERVICES}/s"), &service)
+    })?;
+    for updated in updated {
+        ensure!(updated["spec"] == first["spec"], "{updated}");
+    }
+    Ok(())
+}
