@@ -60,17 +60,47 @@ pub(crate) fn build(step: &Step, target: &Target, scope: &dyn Scope) -> Result<R
             one => std::slice::from_ref(one),
         };
         for value in values {
-            request.headers.push((name.clone(), as_text(&fill(value, scope)?)));
+            let name = fill_text(name, scope)?;
+            request.headers.push((name, as_text(&fill(value, scope)?)));
         }
+    }
+    if let Some(token) = &step.token {
+        let token = fill_text(token, scope)?;
+        request.headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
+    }
+    if let Some(user) = &step.acts_as {
+        request.headers.extend(impersonation(&fill(user, scope)?));
     }
     if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("user-agent")) {
         request.headers.push(("User-Agent".to_owned(), "apiscript/1".to_owned()));
     }
     let named = request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-    if !step.anonymous && !named {
+    if !step.is_a_stranger() && !named {
         request.headers.extend(target.authorization());
     }
     Ok(request)
+}
+
+/// The headers that make our credentials act as someone else.
+fn impersonation(user: &Value) -> Vec<(String, String)> {
+    let header = |name: &str, value: &Value| (format!("Impersonate-{name}"), as_text(value));
+    let Value::Object(parts) = user else { return vec![header("User", user)] };
+    let mut headers = Vec::new();
+    for (part, value) in parts {
+        let values = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
+        match (part.as_str(), value) {
+            ("user", _) => headers.push(header("User", value)),
+            ("uid", _) => headers.push(header("Uid", value)),
+            ("groups", _) => headers.extend(values.iter().map(|group| header("Group", group))),
+            (_, Value::Object(extra)) => {
+                for (key, value) in extra {
+                    headers.push(header(&format!("Extra-{}", percent_encode(key)), value));
+                }
+            }
+            _ => {}
+        }
+    }
+    headers
 }
 
 fn body(step: &Step, scope: &dyn Scope) -> Result<Option<Vec<u8>>> {

@@ -187,7 +187,7 @@ impl Run<'_> {
         let scope = Scoped { row, variables: &self.variables };
         let request = request::build(step, self.target, &scope)?;
         let expectation = Expectation::of(step, &request.method, &scope)?;
-        let answer = self.send(&request, step.anonymous)?;
+        let answer = self.send(&request, step.is_a_stranger())?;
         expectation.check(&answer).map_err(|error| self.explain(&request, &answer, &error))?;
         self.save(step, &answer).map_err(|error| self.explain(&request, &answer, &error))
     }
@@ -226,8 +226,10 @@ impl Run<'_> {
             let mut row = row.clone();
             row.insert("i".to_owned(), json!(number));
             let scope = Scoped { row: &row, variables: &self.variables };
-            requests
-                .push((request::build(step, self.target, &scope)?, self.target.connect(false)?));
+            requests.push((
+                request::build(step, self.target, &scope)?,
+                self.target.connect(step.is_a_stranger())?,
+            ));
         }
         let runners: Vec<_> = requests
             .into_iter()
@@ -253,7 +255,7 @@ impl Run<'_> {
         let scope = Scoped { row, variables: &self.variables };
         let request = request::build(step, self.target, &scope)?;
         let expectation = Expectation::of(step, &request.method, &scope)?;
-        let mut connection = self.target.connect(step.anonymous)?;
+        let mut connection = self.target.connect(step.is_a_stranger())?;
         let head = connection.start(&request)?;
         if head.status >= 300 {
             let mut body = Vec::new();

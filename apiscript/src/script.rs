@@ -79,6 +79,11 @@ pub struct Step {
     pub accept: Option<String>,
     /// Whether to come without credentials.
     pub anonymous: bool,
+    /// Whom our credentials act as: a user's name, or `{user, groups, uid, extra}`.
+    #[serde(rename = "as", deserialize_with = "present")]
+    pub acts_as: Option<Value>,
+    /// A bearer token to come with, instead of our credentials.
+    pub token: Option<String>,
     /// The body, sent as JSON.
     #[serde(deserialize_with = "present")]
     pub send: Option<Value>,
@@ -150,6 +155,11 @@ pub struct Filler {
 }
 
 impl Step {
+    /// Whether our own credentials stay at home.
+    pub fn is_a_stranger(&self) -> bool {
+        self.anonymous || self.token.is_some()
+    }
+
     /// The method and path, if the step sends a request.
     pub fn request(&self) -> Option<(&'static str, &str)> {
         let all = [

@@ -7,6 +7,7 @@
 //!
 //! Must not know: HTTP, who may do what, where objects are kept.
 
+pub mod aggregation;
 pub mod bootstrap;
 #[cfg(test)]
 mod cluster;

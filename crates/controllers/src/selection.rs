@@ -9,12 +9,19 @@ pub enum Controller {
     Namespace,
     /// Deletes what has lost its owners.
     GarbageCollector,
+    /// Gathers the rules of cluster roles in others.
+    ClusterRoleAggregation,
 }
 
 /// All of them: name, the name that it once had, controller.
 const ALL: &[(&str, &str, Controller)] = &[
     ("namespace-controller", "namespace", Controller::Namespace),
     ("garbage-collector-controller", "garbagecollector", Controller::GarbageCollector),
+    (
+        "clusterrole-aggregation-controller",
+        "clusterrole-aggregation",
+        Controller::ClusterRoleAggregation,
+    ),
 ];
 
 /// The controllers that are switched off.

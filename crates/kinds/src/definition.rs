@@ -121,6 +121,7 @@ fn behaviour(resource: &str, name: &str) -> SubresourceBehaviour {
             selector: Some(vec!["spec".into(), "selector".into()]),
         })),
         "finalize" => SubresourceBehaviour::Finalize,
+        "token" => SubresourceBehaviour::Token,
         _ => PARTS
             .iter()
             .find(|(of, part, _)| (*of, *part) == (resource, name))

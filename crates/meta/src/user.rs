@@ -34,7 +34,7 @@ impl User {
     /// Adds the group that everyone with credentials is in.
     #[must_use]
     pub fn authenticated(mut self) -> Self {
-        if !self.is_in(AUTHENTICATED) {
+        if !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED) {
             self.groups.push(AUTHENTICATED.to_owned());
         }
         self

@@ -213,6 +213,8 @@ pub enum SubresourceBehaviour {
     Action(Arc<dyn Action>),
     /// It connects the client to something else: `log`, `exec`, `proxy`. Not for the engine.
     Connect,
+    /// `serviceaccounts/token`: answered by the server itself, and not kept.
+    Token,
     /// In discovery and OpenAPI, answered with 501-like `Status` until its own issue brings it.
     Unserved,
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use pintle_meta::{GroupVersionResource, Status};
+use pintle_meta::{GroupVersionKind, GroupVersionResource, Status};
 use pintle_store::{Revision, Store};
 use pintle_value::Value;
 
@@ -241,6 +241,29 @@ impl Registry {
         context: &Context,
     ) -> Result<(Value, Vec<String>), Status> {
         let draft = self.write(target, options, context, &granted).decode(body)?;
+        Ok((draft.tree, draft.warnings))
+    }
+
+    /// As [`Registry::read`], for a subresource of a kind of its own; `type_name` is that of its type in
+    /// the resource's schema.
+    pub fn read_as(
+        &self,
+        target: &Target,
+        kind: &GroupVersionKind,
+        type_name: &str,
+        body: &Body,
+        options: &WriteOptions,
+        context: &Context,
+    ) -> Result<(Value, Vec<String>), Status> {
+        let schema = &target.resource.schema;
+        let ty = schema.find(type_name);
+        let ty = ty.ok_or_else(|| Status::internal(format_args!("no type {type_name}")))?;
+        let version = kind.group_version().to_string();
+        let write = self.write(target, options, context, &granted);
+        let mut draft = write.decode_as(body, schema, ty, (&kind.kind, &version))?;
+        let object = draft.tree.make_object();
+        object.insert("kind", kind.kind.clone());
+        object.insert("apiVersion", version);
         Ok((draft.tree, draft.warnings))
     }
 

@@ -1,6 +1,7 @@
 //! The API: everything that a request may need, and the way of a request through it.
 //!
-//! who (401) → what (400, 404) → room (429) → may they (403) → the handler → headers, compression, counts.
+//! who (401) → as whom (403) → what (400, 404) → room (429) → may they (403) → the handler → headers,
+//! compression, counts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,6 +16,7 @@ use pintle_registry::request::Now;
 use pintle_registry::{Registry, Resource};
 
 use crate::audit_id::AuditIds;
+use crate::authentication::impersonation::impersonated;
 use crate::authentication::{Authentication, Peer};
 use crate::body::{self, Body, RequestBody};
 use crate::discovery::Discovery;
@@ -30,6 +32,7 @@ use crate::query::Query;
 use crate::request_info::RequestInfo;
 use crate::respond::{self, Response};
 use crate::target;
+use crate::token_issuer::TokenIssuer;
 
 /// Writes are given up after this time, however long the client would wait (OAS-11).
 const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
@@ -40,6 +43,7 @@ pub(crate) struct Api {
     pub(crate) registry: Arc<Registry>,
     pub(crate) authentication: Authentication,
     pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) tokens: TokenIssuer,
     pub(crate) discovery: Discovery,
     pub(crate) openapi: OpenApi,
     pub(crate) metrics: Metrics,
@@ -154,10 +158,12 @@ impl Api {
     ) -> Result<Response, Status> {
         let Asked { head, query, info, resource } = asked;
         let now = now();
-        let user = self.authentication.user(peer, &head.headers, now).map_err(|error| {
+        let known = self.authentication.user(peer, &head.headers, now, &self.registry);
+        let user = known.map_err(|error| {
             tracing::debug!(%error, path = %info.path, "unable to authenticate the request");
             Status::unauthorized()
         })?;
+        let user = impersonated(user, &head.headers, &*self.authorizer)?;
         let timeout = self.timeout(info, query)?;
         if info.long_running() {
             let gauge = self.metrics.long_running(&progress.labels);

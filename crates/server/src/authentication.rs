@@ -1,21 +1,35 @@
-//! Who is behind a request: the holder of the connection's client certificate, or nobody in particular.
+//! Who is behind a request: whom a front proxy says, the holder of the connection's client certificate,
+//! the holder of a token, or nobody in particular; in this order, as upstream asks.
 //!
 //! A client certificate is asked for and not demanded, and one that does not hold ends in a 401 that says
 //! so rather than in a broken connection (as upstream does it). So the handshake lets every chain pass,
 //! and the chain is verified here, once for each connection.
 
+mod front_proxy;
+pub(crate) mod impersonation;
+#[cfg(test)]
+mod tests;
+pub(crate) mod tokens;
+
 use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use pintle_auth::token::Authenticated;
 use pintle_auth::{Error, User, certificate};
+use pintle_registry::Registry;
 use pintle_registry::request::Now;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 
+pub(crate) use front_proxy::FrontProxy;
+pub(crate) use tokens::Tokens;
+
 /// What is known of the other end of a connection.
 pub(crate) struct Peer {
     credential: Credential,
+    /// Whether it is a front proxy, whose headers say who asks.
+    is_front_proxy: bool,
 }
 
 enum Credential {
@@ -30,110 +44,92 @@ enum Credential {
 /// Finds out who asks.
 pub(crate) struct Authentication {
     /// Verifies chains of client certificates; `None` where no authority for them is known.
-    verifier: Option<Arc<dyn ClientCertVerifier>>,
+    pub(crate) verifier: Option<Arc<dyn ClientCertVerifier>>,
+    /// Who may say who asks; `None` where nobody may.
+    pub(crate) front_proxy: Option<FrontProxy>,
+    /// The tokens that are known.
+    pub(crate) tokens: Tokens,
     /// Who comes without credentials; `None` where nobody may.
-    anonymous: Option<Arc<User>>,
+    pub(crate) anonymous: Option<Arc<User>>,
 }
 
 impl Authentication {
-    /// With the verifier of client certificates, and whether one may come without credentials.
-    pub(crate) fn new(verifier: Option<Arc<dyn ClientCertVerifier>>, anonymous: bool) -> Self {
-        Self { verifier, anonymous: anonymous.then(|| Arc::new(User::anonymous())) }
-    }
-
     /// Looks at the chain that the other end of a connection gave.
     pub(crate) fn peer(&self, chain: Option<&[CertificateDer<'_>]>) -> Peer {
-        let credential = match (chain, &self.verifier) {
-            (None | Some([]), _) | (_, None) => Credential::None,
-            (Some([leaf, others @ ..]), Some(verifier)) => {
-                match verifier.verify_client_cert(leaf, others, UnixTime::now()) {
-                    Err(error) => Credential::Refused(Error::Untrusted(error.to_string())),
-                    Ok(_) => match certificate::holder(leaf) {
-                        Err(error) => Credential::Refused(error),
-                        Ok(None) => Credential::None,
-                        Ok(Some(holder)) => Credential::Certificate {
-                            user: Arc::new(holder.user),
-                            not_after_unix_seconds: holder.not_after_unix_seconds,
-                        },
-                    },
-                }
-            }
+        let Some([leaf, others @ ..]) = chain else {
+            return Peer { credential: Credential::None, is_front_proxy: false };
         };
-        Peer { credential }
+        let is_front_proxy =
+            self.front_proxy.as_ref().is_some_and(|proxy| proxy.trusts(leaf, others));
+        Peer { credential: self.credential(leaf, others), is_front_proxy }
     }
 
-    /// Who makes a request. A credential that does not hold is an error, never anonymity (AUTHN-03).
+    fn credential(&self, leaf: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Credential {
+        let Some(verifier) = &self.verifier else { return Credential::None };
+        if let Err(error) = verifier.verify_client_cert(leaf, others, UnixTime::now()) {
+            return Credential::Refused(Error::Untrusted(error.to_string()));
+        }
+        match certificate::holder(leaf) {
+            Err(error) => Credential::Refused(error),
+            Ok(None) => Credential::None,
+            Ok(Some(holder)) => Credential::Certificate {
+                user: Arc::new(holder.user),
+                not_after_unix_seconds: holder.not_after_unix_seconds,
+            },
+        }
+    }
+
+    /// Who makes a request. One credential that holds is enough; one that does not hold is an error,
+    /// never anonymity (AUTHN-03).
     pub(crate) fn user(
         &self,
         peer: &Peer,
         headers: &HeaderMap,
         now: Now,
+        registry: &Registry,
     ) -> Result<Arc<User>, Error> {
+        if peer.is_front_proxy
+            && let Some(user) = self.front_proxy.as_ref().and_then(|proxy| proxy.user(headers))
+        {
+            return Ok(Arc::new(user));
+        }
+        let mut refusal = None;
         match &peer.credential {
-            Credential::Refused(error) => return Err(error.clone()),
             Credential::Certificate { user, not_after_unix_seconds } => {
-                if now.unix_seconds() > *not_after_unix_seconds {
-                    return Err(Error::Untrusted("it has expired".to_owned()));
+                if now.unix_seconds() <= *not_after_unix_seconds {
+                    return Ok(user.clone());
                 }
-                return Ok(user.clone());
+                refusal = Some(Error::Untrusted("it has expired".to_owned()));
             }
+            Credential::Refused(error) => refusal = Some(error.clone()),
             Credential::None => {}
         }
-        if bearer_token(headers).is_some() {
-            return Err(Error::Token); // no kind of token is known yet
+        if let Some(token) = bearer_token(headers) {
+            let audiences = self.tokens.api_audiences();
+            return Ok(self.tokens.authenticate(token, audiences, now, registry)?.user);
         }
-        self.anonymous.clone().ok_or(Error::Missing)
+        match refusal {
+            Some(error) => Err(error),
+            None => self.anonymous.clone().ok_or(Error::Missing),
+        }
+    }
+
+    /// Whose a token is, for a review; `audiences` are those that it is to be for, none for the API's.
+    pub(crate) fn review(
+        &self,
+        token: &str,
+        audiences: &[String],
+        now: Now,
+        registry: &Registry,
+    ) -> Result<Authenticated, Error> {
+        let audiences = if audiences.is_empty() { self.tokens.api_audiences() } else { audiences };
+        self.tokens.authenticate(token, audiences, now, registry)
     }
 }
 
 /// The token in an `Authorization` header, if it holds one.
 fn bearer_token(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
-    let token = token.trim();
+    let (scheme, rest) = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
+    let token = rest.split(' ').next().unwrap_or_default();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use http::HeaderValue;
-
-    fn user(anonymous: bool, authorization: &'static str) -> Result<String, Error> {
-        let authentication = Authentication::new(None, anonymous);
-        let mut headers = HeaderMap::new();
-        if !authorization.is_empty() {
-            headers.insert(AUTHORIZATION, HeaderValue::from_static(authorization));
-        }
-        let peer = authentication.peer(None);
-        let user = authentication.user(&peer, &headers, Now { unix_micros: 0 })?;
-        Ok(user.name.clone())
-    }
-
-    #[test]
-    fn who_has_no_credentials_is_anonymous_or_refused() {
-        assert_eq!(user(true, ""), Ok("system:anonymous".to_owned()));
-        assert_eq!(user(false, ""), Err(Error::Missing));
-    }
-
-    #[test]
-    fn a_token_that_is_not_known_is_never_anonymous() {
-        // AUTHN-03
-        assert_eq!(user(true, "Bearer abc"), Err(Error::Token));
-        assert_eq!(user(true, "bearer abc"), Err(Error::Token));
-        assert_eq!(user(true, "Basic abc"), Ok("system:anonymous".to_owned()));
-    }
-
-    #[test]
-    fn a_certificate_holds_until_it_expires() {
-        let authentication = Authentication::new(None, true);
-        let user = Arc::new(User { name: "jane".to_owned(), ..User::default() });
-        let credential = Credential::Certificate { user, not_after_unix_seconds: 100 };
-        let peer = Peer { credential };
-        let at = |seconds: i64| {
-            let now = Now { unix_micros: seconds * 1_000_000 };
-            authentication.user(&peer, &HeaderMap::new(), now).map(|user| user.name.clone())
-        };
-        assert_eq!(at(100), Ok("jane".to_owned()));
-        assert!(at(101).is_err());
-    }
 }

@@ -1,6 +1,8 @@
 //! Everything that can be told a server before it starts. The program reads it from flags with
 //! kube-apiserver's names; tests fill it in.
 
+mod access;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +13,7 @@ use pintle_effects::PortRange;
 use pintle_kinds::RuntimeConfig;
 
 use crate::Error;
+pub use access::{RequestHeader, ServiceAccounts};
 
 /// How a server is to run. [`Config::default`] is what the program does without flags.
 #[derive(Clone, Debug)]
@@ -38,6 +41,12 @@ pub struct Config {
     pub authorization_modes: Vec<Mode>,
     /// Further authorities for client certificates.
     pub client_ca_file: Option<PathBuf>,
+    /// How front proxies say who asks.
+    pub request_header: RequestHeader,
+    /// Tokens and whose they are: lines of `token,user,uid,"group1,group2"`.
+    pub token_auth_file: Option<PathBuf>,
+    /// The tokens of service accounts.
+    pub service_accounts: ServiceAccounts,
     /// Which API versions are on.
     pub runtime_config: RuntimeConfig,
     /// Which features are on.
@@ -81,6 +90,12 @@ impl Default for Config {
             cert_dir: None,
             tls_files: None,
             client_ca_file: None,
+            request_header: RequestHeader::default(),
+            token_auth_file: None,
+            service_accounts: ServiceAccounts {
+                extend_token_expiration: true,
+                ..ServiceAccounts::default()
+            },
             runtime_config: RuntimeConfig::default(),
             feature_gates: FeatureGates::default(),
             service_cluster_ip_range: "10.0.0.0/24".to_owned(),

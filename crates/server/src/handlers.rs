@@ -8,6 +8,7 @@ mod connect;
 mod delete;
 mod read;
 mod review;
+mod token;
 mod watch;
 mod write;
 
@@ -18,6 +19,7 @@ use http::header::USER_AGENT;
 use http::request::Parts;
 use pintle_auth::User;
 use pintle_meta::Status;
+use pintle_registry::SubresourceBehaviour;
 use pintle_registry::request::{Context, Now};
 use pintle_value::Str;
 
@@ -51,6 +53,7 @@ pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result
         "create" if found.target.resource.action.is_some() => {
             write::create(call, &found, body).await
         }
+        _ if found.is(&SubresourceBehaviour::Token) => token::create(call, &found, body),
         _ if found.target.resource.storage.is_none() => virtual_resource(call, &found, body).await,
         "get" => read::get(call, &found).await,
         "list" => read::list(call, &found).await,

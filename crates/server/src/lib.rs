@@ -37,10 +37,11 @@ mod respond;
 mod server;
 mod target;
 mod tls;
+mod token_issuer;
 mod version;
 mod webhooks;
 
-pub use config::{Config, FeatureGates};
+pub use config::{Config, FeatureGates, RequestHeader, ServiceAccounts};
 pub use error::Error;
 pub use pintle_auth::Mode;
 pub use pintle_controllers::Selection;

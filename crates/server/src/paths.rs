@@ -14,6 +14,7 @@ use crate::health::{self, Health};
 use crate::negotiation::{Encodings, Form, Forms, Preferences, media_type};
 use crate::openapi::OpenApi;
 use crate::respond::{Response, document, object, text};
+use crate::token_issuer;
 use crate::version;
 
 /// What stands behind the media type of aggregated discovery.
@@ -35,6 +36,7 @@ pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
         [""] | ["index.html"] => root(call),
         ["version"] => plain(call, version::json()),
         ["metrics"] => Ok(metrics(call)),
+        [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] => open_id(call),
         ["api"] => discovery(call, Level::Core),
         ["apis"] => discovery(call, Level::Groups),
         ["api", version] => resources(call, "", version),
@@ -142,6 +144,25 @@ fn is_known(call: &Call<'_>, path: &str) -> bool {
 }
 
 /// A document without other forms.
+/// What others need to verify tokens of service accounts (TOK-01).
+fn open_id(call: &Call<'_>) -> Result<Response, Status> {
+    const LASTS: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+    let api = call.api;
+    let keys = api.authentication.tokens.accounts.keys();
+    // Without a configuration there are no keys either: the issuer is no URL.
+    let configuration = api.tokens.configuration(keys, &api.settings.address);
+    let configuration = configuration.ok_or_else(Status::no_such_path)?;
+    let (json, media_type) = if call.info.path == token_issuer::CONFIGURATION_PATH {
+        (configuration, "application/json")
+    } else {
+        (token_issuer::key_set(keys), "application/jwk-set+json")
+    };
+    let mut response = Response::new(Body::full(json));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response.headers_mut().insert(CACHE_CONTROL, LASTS);
+    Ok(response)
+}
+
 fn plain(call: &Call<'_>, json: impl Into<Bytes>) -> Result<Response, Status> {
     let negotiated = preferences(call).answer(Forms::Plain, Encodings::TEXT)?;
     Ok(document(200, Body::full(json), negotiated))

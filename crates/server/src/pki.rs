@@ -8,14 +8,14 @@ mod files;
 mod pem;
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::Error;
 use authority::{Authority, Pair, Profile};
-pub(crate) use files::{make_private_directory, write_private};
+pub(crate) use files::{make_private_directory, read, write_private};
 
 /// The names under which the API server is known in a cluster, and on this machine.
 const DNS_NAMES: &[&str] = &[
@@ -37,6 +37,8 @@ pub(crate) struct Wanted {
     pub(crate) serving_files: Option<(PathBuf, PathBuf)>,
     /// Further authorities for client certificates.
     pub(crate) client_ca_file: Option<PathBuf>,
+    /// The authority of front proxies.
+    pub(crate) front_proxy_ca_file: Option<PathBuf>,
     /// The address that the server listens on.
     pub(crate) bind_address: Option<IpAddr>,
 }
@@ -49,6 +51,10 @@ pub(crate) struct Pki {
     pub(crate) key: PrivateKeyDer<'static>,
     /// Authorities for client certificates.
     pub(crate) client_authorities: RootCertStore,
+    /// Authorities of front proxies.
+    pub(crate) front_proxy_authorities: RootCertStore,
+    /// The same, as PEM.
+    pub(crate) front_proxy_ca_pem: Option<String>,
     /// What clients must trust, as PEM.
     pub(crate) ca_pem: String,
     /// The administrator's certificate and key, as PEM.
@@ -91,10 +97,18 @@ impl Pki {
             let certificates = pem::certificates(path, &files::read(path)?)?;
             client_authorities.add_parsable_certificates(certificates);
         }
+        let mut front_proxy_authorities = RootCertStore::empty();
+        let path = wanted.front_proxy_ca_file.as_deref();
+        let front_proxy_ca_pem = path.map(files::read).transpose()?;
+        if let Some((path, text)) = path.zip(front_proxy_ca_pem.as_deref()) {
+            front_proxy_authorities.add_parsable_certificates(pem::certificates(path, text)?);
+        }
         Ok(Self {
             chain: serving.chain()?,
             key: serving.key()?,
             client_authorities,
+            front_proxy_authorities,
+            front_proxy_ca_pem,
             ca_pem,
             admin: Credentials {
                 certificate_pem: admin.certificate_pem.clone(),
@@ -102,6 +116,20 @@ impl Pki {
             },
         })
     }
+}
+
+/// The key that signs the tokens of service accounts, as PEM: the one that is kept, or a new one.
+pub(crate) fn signing_key_pem(directory: Option<&Path>) -> Result<String, Error> {
+    let path = directory.map(|directory| directory.join("sa.key"));
+    if let Some(pem) = path.as_deref().map(files::read_if_any).transpose()?.flatten() {
+        return Ok(pem);
+    }
+    let key = rcgen::KeyPair::generate();
+    let pem = key.map_err(|why| Error::MakeCertificate(why.to_string()))?.serialize_pem();
+    if let Some(path) = path {
+        files::write_private(&path, &pem)?;
+    }
+    Ok(pem)
 }
 
 fn serving_profile(bind_address: Option<IpAddr>) -> Profile {

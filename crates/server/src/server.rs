@@ -2,6 +2,7 @@
 
 mod bootstrap;
 mod compaction;
+mod tokens;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,9 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pintle_admission::NamespaceLifecycle;
-use pintle_auth::Authorizer;
+use pintle_auth::{Authorizer, User};
 use pintle_controllers::definitions::Definitions;
-use pintle_controllers::{Controller, Environment, expiry, garbage, namespaces};
+use pintle_controllers::{Controller, Environment, aggregation, expiry, garbage, namespaces};
 use pintle_registry::{Options, Registry, ResourceDefinition, admission};
 use pintle_store::{Durability, Store};
 use tokio::net::TcpListener;
@@ -19,7 +20,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::api::{Api, Settings, now};
 use crate::audit_id::AuditIds;
-use crate::authentication::Authentication;
+use crate::authentication::{Authentication, FrontProxy, Tokens};
 use crate::authorization::{self, NoEscalation, Roles};
 use crate::discovery::Discovery;
 use crate::kubeconfig::kubeconfig;
@@ -29,6 +30,7 @@ use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
 use crate::pki::{Credentials, Pki, Wanted, make_private_directory, write_private};
 use crate::tls::Tls;
+use crate::token_issuer::TokenIssuer;
 use crate::webhooks::Webhooks;
 use crate::{Config, Error, connection};
 
@@ -69,9 +71,12 @@ impl Server {
             source,
         })?;
         let wanted = wanted_certificates(&config);
+        let of_tokens = config.clone();
         let certificates = tokio::task::spawn_blocking(move || {
             let pki = Pki::prepare(&wanted)?;
-            Tls::new(&pki).map(|tls| (pki, tls))
+            let tls = Tls::new(&pki)?;
+            let directory = wanted.directory.as_deref();
+            Ok::<_, Error>((pki, tls, tokens::prepare(&of_tokens, directory)?))
         });
         let store = open_store(&config)?;
         phases.end("store");
@@ -92,15 +97,17 @@ impl Server {
         let registry = Arc::new(Registry::open(options, definitions).await?);
         roles.follow(&registry);
         phases.end("registry");
-        let (pki, tls) = certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
+        let (pki, tls, tokens) =
+            certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
         phases.end("certificates");
         let environment = Environment { registry: registry.clone(), clock: Arc::new(now) };
         let definitions = Definitions::restore(environment.clone(), Arc::new(Webhooks));
         phases.end("custom resources");
-        let objects = bootstrap::wanted(&config, address, &pki.ca_pem);
+        let objects =
+            bootstrap::wanted(&config, address, &pki.ca_pem, pki.front_proxy_ca_pem.as_deref());
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
-        let api = Arc::new(api(&config, registry.clone(), authorizer, &tls, address));
+        let api = Arc::new(api(&config, registry.clone(), authorizer, (&tls, tokens), address));
         let connections = tokio::spawn(connection::serve(listener, tls.config, api.clone()));
         let mut controllers = JoinSet::new();
         controllers.spawn(compaction::run(registry, config.watch_history));
@@ -118,6 +125,9 @@ impl Server {
         }
         if config.controllers.has(Controller::GarbageCollector) {
             controllers.spawn(garbage::run(environment.clone(), stopping()));
+        }
+        if config.controllers.has(Controller::ClusterRoleAggregation) {
+            controllers.spawn(aggregation::run(environment.clone(), stopping()));
         }
         controllers.spawn(expiry::run(environment, stopping()));
         let url = format!("https://{}", reachable(address));
@@ -213,6 +223,7 @@ fn wanted_certificates(config: &Config) -> Wanted {
         directory: (!config.ephemeral || config.cert_dir.is_some()).then_some(kept),
         serving_files: config.tls_files.clone(),
         client_ca_file: config.client_ca_file.clone(),
+        front_proxy_ca_file: config.request_header.client_ca_file.clone(),
         bind_address: Some(config.bind_address),
     }
 }
@@ -245,14 +256,23 @@ fn api(
     config: &Config,
     registry: Arc<Registry>,
     authorizer: Arc<dyn Authorizer>,
-    tls: &Tls,
+    (tls, (tokens, issuer)): (&Tls, (Tokens, TokenIssuer)),
     address: SocketAddr,
 ) -> Api {
     let mut seed = [0; 8];
     random(&mut seed);
     Api {
         registry,
-        authentication: Authentication::new(Some(tls.verifier.clone()), config.anonymous_auth),
+        authentication: Authentication {
+            verifier: Some(tls.verifier.clone()),
+            front_proxy: tls
+                .front_proxy_verifier
+                .clone()
+                .map(|verifier| FrontProxy::new(verifier, config.request_header.clone())),
+            tokens,
+            anonymous: config.anonymous_auth.then(|| Arc::new(User::anonymous())),
+        },
+        tokens: issuer,
         authorizer,
         discovery: Discovery::default(),
         openapi: OpenApi::default(),
@@ -302,7 +322,7 @@ fn write_kubeconfig(config: &Config, text: &str) -> Result<(PathBuf, Option<Path
 }
 
 /// Random bytes from the system.
-fn random(bytes: &mut [u8]) {
+pub(crate) fn random(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("an operating system without randomness runs no TLS either");
 }
 

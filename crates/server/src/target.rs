@@ -104,6 +104,11 @@ fn check_verb(
 }
 
 impl Found {
+    /// Whether it is a subresource that behaves like this.
+    pub(crate) fn is(&self, behaviour: &SubresourceBehaviour) -> bool {
+        self.subresource.as_ref().is_some_and(|part| part.behaviour == *behaviour)
+    }
+
     /// The encodings of its objects in bodies (MT-13).
     pub(crate) fn encodings(&self) -> Encodings {
         if self.target.resource.typed_items { Encodings::TEXT } else { Encodings::ALL }

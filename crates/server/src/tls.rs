@@ -7,7 +7,9 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
+use rustls::{
+    DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
+};
 
 use crate::Error;
 use crate::pki::Pki;
@@ -16,6 +18,8 @@ use crate::pki::Pki;
 pub(crate) struct Tls {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) verifier: Arc<dyn ClientCertVerifier>,
+    /// What verifies front proxies, where there are to be some.
+    pub(crate) front_proxy_verifier: Option<Arc<dyn ClientCertVerifier>>,
 }
 
 impl Tls {
@@ -23,13 +27,21 @@ impl Tls {
     pub(crate) fn new(pki: &Pki) -> Result<Self, Error> {
         let error = |why: &dyn std::fmt::Display| Error::Tls(why.to_string());
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let authorities = Arc::new(pki.client_authorities.clone());
-        let verifier: Arc<dyn ClientCertVerifier> =
-            WebPkiClientVerifier::builder_with_provider(authorities, provider.clone())
-                .build()
-                .map_err(|why| error(&why))?;
-        let any =
-            Arc::new(AnyCertificate { verifier: verifier.clone(), provider: provider.clone() });
+        let verifier = |authorities: &RootCertStore| {
+            let authorities = Arc::new(authorities.clone());
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(authorities, provider.clone());
+            verifier.build().map_err(|why| error(&why))
+        };
+        let front_proxy_verifier = if pki.front_proxy_authorities.is_empty() {
+            None
+        } else {
+            Some(verifier(&pki.front_proxy_authorities)?)
+        };
+        let verifier = verifier(&pki.client_authorities)?;
+        let mut authorities = verifier.root_hint_subjects().to_vec();
+        authorities.extend(pki.front_proxy_authorities.subjects());
+        let any = Arc::new(AnyCertificate { authorities, provider: provider.clone() });
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|why| error(&why))?
@@ -37,7 +49,7 @@ impl Tls {
             .with_single_cert(pki.chain.clone(), pki.key.clone_key())
             .map_err(|why| error(&why))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { config: Arc::new(config), verifier })
+        Ok(Self { config: Arc::new(config), verifier, front_proxy_verifier })
     }
 }
 
@@ -45,7 +57,7 @@ impl Tls {
 #[derive(Debug)]
 struct AnyCertificate {
     /// Names the authorities to clients, so that they know which certificate to give.
-    verifier: Arc<dyn ClientCertVerifier>,
+    authorities: Vec<DistinguishedName>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -55,7 +67,7 @@ impl ClientCertVerifier for AnyCertificate {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.verifier.root_hint_subjects()
+        &self.authorities
     }
 
     fn verify_client_cert(

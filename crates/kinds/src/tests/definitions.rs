@@ -104,7 +104,7 @@ fn subresources_behave_by_their_names() {
     for name in ["attach", "binding", "eviction", "exec", "log", "portforward", "proxy"] {
         assert_eq!(behaviour("v1/pods", name), SubresourceBehaviour::Unserved, "{name}");
     }
-    assert_eq!(behaviour("v1/serviceaccounts", "token"), SubresourceBehaviour::Unserved);
+    assert_eq!(behaviour("v1/serviceaccounts", "token"), SubresourceBehaviour::Token);
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Flags about who is let in, and what they may do.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use pintle_server::{Config, Mode};
+use pintle_server::{Config, Mode, RequestHeader, ServiceAccounts};
+
+use super::duration;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Authentication and authorization")]
@@ -22,6 +25,68 @@ pub(super) struct AccessFlags {
     /// allows nothing yet. Members of system:masters may always do everything
     #[arg(long, value_name = "MODE,…", default_value = "RBAC")]
     authorization_mode: String,
+    /// Tokens and whose they are, as CSV: token,user,uid,"group1,group2"
+    #[arg(long, value_name = "FILE")]
+    token_auth_file: Option<PathBuf>,
+    #[command(flatten)]
+    service_accounts: ServiceAccountFlags,
+    #[command(flatten)]
+    request_header: RequestHeaderFlags,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Tokens of service accounts")]
+struct ServiceAccountFlags {
+    /// Keys that verify tokens, as PEM: public keys, certificates or private keys; may be repeated
+    /// [default: the signing key]
+    #[arg(long, value_name = "FILE")]
+    service_account_key_file: Vec<PathBuf>,
+    /// The key that signs tokens, as PEM; RSA, or EC P-256, P-384 or P-521; the last one counts
+    /// [default: sa.key beside the certificates, made at the first start]
+    #[arg(long, value_name = "FILE")]
+    service_account_signing_key_file: Vec<PathBuf>,
+    /// Who issues tokens; may be repeated: the first issues, tokens of all are accepted
+    /// [default: https://kubernetes.default.svc.cluster.local]
+    #[arg(long, value_name = "NAME")]
+    service_account_issuer: Vec<String>,
+    /// Where the keys that verify tokens are published [default: at this server]
+    #[arg(long, value_name = "URL")]
+    service_account_jwks_uri: Option<String>,
+    /// For whom tokens of this API are [default: the issuers]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    api_audiences: Vec<String>,
+    /// How long tokens live at most; 0 for as long as is asked for
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    service_account_max_token_expiration: Duration,
+    /// Let tokens that volumes of pods ask for live for a year, so that programs that do not read them
+    /// again go on
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_value = "true", default_missing_value = "true",
+          value_parser = BoolishValueParser::new())]
+    service_account_extend_token_expiration: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Front proxies")]
+struct RequestHeaderFlags {
+    /// The authority of front proxies' certificates, as PEM; with it, headers say who asks
+    #[arg(long, value_name = "FILE")]
+    requestheader_client_ca_file: Option<PathBuf>,
+    /// The common names that front proxies may have [default: any]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    requestheader_allowed_names: Vec<String>,
+    /// Headers that hold the user's name
+    #[arg(long, value_name = "HEADER,…", value_delimiter = ',', default_value = "x-remote-user")]
+    requestheader_username_headers: Vec<String>,
+    /// Headers that hold the user's uid
+    #[arg(long, value_name = "HEADER,…", value_delimiter = ',', default_value = "x-remote-uid")]
+    requestheader_uid_headers: Vec<String>,
+    /// Headers that hold groups
+    #[arg(long, value_name = "HEADER,…", value_delimiter = ',', default_value = "x-remote-group")]
+    requestheader_group_headers: Vec<String>,
+    /// How headers begin that hold what else is known of the user
+    #[arg(long, value_name = "PREFIX,…", value_delimiter = ',', default_value = "x-remote-extra-")]
+    requestheader_extra_headers_prefix: Vec<String>,
 }
 
 impl AccessFlags {
@@ -31,6 +96,27 @@ impl AccessFlags {
         config.anonymous_auth = self.anonymous_auth;
         config.authorization_modes =
             Mode::list(&self.authorization_mode).context("--authorization-mode")?;
+        config.token_auth_file = self.token_auth_file;
+        let flags = self.service_accounts;
+        let longest = flags.service_account_max_token_expiration;
+        config.service_accounts = ServiceAccounts {
+            key_files: flags.service_account_key_file,
+            signing_key_file: flags.service_account_signing_key_file.into_iter().next_back(),
+            issuers: flags.service_account_issuer,
+            api_audiences: flags.api_audiences,
+            max_token_expiration: (!longest.is_zero()).then_some(longest),
+            extend_token_expiration: flags.service_account_extend_token_expiration,
+            jwks_uri: flags.service_account_jwks_uri,
+        };
+        let flags = self.request_header;
+        config.request_header = RequestHeader {
+            client_ca_file: flags.requestheader_client_ca_file,
+            allowed_names: flags.requestheader_allowed_names,
+            username_headers: flags.requestheader_username_headers,
+            uid_headers: flags.requestheader_uid_headers,
+            group_headers: flags.requestheader_group_headers,
+            extra_header_prefixes: flags.requestheader_extra_headers_prefix,
+        };
         Ok(())
     }
 }

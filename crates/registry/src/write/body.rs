@@ -19,7 +19,7 @@ impl Write<'_> {
     }
 
     /// Reads a body that holds an object of some kind, given with its `apiVersion`.
-    pub(super) fn decode_as(
+    pub(crate) fn decode_as(
         &self,
         body: &Body,
         schema: &Schema,

@@ -51,15 +51,31 @@ fn self_subject(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<(), St
     Ok(())
 }
 
-/// No kind of token is known yet, so none is ever authenticated.
-fn token(_: &Call<'_>, _: &Found, review: &mut Value) -> Result<(), Status> {
-    if review.str_at(&["spec", "token"]).unwrap_or_default().is_empty() {
+fn token(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<(), Status> {
+    let token = review.str_at(&["spec", "token"]).unwrap_or_default();
+    if token.is_empty() {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
-    let status = review.object_entry("status");
-    *status = Map::new();
-    status.insert("user", Map::new());
-    status.insert("error", "invalid bearer token");
+    let audiences = review.at(&["spec", "audiences"]).map(texts).unwrap_or_default();
+    let api = call.api;
+    let found = api.authentication.review(token, &audiences, call.now, &api.registry);
+    let mut status = Map::new();
+    match found {
+        Ok(found) => {
+            status.insert("authenticated", true);
+            status.insert("user", user_info(&found.user));
+            status.insert("audiences", found.audiences);
+        }
+        Err(error) => {
+            status.insert("user", Map::new());
+            let error = match error {
+                pintle_auth::Error::Token => error.to_string(),
+                known => format!("[invalid bearer token, {known}]"), // as upstream's authenticators add up
+            };
+            status.insert("error", error);
+        }
+    }
+    review.make_object().insert("status", status);
     Ok(())
 }
 
@@ -194,10 +210,6 @@ fn check_subject(review: &Value, errors: &mut Vec<field::Error>) {
 
 /// The user that a review asks about.
 fn subject(review: &Value) -> User {
-    let texts = |value: &Value| -> Vec<String> {
-        let items = value.as_array().unwrap_or_default();
-        items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
     let extra = review.at(&["spec", "extra"]).and_then(Value::as_object);
     User {
         name: review.str_at(&["spec", "user"]).unwrap_or_default().to_owned(),
@@ -209,6 +221,11 @@ fn subject(review: &Value) -> User {
             .map(|(k, v)| (k.to_string(), texts(v)))
             .collect(),
     }
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    let items = value.as_array().unwrap_or_default();
+    items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn user_info(user: &User) -> Map {

@@ -35,7 +35,7 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 /// Reads a file.
-pub(super) fn read(path: &Path) -> Result<String, Error> {
+pub(crate) fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(|source| error("read", path, source))
 }
 

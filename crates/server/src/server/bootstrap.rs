@@ -4,20 +4,38 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use pintle_controllers::{Environment, bootstrap};
-use pintle_kinds::bootstrap::{BootstrapObject, Settings, objects};
+use pintle_kinds::bootstrap::{BootstrapObject, RequestHeader, Settings, objects};
 
 use crate::{Config, Error};
 
 /// What is to be there. `ca_pem` holds the authorities of client certificates.
-pub(super) fn wanted(config: &Config, address: SocketAddr, ca_pem: &str) -> Arc<[BootstrapObject]> {
+pub(super) fn wanted(
+    config: &Config,
+    address: SocketAddr,
+    ca_pem: &str,
+    front_proxy_ca_pem: Option<&str>,
+) -> Arc<[BootstrapObject]> {
     let ranges = service_ranges(config);
+    let proxy = &config.request_header;
+    let allowed_names = texts(&proxy.allowed_names);
+    let username_headers = texts(&proxy.username_headers);
+    let uid_headers = texts(&proxy.uid_headers);
+    let group_headers = texts(&proxy.group_headers);
+    let extra_headers_prefix = texts(&proxy.extra_header_prefixes);
     let settings = Settings {
         config: &config.runtime_config,
         service_ranges: &ranges,
         advertise_address: advertised(config, address),
         secure_port: address.port(),
         client_ca: Some(ca_pem),
-        request_header: None,
+        request_header: front_proxy_ca_pem.map(|client_ca| RequestHeader {
+            client_ca,
+            allowed_names: &allowed_names,
+            username_headers: &username_headers,
+            uid_headers: &uid_headers,
+            group_headers: &group_headers,
+            extra_headers_prefix: &extra_headers_prefix,
+        }),
     };
     objects(&settings).into()
 }
@@ -25,6 +43,10 @@ pub(super) fn wanted(config: &Config, address: SocketAddr, ca_pem: &str) -> Arc<
 /// The ranges of the services' addresses, the primary one first.
 pub(super) fn service_ranges(config: &Config) -> Vec<&str> {
     config.service_cluster_ip_range.split(',').map(str::trim).collect()
+}
+
+fn texts(list: &[String]) -> Vec<&str> {
+    list.iter().map(String::as_str).collect()
 }
 
 /// Makes what is missing; the server is not ready before.

@@ -1,0 +1,134 @@
+//! Cluster roles that gather the rules of others (`aggregationRule`, AUTHZ-04).
+//!
+//! There are few cluster roles and nobody knows who selects whom, so every change makes all those that
+//! gather be looked at again, as upstream does.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_meta::{Status, labels, object};
+use pintle_registry::answer::Event;
+use pintle_registry::request::{ListOptions, WriteOptions, granted};
+use pintle_registry::watch::Watch;
+use pintle_registry::{Object, Resource};
+use pintle_value::{Str, Value};
+
+use crate::{Environment, body, target, until};
+
+const USER: &str = "system:serviceaccount:kube-system:clusterrole-aggregation-controller";
+/// How long to wait before a watch that could not be had is asked for again, or a write.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// Keeps gathered rules as they should be until told to stop.
+pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
+    until(shutdown, work(&environment)).await;
+}
+
+async fn work(environment: &Environment) {
+    let resource = environment.resource("rbac.authorization.k8s.io", "v1", "clusterroles");
+    let Some(resource) = resource else { return std::future::pending().await };
+    let all = target(&resource, "", "", "");
+    loop {
+        match environment.registry.watch(&all, &ListOptions::default()).await {
+            Ok(watch) => follow(environment, &resource, watch).await,
+            Err(status) => tracing::warn!(%status, "cannot watch cluster roles"),
+        }
+        tokio::time::sleep(DELAY).await;
+    }
+}
+
+/// Gathers after each change, until the watch ends.
+async fn follow(environment: &Environment, resource: &Arc<Resource>, mut watch: Watch) {
+    let mut roles: BTreeMap<Str, Value> = BTreeMap::new();
+    let mut is_behind = false;
+    loop {
+        let events = tokio::select! {
+            events = watch.next() => events,
+            () = tokio::time::sleep(DELAY), if is_behind => Some(Vec::new()),
+        };
+        let Some(events) = events else { return };
+        for event in events {
+            let tree = |object: &Object| (Str::from(object.name()), resource.tree(object));
+            match event {
+                Event::Added(object) | Event::Modified(object) => {
+                    roles.extend([tree(&object)]);
+                }
+                Event::Deleted(object) => drop(roles.remove(object.name())),
+                Event::Bookmark { .. } => {}
+                Event::Error(status) => {
+                    tracing::debug!(%status, "the watch of cluster roles begins anew");
+                    return;
+                }
+            }
+        }
+        is_behind = !gather(environment, resource, &roles).await;
+    }
+}
+
+/// Writes what is not as it should be; says whether all went well.
+async fn gather(
+    environment: &Environment,
+    resource: &Arc<Resource>,
+    roles: &BTreeMap<Str, Value>,
+) -> bool {
+    let mut went_well = true;
+    for (name, role) in roles {
+        let Some(rules) = gathered(name, role, roles) else { continue };
+        if role.get("rules").and_then(Value::as_array).unwrap_or_default() == rules {
+            continue;
+        }
+        let mut updated = role.clone();
+        updated.make_object().insert("rules", rules);
+        match write(environment, resource, name, &updated).await {
+            // Of a conflict the watch will tell, and of what is gone, too.
+            Err(status) if matches!(status.code, 404 | 409) => {}
+            Err(status) => {
+                tracing::warn!(%name, %status, "cannot write the rules that a cluster role gathers");
+                went_well = false;
+            }
+            Ok(()) => {}
+        }
+    }
+    went_well
+}
+
+async fn write(
+    environment: &Environment,
+    resource: &Arc<Resource>,
+    name: &str,
+    role: &Value,
+) -> Result<(), Status> {
+    let one = target(resource, "", name, "");
+    let options = WriteOptions {
+        field_manager: Str::const_new("clusterrole-aggregation-controller"),
+        ..WriteOptions::default()
+    };
+    let context = environment.context(USER);
+    environment.registry.update(&one, &body(role), &options, &context, &granted).await.map(|_| ())
+}
+
+/// The rules that a role gathers from the others, each once; `None` if it gathers none.
+fn gathered(name: &str, role: &Value, roles: &BTreeMap<Str, Value>) -> Option<Vec<Value>> {
+    let rule = role.get("aggregationRule").filter(|rule| **rule != Value::Null)?;
+    let selectors = rule.get("clusterRoleSelectors").and_then(Value::as_array).unwrap_or_default();
+    let mut rules: Vec<Value> = Vec::new();
+    for selector in selectors {
+        let Ok(selector) = labels::Selector::from_label_selector(Some(selector)) else {
+            return None;
+        };
+        let others = roles.iter().filter(|(other, _)| *other != name);
+        for (_, other) in others.filter(|(_, other)| selector.matches_map(object::labels(other))) {
+            for rule in other.get("rules").and_then(Value::as_array).unwrap_or_default() {
+                if !rules.contains(rule) {
+                    rules.push(rule.clone());
+                }
+            }
+        }
+    }
+    Some(rules)
+}

@@ -1,0 +1,76 @@
+//! The tokens that are known, and the objects that they speak of.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use pintle_auth::Error;
+use pintle_auth::token::{AccountTokens, Authenticated, Kept, KeptKind, Objects, TokenList};
+use pintle_meta::{GroupVersionResource, object, time};
+use pintle_registry::Registry;
+use pintle_registry::request::Now;
+use pintle_value::Value;
+
+/// The tokens that are known.
+pub(crate) struct Tokens {
+    /// Those from a file.
+    pub(crate) list: TokenList,
+    /// Those of service accounts.
+    pub(crate) accounts: AccountTokens,
+}
+
+impl Tokens {
+    /// The audiences that the API itself is.
+    pub(crate) fn api_audiences(&self) -> &[String] {
+        self.accounts.api_audiences()
+    }
+
+    /// Whose a token is that is for one of these audiences at least.
+    pub(super) fn authenticate(
+        &self,
+        token: &str,
+        audiences: &[String],
+        now: Now,
+        registry: &Registry,
+    ) -> Result<Authenticated, Error> {
+        if let Some(user) = self.list.user(token) {
+            // A token of the list is for the API, whoever asks.
+            let known = self.api_audiences().iter();
+            let common: Vec<_> = known.filter(|known| audiences.contains(known)).cloned().collect();
+            if !common.is_empty() {
+                return Ok(Authenticated { user: user.clone(), audiences: common });
+            }
+        }
+        let found =
+            self.accounts.authenticate(token, audiences, now.unix_seconds(), &Stored(registry))?;
+        found.ok_or(Error::Token)
+    }
+}
+
+/// The objects of a registry, as tokens ask about them.
+pub(crate) struct Stored<'a>(pub(crate) &'a Registry);
+
+impl Stored<'_> {
+    /// An object as a tree, if it is there.
+    pub(crate) fn tree(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Value> {
+        let resource = match kind {
+            KeptKind::ServiceAccount => "serviceaccounts",
+            KeptKind::Pod => "pods",
+            KeptKind::Secret => "secrets",
+            KeptKind::Node => "nodes",
+        };
+        let resource = self.0.resource(&GroupVersionResource::new("", "v1", resource))?;
+        Some(self.0.peek(&resource, namespace, name)?.tree())
+    }
+}
+
+impl Objects for Stored<'_> {
+    fn find(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Kept> {
+        let tree = self.tree(kind, namespace, name)?;
+        let deleted = time::parse(object::text(&tree, "deletionTimestamp")).ok();
+        let token = tree.str_at(&["data", "token"]).filter(|_| kind == KeptKind::Secret);
+        Some(Kept {
+            uid: object::uid(&tree).into(),
+            deleted: deleted.map(|micros| micros.div_euclid(1_000_000)),
+            token: token.and_then(|token| STANDARD.decode(token).ok()).unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,39 @@
+//! POST to `serviceaccounts/NAME/token`: a TokenRequest is answered with a token and not kept.
+
+use bytes::Bytes;
+use pintle_meta::Status;
+use pintle_registry::request::Body;
+
+use super::Call;
+use crate::negotiation::body_encoding;
+use crate::options::{Write, write_options};
+use crate::respond::{self, Response, add_warnings};
+use crate::target::Found;
+use crate::token_issuer::Asked;
+
+pub(super) fn create(call: &Call<'_>, found: &Found, bytes: Bytes) -> Result<Response, Status> {
+    const TYPE_NAME: &str = "io.k8s.api.authentication.v1.TokenRequest";
+    let Some(part) = &found.subresource else { return Err(Status::no_such_path()) };
+    let (negotiated, rendering) = call.negotiate(found)?;
+    let encoding = body_encoding(&call.head.headers, found.encodings())?;
+    let options = write_options(call.query, Write::Create)?;
+    let body = Body { bytes, encoding };
+    let (registry, target) = (&call.api.registry, &found.target);
+    let (mut request, mut warnings) =
+        registry.read_as(target, &part.kind, TYPE_NAME, &body, &options, &call.context())?;
+    let mut random = [0; 16];
+    crate::server::random(&mut random);
+    let asked = Asked {
+        namespace: &target.namespace,
+        name: &target.name,
+        registry,
+        api_audiences: call.api.authentication.tokens.api_audiences(),
+        now: call.now,
+        random,
+    };
+    warnings.extend(call.api.tokens.answer(&asked, &mut request)?);
+    let json = rendering.value(&request, TYPE_NAME)?;
+    let mut response = respond::object(201, json, TYPE_NAME, negotiated);
+    add_warnings(response.headers_mut(), warnings.iter().map(String::as_str));
+    Ok(response)
+}

@@ -1,0 +1,64 @@
+//! What the configuration says of tokens, made ready: keys are read, and made where there are none.
+
+use std::path::Path;
+
+use pintle_auth::token::{AccountTokens, Issuer, PublicKey, SigningKey, TokenList, public_keys};
+
+use crate::authentication::Tokens;
+use crate::pki::signing_key_pem;
+use crate::token_issuer::TokenIssuer;
+use crate::{Config, Error, ServiceAccounts};
+
+/// The tokens that are known, and what issues them.
+pub(super) fn prepare(
+    config: &Config,
+    directory: Option<&Path>,
+) -> Result<(Tokens, TokenIssuer), Error> {
+    let accounts = &config.service_accounts;
+    let key = match &accounts.signing_key_file {
+        Some(path) => SigningKey::from_pem(&read(path)?).map_err(|why| wrong(path, &why))?,
+        None => {
+            let pem = signing_key_pem(directory)?;
+            SigningKey::from_pem(&pem).map_err(|why| wrong(Path::new("sa.key"), &why))?
+        }
+    };
+    let mut keys: Vec<PublicKey> = Vec::new();
+    for path in &accounts.key_files {
+        keys.extend(public_keys(&read(path)?).map_err(|why| wrong(path, &why))?);
+    }
+    // Its own tokens hold whatever else does, unless who runs the server chose both.
+    let both_chosen = accounts.signing_key_file.is_some() && !keys.is_empty();
+    if !both_chosen && keys.iter().all(|known| known.id() != key.public().id()) {
+        keys.push(key.public().clone());
+    }
+    let mut issuers = accounts.issuers.clone();
+    if issuers.is_empty() {
+        issuers.push(ServiceAccounts::DEFAULT_ISSUER.to_owned());
+    }
+    let issuer = Issuer::new(key, &issuers[0]);
+    let mut audiences = accounts.api_audiences.clone();
+    if audiences.is_empty() {
+        audiences.clone_from(&issuers);
+    }
+    let list = match &config.token_auth_file {
+        Some(path) => TokenList::parse(&read(path)?).map_err(|why| wrong(path, &why))?,
+        None => TokenList::default(),
+    };
+    let issuing = TokenIssuer {
+        issuer,
+        name: issuers[0].clone(),
+        max_seconds: accounts.max_token_expiration.map(|d| d.as_secs()),
+        extends: accounts.extend_token_expiration,
+        jwks_uri: accounts.jwks_uri.clone(),
+    };
+    let accounts = AccountTokens::new(keys, issuers, audiences);
+    Ok((Tokens { list, accounts }, issuing))
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    crate::pki::read(path)
+}
+
+fn wrong(path: &Path, why: &pintle_auth::Error) -> Error {
+    Error::Certificate { path: path.to_owned(), reason: why.to_string() }
+}

@@ -1,0 +1,265 @@
+//! Tokens of service accounts as they are asked for (`serviceaccounts/token`, TOK-01), and what others
+//! need to verify them (OpenID Connect discovery).
+
+use pintle_auth::token::{
+    Binding, Claims, EXTENSION_SECONDS, Issuer, KeptKind, PublicKey, Reference, WARN_AFTER_SECONDS,
+};
+use pintle_meta::group::{GroupKind, GroupResource};
+use pintle_meta::quote::quote;
+use pintle_meta::{Status, field, object, time, uid};
+use pintle_registry::Registry;
+use pintle_registry::request::Now;
+use pintle_value::{Map, Path, Str, Value, json};
+
+use crate::authentication::tokens::Stored;
+
+/// How long a token lives if nothing is said.
+const DEFAULT_SECONDS: i64 = 60 * 60;
+const GROUP: &str = "authentication.k8s.io";
+const KIND: &str = "TokenRequest";
+
+/// Where others find who issues tokens.
+pub(crate) const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
+/// Where they find the keys.
+pub(crate) const KEYS_PATH: &str = "/openid/v1/jwks";
+
+/// Issues tokens.
+pub(crate) struct TokenIssuer {
+    pub(crate) issuer: Issuer,
+    /// Under which name.
+    pub(crate) name: String,
+    /// How long they live at most.
+    pub(crate) max_seconds: Option<u64>,
+    /// Whether tokens for pods may live longer than they say.
+    pub(crate) extends: bool,
+    /// Where the keys are published, if not here.
+    pub(crate) jwks_uri: Option<String>,
+}
+
+/// A request for a token.
+pub(crate) struct Asked<'a> {
+    pub(crate) namespace: &'a str,
+    /// Of the service account.
+    pub(crate) name: &'a str,
+    pub(crate) registry: &'a Registry,
+    /// For whom tokens of the API are.
+    pub(crate) api_audiences: &'a [String],
+    pub(crate) now: Now,
+    /// Sixteen random bytes, for the token's own name.
+    pub(crate) random: [u8; 16],
+}
+
+impl TokenIssuer {
+    /// Answers a TokenRequest: it gets a status. Also gives texts for `Warning` headers.
+    pub(crate) fn answer(
+        &self,
+        asked: &Asked<'_>,
+        request: &mut Value,
+    ) -> Result<Vec<String>, Status> {
+        check_place(asked, request)?;
+        let stored = Stored(asked.registry);
+        let account = stored.tree(KeptKind::ServiceAccount, asked.namespace, asked.name);
+        let account = account.ok_or_else(|| not_found("serviceaccounts", asked.name))?;
+        let account = reference(&account);
+        complete(asked, request, &account)?;
+        check(asked.name, request)?;
+        let binding = bind(asked, request)?;
+        let mut warnings = Vec::new();
+        let mut seconds = expiration(request);
+        let max = self.max_seconds.and_then(|max| i64::try_from(max).ok());
+        if let Some(max) = max.filter(|max| *max > 0 && seconds > *max) {
+            warnings.push(format!(
+                "requested expiration of {seconds} seconds shortened to {max} seconds"
+            ));
+            seconds = max;
+            request.object_entry("spec").insert("expirationSeconds", seconds);
+        }
+        let audiences = texts(request.at(&["spec", "audiences"]));
+        let is_extended = self.extends
+            && matches!(binding, Binding::Pod { .. })
+            && seconds == WARN_AFTER_SECONDS
+            && audiences.iter().all(|audience| asked.api_audiences.contains(audience));
+        let now = asked.now.unix_seconds();
+        let longest = max.filter(|max| *max > 0).unwrap_or(EXTENSION_SECONDS).max(seconds);
+        let life = if is_extended { longest.min(EXTENSION_SECONDS) } else { seconds };
+        let claims = Claims {
+            issuer: Str::default(), // its own
+            namespace: asked.namespace.into(),
+            account,
+            audiences,
+            binding,
+            id: uid::format(asked.random).into(),
+            not_before: Some(now),
+            issued: Some(now),
+            expires: Some(now.saturating_add(life)),
+            warn_after: is_extended.then(|| now.saturating_add(seconds)),
+        };
+        let token = self
+            .issuer
+            .sign(&claims)
+            .map_err(|why| Status::internal(format_args!("failed to generate token: {why}")))?;
+        let mut status = Map::new();
+        status.insert("token", token);
+        let ends = now.saturating_add(seconds).saturating_mul(1_000_000);
+        status.insert("expirationTimestamp", time::format(ends));
+        request.make_object().insert("status", status);
+        Ok(warnings)
+    }
+
+    /// The OpenID Connect configuration, for issuers that are URLs; `address` is where this server is.
+    pub(crate) fn configuration(&self, keys: &[PublicKey], address: &str) -> Option<String> {
+        let is_url = self.name.starts_with("https://") && !self.name.contains(['?', '#']);
+        if !is_url {
+            return None;
+        }
+        let mut algorithms: Vec<_> = keys.iter().map(PublicKey::algorithm).collect();
+        algorithms.sort_unstable();
+        algorithms.dedup();
+        let list = |items: &[&str]| {
+            let items: Vec<Value> = items.iter().map(|item| Value::from(*item)).collect();
+            json::to_string(&Value::from(items))
+        };
+        let text = |text: &str| json::to_string(&Value::from(text));
+        let here = || format!("https://{address}{KEYS_PATH}");
+        let uri = self.jwks_uri.clone().unwrap_or_else(here);
+        // Written out for the order of members, which is upstream's.
+        Some(format!(
+            "{{\"issuer\":{},\"jwks_uri\":{},\"response_types_supported\":[\"id_token\"],\
+             \"subject_types_supported\":[\"public\"],\"id_token_signing_alg_values_supported\":{}}}",
+            text(&self.name),
+            text(&uri),
+            list(&algorithms)
+        ))
+    }
+}
+
+/// The keys that verify tokens, as a JSON Web Key Set.
+pub(crate) fn key_set(keys: &[PublicKey]) -> String {
+    let keys: Vec<Value> = keys.iter().map(|key| Value::Object(key.web_key())).collect();
+    json::to_string(&Value::from([("keys", keys)]))
+}
+
+/// What the request says of its name and namespace must be that of the URL.
+fn check_place(asked: &Asked<'_>, request: &Value) -> Result<(), Status> {
+    let places = [
+        ("name", asked.name, object::name(request)),
+        ("namespace", asked.namespace, object::namespace(request)),
+    ];
+    for (member, wanted, said) in places {
+        if !said.is_empty() && said != wanted {
+            let path = Path::new("metadata").field(member);
+            let why = format!("must match the service account {member} if specified");
+            return Err(invalid(asked.name, &[field::Error::invalid(&path, &said.into(), why)]));
+        }
+    }
+    Ok(())
+}
+
+/// Fills in what was left out.
+fn complete(asked: &Asked<'_>, request: &mut Value, account: &Reference) -> Result<(), Status> {
+    let said = Str::from(object::uid(request));
+    if !said.is_empty() && said != account.uid {
+        let why = format!(
+            "the UID in the token request ({said}) does not match the UID of the service account ({})",
+            account.uid
+        );
+        return Err(Status::conflict(&GroupResource::new(GROUP, KIND), asked.name, &why));
+    }
+    object::set_text(request, "name", asked.name);
+    object::set_text(request, "namespace", asked.namespace);
+    object::set_text(request, "uid", account.uid.clone());
+    object::set_text(request, "creationTimestamp", time::format(asked.now.unix_micros));
+    request.make_object().remove("status");
+    let spec = request.object_entry("spec");
+    if spec.get("audiences").and_then(Value::as_array).unwrap_or_default().is_empty() {
+        spec.insert("audiences", asked.api_audiences.to_vec());
+    }
+    spec.entry_or("expirationSeconds", || Value::Int(DEFAULT_SECONDS));
+    Ok(())
+}
+
+/// What is wrong with a request (upstream: `ValidateTokenRequest`).
+fn check(name: &str, request: &Value) -> Result<(), Status> {
+    const SECONDS_MIN: i64 = 10 * 60;
+    const SECONDS_MAX: i64 = 1 << 32;
+    let path = Path::new("spec").field("expirationSeconds");
+    let seconds = expiration(request);
+    let why = match seconds {
+        ..SECONDS_MIN => "may not specify a duration less than 10 minutes",
+        SECONDS_MIN..=SECONDS_MAX => return Ok(()),
+        _ => "may not specify a duration larger than 2^32 seconds",
+    };
+    let _ = name; // upstream's refusal names nothing
+    Err(invalid("", &[field::Error::invalid(&path, &Value::Int(seconds), why)]))
+}
+
+fn expiration(request: &Value) -> i64 {
+    request.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or(0)
+}
+
+fn invalid(name: &str, errors: &[field::Error]) -> Status {
+    Status::invalid(&GroupKind::new(GROUP, KIND), name, errors)
+}
+
+/// The object that the token is to end with.
+fn bind(asked: &Asked<'_>, request: &Value) -> Result<Binding, Status> {
+    let Some(wanted) = request.at(&["spec", "boundObjectRef"]) else { return Ok(Binding::Account) };
+    let text = |member| wanted.str_at(&[member]).unwrap_or_default();
+    let (version, kind, name) = (text("apiVersion"), text("kind"), text("name"));
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let (kept, resource, namespace) = match (group, kind) {
+        ("", "Pod") => (KeptKind::Pod, "pods", asked.namespace),
+        ("", "Secret") => (KeptKind::Secret, "secrets", asked.namespace),
+        ("", "Node") => (KeptKind::Node, "nodes", ""),
+        _ => {
+            let version = version.rsplit('/').next().unwrap_or_default();
+            return Err(Status::bad_request(format!(
+                "cannot bind token to object of type {group}/{version}, Kind={kind}"
+            )));
+        }
+    };
+    let stored = Stored(asked.registry);
+    let tree = stored.tree(kept, namespace, name).ok_or_else(|| not_found(resource, name))?;
+    let found = reference(&tree);
+    let binding = match kept {
+        KeptKind::Secret | KeptKind::ServiceAccount => Binding::Secret(found.clone()),
+        KeptKind::Node => Binding::Node(found.clone()),
+        KeptKind::Pod => {
+            if tree.str_at(&["spec", "serviceAccountName"]) != Some(asked.name) {
+                return Err(Status::bad_request(format!(
+                    "cannot bind token for serviceaccount {} to pod running with different \
+                     serviceaccount name.",
+                    quote(asked.name)
+                )));
+            }
+            let node = tree.str_at(&["spec", "nodeName"]).filter(|name| !name.is_empty());
+            let node = node.map(|name| {
+                let unknown = || Reference { name: name.into(), uid: Str::default() };
+                stored.tree(KeptKind::Node, "", name).as_ref().map_or_else(unknown, reference)
+            });
+            Binding::Pod { pod: found.clone(), node }
+        }
+    };
+    let said = text("uid");
+    if !said.is_empty() && said != found.uid {
+        let why = format!(
+            "the UID in the bound object reference ({said}) does not match the UID in record. The \
+             object might have been deleted and then recreated"
+        );
+        return Err(Status::conflict(&GroupResource::new(group, kind), name, &why));
+    }
+    Ok(binding)
+}
+
+fn reference(tree: &Value) -> Reference {
+    Reference { name: object::name(tree).into(), uid: object::uid(tree).into() }
+}
+
+fn not_found(resource: &str, name: &str) -> Status {
+    Status::not_found(&GroupResource::new("", resource), name)
+}
+
+fn texts(list: Option<&Value>) -> Vec<String> {
+    let items = list.and_then(Value::as_array).unwrap_or_default();
+    items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
