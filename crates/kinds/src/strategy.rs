@@ -7,7 +7,7 @@
 //! `metadata.generation` is reset before `prepare_create` and `prepare_update` run, so that these can
 //! set it where a kind counts in a way of its own.
 
-use pintle_meta::field;
+use pintle_meta::{User, field};
 use pintle_registry::{
     self as registry, Generation, GracePeriod, Members, NameRule, Owned, SelectableField,
 };
@@ -36,6 +36,7 @@ pub(crate) struct Strategy {
     pub ttl_seconds: Option<u64>,
     pub fields: &'static [SelectableField],
     pub default: fn(&mut Value),
+    pub note_author: fn(&mut Value, &User),
     pub prepare_create: fn(&mut Value),
     pub prepare_update: fn(&mut Value, &Value),
     /// Of writes to the object itself.
@@ -59,6 +60,7 @@ pub(crate) const PLAIN: Strategy = Strategy {
     ttl_seconds: None,
     fields: &[],
     default: |_| {},
+    note_author: |_, _| {},
     prepare_create: |_| {},
     prepare_update: |_, _| {},
     validate: |_, _| Vec::new(),
@@ -168,6 +170,10 @@ impl registry::Strategy for Strategy {
 
     fn default(&self, object: &mut Value) {
         (self.default)(object);
+    }
+
+    fn note_author(&self, object: &mut Value, author: &User) {
+        (self.note_author)(object, author);
     }
 
     fn prepare_create(&self, object: &mut Value) {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use pintle_meta::{field, names};
+use pintle_meta::{User, field, names};
 use pintle_value::{Str, Value};
 
 use crate::definition::Members;
@@ -100,6 +100,11 @@ pub trait Strategy: Send + Sync {
     /// Sets what the kind's defaults say, on every decode of the kind.
     fn default(&self, object: &mut Value) {
         let _ = object;
+    }
+
+    /// Notes in a new object who asks for it, whatever the client says of that.
+    fn note_author(&self, object: &mut Value, author: &User) {
+        let _ = (object, author);
     }
 
     /// Changes a new object before it is validated: drops what clients may not set.

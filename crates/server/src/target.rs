@@ -116,8 +116,7 @@ impl Found {
 
     /// Whether it is a subresource that connects the client to something else.
     pub(crate) fn connects(&self) -> bool {
-        let behaviour = self.subresource.as_ref().map(|subresource| &subresource.behaviour);
-        behaviour == Some(&SubresourceBehaviour::Connect)
+        self.is(&SubresourceBehaviour::Connect)
     }
 
     /// The forms that answers have. Only what can be listed or read has columns.

@@ -62,7 +62,7 @@ impl TokenIssuer {
         let account = account.ok_or_else(|| not_found("serviceaccounts", asked.name))?;
         let account = reference(&account);
         complete(asked, request, &account)?;
-        check(asked.name, request)?;
+        check(request)?;
         let binding = bind(asked, request)?;
         let mut warnings = Vec::new();
         let mut seconds = expiration(request);
@@ -174,12 +174,14 @@ fn complete(asked: &Asked<'_>, request: &mut Value, account: &Reference) -> Resu
     if spec.get("audiences").and_then(Value::as_array).unwrap_or_default().is_empty() {
         spec.insert("audiences", asked.api_audiences.to_vec());
     }
-    spec.entry_or("expirationSeconds", || Value::Int(DEFAULT_SECONDS));
+    if spec.get("expirationSeconds").is_none_or(|seconds| *seconds == Value::Null) {
+        spec.insert("expirationSeconds", DEFAULT_SECONDS);
+    }
     Ok(())
 }
 
 /// What is wrong with a request (upstream: `ValidateTokenRequest`).
-fn check(name: &str, request: &Value) -> Result<(), Status> {
+fn check(request: &Value) -> Result<(), Status> {
     const SECONDS_MIN: i64 = 10 * 60;
     const SECONDS_MAX: i64 = 1 << 32;
     let path = Path::new("spec").field("expirationSeconds");
@@ -189,7 +191,7 @@ fn check(name: &str, request: &Value) -> Result<(), Status> {
         SECONDS_MIN..=SECONDS_MAX => return Ok(()),
         _ => "may not specify a duration larger than 2^32 seconds",
     };
-    let _ = name; // upstream's refusal names nothing
+    // Upstream's refusal names nothing.
     Err(invalid("", &[field::Error::invalid(&path, &Value::Int(seconds), why)]))
 }
 
@@ -203,7 +205,8 @@ fn invalid(name: &str, errors: &[field::Error]) -> Status {
 
 /// The object that the token is to end with.
 fn bind(asked: &Asked<'_>, request: &Value) -> Result<Binding, Status> {
-    let Some(wanted) = request.at(&["spec", "boundObjectRef"]) else { return Ok(Binding::Account) };
+    let wanted = request.at(&["spec", "boundObjectRef"]).filter(|wanted| **wanted != Value::Null);
+    let Some(wanted) = wanted else { return Ok(Binding::Account) };
     let text = |member| wanted.str_at(&[member]).unwrap_or_default();
     let (version, kind, name) = (text("apiVersion"), text("kind"), text("name"));
     let group = version.split_once('/').map_or("", |(group, _)| group);

@@ -1,6 +1,8 @@
 //! `certificates.k8s.io`: signing requests; trust bundles and pod certificates are off by default.
 
+use pintle_meta::User;
 use pintle_registry::{NameRule, Owned, SelectableField};
+use pintle_value::Value;
 
 use crate::{
     conversion::renamed,
@@ -24,7 +26,6 @@ pub(crate) const KINDS: &[Kind] = &[
 
 const SIGNER: SelectableField = selectable!("spec.signerName" at "spec"."signerName");
 
-/// The requester's name comes with the request; the engine does not tell it to strategies yet.
 const SIGNING_REQUEST: Strategy = Strategy {
     owned: &[
         ("", Owned::Except(&[&["spec"], &["status"]])),
@@ -33,6 +34,7 @@ const SIGNING_REQUEST: Strategy = Strategy {
     ],
     name: NameRule::PathSegment,
     fields: &[SIGNER],
+    note_author: note_requester,
     // A request is not changed once it is made: only its metadata is.
     prepare_update: |new, old| {
         let spec = old.get("spec").cloned().unwrap_or_default();
@@ -40,6 +42,25 @@ const SIGNING_REQUEST: Strategy = Strategy {
     },
     ..WITH_STATUS
 };
+
+/// Who signs decides by who asks.
+fn note_requester(request: &mut Value, user: &User) {
+    let spec = request.object_entry("spec");
+    for member in ["username", "uid", "groups", "extra"] {
+        spec.remove(member);
+    }
+    for (member, text) in [("username", &user.name), ("uid", &user.uid)] {
+        if !text.is_empty() {
+            spec.insert(member, text.as_str());
+        }
+    }
+    if !user.groups.is_empty() {
+        spec.insert("groups", user.groups.clone());
+    }
+    for (key, values) in &user.extra {
+        spec.entry_object("extra").insert(key.as_str(), values.clone());
+    }
+}
 
 const TRUST_BUNDLE: Strategy = Strategy {
     name: NameRule::Custom(trust_bundle_rule),

@@ -63,6 +63,8 @@ impl Write<'_> {
             self.track(None, &mut tree);
         }
 
+        resource.strategy.note_author(&mut tree, &self.context.user);
+
         let base: Str = object::text(&tree, "generateName").into();
         let generated = given.is_empty() && !base.is_empty();
         let mut attempts = if generated { NAME_ATTEMPTS_MAX } else { 1 };
