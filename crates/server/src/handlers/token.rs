@@ -5,7 +5,6 @@ use pintle_meta::Status;
 use pintle_registry::request::Body;
 
 use super::Call;
-use crate::negotiation::body_encoding;
 use crate::options::{Write, write_options};
 use crate::respond::{self, Response, add_warnings};
 use crate::target::Found;
@@ -15,7 +14,7 @@ pub(super) fn create(call: &Call<'_>, found: &Found, bytes: Bytes) -> Result<Res
     const TYPE_NAME: &str = "io.k8s.api.authentication.v1.TokenRequest";
     let Some(part) = &found.subresource else { return Err(Status::no_such_path()) };
     let (negotiated, rendering) = call.negotiate(found)?;
-    let encoding = body_encoding(&call.head.headers, found.encodings())?;
+    let encoding = call.preferences().body(found.encodings())?;
     let options = write_options(call.query, Write::Create)?;
     let body = Body { bytes, encoding };
     let (registry, target) = (&call.api.registry, &found.target);
