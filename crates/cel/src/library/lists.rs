@@ -174,7 +174,7 @@ pub(super) fn add<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Eval
 
 /// The items of a list, to be visited or put in another.
 fn items<'a>(list: &List<'a>, context: &mut Context) -> Result<Vec<Val<'a>>, EvalError> {
-    context.work(list.len().saturating_mul(8))?;
+    context.work(list.len().saturating_mul(32))?;
     list.iter().collect()
 }
 

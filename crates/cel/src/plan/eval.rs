@@ -285,6 +285,12 @@ impl Invocation {
         value: &Eval<'a>,
         frame: &mut Frame<'a, '_>,
     ) -> Result<(), EvalError> {
+        // To reckon the cost of what was cancelled could take as long as the call would have.
+        if let Err(error) = value
+            && error.is_cancelled()
+        {
+            return Err(error.clone());
+        }
         frame.context.charge(self.cost.of(args, value.as_ref().ok()))
     }
 }

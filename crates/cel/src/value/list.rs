@@ -70,8 +70,26 @@ impl<'a> List<'a> {
         }
     }
 
+    /// The items in their order. Of chains, the parts are visited one by one, not item by item from
+    /// the whole.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Eval<'a>> + use<'_, 'a> {
-        (0..self.len()).map_while(|i| self.get(i))
+        let mut due = vec![self];
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            loop {
+                let part = due.pop()?;
+                if let Self::Chain { parts, .. } = part {
+                    due.push(&parts.1);
+                    due.push(&parts.0);
+                } else if let Some(item) = part.get(next) {
+                    next += 1;
+                    due.push(part);
+                    return Some(item);
+                } else {
+                    next = 0;
+                }
+            }
+        })
     }
 
     /// What the list is as a whole: a set, objects with keys, or just a list.
