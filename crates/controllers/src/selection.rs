@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(
             wrong.to_string(),
             "\"nothing\" is no controller; there are namespace-controller, \
-             garbage-collector-controller"
+             garbage-collector-controller, clusterrole-aggregation-controller"
         );
     }
 }

@@ -134,7 +134,7 @@ struct ApiFlags {
     #[arg(long, value_name = "NAME=BOOL,…")]
     feature_gates: Vec<String>,
     /// Which controllers run: * is all, NAME one, -NAME all but that one; namespace-controller,
-    /// garbage-collector-controller
+    /// garbage-collector-controller, clusterrole-aggregation-controller
     #[arg(
         long,
         value_name = "NAME,…",

@@ -13,6 +13,7 @@ use pintle_admission::NamespaceLifecycle;
 use pintle_auth::{Authorizer, User};
 use pintle_controllers::definitions::Definitions;
 use pintle_controllers::{Controller, Environment, aggregation, expiry, garbage, namespaces};
+use pintle_kinds::bootstrap::BootstrapObject;
 use pintle_registry::{Options, Registry, ResourceDefinition, admission};
 use pintle_store::{Durability, Store};
 use tokio::net::TcpListener;
@@ -83,17 +84,7 @@ impl Server {
         let roles = Arc::new(Roles::default());
         let authorizer = authorization::authorizer(&config.authorization_modes, &roles);
         let definitions = built_in(&config)?;
-        let options = Options {
-            store: store.clone(),
-            admission: Arc::new(admission::Chain(vec![
-                Box::new(NamespaceLifecycle),
-                Box::new(NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() }),
-            ])),
-            entropy: random,
-            garbage_collection: true,
-            history_bytes_max: HISTORY_BYTES_MAX,
-            encodings_bytes_max: ENCODINGS_BYTES_MAX,
-        };
+        let options = options(store.clone(), authorizer.clone(), roles.clone());
         let registry = Arc::new(Registry::open(options, definitions).await?);
         roles.follow(&registry);
         phases.end("registry");
@@ -109,27 +100,8 @@ impl Server {
         phases.end("bootstrap objects");
         let api = Arc::new(api(&config, registry.clone(), authorizer, (&tls, tokens), address));
         let connections = tokio::spawn(connection::serve(listener, tls.config, api.clone()));
-        let mut controllers = JoinSet::new();
+        let mut controllers = controllers(&config, environment, definitions, &objects, &api);
         controllers.spawn(compaction::run(registry, config.watch_history));
-        let stopping = || {
-            let mut stopping = api.lifecycle.stopping();
-            async move { stopping.wait().await }
-        };
-        let looked_after =
-            pintle_controllers::bootstrap::run(environment.clone(), objects.to_vec(), stopping());
-        controllers.spawn(looked_after);
-        controllers.spawn(definitions.run(stopping()));
-        if config.controllers.has(Controller::Namespace) {
-            let delay = config.namespace_deletion_delay;
-            controllers.spawn(namespaces::run(environment.clone(), delay, stopping()));
-        }
-        if config.controllers.has(Controller::GarbageCollector) {
-            controllers.spawn(garbage::run(environment.clone(), stopping()));
-        }
-        if config.controllers.has(Controller::ClusterRoleAggregation) {
-            controllers.spawn(aggregation::run(environment.clone(), stopping()));
-        }
-        controllers.spawn(expiry::run(environment, stopping()));
         let url = format!("https://{}", reachable(address));
         let kubeconfig = kubeconfig(&url, &pki.ca_pem, &pki.admin);
         let (kubeconfig_path, temporary) = write_kubeconfig(&config, &kubeconfig)?;
@@ -250,6 +222,51 @@ fn built_in(config: &Config) -> Result<Vec<ResourceDefinition>, Error> {
     };
     pintle_effects::attach(&mut definitions, &effects)?;
     Ok(definitions)
+}
+
+fn options(store: Arc<dyn Store>, authorizer: Arc<dyn Authorizer>, roles: Arc<Roles>) -> Options {
+    Options {
+        store,
+        admission: Arc::new(admission::Chain(vec![
+            Box::new(NamespaceLifecycle),
+            Box::new(NoEscalation { authorizer, roles }),
+        ])),
+        entropy: random,
+        garbage_collection: true,
+        history_bytes_max: HISTORY_BYTES_MAX,
+        encodings_bytes_max: ENCODINGS_BYTES_MAX,
+    }
+}
+
+/// Starts the controllers that are wanted; they work until the server stops.
+fn controllers(
+    config: &Config,
+    environment: Environment,
+    definitions: Definitions,
+    objects: &[BootstrapObject],
+    api: &Arc<Api>,
+) -> JoinSet<()> {
+    let stopping = || {
+        let mut stopping = api.lifecycle.stopping();
+        async move { stopping.wait().await }
+    };
+    let mut controllers = JoinSet::new();
+    let looked_after =
+        pintle_controllers::bootstrap::run(environment.clone(), objects.to_vec(), stopping());
+    controllers.spawn(looked_after);
+    controllers.spawn(definitions.run(stopping()));
+    if config.controllers.has(Controller::Namespace) {
+        let delay = config.namespace_deletion_delay;
+        controllers.spawn(namespaces::run(environment.clone(), delay, stopping()));
+    }
+    if config.controllers.has(Controller::GarbageCollector) {
+        controllers.spawn(garbage::run(environment.clone(), stopping()));
+    }
+    if config.controllers.has(Controller::ClusterRoleAggregation) {
+        controllers.spawn(aggregation::run(environment.clone(), stopping()));
+    }
+    controllers.spawn(expiry::run(environment, stopping()));
+    controllers
 }
 
 fn api(
