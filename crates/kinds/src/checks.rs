@@ -9,6 +9,9 @@ use pintle_value::{Map, Path, Value};
 /// What upstream says of a field that may not change.
 pub(crate) const IMMUTABLE: &str = "field is immutable";
 
+/// What upstream says of a number that may not be negative.
+pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+
 /// A value for a check of something that is absent.
 const ABSENT: &Value = &Value::Null;
 
@@ -68,7 +71,7 @@ pub(crate) fn path(members: &[&str]) -> Path {
 /// The number may not be negative; an absent one is not.
 pub(crate) fn not_negative(object: &Value, at: &[&str], errors: &mut Vec<Error>) {
     if let Some(value @ Value::Int(..0)) = object.at(at) {
-        errors.push(Error::invalid(&path(at), value, "must be greater than or equal to 0"));
+        errors.push(Error::invalid(&path(at), value, NOT_NEGATIVE));
     }
 }
 

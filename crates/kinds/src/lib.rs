@@ -12,17 +12,26 @@
 //!
 //! Invariants: no function panics on any tree, and setting defaults twice changes nothing.
 
+mod addresses;
+mod amounts;
 pub mod bootstrap;
 mod checks;
+mod conditions;
 mod conversion;
 mod defaults;
 mod definition;
 mod deprecation;
+#[allow(dead_code, reason = "the rules of pods are to use the rest")]
+mod formats;
 mod generated;
 mod groups;
 mod kind;
+#[allow(dead_code, reason = "the rules of pods are to use the rest")]
+mod place;
 mod pods;
 pub mod printers;
+#[allow(dead_code, reason = "the rules of pods are to use the rest")]
+mod rules;
 mod runtime_config;
 mod strategy;
 #[cfg(test)]

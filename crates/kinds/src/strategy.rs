@@ -41,7 +41,35 @@ pub(crate) struct Strategy {
     pub prepare_update: fn(&mut Value, &Value),
     /// Of writes to the object itself.
     pub validate: fn(&Value, Option<&Value>) -> Vec<field::Error>,
+    pub declared_rules: bool,
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// The subresources whose writes are particular.
+    pub parts: &'static [Part],
+}
+
+/// How writes to a part of an object behave, as a row of data. Functions get the whole new object, in
+/// which only the part and the metadata differ, and what is stored.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    /// The subresource: `status`.
+    pub name: &'static str,
+    /// Changes the new object before it is validated.
+    pub prepare: fn(&mut Value, &Value),
+    /// What is wrong with it.
+    pub validate: fn(&Value, &Value) -> Vec<field::Error>,
+    /// What a client should hear about it.
+    pub warnings: fn(&Value, &Value) -> Vec<String>,
+}
+
+/// A part without anything particular.
+pub(crate) const fn part(name: &'static str) -> Part {
+    Part { name, prepare: |_, _| {}, validate: |_, _| Vec::new(), warnings: |_, _| Vec::new() }
+}
+
+impl Strategy {
+    fn part(&self, name: &str) -> Option<&'static Part> {
+        self.parts.iter().find(|part| part.name == name)
+    }
 }
 
 /// A kind without a status and without anything particular: ConfigMaps, most of all.
@@ -64,7 +92,9 @@ pub(crate) const PLAIN: Strategy = Strategy {
     prepare_create: |_| {},
     prepare_update: |_, _| {},
     validate: |_, _| Vec::new(),
+    declared_rules: true,
     warnings: |_, _| Vec::new(),
+    parts: &[],
 };
 
 /// A kind whose status only `/status` writes: a new object has an empty one (META-11).
@@ -185,7 +215,25 @@ impl registry::Strategy for Strategy {
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, part: &str) -> Vec<field::Error> {
-        if part.is_empty() { (self.validate)(new, old) } else { Vec::new() }
+        match (self.part(part), old) {
+            (Some(part), Some(old)) => (part.validate)(new, old),
+            _ if part.is_empty() => (self.validate)(new, old),
+            _ => Vec::new(),
+        }
+    }
+
+    fn prepare_part(&self, new: &mut Value, old: &Value, part: &str) {
+        if let Some(part) = self.part(part) {
+            (part.prepare)(new, old);
+        }
+    }
+
+    fn declared_rules(&self) -> bool {
+        self.declared_rules
+    }
+
+    fn part_warnings(&self, new: &Value, old: &Value, part: &str) -> Vec<String> {
+        self.part(part).map_or_else(Vec::new, |part| (part.warnings)(new, old))
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {

@@ -5,6 +5,7 @@ mod defaults;
 mod definitions;
 mod preparation;
 mod properties;
+mod rows;
 mod validation;
 
 use crate::strategy::Strategy;

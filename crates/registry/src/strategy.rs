@@ -122,6 +122,18 @@ pub trait Strategy: Send + Sync {
         None
     }
 
+    /// Changes an object of which only a part was written, before it is validated; `part` is the
+    /// subresource (`status`).
+    fn prepare_part(&self, new: &mut Value, old: &Value, part: &str) {
+        let _ = (new, old, part);
+    }
+
+    /// Whether [`Strategy::validate`] leaves to the schema the rules that the schema declares. A kind
+    /// that checks everything itself, in upstream's order, says no.
+    fn declared_rules(&self) -> bool {
+        true
+    }
+
     /// What is wrong with an object beyond what the schema's rules say. `old` is what is stored, on
     /// updates; `part` is the subresource that is written, `""` for the object itself.
     fn validate(&self, new: &Value, old: Option<&Value>, part: &str) -> Vec<field::Error> {
@@ -132,6 +144,12 @@ pub trait Strategy: Send + Sync {
     /// What a client should hear about an object that is accepted.
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
         let _ = (new, old);
+        Vec::new()
+    }
+
+    /// What a client should hear about a part of an object that is accepted.
+    fn part_warnings(&self, new: &Value, old: &Value, part: &str) -> Vec<String> {
+        let _ = (new, old, part);
         Vec::new()
     }
 }

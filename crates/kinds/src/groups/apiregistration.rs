@@ -6,14 +6,17 @@ use pintle_value::{Path, Value};
 
 use crate::{
     checks::invalid_text,
-    defaults::{
-        Constant::Int,
-        Defaults,
-        Row::{At, Unset},
-        set,
-    },
+    defaults::{Constant::Int, Defaults, Row, Row::Unset, set},
+    formats::port_number,
     kind::{Kind, kind},
-    strategy::{STATUS_ALONE, Strategy, WITH_STATUS},
+    place::{Errors, Place},
+    rules,
+    rules::{
+        Rule,
+        Rule::{At, Choice, Required},
+        Rules, check,
+    },
+    strategy::{Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
 };
 
 pub(crate) const KINDS: &[Kind] = &[kind("apiregistration.k8s.io", "apiservices", API_SERVICE)];
@@ -35,10 +38,11 @@ const API_SERVICE: Strategy = Strategy {
         }
     },
     validate: |new, _| validate(new),
+    parts: &[Part { validate: |new, _| rules::errors(new, STATUS_RULES), ..part("status") }],
     ..WITH_STATUS
 };
 
-const DEFAULTS: Defaults = &[At("spec", &[At("service", &[Unset("port", Int(443))])])];
+const DEFAULTS: Defaults = &[Row::At("spec", &[Row::At("service", &[Unset("port", Int(443))])])];
 
 fn validate(service: &Value) -> Vec<Error> {
     let spec = Path::new("spec");
@@ -66,5 +70,40 @@ fn validate(service: &Value) -> Vec<Error> {
             errors.push(Error::invalid(&spec.field(member), &priority.into(), words));
         }
     }
+    errors.extend(check_backend(service));
     errors
 }
+
+/// Who answers for the group: this server, or a service behind it.
+fn check_backend(service: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let service = Place::root(service);
+    let spec = service.get("spec");
+    let (bundle, insecure) = (spec.get("caBundle"), spec.get("insecureSkipTLSVerify"));
+    let Some(backend) = spec.find("service") else {
+        if !bundle.is_empty() {
+            let length = bundle.text().trim_end_matches('=').len() * 3 / 4;
+            let words = "local APIServices may not have a caBundle";
+            errors.push(bundle.invalid_as(format!("{length} bytes"), words));
+        }
+        if insecure.is_true() {
+            let words = "local APIServices may not have insecureSkipTLSVerify";
+            errors.push(insecure.invalid(words));
+        }
+        return errors;
+    };
+    check(&backend, &[Required("namespace"), Required("name")], &mut errors);
+    let port = backend.get("port");
+    if let Some(words) = port_number(port.int().unwrap_or(0)) {
+        errors.push(port.invalid(format!("port is not valid: {words}")));
+    }
+    if insecure.is_true() && !bundle.is_empty() {
+        errors.push(insecure.invalid("may not be true if caBundle is present"));
+    }
+    errors
+}
+
+const STATUS_RULES: Rules = &[At(
+    "status",
+    &[Rule::Each("conditions", &[Choice("status", &["True", "False", "Unknown"])])],
+)];

@@ -1,7 +1,8 @@
 //! `autoscaling`: HorizontalPodAutoscalers, in v2 and v1. (Scale is a form of other kinds.)
 
-use pintle_meta::field::Error;
-use pintle_value::{Map, Path, Value};
+mod rules;
+
+use pintle_value::{Map, Value};
 
 use crate::{
     conversion::autoscaler::{cpu_default, from_v2, to_v2},
@@ -13,7 +14,7 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
-    strategy::{Strategy, WITH_STATUS},
+    strategy::{Part, Strategy, WITH_STATUS, part},
 };
 
 pub(crate) const KINDS: &[Kind] = &[Kind {
@@ -23,7 +24,9 @@ pub(crate) const KINDS: &[Kind] = &[Kind {
 
 const AUTOSCALER: Strategy = Strategy {
     default: |object| set(object, DEFAULTS),
-    validate: |new, _| validate(new),
+    validate: rules::validate,
+    declared_rules: false,
+    parts: &[Part { validate: |new, _| rules::validate_status(new), ..part("status") }],
     ..WITH_STATUS
 };
 
@@ -66,24 +69,4 @@ fn policy(kind: &str, value: i64) -> Value {
     policy.insert("value", value);
     policy.insert("periodSeconds", 15);
     Value::Object(policy)
-}
-
-fn validate(autoscaler: &Value) -> Vec<Error> {
-    let spec = Path::new("spec");
-    let of = |member| autoscaler.at(&["spec", member]).and_then(Value::as_int);
-    let mut errors = Vec::new();
-    if let Some(least @ ..1) = of("minReplicas") {
-        let words = "must be greater than or equal to 1";
-        errors.push(Error::invalid(&spec.field("minReplicas"), &least.into(), words));
-    }
-    let most = of("maxReplicas").unwrap_or(0);
-    let path = spec.field("maxReplicas");
-    if most < 1 {
-        errors.push(Error::invalid(&path, &most.into(), "must be greater than 0"));
-    }
-    if of("minReplicas").is_some_and(|least| most < least) {
-        let words = "must be greater than or equal to `minReplicas`";
-        errors.push(Error::invalid(&path, &most.into(), words));
-    }
-    errors
 }

@@ -1,6 +1,8 @@
 //! The core group: `v1`.
 
+mod account;
 mod config;
+mod endpoints;
 mod namespace;
 mod node;
 mod pod;
@@ -13,11 +15,7 @@ use pintle_registry::Generation;
 
 use super::events;
 use crate::{
-    defaults::{
-        Constant::Text,
-        Row::{Each, Empty},
-        set,
-    },
+    defaults::set,
     kind::{Kind, kind, virtual_kind},
     pods,
     strategy::{PLAIN, Strategy},
@@ -29,7 +27,7 @@ pub(crate) const KINDS: &[Kind] = &[
     virtual_kind(CORE, "bindings"),
     virtual_kind(CORE, "componentstatuses"),
     kind(CORE, "configmaps", config::CONFIG_MAP),
-    kind(CORE, "endpoints", ENDPOINTS),
+    kind(CORE, "endpoints", endpoints::ENDPOINTS),
     kind(CORE, "events", events::CORE_EVENT),
     kind(CORE, "limitranges", quota::LIMIT_RANGE),
     kind(CORE, "namespaces", namespace::NAMESPACE),
@@ -41,17 +39,9 @@ pub(crate) const KINDS: &[Kind] = &[
     kind(CORE, "replicationcontrollers", replication::CONTROLLER),
     kind(CORE, "resourcequotas", quota::QUOTA),
     kind(CORE, "secrets", config::SECRET),
-    kind(CORE, "serviceaccounts", SERVICE_ACCOUNT),
+    kind(CORE, "serviceaccounts", account::SERVICE_ACCOUNT),
     kind(CORE, "services", service::SERVICE),
 ];
-
-const ENDPOINTS: Strategy = Strategy {
-    create_on_update: true,
-    default: |object| {
-        set(object, &[Each("subsets", &[Each("ports", &[Empty("protocol", Text("TCP"))])])]);
-    },
-    ..PLAIN
-};
 
 const POD_TEMPLATE: Strategy = Strategy {
     generation: Generation::Spec,
@@ -65,18 +55,3 @@ const POD_TEMPLATE: Strategy = Strategy {
     },
     ..PLAIN
 };
-
-const SERVICE_ACCOUNT: Strategy = Strategy {
-    delete_returns_object: true,
-    prepare_create: secrets_by_name,
-    prepare_update: |new, _| secrets_by_name(new),
-    ..PLAIN
-};
-
-/// Of a reference to a secret only the name counts.
-fn secrets_by_name(account: &mut pintle_value::Value) {
-    let secrets = account.get_mut("secrets").and_then(pintle_value::Value::as_array_mut);
-    for secret in secrets.into_iter().flatten().filter_map(pintle_value::Value::as_object_mut) {
-        secret.retain(|member, _| member == "name");
-    }
-}

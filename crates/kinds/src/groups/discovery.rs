@@ -1,15 +1,28 @@
 //! `discovery.k8s.io/v1`: endpoint slices.
 
+use std::collections::BTreeSet;
+
+use pintle_meta::{field::Error, names, validation};
 use pintle_registry::Generation;
+use pintle_value::Value;
 
 use crate::{
+    addresses::{is_ipv6, special_ip},
+    checks::{frozen, items, unchanged},
     defaults::{
         Constant::Text,
         Defaults,
         Row::{Each, Unset},
         set,
     },
+    formats::{ip, odd_ip},
     kind::{Kind, kind},
+    place::{Errors, Place},
+    rules::{
+        Rule,
+        Rule::{Choice, Do, Formatted},
+        Rules, check, errors,
+    },
     strategy::{PLAIN, Strategy},
 };
 
@@ -18,17 +31,147 @@ pub(crate) const KINDS: &[Kind] = &[kind("discovery.k8s.io", "endpointslices", S
 const SLICE: Strategy = Strategy {
     generation: Generation::SpecAnd("labels"),
     default: |object| set(object, DEFAULTS),
+    validate: |new, old| {
+        let mut wrong = errors(new, RULES);
+        check_addresses(&Place::root(new), old, &mut wrong);
+        check(&Place::root(new), PORTS, &mut wrong);
+        wrong.extend(unchanged(new, old, &[frozen(&["addressType"])]));
+        wrong
+    },
     warnings: |new, old| {
-        let is_fqdn = new.str_at(&["addressType"]) == Some("FQDN");
-        if is_fqdn && old.is_none() {
-            let words = "FQDN endpoints are deprecated";
-            vec![format!("spec.addressType: {words}")]
-        } else {
-            Vec::new()
+        let mut warnings = odd_addresses(new);
+        if old.is_none() && new.str_at(&["addressType"]) == Some("FQDN") {
+            warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
         }
+        warnings
     },
     ..PLAIN
 };
+
+const RULES: Rules = &[Choice("addressType", &["FQDN", "IPv4", "IPv6"])];
+
+const PORTS: Rules = &[
+    Do(|slice, errors| too_many(&slice.get("ports"), PORTS_MAX, errors)),
+    Rule::Each(
+        "ports",
+        &[
+            Formatted("name", names::dns1123_label),
+            Choice("protocol", &["SCTP", "TCP", "UDP"]),
+            Formatted("appProtocol", names::qualified_name),
+        ],
+    ),
+    Do(|slice, errors| {
+        let mut seen = BTreeSet::new();
+        for port in slice.items("ports") {
+            if !seen.insert(port.str("name").to_owned()) {
+                errors.push(port.get("name").duplicate());
+            }
+        }
+    }),
+];
+
+const ENDPOINTS_MAX: usize = 1000;
+const ADDRESSES_MAX: usize = 100;
+const PORTS_MAX: usize = 20_000;
+const TOPOLOGY_MAX: usize = 16;
+
+fn too_many(place: &Place<'_>, max: usize, errors: &mut Errors) {
+    let count = match place.value() {
+        Value::Array(items) => items.len(),
+        Value::Object(members) => members.len(),
+        _ => 0,
+    };
+    if count > max {
+        errors.push(Error::too_many(&place.path(), count, max));
+    }
+}
+
+/// Addresses that are stored already are taken as they are.
+fn check_addresses(slice: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+    let endpoints = slice.get("endpoints");
+    if slice.items("endpoints").len() > ENDPOINTS_MAX {
+        return too_many(&endpoints, ENDPOINTS_MAX, errors);
+    }
+    let stored = old.map(|old| items(old, &["endpoints"])).unwrap_or_default();
+    let known: BTreeSet<&str> = stored
+        .iter()
+        .flat_map(|endpoint| items(endpoint, &["addresses"]))
+        .filter_map(Value::as_str)
+        .collect();
+    let kind = slice.str("addressType");
+    for endpoint in slice.items("endpoints") {
+        let addresses = endpoint.get("addresses");
+        if addresses.is_empty() {
+            errors.push(addresses.required("must contain at least 1 address"));
+        }
+        too_many(&addresses, ADDRESSES_MAX, errors);
+        for address in endpoint.items("addresses").filter(|one| !known.contains(one.text())) {
+            check_address(&address, kind, errors);
+        }
+        let topology = endpoint.get("deprecatedTopology");
+        too_many(&topology, TOPOLOGY_MAX, errors);
+        errors.extend(validation::labels(topology.value().as_object(), &topology.path()));
+        if let Some(host) = endpoint.find("hostname") {
+            host.all_invalid(names::dns1123_label(host.text()), errors);
+        }
+    }
+}
+
+fn check_address(address: &Place<'_>, kind: &str, errors: &mut Errors) {
+    let text = address.text();
+    let wrong = match kind {
+        "IPv4" | "IPv6" => match ip(text) {
+            wrong if wrong.is_empty() => {
+                let is_other = is_ipv6(text) != (kind == "IPv6");
+                let other = is_other.then(|| format!("must be an {kind} address"));
+                other.into_iter().chain(special_ip(text)).collect()
+            }
+            wrong => wrong,
+        },
+        "FQDN" => return domain_name(address, errors),
+        _ => return,
+    };
+    address.all_invalid(wrong, errors);
+}
+
+/// A name of at least two labels, perhaps with a dot at its end.
+fn domain_name(place: &Place<'_>, errors: &mut Errors) {
+    let text = place.text();
+    if text.is_empty() {
+        return errors.push(place.required(""));
+    }
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let wrong = names::dns1123_subdomain(text);
+    if !wrong.is_empty() {
+        return errors.push(place.invalid_as(text, wrong.join(",")));
+    }
+    let long = text.split('.').find(|label| !names::dns1123_label(label).is_empty());
+    if !text.contains('.') {
+        let words = "should be a domain with at least two segments separated by dots";
+        errors.push(place.invalid_as(text, words));
+    } else if let Some(label) = long {
+        errors.push(place.invalid_as(label, names::dns1123_label(label).join(",")));
+    }
+}
+
+/// The controllers' own objects are not their users' to mend.
+fn odd_addresses(slice: &Value) -> Vec<String> {
+    const CONTROLLERS: &[&str] =
+        &["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
+    let labels = pintle_meta::object::labels(slice);
+    let manager = labels.and_then(|labels| labels.get("endpointslice.kubernetes.io/managed-by"));
+    if manager.and_then(Value::as_str).is_some_and(|manager| CONTROLLERS.contains(&manager)) {
+        return Vec::new();
+    }
+    let mut warnings = Vec::new();
+    for (i, endpoint) in items(slice, &["endpoints"]).iter().enumerate() {
+        for (j, address) in items(endpoint, &["addresses"]).iter().enumerate() {
+            let odd = address.as_str().and_then(odd_ip);
+            warnings.extend(odd.map(|odd| format!("endpoints[{i}].addresses[{j}]: {odd}")));
+        }
+    }
+    warnings
+}
 
 const DEFAULTS: Defaults =
     &[Each("ports", &[Unset("name", Text("")), Unset("protocol", Text("TCP"))])];

@@ -1,13 +1,14 @@
 //! `networking.k8s.io/v1`.
 
-use std::net::IpAddr;
+mod ingress;
+mod network_policy;
 
-use pintle_meta::field::Error;
+use pintle_meta::{field::Error, names};
 use pintle_registry::NameRule;
-use pintle_value::{Path, Value};
 
 use crate::{
-    checks::{Frozen, frozen, items, unchanged},
+    addresses::{Range, canonical_ip, canonical_range},
+    checks::{IMMUTABLE, frozen, unchanged},
     conversion::renamed,
     defaults::{
         Condition::Filled,
@@ -17,7 +18,15 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
-    strategy::{COUNTED, COUNTED_WITH_STATUS, PLAIN, Strategy, WITH_STATUS},
+    place::{Errors, Place},
+    rules::{
+        Rule,
+        Rule::{Choice, Do, Formatted, Named, Required},
+        Rules, errors,
+    },
+    strategy::{
+        COUNTED, COUNTED_WITH_STATUS, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part,
+    },
 };
 
 const NETWORKING: &str = "networking.k8s.io";
@@ -34,9 +43,21 @@ const BETA: &[Form] = &[renamed!("v1beta1", "networking.k8s.io/v1beta1" => "netw
 
 const INGRESS_CLASS: Strategy = Strategy {
     default: |object| set(object, INGRESS_CLASS_DEFAULTS),
-    validate: |new, old| unchanged(new, old, &[frozen(&["spec", "controller"])]),
+    validate: |new, old| {
+        let mut wrong = unchanged(new, old, &[frozen(&["spec", "controller"])]);
+        wrong.extend(errors(new, INGRESS_CLASS_RULES));
+        wrong
+    },
     ..COUNTED
 };
+
+const INGRESS_CLASS_RULES: Rules = &[Rule::At(
+    "spec",
+    &[
+        Do(|spec, errors| controller(&spec.get("controller"), errors)),
+        Rule::At("parameters", PARAMETERS),
+    ],
+)];
 
 const INGRESS_CLASS_DEFAULTS: Defaults =
     &[At("spec", &[At("parameters", &[Unset("scope", Text("Cluster"))])])];
@@ -44,22 +65,13 @@ const INGRESS_CLASS_DEFAULTS: Defaults =
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
 const INGRESS: Strategy = Strategy {
-    validate: |new, old| {
-        let mut errors = Vec::new();
-        let has_class = new.at(&["spec", "ingressClassName"]).is_some();
-        if old.is_none() && has_class_annotation(new) && has_class {
-            let path = Path::new("annotations").key(CLASS_ANNOTATION);
-            let annotations = pintle_meta::object::annotations(new);
-            let value = annotations.and_then(|a| a.get(CLASS_ANNOTATION)).unwrap_or(&Value::Null);
-            let words = "can not be set when the class field is also set";
-            errors.push(Error::invalid(&path, value, words));
-        }
-        check_ingress(new, &mut errors);
-        errors
-    },
+    validate: ingress::validate,
+    parts: &[Part { validate: ingress::validate_status, ..part("status") }],
     warnings: |new, old| {
         let has_class = new.at(&["spec", "ingressClassName"]).is_some();
-        if old.is_none() && has_class_annotation(new) && !has_class {
+        let annotations = pintle_meta::object::annotations(new);
+        let has_annotation = annotations.is_some_and(|a| a.contains_key(CLASS_ANNOTATION));
+        if old.is_none() && has_annotation && !has_class {
             let words = "is deprecated, please use 'spec.ingressClassName' instead";
             vec![format!("annotation {CLASS_ANNOTATION:?} {words}")]
         } else {
@@ -69,44 +81,37 @@ const INGRESS: Strategy = Strategy {
     ..COUNTED_WITH_STATUS
 };
 
-fn has_class_annotation(ingress: &Value) -> bool {
-    pintle_meta::object::annotations(ingress).is_some_and(|a| a.contains_key(CLASS_ANNOTATION))
-}
+const IP_ADDRESS: Strategy = Strategy {
+    name: NameRule::Custom(|name, _prefix| canonical_ip(name)),
+    validate: |new, old| match old {
+        None => errors(new, IP_ADDRESS_RULES),
+        Some(_) => unchanged(new, old, &[frozen(&["spec", "parentRef"])]),
+    },
+    ..PLAIN
+};
 
-fn check_ingress(ingress: &Value, errors: &mut Vec<Error>) {
-    let rules = items(ingress, &["spec", "rules"]);
-    let backend = ingress.at(&["spec", "defaultBackend"]).filter(|backend| !backend.is_null());
-    if rules.is_empty() && backend.is_none() {
-        let spec = ingress.get("spec").unwrap_or(&Value::Null);
-        let words = "either `defaultBackend` or `rules` must be specified";
-        errors.push(Error::invalid(&Path::new("spec"), spec, words));
-    }
-    for (i, rule) in rules.iter().enumerate() {
-        let path = Path::new("spec").field("rules").index(i).field("http").field("paths");
-        for (i, backend) in items(rule, &["http", "paths"]).iter().enumerate() {
-            if backend.str_at(&["pathType"]).unwrap_or_default().is_empty() {
-                let path = path.index(i).field("pathType");
-                errors.push(Error::required(&path, "pathType must be specified"));
-            }
-        }
-    }
-}
+const IP_ADDRESS_RULES: Rules = &[Rule::At(
+    "spec",
+    &[
+        Required("parentRef"),
+        Rule::At(
+            "parentRef",
+            &[
+                Formatted("group", names::dns1123_subdomain),
+                Named("resource", names::path_segment),
+                Named("name", names::path_segment),
+                Formatted("namespace", names::path_segment),
+            ],
+        ),
+    ],
+)];
 
-const IP_ADDRESS: Strategy = Strategy { name: NameRule::Custom(address_rule), ..PLAIN };
-
-/// The name is the address, in its one canonical form.
-fn address_rule(name: &str, _prefix: bool) -> Vec<String> {
-    match name.parse::<IpAddr>() {
-        Err(_) => vec!["must be a valid IP address".to_owned()],
-        Ok(address) if address.to_string() != name => {
-            vec![format!("must be in canonical form ({:?})", address.to_string())]
-        }
-        Ok(_) => Vec::new(),
-    }
-}
-
-const NETWORK_POLICY: Strategy =
-    Strategy { default: |object| set(object, NETWORK_POLICY_DEFAULTS), ..COUNTED };
+const NETWORK_POLICY: Strategy = Strategy {
+    default: |object| set(object, NETWORK_POLICY_DEFAULTS),
+    validate: network_policy::validate,
+    warnings: |new, _| network_policy::odd_ranges(new),
+    ..COUNTED
+};
 
 const NETWORK_POLICY_DEFAULTS: Defaults = &[In(
     "spec",
@@ -121,16 +126,107 @@ const NETWORK_POLICY_DEFAULTS: Defaults = &[In(
 const PORTS: Row = Each("ports", &[Unset("protocol", Text("TCP"))]);
 
 const SERVICE_CIDR: Strategy = Strategy {
+    owned: STATUS_ALONE,
     validate: |new, old| {
-        // A second range, of the other family, may be added to the first.
-        let ranges = |object: &Value| items(object, &["spec", "cidrs"]).to_vec();
-        let grows = old.is_some_and(|old| {
-            let (old, new) = (ranges(old), ranges(new));
-            old.len() == 1 && new.len() == 2 && new.first() == old.first()
-        });
-        if grows { Vec::new() } else { unchanged(new, old, SERVICE_CIDR_FROZEN) }
+        let mut errors = Errors::new();
+        let service_cidr = Place::root(new);
+        let spec = service_cidr.get("spec");
+        match old.map(Place::root) {
+            None => check_cidrs(&spec, &mut errors),
+            Some(old) => check_cidrs_update(&spec, &old.get("spec"), &mut errors),
+        }
+        errors
     },
     ..WITH_STATUS
 };
 
-const SERVICE_CIDR_FROZEN: &[Frozen] = &[frozen(&["spec", "cidrs"])];
+fn check_cidrs(spec: &Place<'_>, errors: &mut Errors) {
+    let list = spec.get("cidrs");
+    let ranges: Vec<_> = spec.items("cidrs").map(|cidr| Range::parse(cidr.text())).collect();
+    match ranges.as_slice() {
+        [] => return errors.push(list.required("at least one CIDR required")),
+        [_, _, _, ..] => {
+            // Upstream shows the whole spec.
+            return errors.push(list.of(spec.value()).invalid("may only hold up to 2 values"));
+        }
+        _ => {}
+    }
+    for cidr in spec.items("cidrs") {
+        cidr.all_invalid(canonical_range(cidr.text()), errors);
+    }
+    if let [Some(one), Some(other)] = ranges[..]
+        && one.is_ipv6() == other.is_ipv6()
+    {
+        let words = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and \
+                     2001:db8::/64";
+        errors.push(list.invalid(words));
+    }
+}
+
+/// A second range, of the other family, may be added to the first.
+fn check_cidrs_update(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+    let changed = new.items("cidrs").zip(old.items("cidrs"));
+    let changed = changed.filter(|(now, before)| now.text() != before.text());
+    match (old.items("cidrs").len(), new.items("cidrs").len()) {
+        (before, now) if before == now => {
+            errors.extend(changed.map(|(cidr, _)| cidr.invalid(IMMUTABLE)));
+        }
+        (1, 2) => {
+            errors.extend(changed.map(|(cidr, _)| cidr.invalid(IMMUTABLE)));
+            check_cidrs(new, errors);
+        }
+        _ => errors.push(new.get("cidrs").invalid(IMMUTABLE)),
+    }
+}
+
+/// Who looks after the ingresses of a class: a path with a domain.
+fn controller(place: &Place<'_>, errors: &mut Errors) {
+    const LENGTH_MAX: usize = 250;
+    let text = place.text();
+    if text.is_empty() {
+        return errors.push(place.required(""));
+    }
+    if text.len() > LENGTH_MAX {
+        errors.push(Error::too_long(&place.path(), LENGTH_MAX));
+    }
+    domain_prefixed_path(place, errors);
+}
+
+fn domain_prefixed_path(place: &Place<'_>, errors: &mut Errors) {
+    let (host, path) = match place.text().split_once('/') {
+        Some((host, path)) if !host.is_empty() && !path.is_empty() => (host, path),
+        _ => {
+            let words = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            return errors.push(place.invalid(words));
+        }
+    };
+    place.all_invalid_as(host, names::dns1123_subdomain(host), errors);
+    let is_fit = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
+    if !path.bytes().all(is_fit) {
+        let words = "Invalid path (regex used for validation is \
+                     '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+        errors.push(place.invalid_as(path, words));
+    }
+}
+
+const PARAMETERS: Rules = &[
+    Formatted("apiGroup", names::dns1123_subdomain),
+    Named("kind", names::path_segment),
+    Named("name", names::path_segment),
+    Choice("scope", &["Cluster", "Namespace"]),
+    Do(|parameters, errors| {
+        let namespace = parameters.get("namespace");
+        match (parameters.str("scope"), namespace.is_set()) {
+            ("Namespace", false) => {
+                errors.push(namespace.required("`parameters.scope` is set to 'Namespace'"));
+            }
+            ("Namespace", true) => {
+                namespace.all_invalid(names::dns1123_label(namespace.text()), errors);
+            }
+            ("Cluster", true) => {
+                errors.push(namespace.forbidden("`parameters.scope` is set to 'Cluster'"));
+            }
+            _ => {}
+        }
+    }),
+];

@@ -2,11 +2,17 @@
 
 use pintle_meta::field::Error;
 use pintle_registry::NameRule;
-use pintle_value::{Path, Value};
+use pintle_value::Value;
 
 use crate::{
+    formats::percent,
     kind::{Kind, kind},
-    strategy::{COUNTED_WITH_STATUS, Strategy},
+    place::{Errors, Place},
+    rules::{
+        Rule::{At, Do, NotNegative, OneOf, Selector},
+        Rules, errors,
+    },
+    strategy::{COUNTED_WITH_STATUS, Part, Strategy, part},
 };
 
 pub(crate) const KINDS: &[Kind] = &[kind("policy", "poddisruptionbudgets", BUDGET)];
@@ -15,15 +21,54 @@ const BUDGET: Strategy = Strategy {
     // Upstream's strategy checks no metadata of its own.
     name: NameRule::PathSegment,
     unconditional_update: false,
-    validate: |new, _| {
-        let of = |member| new.at(&["spec", member]).filter(|value| !value.is_null());
-        let mut errors = Vec::new();
-        if of("minAvailable").is_some() && of("maxUnavailable").is_some() {
-            let spec = new.get("spec").unwrap_or(&Value::Null);
-            let words = "minAvailable and maxUnavailable cannot be both set";
-            errors.push(Error::invalid(&Path::new("spec"), spec, words));
-        }
-        errors
-    },
+    validate: |new, _| errors(new, RULES),
+    parts: &[Part { validate: |new, _| errors(new, STATUS_RULES), ..part("status") }],
     ..COUNTED_WITH_STATUS
 };
+
+const RULES: Rules = &[At(
+    "spec",
+    &[
+        Do(|spec, errors| {
+            if spec.has("minAvailable") && spec.has("maxUnavailable") {
+                errors.push(spec.invalid("minAvailable and maxUnavailable cannot be both set"));
+            }
+        }),
+        Do(|spec, errors| count_or_percent(&spec.get("minAvailable"), errors)),
+        Do(|spec, errors| count_or_percent(&spec.get("maxUnavailable"), errors)),
+        Selector("selector"),
+        OneOf("unhealthyPodEvictionPolicy", &["AlwaysAllow", "IfHealthyBudget"]),
+    ],
+)];
+
+const STATUS_RULES: Rules = &[At(
+    "status",
+    &[
+        Do(crate::conditions::check),
+        NotNegative("disruptionsAllowed"),
+        NotNegative("currentHealthy"),
+        NotNegative("desiredHealthy"),
+        NotNegative("expectedPods"),
+    ],
+)];
+
+/// A number of pods, or a part of them.
+fn count_or_percent(place: &Place<'_>, errors: &mut Errors) {
+    match place.value() {
+        Value::Int(..0) => errors.push(place.invalid(crate::checks::NOT_NEGATIVE)),
+        Value::String(text) => {
+            let wrong = percent(text);
+            let part: Option<u64> = text.strip_suffix('%').and_then(|digits| digits.parse().ok());
+            let is_part = wrong.is_empty();
+            errors.extend(wrong.into_iter().map(|words| place.invalid(words)));
+            if is_part && part.is_none_or(|part| part > 100) {
+                errors.push(Error::invalid(
+                    &place.path(),
+                    place.value(),
+                    "must not be greater than 100%",
+                ));
+            }
+        }
+        _ => {}
+    }
+}

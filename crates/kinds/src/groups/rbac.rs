@@ -1,11 +1,11 @@
 //! `rbac.authorization.k8s.io/v1`. Who may grant what is the authorizer's matter.
 
-use pintle_meta::field::Error;
+use pintle_meta::{names, validation};
 use pintle_registry::NameRule;
-use pintle_value::{Map, Path, Value};
+use pintle_value::{Map, Value};
 
 use crate::{
-    checks::{items, one_of, required, same},
+    checks::same,
     defaults::{
         Condition::Is,
         Constant::Text,
@@ -14,6 +14,11 @@ use crate::{
         set,
     },
     kind::{Kind, kind},
+    place::{Errors, Place},
+    rules::{
+        Rule::{Named, Needed},
+        Rules, check, required,
+    },
     strategy::{PLAIN, Strategy},
 };
 
@@ -27,7 +32,12 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 /// What the four kinds share: any name that can stand in a path, and PUT creates.
-const BASE: Strategy = Strategy { name: NameRule::PathSegment, create_on_update: true, ..PLAIN };
+const BASE: Strategy = Strategy {
+    name: NameRule::PathSegment,
+    create_on_update: true,
+    declared_rules: false,
+    ..PLAIN
+};
 
 const ROLE: Strategy = Strategy { validate: |new, _| check_rules(new, true), ..BASE };
 
@@ -52,76 +62,96 @@ const BINDING_DEFAULTS: Defaults = &[
 
 const GROUP: Defaults = &[Empty("apiGroup", Text(RBAC))];
 
-fn check_rules(role: &Value, is_namespaced: bool) -> Vec<Error> {
-    let mut errors = Vec::new();
-    for (i, rule) in items(role, &["rules"]).iter().enumerate() {
-        check_rule(rule, &Path::new("rules").index(i), is_namespaced, &mut errors);
+fn check_rules(role: &Value, is_namespaced: bool) -> Errors {
+    let mut errors = Errors::new();
+    let role = Place::root(role);
+    for rule in role.items("rules") {
+        check_rule(&rule, is_namespaced, &mut errors);
+    }
+    // A cluster role that gathers others selects them.
+    let aggregation = role.get("aggregationRule");
+    if aggregation.is_set() {
+        let words = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        required(&aggregation.get("clusterRoleSelectors"), words, &mut errors);
+    }
+    for selector in aggregation.items("clusterRoleSelectors") {
+        errors.extend(validation::label_selector(selector.value(), &selector.path()));
     }
     errors
 }
 
-fn check_rule(rule: &Value, path: &Path, is_namespaced: bool, errors: &mut Vec<Error>) {
-    let is_empty = |member: &str| items(rule, &[member]).is_empty();
-    let mut need = |member: &str, words: &str| {
-        if is_empty(member) {
-            errors.push(Error::required(&path.field(member), words));
-        }
-    };
-    need("verbs", "verbs must contain at least one value");
-    if is_empty("nonResourceURLs") {
-        need("apiGroups", "resource rules must supply at least one api group");
-        need("resources", "resource rules must supply at least one resource");
-        return;
+fn check_rule(rule: &Place<'_>, is_namespaced: bool, errors: &mut Errors) {
+    check(rule, &[Needed("verbs", "verbs must contain at least one value")], errors);
+    let urls = rule.get("nonResourceURLs");
+    if urls.is_empty() {
+        return check(rule, RESOURCE_RULE, errors);
     }
-    let path = path.field("nonResourceURLs");
-    let urls = Value::from(items(rule, &["nonResourceURLs"]).to_vec());
     if is_namespaced {
-        let words = "namespaced rules cannot apply to non-resource URLs";
-        errors.push(Error::invalid(&path, &urls, words));
+        errors.push(urls.invalid("namespaced rules cannot apply to non-resource URLs"));
     }
-    if !["apiGroups", "resources", "resourceNames"].into_iter().all(is_empty) {
+    let resources = ["apiGroups", "resources", "resourceNames"];
+    if !resources.iter().all(|member| rule.get(member).is_empty()) {
         let words = "rules cannot apply to both regular resources and non-resource URLs";
-        errors.push(Error::invalid(&path, &urls, words));
+        errors.push(urls.invalid(words));
     }
 }
 
-fn check_binding(binding: &Value, old: Option<&Value>, kinds: &[&str]) -> Vec<Error> {
-    let mut errors = Vec::new();
-    let role = binding.get("roleRef").unwrap_or(&Value::Null);
-    let path = Path::new("roleRef");
-    one_of(role.get("apiGroup"), &path.field("apiGroup"), &[RBAC], &mut errors);
-    let kind = role.get("kind").cloned().unwrap_or_else(|| Value::from(""));
-    one_of(Some(&kind), &path.field("kind"), kinds, &mut errors);
+const RESOURCE_RULE: Rules = &[
+    Needed("apiGroups", "resource rules must supply at least one api group"),
+    Needed("resources", "resource rules must supply at least one resource"),
+];
+
+fn check_binding(binding: &Value, old: Option<&Value>, kinds: &[&str]) -> Errors {
+    let mut errors = Errors::new();
+    let place = Place::root(binding);
+    let role = place.get("roleRef");
+    if role.str("apiGroup") != RBAC {
+        errors.push(role.get("apiGroup").not_supported(&[RBAC]));
+    }
+    if !kinds.contains(&role.str("kind")) {
+        errors.push(role.get("kind").not_supported(kinds));
+    }
+    check(&role, &[Named("name", names::path_segment)], &mut errors);
     let needs_namespace = !kinds.contains(&"Role");
-    for (i, subject) in items(binding, &["subjects"]).iter().enumerate() {
-        check_subject(subject, &Path::new("subjects").index(i), needs_namespace, &mut errors);
+    for subject in place.items("subjects") {
+        check_subject(&subject, needs_namespace, &mut errors);
     }
     if old.is_some_and(|old| !same(old.get("roleRef"), binding.get("roleRef"))) {
         // Upstream shows its own form of the reference.
         let members = [("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name")];
         let shown: Map = members
             .into_iter()
-            .map(|(shown, member)| (shown.into(), role.get(member).cloned().unwrap_or_default()))
+            .map(|(shown, member)| (shown.into(), Value::from(role.str(member))))
             .collect();
-        errors.push(Error::invalid(&path, &Value::from(shown), "cannot change roleRef"));
+        errors.push(role.invalid_as(shown, "cannot change roleRef"));
     }
     errors
 }
 
-fn check_subject(subject: &Value, path: &Path, needs_namespace: bool, errors: &mut Vec<Error>) {
-    let kind = subject.get("kind").cloned().unwrap_or_else(|| Value::from(""));
-    let group = subject.get("apiGroup");
-    match kind.as_str() {
-        Some("ServiceAccount") => {
-            if needs_namespace || subject.get("namespace").is_none() {
-                required(subject, path, "namespace", errors);
+fn check_subject(subject: &Place<'_>, needs_namespace: bool, errors: &mut Errors) {
+    let (kind, name, group) = (subject.get("kind"), subject.get("name"), subject.get("apiGroup"));
+    required(&name, "", errors);
+    match kind.text() {
+        "ServiceAccount" => {
+            if !name.is_empty() {
+                name.all_invalid(names::dns1123_subdomain(name.text()), errors);
             }
-            one_of(group, &path.field("apiGroup"), &[""], errors);
+            if !group.is_empty() {
+                errors.push(group.not_supported(&[""]));
+            }
+            if needs_namespace {
+                required(&subject.get("namespace"), "", errors);
+            }
         }
-        Some("User" | "Group") => one_of(group, &path.field("apiGroup"), &[RBAC], errors),
-        _ => {
-            let kinds = ["ServiceAccount", "User", "Group"];
-            errors.push(Error::not_supported(&path.field("kind"), &kind, &kinds));
+        "User" | "Group" => {
+            if name.is_empty() {
+                let words = format!("{} name cannot be empty", kind.text().to_lowercase());
+                errors.push(name.invalid_as("", words));
+            }
+            if group.text() != RBAC {
+                errors.push(group.not_supported(&[RBAC]));
+            }
         }
+        _ => errors.push(kind.not_supported(&["ServiceAccount", "User", "Group"])),
     }
 }

@@ -7,6 +7,8 @@ use crate::{
     checks::{forbidden, frozen, unchanged},
     defaults::{Constant::Text, Defaults, Row::Unset, set},
     kind::{Kind, kind},
+    place::Place,
+    rules::{Rule::OneOf, Rules, check},
     strategy::{PLAIN, STATUS_ALONE, Strategy, WITH_STATUS},
 };
 
@@ -31,6 +33,7 @@ const PRIORITY_CLASS: Strategy = Strategy {
         let mut errors = Vec::new();
         if old.is_none() {
             check_value(new, &mut errors);
+            check(&Place::root(new), POLICY, &mut errors);
         }
         let words = "may not be changed in an update.";
         let frozen = [forbidden(&["value"], words), frozen(&["preemptionPolicy"])];
@@ -39,6 +42,8 @@ const PRIORITY_CLASS: Strategy = Strategy {
     },
     ..PLAIN
 };
+
+const POLICY: Rules = &[OneOf("preemptionPolicy", &["Never", "PreemptLowerPriority"])];
 
 const DEFAULTS: Defaults = &[Unset("preemptionPolicy", Text("PreemptLowerPriority"))];
 

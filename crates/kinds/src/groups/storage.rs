@@ -1,11 +1,14 @@
 //! `storage.k8s.io/v1`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use pintle_meta::{field::Error, names, object};
 use pintle_registry::NameRule;
-use pintle_value::Path;
+use pintle_value::{Path, Value};
 
 use crate::{
-    checks::{forbidden, frozen, unchanged},
+    amounts,
+    checks::{Frozen, IMMUTABLE, NOT_NEGATIVE, forbidden, frozen, items, unchanged},
     conversion::renamed,
     defaults::{
         Constant::{Bool, Text, Texts},
@@ -14,8 +17,14 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
+    place::{Errors, Place},
     pods,
-    strategy::{PLAIN, STATUS_ALONE, Strategy, WITH_STATUS},
+    rules::{
+        Rule,
+        Rule::{Choice, Do, Needed, OneOf, Selector},
+        Rules, errors, not_negative, required, within,
+    },
+    strategy::{PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
 };
 
 const STORAGE: &str = "storage.k8s.io";
@@ -37,6 +46,20 @@ const DRIVER: Strategy = Strategy {
     unconditional_update: false,
     delete_returns_object: true,
     default: |object| set(object, DRIVER_DEFAULTS),
+    validate: |new, old| {
+        let mut wrong = errors(new, DRIVER_RULES);
+        // Upstream's path has another name for the first.
+        if let Some(old) = old {
+            let of = |object: &Value| object.at(&["spec", "attachRequired"]).cloned();
+            if of(new) != of(old) {
+                let path = Path::new("spec").field("attachedRequired");
+                let value = of(new).unwrap_or_default();
+                wrong.push(Error::invalid(&path, &value, IMMUTABLE));
+            }
+        }
+        wrong.extend(unchanged(new, old, &[frozen(&["spec", "volumeLifecycleModes"])]));
+        wrong
+    },
     // Upstream raises a generation that it does not start.
     prepare_update: |new, old| {
         if new.get("spec") != old.get("spec") {
@@ -60,22 +83,225 @@ const DRIVER_DEFAULTS: Defaults = &[In(
     ],
 )];
 
-const CSI_NODE: Strategy =
-    Strategy { unconditional_update: false, delete_returns_object: true, ..PLAIN };
+const POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
+const MODES: &[&str] = &["Persistent", "Ephemeral"];
+
+const DRIVER_RULES: Rules = &[Rule::At(
+    "spec",
+    &[
+        OneOf("fsGroupPolicy", POLICIES),
+        Do(check_token_requests),
+        Do(|spec, errors| {
+            let modes = spec.get("volumeLifecycleModes");
+            for mode in spec.items("volumeLifecycleModes") {
+                if !MODES.contains(&mode.text()) {
+                    errors.push(modes.of(mode.value()).not_supported(MODES));
+                }
+            }
+        }),
+        Do(|spec, errors| {
+            let period = spec.get("nodeAllocatableUpdatePeriodSeconds");
+            if period.int().is_some_and(|seconds| seconds < 10) {
+                errors.push(period.invalid("must be greater than or equal to 10 seconds"));
+            }
+        }),
+    ],
+)];
+
+fn check_token_requests(spec: &Place<'_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for request in spec.items("tokenRequests") {
+        let (audience, seconds) = (request.get("audience"), request.get("expirationSeconds"));
+        if !seen.insert(audience.text().to_owned()) {
+            errors.push(audience.duplicate());
+            continue;
+        }
+        let words = match seconds.int() {
+            Some(..600) => "may not specify a duration less than 10 minutes",
+            Some(4_294_967_297..) => "may not specify a duration larger than 2^32 seconds",
+            _ => continue,
+        };
+        errors.push(seconds.invalid(words));
+    }
+}
+
+const CSI_NODE: Strategy = Strategy {
+    unconditional_update: false,
+    delete_returns_object: true,
+    validate: |new, old| {
+        let mut errors = Errors::new();
+        let node = Place::root(new);
+        let spec = node.get("spec");
+        check_drivers(&spec, &mut errors);
+        if let Some(old) = old {
+            check_drivers_update(&spec, old, &mut errors);
+        }
+        errors
+    },
+    declared_rules: false,
+    ..PLAIN
+};
+
+fn check_drivers(spec: &Place<'_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for driver in spec.items("drivers") {
+        let (name, id) = (driver.get("name"), driver.get("nodeID"));
+        csi_driver_name(&name, errors);
+        required(&id, "", errors);
+        if id.text().len() > NODE_ID_LENGTH_MAX {
+            errors.push(id.invalid(format!("must be {NODE_ID_LENGTH_MAX} characters or less")));
+        }
+        not_negative(&driver.at(&["allocatable", "count"]), errors);
+        if !seen.insert(name.text().to_owned()) {
+            errors.push(name.duplicate());
+        }
+        let mut keys = BTreeSet::new();
+        for key in driver.items("topologyKeys") {
+            // Upstream's paths are that of the driver.
+            let key = driver.of(key.value());
+            required(&key, "", errors);
+            if !keys.insert(key.text().to_owned()) {
+                errors.push(key.duplicate());
+            }
+            key.all_invalid(names::qualified_name(key.text()), errors);
+        }
+    }
+}
+
+/// A driver that is there already may change nothing but how many volumes it can attach.
+fn check_drivers_update(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+    let fixed = |driver: &Value| {
+        let mut driver = driver.clone();
+        driver.make_object().remove("allocatable");
+        driver
+    };
+    for stored in items(old, &["spec", "drivers"]) {
+        let drivers = spec.items("drivers").map(|driver| driver.value());
+        for driver in drivers.filter(|driver| driver.get("name") == stored.get("name")) {
+            if fixed(driver) != fixed(stored) {
+                let list = spec.get("drivers");
+                errors.push(list.invalid_as(fixed(driver), IMMUTABLE));
+            }
+        }
+    }
+}
+
+/// What a driver's name is like wherever it is said.
+fn csi_driver_name(place: &Place<'_>, errors: &mut Errors) {
+    const LENGTH_MAX: usize = 63;
+    if place.is_empty() {
+        errors.push(place.required(""));
+    }
+    if place.text().len() > LENGTH_MAX {
+        errors.push(Error::too_long(&place.path(), LENGTH_MAX));
+    }
+    let wrong = names::dns1123_subdomain(&place.text().to_lowercase());
+    errors.extend(wrong.into_iter().map(|words| place.invalid_as(place.text(), words)));
+}
 
 const CAPACITY: Strategy = Strategy {
     unconditional_update: false,
-    validate: |new, old| {
-        unchanged(new, old, &[frozen(&["nodeTopology"]), frozen(&["storageClassName"])])
+    validate: |new, old| match old {
+        None => errors(new, CAPACITY_RULES),
+        Some(_) => unchanged(new, old, &[frozen(&["nodeTopology"]), frozen(&["storageClassName"])]),
     },
+    declared_rules: false,
     ..PLAIN
 };
+
+const CAPACITY_RULES: Rules = &[
+    Selector("nodeTopology"),
+    Do(|capacity, errors| {
+        let class = capacity.get("storageClassName");
+        let wrong = names::dns1123_subdomain(class.text());
+        errors.extend(wrong.into_iter().map(|words| class.invalid_as(class.text(), words)));
+    }),
+    Do(|capacity, errors| {
+        let amount = capacity.get("capacity");
+        if amounts::parse(&amount).is_some_and(|amount| amount.signum() < 0) {
+            errors.push(amount.invalid(NOT_NEGATIVE));
+        }
+    }),
+];
 
 const CLASS: Strategy = Strategy {
     delete_returns_object: true,
     default: |object| set(object, CLASS_DEFAULTS),
+    validate: |new, old| match old {
+        None => errors(new, CLASS_RULES),
+        Some(_) => unchanged(new, old, CLASS_FROZEN),
+    },
+    declared_rules: false,
     ..PLAIN
 };
+
+const CLASS_RULES: Rules = &[
+    Do(|class, errors| provisioner(&class.get("provisioner"), errors)),
+    Do(|class, errors| parameters(&class.get("parameters"), errors)),
+    OneOf("reclaimPolicy", &["Delete", "Retain"]),
+    Choice("volumeBindingMode", &["Immediate", "WaitForFirstConsumer"]),
+    Do(check_topologies),
+];
+
+const CLASS_FROZEN: &[Frozen] = &[
+    forbidden(&["parameters"], "updates to parameters are forbidden."),
+    forbidden(&["provisioner"], "updates to provisioner are forbidden."),
+    forbidden(&["reclaimPolicy"], "updates to reclaimPolicy are forbidden."),
+    frozen(&["volumeBindingMode"]),
+];
+
+/// Who makes volumes: a qualified name, but for the case of its letters.
+fn provisioner(place: &Place<'_>, errors: &mut Errors) {
+    if place.is_empty() {
+        return errors.push(place.required(""));
+    }
+    let text = place.text().to_lowercase();
+    place.all_invalid_as(&text, names::qualified_name(&text), errors);
+}
+
+fn parameters(place: &Place<'_>, errors: &mut Errors) {
+    const COUNT_MAX: usize = 512;
+    const LENGTH_MAX: usize = 256 * 1024;
+    if place.pairs().count() > COUNT_MAX {
+        return errors.push(Error::too_long(&place.path(), COUNT_MAX));
+    }
+    if place.pairs().any(|(key, _)| key.is_empty()) {
+        errors.push(place.invalid_as("", "field can not be empty."));
+    }
+    let length: usize = place.pairs().map(|(key, value)| key.len() + value.text().len()).sum();
+    if length > LENGTH_MAX {
+        errors.push(Error::too_long(&place.path(), LENGTH_MAX));
+    }
+}
+
+/// Where volumes may be made: terms that differ, each of labels and the values they may have.
+fn check_topologies(class: &Place<'_>, errors: &mut Errors) {
+    let mut terms: Vec<BTreeMap<String, BTreeSet<String>>> = Vec::new();
+    for term in class.items("allowedTopologies") {
+        let mut labels = BTreeMap::new();
+        for expression in term.items("matchLabelExpressions") {
+            let (key, values) = (expression.get("key"), expression.get("values"));
+            if values.is_empty() {
+                errors.push(values.required(""));
+            }
+            let mut allowed = BTreeSet::new();
+            for value in expression.items("values") {
+                if !allowed.insert(value.text().to_owned()) {
+                    errors.push(value.duplicate());
+                }
+            }
+            key.all_invalid(names::qualified_name(key.text()), errors);
+            if labels.insert(key.text().to_owned(), allowed).is_some() {
+                errors.push(key.duplicate());
+            }
+        }
+        if terms.contains(&labels) {
+            let expressions = term.get("matchLabelExpressions");
+            errors.push(Error::duplicate(&expressions.path(), &"".into()));
+        }
+        terms.push(labels);
+    }
+}
 
 const CLASS_DEFAULTS: Defaults =
     &[Unset("reclaimPolicy", Text("Delete")), Unset("volumeBindingMode", Text("Immediate"))];
@@ -85,8 +311,75 @@ const ATTACHMENT: Strategy = Strategy {
     unconditional_update: false,
     delete_returns_object: true,
     default: |object| set(object, ATTACHMENT_DEFAULTS),
+    validate: |new, old| {
+        let mut wrong = errors(new, ATTACHMENT_RULES);
+        wrong.extend(unchanged(new, old, &[frozen(&["spec"])]));
+        wrong
+    },
+    declared_rules: false,
+    parts: &[Part { validate: |new, _| errors(new, ATTACHMENT_STATUS), ..part("status") }],
     ..WITH_STATUS
 };
+
+const ONE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+
+const ATTACHMENT_RULES: Rules = &[Rule::At(
+    "spec",
+    &[
+        Do(|spec, errors| csi_driver_name(&spec.get("attacher"), errors)),
+        Do(|spec, errors| {
+            let source = spec.get("source");
+            let volume = source.get("persistentVolumeName");
+            match (source.has("inlineVolumeSpec"), volume.is_set()) {
+                (false, false) => errors.push(source.required(ONE_SOURCE)),
+                (true, true) => errors.push(source.forbidden(ONE_SOURCE)),
+                (false, true) if volume.is_empty() => {
+                    errors.push(volume.required("must specify non empty persistentVolumeName"));
+                }
+                (false, true) => {
+                    volume.all_invalid(names::dns1123_subdomain(volume.text()), errors);
+                }
+                (true, false) => {}
+            }
+        }),
+        Do(|spec, errors| {
+            let node = spec.get("nodeName");
+            let wrong = names::dns1123_subdomain(node.text());
+            errors.extend(wrong.into_iter().map(|words| node.invalid_as(node.text(), words)));
+        }),
+    ],
+)];
+
+const ATTACHMENT_STATUS: Rules = &[Rule::At(
+    "status",
+    &[
+        Do(|status, errors| {
+            let metadata = status.get("attachmentMetadata");
+            let lengths = metadata.pairs().map(|(key, value)| key.len() + value.text().len());
+            if lengths.sum::<usize>() > ATTACHMENT_LENGTH_MAX {
+                errors.push(Error::too_long(&metadata.path(), ATTACHMENT_LENGTH_MAX));
+            }
+        }),
+        Do(|status, errors| volume_error(&status.get("attachError"), errors)),
+        Do(|status, errors| volume_error(&status.get("detachError"), errors)),
+    ],
+)];
+
+fn volume_error(error: &Place<'_>, errors: &mut Errors) {
+    const MESSAGE_LENGTH_MAX: usize = 1024;
+    let message = error.get("message");
+    if message.text().len() > MESSAGE_LENGTH_MAX {
+        // Upstream tells the other bound.
+        errors.push(Error::too_long(&message.path(), ATTACHMENT_LENGTH_MAX));
+    }
+    let code = error.get("errorCode");
+    if code.int().is_some_and(|code| code < 0) {
+        errors.push(code.invalid(within(0, i64::from(i32::MAX))));
+    }
+}
+
+const NODE_ID_LENGTH_MAX: usize = 256;
+const ATTACHMENT_LENGTH_MAX: usize = 256 * 1024;
 
 const ATTACHMENT_DEFAULTS: Defaults =
     &[At("spec", &[At("source", &[At("inlineVolumeSpec", &[Also(pods::DISKS)])])])];
@@ -98,10 +391,19 @@ const ATTRIBUTES_CLASS: Strategy = Strategy {
             forbidden(&["driverName"], "updates to driverName are forbidden."),
             forbidden(&["parameters"], "updates to parameters are forbidden."),
         ];
-        unchanged(new, old, &frozen)
+        let mut wrong = unchanged(new, old, &frozen);
+        wrong.extend(errors(new, ATTRIBUTES_RULES));
+        wrong
     },
+    declared_rules: false,
     ..PLAIN
 };
+
+const ATTRIBUTES_RULES: Rules = &[
+    Do(|class, errors| provisioner(&class.get("driverName"), errors)),
+    Do(|class, errors| parameters(&class.get("parameters"), errors)),
+    Needed("parameters", "must contain at least one key/value pair"),
+];
 
 /// A driver's name is a subdomain but for the case of its letters, and short.
 fn driver_name(name: &str, prefix: bool) -> Vec<String> {

@@ -74,10 +74,12 @@ impl Write<'_> {
             errors.extend(unqualified_finalizers(new));
         }
         let own = resource.strategy.validate(new, old, &self.target.subresource);
-        // What a kind says of a field counts; the table's rule would only say it again.
-        let (schema, ty) = (&resource.schema, resource.stored_type());
-        let declared = pintle_schema::validate::validate(schema, ty, new, old).into_iter();
-        errors.extend(declared.filter(|error| own.iter().all(|own| own.field != error.field)));
+        if resource.strategy.declared_rules() {
+            // What a kind says of a field counts; the table's rule would only say it again.
+            let (schema, ty) = (&resource.schema, resource.stored_type());
+            let declared = pintle_schema::validate::validate(schema, ty, new, old).into_iter();
+            errors.extend(declared.filter(|error| own.iter().all(|own| own.field != error.field)));
+        }
         errors.extend(own);
         if errors.is_empty() {
             return Ok(());

@@ -89,13 +89,20 @@ impl Write<'_> {
         if !tracked {
             self.track(Some(&old), &mut new);
         }
-        if self.target.subresource.is_empty() {
+        let part = self.target.subresource.as_str();
+        if part.is_empty() {
             self.assign(&mut new, Some(&old))?;
             resource.strategy.prepare_update(&mut new, &old);
+        } else {
+            resource.strategy.prepare_part(&mut new, &old, part);
         }
         metadata::grow_generation(&mut new, &old, resource.strategy.generation());
         self.validate(&new, Some(&old))?;
-        warnings.extend(resource.strategy.warnings(&new, Some(&old)));
+        warnings.extend(if part.is_empty() {
+            resource.strategy.warnings(&new, Some(&old))
+        } else {
+            resource.strategy.part_warnings(&new, &old, part)
+        });
         let attempt = self.settle(existing, &old, new).await?;
         Ok(match attempt {
             Attempt::Done(outcome) => Attempt::Done(outcome.warn(warnings)),

@@ -11,25 +11,23 @@ use crate::{
         Row::{Do, Empty},
         set,
     },
+    formats::config_key,
     strategy::{PLAIN, Strategy, selectable},
 };
 
 /// All values of a ConfigMap or Secret together may be so long, in bytes.
 const DATA_LENGTH_MAX: usize = 1024 * 1024;
-const KEY_LENGTH_MAX: usize = 253;
 const FROZEN: &str = "field is immutable when `immutable` is set";
 
 pub(super) const CONFIG_MAP: Strategy = Strategy {
     validate: |new, old| {
         let mut errors = data_unchanged(new, old, &["data", "binaryData"]);
         let (data, binary) = (members(new, &["data"]), members(new, &["binaryData"]));
-        for (name, keys, other, words) in [
-            ("data", data, binary, "duplicate of key present in binaryData"),
-            ("binaryData", binary, data, "duplicate of key present in data"),
-        ] {
+        for (name, keys) in [("data", data), ("binaryData", binary)] {
             check_keys(keys, &Path::new(name), &mut errors);
-            for key in keys.keys().filter(|key| other.contains_key(key)) {
+            for key in keys.keys().filter(|key| name == "data" && binary.contains_key(key)) {
                 let path = Path::new(name).key(key);
+                let words = "duplicate of key present in binaryData";
                 errors.push(Error::invalid(&path, &Value::from(key.as_str()), words));
             }
         }
@@ -59,14 +57,6 @@ pub(super) const SECRET: Strategy = Strategy {
     ..PLAIN
 };
 
-/// The keys that secrets of a type must have.
-const REQUIRED_KEYS: &[(&str, &[&str])] = &[
-    ("kubernetes.io/dockercfg", &[".dockercfg"]),
-    ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
-    ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
-    ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
-];
-
 /// `stringData` is `data` for people: it is written over it, and never read back.
 fn merge_string_data(secret: &mut Map) {
     let Some(Value::Object(texts)) = secret.remove("stringData") else { return };
@@ -91,7 +81,7 @@ fn data_unchanged(new: &Value, old: Option<&Value>, data: &[&str]) -> Vec<Error>
 
 fn check_keys(data: &Map, path: &Path, errors: &mut Vec<Error>) {
     for key in data.keys() {
-        let wrong = wrong_key(key);
+        let wrong = config_key(key);
         errors.extend(
             wrong
                 .into_iter()
@@ -100,55 +90,61 @@ fn check_keys(data: &Map, path: &Path, errors: &mut Vec<Error>) {
     }
 }
 
-/// What is wrong with a key, which is to be a file's name.
-fn wrong_key(key: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if key.len() > KEY_LENGTH_MAX {
-        wrong.push(format!("must be no more than {KEY_LENGTH_MAX} characters"));
-    }
-    let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    if key.is_empty() || !key.bytes().all(is_allowed) {
-        wrong.push(
-            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
-             'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is \
-             '[-._a-zA-Z0-9]+')"
-                .to_owned(),
-        );
-    }
-    match key {
-        "." => wrong.push("must not be '.'".to_owned()),
-        ".." => wrong.push("must not be '..'".to_owned()),
-        _ if key.starts_with("..") => wrong.push("must not start with '..'".to_owned()),
-        _ => {}
-    }
-    wrong
-}
-
+/// What secrets of each type must hold.
 fn check_type(secret: &Value, errors: &mut Vec<Error>) {
     let data = members(secret, &["data"]);
-    let kind = secret.str_at(&["type"]).unwrap_or_default();
-    let required = REQUIRED_KEYS.iter().filter(|(of, _)| *of == kind).flat_map(|(_, keys)| *keys);
-    for key in required.filter(|key| !data.contains_key(key)) {
-        errors.push(Error::required(&Path::new("data").key(key), ""));
-    }
-    match kind {
+    let path = |key: &str| Path::new("data").key(key);
+    let mut need = |keys: &[&str]| {
+        let missing = keys.iter().filter(|key| !data.contains_key(key));
+        errors.extend(missing.map(|key| Error::required(&path(key), "")));
+    };
+    match secret.str_at(&["type"]).unwrap_or_default() {
+        "kubernetes.io/dockercfg" => check_json(data, ".dockercfg", errors),
+        "kubernetes.io/dockerconfigjson" => check_json(data, ".dockerconfigjson", errors),
+        "kubernetes.io/tls" => need(&["tls.crt", "tls.key"]),
+        "kubernetes.io/ssh-auth" => {
+            if data.get("ssh-privatekey").and_then(Value::as_str).is_none_or(str::is_empty) {
+                errors.push(Error::required(&path("ssh-privatekey"), ""));
+            }
+        }
         "kubernetes.io/basic-auth" => {
             let keys = ["username", "password"];
             if !keys.iter().any(|key| data.contains_key(key)) {
-                let missing = |key: &&str| Error::required(&Path::new("data").key(key), "");
-                errors.extend(keys.iter().map(missing));
+                need(&keys);
             }
         }
         "kubernetes.io/service-account-token" => {
             const NAME: &str = "kubernetes.io/service-account.name";
             let account = pintle_meta::object::annotations(secret).and_then(|a| a.get(NAME));
             if account.and_then(Value::as_str).unwrap_or_default().is_empty() {
-                let path = path(&["metadata", "annotations"]).key(NAME);
+                let path = self::path(&["metadata", "annotations"]).key(NAME);
                 errors.push(Error::required(&path, ""));
             }
         }
         _ => {}
     }
+}
+
+/// A file that must be there and hold a JSON object, which messages do not show.
+fn check_json(data: &Map, key: &str, errors: &mut Vec<Error>) {
+    let path = Path::new("data").key(key);
+    let Some(text) = data.get(key).and_then(Value::as_str) else {
+        return errors.push(Error::required(&path, ""));
+    };
+    let wrong = match pintle_value::json::parse(&BASE64.decode(text).unwrap_or_default()) {
+        Err(error) => error.to_string(),
+        Ok(Value::Object(_) | Value::Null) => return,
+        Ok(other) => {
+            let kind = match other {
+                Value::Array(_) => "array",
+                Value::String(_) => "string",
+                Value::Bool(_) => "bool",
+                _ => "number",
+            };
+            format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")
+        }
+    };
+    errors.push(Error::invalid(&path, &Value::from("<secret contents redacted>"), wrong));
 }
 
 fn length(data: &Map, of: fn(&str) -> usize) -> usize {
@@ -158,19 +154,4 @@ fn length(data: &Map, of: fn(&str) -> usize) -> usize {
 /// How many bytes base64 text stands for.
 fn decoded_length(text: &str) -> usize {
     text.trim_end_matches('=').len() * 3 / 4
-}
-
-#[cfg(test)]
-mod tests {
-    use super::wrong_key;
-
-    #[test]
-    fn keys_are_names_of_files() {
-        for key in ["a", "A.b-c_d", ".hidden", "...x"] {
-            assert_eq!(wrong_key(key).is_empty(), !key.starts_with(".."), "{key}");
-        }
-        for key in ["", "a/b", "a b", ".", "..", "..x", "ü", &"x".repeat(254)] {
-            assert!(!wrong_key(key).is_empty(), "{key}");
-        }
-    }
 }

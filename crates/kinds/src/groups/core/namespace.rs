@@ -1,20 +1,23 @@
 //! Namespaces (DEF-04). What happens in a terminating one is `pintle-controllers`' matter.
 
+use pintle_meta::{field::Error, names, object};
 use pintle_registry::NameRule;
-use pintle_value::{Map, Value};
+use pintle_value::{Map, Path, Value};
 
 use crate::{
-    checks::items,
+    checks::{invalid_text, items, path},
     defaults::{
         Constant::Text,
         Row::{Do, Empty, In},
         set,
     },
-    strategy::{Strategy, WITH_STATUS, selectable},
+    strategy::{Part, Strategy, WITH_STATUS, part, selectable},
 };
 
 /// The finalizer of the namespace controller.
 const FINALIZER: &str = "kubernetes";
+/// Those that need no domain.
+const STANDARD_FINALIZERS: &[&str] = &[FINALIZER, "orphan", "foregroundDeletion"];
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 pub(super) const NAMESPACE: Strategy = Strategy {
@@ -39,6 +42,17 @@ pub(super) const NAMESPACE: Strategy = Strategy {
         }
         label_with_name(new.make_object());
     },
+    validate: |new, old| match old {
+        None => wrong_finalizers(new, |path, _| path),
+        Some(_) => Vec::new(),
+    },
+    parts: &[
+        Part { validate: |new, _| wrong_phase(new), ..part("status") },
+        Part {
+            validate: |new, _| wrong_finalizers(new, |path, i| path.index(i)),
+            ..part("finalize")
+        },
+    ],
     terminating: |namespace| set_phase(namespace, "Terminating"),
     held: |namespace| !items(namespace, &["spec", "finalizers"]).is_empty(),
     ..WITH_STATUS
@@ -63,6 +77,37 @@ fn add_finalizer(namespace: &mut Value) {
     {
         finalizers.push(Value::from(FINALIZER));
     }
+}
+
+/// Upstream's path is that of the list for a new namespace, and that of the item afterwards.
+fn wrong_finalizers(namespace: &Value, at: fn(Path, usize) -> Path) -> Vec<Error> {
+    let mut errors = Vec::new();
+    for (i, finalizer) in items(namespace, &["spec", "finalizers"]).iter().enumerate() {
+        let name = finalizer.as_str().unwrap_or_default();
+        let path = at(path(&["spec", "finalizers"]), i);
+        invalid_text(&path, name, names::qualified_name(name), &mut errors);
+        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+            let words = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(Error::invalid(&path, finalizer, words));
+        }
+    }
+    errors
+}
+
+/// The phase says whether the namespace is being deleted, and nothing else.
+fn wrong_phase(namespace: &Value) -> Vec<Error> {
+    let (right, state) = if object::is_terminating(namespace) {
+        ("Terminating", "is not empty")
+    } else {
+        ("Active", "is empty")
+    };
+    let phase = namespace.str_at(&["status", "phase"]).unwrap_or_default();
+    if phase == right {
+        return Vec::new();
+    }
+    let words = format!("may only be '{right}' if `deletionTimestamp` {state}");
+    // Upstream's path has a capital.
+    vec![Error::invalid(&path(&["status", "Phase"]), &Value::from(phase), words)]
 }
 
 fn set_phase(namespace: &mut Value, phase: &str) {

@@ -1,5 +1,7 @@
 //! Nodes.
 
+mod rules;
+
 use pintle_value::{Map, Value};
 
 use crate::{
@@ -7,7 +9,7 @@ use crate::{
         Row::{At, Do},
         is_set, set,
     },
-    strategy::{PLAIN, Strategy, selectable, truth},
+    strategy::{PLAIN, Part, Strategy, part, selectable, truth},
 };
 
 /// A kubelet registers its node with a status, so that creation keeps it, and only updates do not
@@ -29,6 +31,9 @@ pub(super) const NODE: Strategy = Strategy {
             remove(new, "spec", "configSource");
         }
     },
+    validate: rules::validate,
+    declared_rules: false,
+    parts: &[Part { validate: |new, old| rules::validate(new, Some(old)), ..part("status") }],
     warnings: |node, _| {
         let mut warnings = Vec::new();
         if node.at(&["spec", "configSource"]).is_some() {

@@ -1,5 +1,8 @@
 //! LimitRanges and ResourceQuotas.
 
+mod limit_rules;
+mod quota_rules;
+
 use pintle_value::{Map, Value};
 
 use crate::{
@@ -10,13 +13,22 @@ use crate::{
         Row::{At, Do, Each, Unset, When},
         set,
     },
-    strategy::{PLAIN, Strategy, WITH_STATUS},
+    strategy::{PLAIN, Part, Strategy, WITH_STATUS, part},
 };
 
-pub(super) const QUOTA: Strategy = Strategy { delete_returns_object: true, ..WITH_STATUS };
+pub(super) const QUOTA: Strategy = Strategy {
+    delete_returns_object: true,
+    validate: quota_rules::validate,
+    parts: &[Part { validate: |new, _| quota_rules::validate_status(new), ..part("status") }],
+    ..WITH_STATUS
+};
 
-pub(super) const LIMIT_RANGE: Strategy =
-    Strategy { create_on_update: true, default: |object| set(object, DEFAULTS), ..PLAIN };
+pub(super) const LIMIT_RANGE: Strategy = Strategy {
+    create_on_update: true,
+    default: |object| set(object, DEFAULTS),
+    validate: |new, _| limit_rules::validate(new),
+    ..PLAIN
+};
 
 const DEFAULTS: Defaults = &[At(
     "spec",

@@ -1,0 +1,130 @@
+//! Names and amounts of resources, in LimitRanges, ResourceQuotas, Nodes and what else has them.
+
+use std::cmp::Ordering;
+
+use pintle_meta::{names, quantity::Quantity};
+
+use crate::{
+    checks::NOT_NEGATIVE,
+    place::{Errors, Place},
+};
+
+const OF_CONTAINERS: &[&str] = &["cpu", "memory", "ephemeral-storage"];
+
+/// What an object may be counted as in a quota.
+const COUNTED: &[&str] = &[
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+const COMPUTED: &[&str] = &[
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+];
+
+const HUGE_PAGES: &str = "hugepages-";
+const QUOTA_HUGE_PAGES: &str = "requests.hugepages-";
+
+fn is_huge(name: &str) -> bool {
+    name.starts_with(HUGE_PAGES)
+}
+
+/// Whether the name is one that quotas know by heart.
+pub(crate) fn is_quota_name(name: &str) -> bool {
+    let lists = [COUNTED, COMPUTED];
+    lists.iter().any(|known| known.contains(&name))
+        || name == "requests.storage"
+        || is_quota_huge(name)
+}
+
+fn is_quota_huge(name: &str) -> bool {
+    is_huge(name) || name.starts_with(QUOTA_HUGE_PAGES)
+}
+
+/// Whether the name stands for computing power, which scopes of running pods can limit.
+pub(crate) fn is_computed(name: &str) -> bool {
+    COMPUTED.contains(&name)
+}
+
+/// The rule for any resource: a standard name or one with a domain.
+pub(crate) fn any_name(place: &Place<'_>, name: &str, errors: &mut Errors) -> bool {
+    let wrong = names::qualified_name(name);
+    let is_right = wrong.is_empty();
+    place.all_invalid_as(name, wrong, errors);
+    if is_right && !name.contains('/') && !is_quota_name(name) && name != "storage" {
+        let words = "must be a standard resource type or fully qualified";
+        errors.push(place.invalid_as(name, words));
+        return false;
+    }
+    is_right
+}
+
+/// The rule for resources that a quota can limit.
+pub(crate) fn quota_name(place: &Place<'_>, name: &str, errors: &mut Errors) {
+    any_name(place, name, errors);
+    if !name.contains('/') && !is_quota_name(name) {
+        errors.push(place.invalid_as(name, "must be a standard resource for quota"));
+    }
+}
+
+/// The rule for resources that containers ask for.
+pub(crate) fn container_name(place: &Place<'_>, name: &str, errors: &mut Errors) {
+    any_name(place, name, errors);
+    if !name.contains('/') {
+        if !OF_CONTAINERS.contains(&name) && !is_huge(name) {
+            errors.push(place.invalid_as(name, "must be a standard resource for containers"));
+        }
+    } else if !is_native(name) && !is_extended(name) {
+        errors.push(place.invalid_as(name, "doesn't follow extended resource name standard"));
+    }
+}
+
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+fn is_extended(name: &str) -> bool {
+    let quota = format!("requests.{name}");
+    !is_native(name) && !name.starts_with("requests.") && names::qualified_name(&quota).is_empty()
+}
+
+/// Whether more of it may be promised than there is: not of what nobody can share.
+pub(crate) fn is_shareable(name: &str) -> bool {
+    is_native(name) && !is_huge(name)
+}
+
+/// The amount may not be negative, and some things come only whole.
+pub(crate) fn amount(place: &Place<'_>, name: &str, errors: &mut Errors) {
+    let Some(quantity) = parse(place) else { return };
+    if quantity.signum() < 0 {
+        errors.push(place.invalid(NOT_NEGATIVE));
+    }
+    let is_counted = COUNTED.contains(&name) || is_extended(name);
+    if is_counted && quantity.milli_value() % 1000 != 0 {
+        errors.push(place.invalid("must be an integer"));
+    }
+}
+
+/// The amount, if there is one.
+pub(crate) fn parse(place: &Place<'_>) -> Option<Quantity> {
+    place.text().parse().ok()
+}
+
+/// How two amounts compare, if both are there.
+pub(crate) fn compare(a: &Place<'_>, b: &Place<'_>) -> Option<Ordering> {
+    Some(parse(a)?.cmp(&parse(b)?))
+}

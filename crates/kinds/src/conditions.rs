@@ -1,0 +1,71 @@
+//! The rules for lists of `metav1.Condition`.
+
+use std::collections::BTreeSet;
+
+use pintle_meta::names;
+
+use crate::place::{Errors, Place};
+
+const REASON_LENGTH_MAX: usize = 1024;
+const MESSAGE_LENGTH_MAX: usize = 32 * 1024;
+const STATUSES: &[&str] = &["False", "True", "Unknown"];
+
+/// What is wrong with the `conditions` of a status.
+pub(crate) fn check(status: &Place<'_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for condition in status.items("conditions") {
+        if !seen.insert(condition.str("type").to_owned()) {
+            errors.push(condition.get("type").duplicate());
+        }
+        check_condition(&condition, errors);
+    }
+}
+
+fn check_condition(condition: &Place<'_>, errors: &mut Errors) {
+    let (kind, status) = (condition.get("type"), condition.get("status"));
+    kind.all_invalid(names::qualified_name(kind.text()), errors);
+    if !STATUSES.contains(&status.text()) {
+        errors.push(status.not_supported(STATUSES));
+    }
+    let generation = condition.get("observedGeneration");
+    if generation.int().is_some_and(|generation| generation < 0) {
+        errors.push(generation.invalid("must be greater than or equal to zero"));
+    }
+    let time = condition.get("lastTransitionTime");
+    if !time.is_set() {
+        errors.push(time.required(""));
+    }
+    let reason = condition.get("reason");
+    if reason.is_empty() {
+        errors.push(reason.required(""));
+    } else {
+        reason.all_invalid(wrong_reason(reason.text()), errors);
+        if reason.text().len() > REASON_LENGTH_MAX {
+            let path = reason.path();
+            errors.push(pintle_meta::field::Error::too_long(&path, REASON_LENGTH_MAX));
+        }
+    }
+    let message = condition.get("message");
+    if message.text().len() > MESSAGE_LENGTH_MAX {
+        errors.push(pintle_meta::field::Error::too_long(&message.path(), MESSAGE_LENGTH_MAX));
+    }
+}
+
+/// A word for programs.
+fn wrong_reason(reason: &str) -> Vec<String> {
+    let inner = |b: &u8| b.is_ascii_alphanumeric() || b"_,:".contains(b);
+    let bytes = reason.as_bytes();
+    let begins = bytes.first().is_some_and(u8::is_ascii_alphabetic);
+    let ends = bytes.last().is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    if begins && ends && bytes.iter().all(inner) {
+        return Vec::new();
+    }
+    vec![
+        "a condition reason must start with alphabetic character, optionally followed by a string \
+         of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' \
+         (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or \
+         'ReasonA:ReasonB', regex used for validation is \
+         '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')"
+            .to_owned(),
+    ]
+}

@@ -1,0 +1,104 @@
+//! Endpoints, which endpoint slices have replaced.
+
+use pintle_meta::{names, object};
+use pintle_value::Value;
+
+use crate::{
+    addresses::special_ip,
+    checks::items,
+    defaults::{
+        Constant::Text,
+        Row::{Each as EachOf, Empty},
+        set,
+    },
+    formats::{ip, odd_ip, port_number},
+    place::{Errors, Place},
+    rules::{
+        Rule::{Choice, Do, Each, Formatted},
+        Rules, check, errors,
+    },
+    strategy::{PLAIN, Strategy},
+};
+
+pub(super) const ENDPOINTS: Strategy = Strategy {
+    create_on_update: true,
+    default: |object| {
+        set(object, &[EachOf("subsets", &[EachOf("ports", &[Empty("protocol", Text("TCP"))])])]);
+    },
+    validate: |new, old| {
+        // What is stored already is taken as it is.
+        if old.is_some_and(|old| old.get("subsets") == new.get("subsets")) {
+            return Errors::new();
+        }
+        errors(new, RULES)
+    },
+    warnings: |new, _| odd_addresses(new),
+    ..PLAIN
+};
+
+const RULES: Rules = &[Each("subsets", SUBSET)];
+
+const SUBSET: Rules = &[
+    Do(|subset, errors| {
+        if subset.get("addresses").is_empty() && subset.get("notReadyAddresses").is_empty() {
+            errors.push(subset.required("must specify `addresses` or `notReadyAddresses`"));
+        }
+    }),
+    Each("addresses", ADDRESS),
+    Each("notReadyAddresses", ADDRESS),
+    Do(check_ports),
+];
+
+const ADDRESS: Rules = &[
+    Do(|address, errors| address.get("ip").all_invalid(ip(address.str("ip")), errors)),
+    Formatted("hostname", names::dns1123_label),
+    Do(|address, errors| {
+        if let Some(node) = address.find("nodeName") {
+            node.all_invalid(names::dns1123_subdomain(node.text()), errors);
+        }
+    }),
+    Do(|address, errors| address.get("ip").all_invalid(special_ip(address.str("ip")), errors)),
+];
+
+const PORT: Rules = &[
+    Do(|port, errors| {
+        let number = port.get("port");
+        let wrong = port_number(number.int().unwrap_or(0));
+        errors.extend(wrong.map(|words| number.invalid_as(number.int().unwrap_or(0), words)));
+    }),
+    Choice("protocol", &["SCTP", "TCP", "UDP"]),
+    Formatted("appProtocol", names::qualified_name),
+];
+
+fn check_ports(subset: &Place<'_>, errors: &mut Errors) {
+    let ports = subset.items("ports");
+    let needs_names = ports.len() > 1;
+    for port in ports {
+        let name = port.get("name");
+        if !name.is_empty() {
+            name.all_invalid(names::dns1123_label(name.text()), errors);
+        } else if needs_names {
+            errors.push(name.required(""));
+        }
+        check(&port, PORT, errors);
+    }
+}
+
+/// The controller's own objects are not its users' to mend.
+fn odd_addresses(endpoints: &Value) -> Vec<String> {
+    const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
+    let labels = object::labels(endpoints);
+    if labels.is_some_and(|labels| labels.contains_key(MANAGED_BY)) {
+        return Vec::new();
+    }
+    let mut warnings = Vec::new();
+    for (i, subset) in items(endpoints, &["subsets"]).iter().enumerate() {
+        for list in ["addresses", "notReadyAddresses"] {
+            for (j, address) in items(subset, &[list]).iter().enumerate() {
+                let odd = address.str_at(&["ip"]).and_then(odd_ip);
+                warnings.extend(odd.map(|odd| format!("subsets[{i}].{list}[{j}].ip: {odd}")));
+            }
+        }
+    }
+    warnings
+}

@@ -1,0 +1,153 @@
+//! The rules for Nodes, in upstream's order. All of them hold for writes of the status too.
+
+use std::collections::BTreeSet;
+
+use pintle_meta::{
+    field::{Error, ErrorType},
+    names,
+};
+use pintle_value::Value;
+
+use crate::{
+    addresses::{Range, canonical_range},
+    amounts::amount,
+    checks::{path, same},
+    place::{Errors, Place},
+};
+
+const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+/// What is wrong with a node; `old` is what it replaces.
+pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::new();
+    let node = Place::root(new);
+    match old {
+        None => {
+            check_taints(&node, &mut errors);
+            check_resources(&node, &mut errors);
+            check_ranges(&node, &mut errors);
+        }
+        Some(old) => {
+            check_resources(&node, &mut errors);
+            check_update(&node, &Place::root(old), &mut errors);
+        }
+    }
+    errors
+}
+
+/// Upstream's paths say `metadata` for `spec`.
+fn check_taints(node: &Place<'_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    let spec = node.get("spec");
+    let metadata = spec.called("metadata");
+    for taint in metadata.items("taints") {
+        let key = taint.get("key");
+        key.all_invalid(names::qualified_name(key.text()), errors);
+        let value = taint.get("value");
+        let wrong = names::label_value(value.text());
+        if !wrong.is_empty() {
+            errors.push(value.invalid(wrong.join(";")));
+        }
+        crate::rules::choice(&taint.get("effect"), EFFECTS, errors);
+        if !seen.insert((key.text().to_owned(), taint.str("effect").to_owned())) {
+            errors.push(same_taint(&taint));
+        }
+    }
+}
+
+/// Upstream shows its own form of a taint.
+fn same_taint(taint: &Place<'_>) -> Error {
+    let shown = |member: &str| pintle_value::json::to_string(&taint.str(member).into());
+    let time = taint.get("timeAdded");
+    let time = pintle_value::json::to_string(time.value());
+    Error {
+        error_type: ErrorType::Duplicate,
+        field: taint.path().as_str().to_owned(),
+        value: Some(format!(
+            r#"{{"Key":{},"Value":{},"Effect":{},"TimeAdded":{time}}}"#,
+            shown("key"),
+            shown("value"),
+            shown("effect")
+        )),
+        detail: "taints must be unique by key and effect pair".to_owned(),
+    }
+}
+
+fn check_resources(node: &Place<'_>, errors: &mut Errors) {
+    let status = node.get("status");
+    for list in ["capacity", "allocatable"] {
+        let list = status.get(list);
+        for (name, _) in list.pairs() {
+            amount(&list.get(name), name, errors);
+        }
+    }
+}
+
+fn check_ranges(node: &Place<'_>, errors: &mut Errors) {
+    let spec = node.get("spec");
+    let list = spec.get("podCIDRs");
+    for range in spec.items("podCIDRs") {
+        range.all_invalid(canonical_range(range.text()), errors);
+    }
+    let count = spec.items("podCIDRs").len();
+    if count < 2 {
+        return;
+    }
+    let ranges: Vec<_> = spec.items("podCIDRs").map(|range| Range::parse(range.text())).collect();
+    let has = |v6: bool| ranges.iter().flatten().any(|range| range.is_ipv6() == v6);
+    if !(has(true) && has(false)) || count > 2 {
+        errors.push(list.invalid("may specify no more than one CIDR for each IP family"));
+    }
+    let mut seen = BTreeSet::new();
+    for range in spec.items("podCIDRs") {
+        if !seen.insert(range.text().to_owned()) {
+            errors.push(range.duplicate());
+        }
+    }
+}
+
+/// What was never said may be said once.
+fn check_update(node: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+    let mut seen: Vec<&Value> = Vec::new();
+    let status = node.get("status");
+    for address in status.items("addresses") {
+        if seen.contains(&address.value()) {
+            errors.push(same_address(&address));
+        }
+        seen.push(address.value());
+    }
+    let (new, old) = (node.get("spec"), old.get("spec"));
+    let from_nothing = |member: &str, name: &str| {
+        let words = format!("node updates may not change {name} except from \"\" to valid");
+        Error::forbidden(&path(&["spec", member]), words)
+    };
+    let ranges = |spec: &Place<'_>| -> Vec<String> {
+        spec.items("podCIDRs").map(|range| range.text().to_owned()).collect()
+    };
+    let (now, before) = (ranges(&new), ranges(&old));
+    if !before.is_empty() {
+        let changes = if now.len() == before.len() {
+            now.iter().zip(&before).filter(|(now, before)| now != before).count()
+        } else {
+            1
+        };
+        errors.extend((0..changes).map(|_| from_nothing("podCIDRs", "podCIDR")));
+    }
+    let provider = old.str("providerID");
+    if !provider.is_empty() && provider != new.str("providerID") {
+        errors.push(from_nothing("providerID", "providerID"));
+    }
+    check_taints(node, errors);
+    if !same(new.get("externalID").some(), old.get("externalID").some()) {
+        errors.push(new.get("externalID").forbidden("may not be updated"));
+    }
+}
+
+/// Upstream shows its own form of an address.
+fn same_address(address: &Place<'_>) -> Error {
+    let shown = |member: &str| pintle_value::json::to_string(&address.str(member).into());
+    Error {
+        value: Some(format!(r#"{{"Type":{},"Address":{}}}"#, shown("type"), shown("address"))),
+        ..address.duplicate()
+    }
+}

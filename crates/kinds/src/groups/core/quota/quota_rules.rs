@@ -1,0 +1,154 @@
+//! The rules for ResourceQuotas: what can be limited, and within which scopes.
+
+use std::collections::BTreeSet;
+
+use pintle_meta::field::Error;
+use pintle_value::Value;
+
+use crate::{
+    amounts,
+    checks::{IMMUTABLE, items, path},
+    place::{Errors, Place},
+};
+
+/// Scopes that exclude each other.
+const OPPOSITES: [[&str; 2]; 2] =
+    [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
+
+const SCOPES: &[&str] = &[
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
+];
+
+/// What is wrong with a quota; `old` is what it replaces.
+pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::new();
+    let quota = Place::root(new);
+    let spec = quota.get("spec");
+    check_list(&spec.get("hard"), &mut errors);
+    check_scopes(&spec, &mut errors);
+    if spec.has("scopeSelector") {
+        check_selector(&spec, &mut errors);
+    }
+    if let Some(old) = old {
+        let scopes = |quota: &Value| -> BTreeSet<String> {
+            let scopes = items(quota, &["spec", "scopes"]).iter();
+            scopes.filter_map(|scope| Some(scope.as_str()?.to_owned())).collect()
+        };
+        if scopes(new) != scopes(old) {
+            errors.push(spec.get("scopes").invalid(IMMUTABLE));
+        }
+    }
+    errors
+}
+
+/// What is wrong with a quota's status.
+pub(super) fn validate_status(quota: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let quota = Place::root(quota);
+    let status = quota.get("status");
+    check_list(&status.get("hard"), &mut errors);
+    check_list(&status.get("used"), &mut errors);
+    errors
+}
+
+fn check_list(list: &Place<'_>, errors: &mut Errors) {
+    for (name, place) in list.pairs() {
+        amounts::quota_name(&place, name, errors);
+        amounts::amount(&place, name, errors);
+    }
+}
+
+/// The names of what is limited.
+fn limited<'a>(spec: &'a Place<'_>) -> impl Iterator<Item = &'a str> {
+    spec.map("hard").keys().map(|name| name.as_str())
+}
+
+/// Whether something that quotas know is not in the scope.
+fn is_beyond(spec: &Place<'_>, scope: &str) -> impl Iterator<Item = ()> {
+    let beyond = limited(spec).filter(move |name| {
+        let fits = match scope {
+            "BestEffort" => *name == "pods",
+            "Terminating"
+            | "NotTerminating"
+            | "NotBestEffort"
+            | "PriorityClass"
+            | "CrossNamespacePodAffinity" => *name == "pods" || amounts::is_computed(name),
+            "VolumeAttributesClass" => {
+                matches!(*name, "persistentvolumeclaims" | "requests.storage")
+            }
+            _ => true,
+        };
+        amounts::is_quota_name(name) && !fits
+    });
+    beyond.map(|_| ()).collect::<Vec<_>>().into_iter()
+}
+
+fn check_scopes(spec: &Place<'_>, errors: &mut Errors) {
+    let scopes = spec.get("scopes");
+    for scope in spec.items("scopes") {
+        if !SCOPES.contains(&scope.text()) {
+            errors.push(scopes.invalid("unsupported scope"));
+        }
+        for () in is_beyond(spec, scope.text()) {
+            errors.push(scopes.invalid("unsupported scope applied to resource"));
+        }
+    }
+    let has = |wanted: &str| spec.items("scopes").any(|scope| scope.text() == wanted);
+    for _ in OPPOSITES.iter().filter(|pair| pair.iter().all(|scope| has(scope))) {
+        errors.push(scopes.invalid("conflicting scopes"));
+    }
+}
+
+/// Upstream's paths do not say which of the expressions is meant.
+fn check_selector(spec: &Place<'_>, errors: &mut Errors) {
+    let selector = spec.get("scopeSelector");
+    let at = path(&["spec", "scopeSelector", "matchExpressions"]);
+    let wrong =
+        |member: &str, value: &Value, words: &str| Error::invalid(&at.field(member), value, words);
+    for expression in selector.items("matchExpressions") {
+        let scope = expression.str("scopeName");
+        if !SCOPES.contains(&scope) {
+            errors.push(wrong("scopeName", &scope.into(), "unsupported scope"));
+        }
+        for () in is_beyond(spec, scope) {
+            let words = "unsupported scope applied to resource";
+            errors.push(Error::invalid(&at, selector.value(), words));
+        }
+        let operator = expression.str("operator");
+        let is_plain = !matches!(scope, "PriorityClass" | "VolumeAttributesClass");
+        if is_plain && SCOPES.contains(&scope) && operator != "Exists" {
+            let words = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
+                         ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
+                         ResourceQuotaScopeNotBestEffort or \
+                         ResourceQuotaScopeCrossNamespacePodAffinity";
+            errors.push(wrong("operator", &operator.into(), words));
+        }
+        let values = expression.get("values");
+        match (operator, values.is_empty()) {
+            ("In" | "NotIn", true) => {
+                let words = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+                errors.push(Error::required(&at.field("values"), words));
+            }
+            ("Exists" | "DoesNotExist", false) => {
+                let words = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+                errors.push(wrong("values", values.value(), words));
+            }
+            ("In" | "NotIn", false) | ("Exists" | "DoesNotExist", true) => {}
+            _ => {
+                errors.push(wrong("operator", &operator.into(), "not a valid selector operator"));
+            }
+        }
+    }
+    let has =
+        |wanted: &str| selector.items("matchExpressions").any(|one| one.str("scopeName") == wanted);
+    let scopes = spec.get("scopes");
+    for _ in OPPOSITES.iter().filter(|pair| pair.iter().all(|scope| has(scope))) {
+        errors.push(Error::invalid(&at, scopes.value(), "conflicting scopes"));
+    }
+}

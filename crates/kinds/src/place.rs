@@ -1,0 +1,234 @@
+//! A value within an object, with where it stands.
+//!
+//! What validation functions walk with: reading never fails (what is absent, or of another type, reads
+//! as Go's zero value), and errors about a place need not be told its path, which is only written out
+//! for them.
+
+use pintle_meta::field::Error;
+use pintle_value::{Map, Path, Value};
+
+/// What validation functions gather.
+pub(crate) type Errors = Vec<Error>;
+
+/// What is absent.
+const ABSENT: &Value = &Value::Null;
+
+/// A value within an object, with where it stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    value: &'a Value,
+    parent: Option<&'a Place<'a>>,
+    step: Step<'a>,
+}
+
+/// How a place is reached from its parent.
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    /// It is the object itself.
+    Same,
+    Members(&'a [&'a str]),
+    Member(&'a str),
+    Item(&'a str, usize),
+    Key(&'a str),
+}
+
+impl<'a> Place<'a> {
+    /// The object itself.
+    pub(crate) const fn root(object: &'a Value) -> Self {
+        Self { value: object, parent: None, step: Step::Same }
+    }
+
+    /// The member of that name; where it is absent, a place with nothing in it.
+    pub(crate) fn get<'s>(&'s self, member: &'s str) -> Place<'s> {
+        self.step(self.value.get(member), Step::Member(member))
+    }
+
+    /// The member at the end of a path of members.
+    pub(crate) fn at<'s>(&'s self, members: &'s [&'s str]) -> Place<'s> {
+        self.step(self.value.at(members), Step::Members(members))
+    }
+
+    /// The member of that name, if it is there.
+    pub(crate) fn find<'s>(&'s self, member: &'s str) -> Option<Place<'s>> {
+        Some(self.get(member)).filter(Place::is_set)
+    }
+
+    /// The items of the list of that name.
+    pub(crate) fn items<'s>(
+        &'s self,
+        member: &'s str,
+    ) -> impl ExactSizeIterator<Item = Place<'s>> + DoubleEndedIterator {
+        let items = self.value.get(member).and_then(Value::as_array).unwrap_or_default();
+        let step = move |(i, item)| self.step(Some(item), Step::Item(member, i));
+        items.iter().enumerate().map(step)
+    }
+
+    /// The entries of this map, sorted by key. Upstream goes over maps in no order.
+    pub(crate) fn pairs<'s>(&'s self) -> impl Iterator<Item = (&'a str, Place<'s>)> {
+        let members = self.value.as_object().into_iter().flat_map(Map::iter);
+        members.map(|(key, value)| (key.as_str(), self.step(Some(value), Step::Key(key))))
+    }
+
+    /// The entry of this map of that key; where it is absent, a place with nothing in it.
+    pub(crate) fn entry<'s>(&'s self, key: &'s str) -> Place<'s> {
+        self.step(self.value.get(key), Step::Key(key))
+    }
+
+    /// This value, as if it were the entry of a map that stands here.
+    pub(crate) fn key<'s>(&'s self, key: &'s str) -> Place<'s> {
+        self.step(Some(self.value), Step::Key(key))
+    }
+
+    /// This value, called by another name beside it: some of upstream's paths are not quite right.
+    pub(crate) fn called<'s>(&'s self, name: &'s str) -> Place<'s> {
+        Place { step: Step::Member(name), ..*self }
+    }
+
+    /// This value, a step further down than it stands.
+    pub(crate) fn under<'s>(&'s self, name: &'s str) -> Place<'s> {
+        self.step(Some(self.value), Step::Member(name))
+    }
+
+    /// Another value in this place, which errors will call by this place's path.
+    pub(crate) fn of<'s>(&'s self, value: &'s Value) -> Place<'s> {
+        Place { value, ..*self }
+    }
+
+    fn step<'s>(&'s self, value: Option<&'s Value>, step: Step<'s>) -> Place<'s> {
+        Place { value: value.unwrap_or(ABSENT), parent: Some(self), step }
+    }
+
+    /// The value; null where there is none.
+    pub(crate) const fn value(&self) -> &'a Value {
+        self.value
+    }
+
+    /// The value, if there is one.
+    pub(crate) fn some(&self) -> Option<&'a Value> {
+        Some(self.value).filter(|value| !value.is_null())
+    }
+
+    /// The text, `""` where there is none.
+    pub(crate) fn text(&self) -> &'a str {
+        self.value.as_str().unwrap_or_default()
+    }
+
+    /// The text of a member, `""` where there is none.
+    pub(crate) fn str(&self, member: &str) -> &'a str {
+        self.value.get(member).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The number, if there is one.
+    pub(crate) const fn int(&self) -> Option<i64> {
+        self.value.as_int()
+    }
+
+    /// Whether it is `true`.
+    pub(crate) fn is_true(&self) -> bool {
+        self.value.as_bool() == Some(true)
+    }
+
+    /// Whether it is `false`, and not just absent.
+    pub(crate) fn is_false(&self) -> bool {
+        self.value.as_bool() == Some(false)
+    }
+
+    /// Whether there is a value, be it empty: what is not nil to Go.
+    pub(crate) const fn is_set(&self) -> bool {
+        !self.value.is_null()
+    }
+
+    /// Whether there is a member of that name.
+    pub(crate) fn has(&self, member: &str) -> bool {
+        self.value.get(member).is_some_and(|value| !value.is_null())
+    }
+
+    /// Whether the value is none, or an empty text, list or map.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self.value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(members) => members.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// The map of that name, an empty one where there is none.
+    pub(crate) fn map(&self, member: &str) -> &'a Map {
+        static NONE: Map = Map::new();
+        self.value.get(member).and_then(Value::as_object).unwrap_or(&NONE)
+    }
+
+    /// Where it stands.
+    pub(crate) fn path(&self) -> Path {
+        let mut path = self.parent.map_or_else(Path::root, Place::path);
+        match self.step {
+            Step::Same => {}
+            Step::Members(members) => members.iter().for_each(|member| path.push_field(member)),
+            Step::Member(member) => path.push_field(member),
+            Step::Item(list, i) => {
+                path.push_field(list);
+                path.push_index(i);
+            }
+            Step::Key(key) => path.push_key(key),
+        }
+        path
+    }
+
+    /// A value is needed.
+    pub(crate) fn required(&self, words: &str) -> Error {
+        Error::required(&self.path(), words)
+    }
+
+    /// The value breaks a rule.
+    pub(crate) fn invalid(&self, words: impl Into<String>) -> Error {
+        Error::invalid(&self.path(), self.value, words)
+    }
+
+    /// The value breaks a rule, where messages show another value than the one that is there.
+    pub(crate) fn invalid_as(&self, value: impl Into<Value>, words: impl Into<String>) -> Error {
+        Error::invalid(&self.path(), &value.into(), words)
+    }
+
+    /// The value breaks a rule that is not about showing it.
+    pub(crate) fn invalid_without_value(&self, words: impl Into<String>) -> Error {
+        Error { value: None, ..self.invalid(words) }
+    }
+
+    /// The value may not be there, or not like this.
+    pub(crate) fn forbidden(&self, words: impl Into<String>) -> Error {
+        Error::forbidden(&self.path(), words)
+    }
+
+    /// The text is none of these, which are told in this order.
+    pub(crate) fn not_supported(&self, allowed: &[&str]) -> Error {
+        Error::not_supported(&self.path(), self.or_empty(), allowed)
+    }
+
+    /// The text or number stands twice.
+    pub(crate) fn duplicate(&self) -> Error {
+        Error::duplicate(&self.path(), self.or_empty())
+    }
+
+    /// What the text names is not there.
+    pub(crate) fn not_found(&self) -> Error {
+        Error::not_found(&self.path(), self.or_empty())
+    }
+
+    /// Errors of the text, as rules of texts give them.
+    pub(crate) fn all_invalid(&self, wrong: Vec<String>, errors: &mut Errors) {
+        self.all_invalid_as(self.text(), wrong, errors);
+    }
+
+    /// Errors of another text than the one that is here.
+    pub(crate) fn all_invalid_as(&self, text: &str, wrong: Vec<String>, errors: &mut Errors) {
+        errors.extend(wrong.into_iter().map(|words| self.invalid_as(text, words)));
+    }
+
+    /// The value as messages show it where it should be a text.
+    fn or_empty(&self) -> &'a Value {
+        static EMPTY: Value = Value::String(pintle_value::Str::const_new(""));
+        if self.value.is_null() { &EMPTY } else { self.value }
+    }
+}

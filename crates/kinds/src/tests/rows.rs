@@ -1,0 +1,201 @@
+//! Rules as users meet them: for each kind a valid object, and rows of one change each with exactly
+//! what is then said. The rows are facts of upstream's `validation_test.go` and `strategy_test.go`.
+//!
+//! An object goes the way that the engine sends it: defaults, the stored form, preparation, rules.
+
+use std::fmt::Write as _;
+
+use pintle_meta::{field, names, validation};
+use pintle_registry::ResourceDefinition;
+use pintle_schema::{default, validate};
+use pintle_value::{Path, Value};
+
+use crate::{RuntimeConfig, definitions, formats};
+
+/// The files, a group of kinds each.
+const FILES: &[(&str, &str)] = &[
+    ("admission", include_str!("rows/admission.yaml")),
+    ("core", include_str!("rows/core.yaml")),
+    ("groups", include_str!("rows/groups.yaml")),
+    ("networking", include_str!("rows/networking.yaml")),
+    ("services", include_str!("rows/services.yaml")),
+    ("storage", include_str!("rows/storage.yaml")),
+];
+
+#[test]
+fn what_is_wrong_is_said_as_upstream_says_it() {
+    let config = RuntimeConfig::parse(["api/all=true"]).expect("a flag");
+    let definitions = definitions(&config);
+    let (mut count, mut wrong) = (0, String::new());
+    for (file, text) in FILES {
+        let kinds = pintle_value::yaml::parse(text.as_bytes());
+        let kinds = kinds.unwrap_or_else(|error| panic!("{file}: {error}"));
+        for kind in kinds.as_array().expect("a list of kinds") {
+            let definition = find(&definitions, kind);
+            let valid = kind.get("valid").expect("a valid object");
+            for row in kind.get("rows").and_then(Value::as_array).expect("rows") {
+                count += 1;
+                check(definition, valid, row, &mut wrong);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(count >= 350, "there are {count} rows");
+}
+
+fn find<'a>(definitions: &'a [ResourceDefinition], kind: &Value) -> &'a ResourceDefinition {
+    let named = kind.str_at(&["kind"]).expect("a resource");
+    let (group, rest) = named.rsplit_once('/').unwrap_or(("", named));
+    let version = kind.str_at(&["version"]).unwrap_or("v1");
+    let is = |one: &&ResourceDefinition| {
+        let resource = &one.resource;
+        (resource.group.as_str(), resource.resource.as_str(), resource.version.as_str())
+            == (group, rest, version)
+    };
+    definitions.iter().find(is).unwrap_or_else(|| panic!("no resource {named}"))
+}
+
+/// Runs a row: `set` and `change` make the object from the valid one; with `old`, it is an update of
+/// what `old` makes of the valid one.
+fn check(definition: &ResourceDefinition, valid: &Value, row: &Value, wrong: &mut String) {
+    let part = row.str_at(&["part"]).unwrap_or_default();
+    let mut stored = valid.clone();
+    let old = row.get("old").map(|old| {
+        alter(&mut stored, old);
+        ready(definition, &stored)
+    });
+    let mut new = stored;
+    alter(&mut new, row);
+    let mut new = ready(definition, &new);
+    let strategy = &definition.strategy;
+    match &old {
+        None => strategy.prepare_create(&mut new),
+        Some(old) if part.is_empty() => strategy.prepare_update(&mut new, old),
+        Some(old) => strategy.prepare_part(&mut new, old, part),
+    }
+    let said: Vec<String> = errors(definition, &new, old.as_ref(), part);
+    let said_warnings = match &old {
+        Some(old) if !part.is_empty() => strategy.part_warnings(&new, old, part),
+        _ => strategy.warnings(&new, old.as_ref()),
+    };
+    for (member, said) in [("errors", said), ("warnings", said_warnings)] {
+        let expected = texts(row.get(member));
+        if said != expected && (member == "errors" || row.get(member).is_some()) {
+            let row = pintle_value::json::to_string(row);
+            let kind = definition.kind.as_str();
+            let _ = write!(wrong, "\n{kind} {row}\n  {member}: {expected:#?}\n  said: {said:#?}");
+        }
+    }
+}
+
+fn texts(list: Option<&Value>) -> Vec<String> {
+    let texts = list.and_then(Value::as_array).unwrap_or_default().iter();
+    texts.map(|text| spelled_out(text.as_str().expect("a text"))).collect()
+}
+
+/// Long words of rules that `pintle_meta::names` has and tests are short in the rows.
+fn spelled_out(text: &str) -> String {
+    let words = |wrong: Vec<String>| wrong.into_iter().next().expect("words");
+    let short: [(&str, fn() -> Vec<String>); 6] = [
+        ("<label>", || names::dns1123_label("-")),
+        ("<label 1035>", || names::dns1035_label("-")),
+        ("<subdomain>", || names::dns1123_subdomain("-")),
+        ("<qualified name>", || names::qualified_name("-")),
+        ("<label value>", || names::label_value("-")),
+        ("<key>", || formats::config_key("/")),
+    ];
+    short.iter().fold(text.to_owned(), |text, (short, rule)| text.replace(short, &words(rule())))
+}
+
+/// The stored form of an object that a client sent.
+fn ready(definition: &ResourceDefinition, object: &Value) -> Value {
+    let mut object = object.clone();
+    let members = object.make_object();
+    members.insert("apiVersion", definition.api_version());
+    members.insert("kind", definition.kind.clone());
+    default::apply(&definition.schema, definition.ty, &mut object);
+    definition.strategy.default(&mut object);
+    if let Some(conversion) = definition.storage.as_ref().and_then(|storage| storage.conversion) {
+        (conversion.to_stored)(&mut object);
+    }
+    if definition.kind == "Service" {
+        pair_addresses(&mut object);
+    }
+    object
+}
+
+/// What the allocator of services does before all else.
+fn pair_addresses(service: &mut Value) {
+    let spec = service.object_entry("spec");
+    let has_list = spec.get("clusterIPs").and_then(Value::as_array).is_some_and(|l| !l.is_empty());
+    if let Some(ip) = spec.get("clusterIP").filter(|_| !has_list).cloned() {
+        spec.insert("clusterIPs", vec![ip]);
+    }
+}
+
+fn errors(
+    definition: &ResourceDefinition,
+    new: &Value,
+    old: Option<&Value>,
+    part: &str,
+) -> Vec<String> {
+    let strategy = &definition.strategy;
+    let rule = |name: &str, prefix: bool| strategy.name_rule().check(name, prefix);
+    let mut errors =
+        validation::object_meta(new, definition.namespaced(), &rule, &Path::new("metadata"));
+    let own = strategy.validate(new, old, part);
+    if strategy.declared_rules() {
+        let (schema, ty) = (&definition.schema, definition.stored_type());
+        let declared = validate::validate(schema, ty, new, old).into_iter();
+        errors.extend(declared.filter(|error| own.iter().all(|own| own.field != error.field)));
+    }
+    errors.extend(own);
+    errors.iter().map(field::Error::to_string).collect()
+}
+
+/// Changes an object: `set` names places by their steps, `change` is a merge patch.
+fn alter(object: &mut Value, row: &Value) {
+    for (path, value) in
+        row.get("set").and_then(Value::as_object).into_iter().flat_map(|m| m.iter())
+    {
+        let steps: Vec<&str> = path.split('/').collect();
+        put(object, &steps, value);
+    }
+    if let Some(change) = row.get("change") {
+        merge(object, change);
+    }
+}
+
+fn put(object: &mut Value, steps: &[&str], value: &Value) {
+    let [step, rest @ ..] = steps else { return };
+    if let Value::Array(items) = object {
+        let i: usize = step.parse().expect("an index");
+        if rest.is_empty() && i >= items.len() {
+            return items.push(value.clone());
+        }
+        if rest.is_empty() {
+            items[i] = value.clone();
+        } else {
+            put(&mut items[i], rest, value);
+        }
+        return;
+    }
+    let members = object.make_object();
+    match (rest.is_empty(), value.is_null()) {
+        (true, true) => _ = members.remove(step),
+        (true, false) => _ = members.insert(*step, value.clone()),
+        (false, _) => put(members.entry_or(step, Value::object), rest, value),
+    }
+}
+
+fn merge(object: &mut Value, change: &Value) {
+    let Some(change) = change.as_object() else { return *object = change.clone() };
+    let members = object.make_object();
+    for (key, value) in change.iter() {
+        if value.is_null() {
+            members.remove(key);
+        } else {
+            merge(members.entry_or(key, || Value::Null), value);
+        }
+    }
+}
