@@ -10,6 +10,7 @@
 use pintle_meta::{User, field};
 use pintle_registry::{
     self as registry, Generation, GracePeriod, Members, NameRule, Owned, SelectableField,
+    request::Now,
 };
 use pintle_value::{Str, Value};
 
@@ -39,6 +40,7 @@ pub(crate) struct Strategy {
     pub note_author: fn(&mut Value, &User),
     pub prepare_create: fn(&mut Value),
     pub prepare_update: fn(&mut Value, &Value),
+    pub note_time: fn(&mut Value, Option<&Value>, Now),
     /// Of writes to the object itself.
     pub validate: fn(&Value, Option<&Value>) -> Vec<field::Error>,
     pub declared_rules: bool,
@@ -91,6 +93,7 @@ pub(crate) const PLAIN: Strategy = Strategy {
     note_author: |_, _| {},
     prepare_create: |_| {},
     prepare_update: |_, _| {},
+    note_time: |_, _, _| {},
     validate: |_, _| Vec::new(),
     declared_rules: true,
     warnings: |_, _| Vec::new(),
@@ -226,6 +229,10 @@ impl registry::Strategy for Strategy {
         if let Some(part) = self.part(part) {
             (part.prepare)(new, old);
         }
+    }
+
+    fn note_time(&self, new: &mut Value, old: Option<&Value>, now: Now) {
+        (self.note_time)(new, old, now);
     }
 
     fn declared_rules(&self) -> bool {

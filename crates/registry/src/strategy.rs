@@ -9,6 +9,7 @@ use pintle_meta::{User, field, names};
 use pintle_value::{Str, Value};
 
 use crate::definition::Members;
+use crate::request::Now;
 
 /// How objects of a kind behave.
 ///
@@ -126,6 +127,12 @@ pub trait Strategy: Send + Sync {
     /// subresource (`status`).
     fn prepare_part(&self, new: &mut Value, old: &Value, part: &str) {
         let _ = (new, old, part);
+    }
+
+    /// Notes in an object when something in it came to be. It comes after the other preparation; `old`
+    /// is what is stored.
+    fn note_time(&self, new: &mut Value, old: Option<&Value>, now: Now) {
+        let _ = (new, old, now);
     }
 
     /// Whether [`Strategy::validate`] leaves to the schema the rules that the schema declares. A kind

@@ -1,5 +1,9 @@
 //! `admissionregistration.k8s.io/v1`: webhook configurations and admission policies.
 
+mod policies;
+mod rules;
+mod webhooks;
+
 use crate::{
     conversion::renamed,
     defaults::{
@@ -25,7 +29,7 @@ pub(crate) const KINDS: &[Kind] = &[
     },
     kind(ADMISSION, "mutatingwebhookconfigurations", MUTATING_WEBHOOKS),
     kind(ADMISSION, "validatingadmissionpolicies", VALIDATING_POLICY),
-    kind(ADMISSION, "validatingadmissionpolicybindings", POLICY_BINDING),
+    kind(ADMISSION, "validatingadmissionpolicybindings", VALIDATING_BINDING),
     kind(ADMISSION, "validatingwebhookconfigurations", VALIDATING_WEBHOOKS),
 ];
 
@@ -41,26 +45,41 @@ const POLICY_FORMS: &[Form] = &[
 ];
 
 /// What all six share.
-const BASE: Strategy = Strategy { unconditional_update: false, ..COUNTED };
+const BASE: Strategy = Strategy { unconditional_update: false, declared_rules: false, ..COUNTED };
 
-const MUTATING_WEBHOOKS: Strategy =
-    Strategy { default: |object| set(object, MUTATING_WEBHOOKS_DEFAULTS), ..BASE };
+const MUTATING_WEBHOOKS: Strategy = Strategy {
+    default: |object| set(object, MUTATING_WEBHOOKS_DEFAULTS),
+    validate: webhooks::validate,
+    ..BASE
+};
 
-const VALIDATING_WEBHOOKS: Strategy =
-    Strategy { default: |object| set(object, &[Each("webhooks", WEBHOOK)]), ..BASE };
+const VALIDATING_WEBHOOKS: Strategy = Strategy {
+    default: |object| set(object, &[Each("webhooks", WEBHOOK)]),
+    validate: webhooks::validate,
+    ..BASE
+};
 
-const MUTATING_POLICY: Strategy =
-    Strategy { default: |object| set(object, POLICY_DEFAULTS), ..BASE };
+const MUTATING_POLICY: Strategy = Strategy {
+    default: |object| set(object, POLICY_DEFAULTS),
+    validate: |new, _| policies::validate_mutating(new),
+    ..BASE
+};
 
 const VALIDATING_POLICY: Strategy = Strategy {
     owned: STATUS_ALONE,
     unconditional_update: false,
     default: |object| set(object, POLICY_DEFAULTS),
+    validate: |new, _| policies::validate_validating(new),
+    declared_rules: false,
     ..COUNTED_WITH_STATUS
 };
 
+const VALIDATING_BINDING: Strategy =
+    Strategy { validate: |new, _| policies::validate_binding(new, true), ..POLICY_BINDING };
+
 const POLICY_BINDING: Strategy = Strategy {
     default: |object| set(object, &[At("spec", &[At("matchResources", MATCH_RESOURCES)])]),
+    validate: |new, _| policies::validate_binding(new, false),
     ..BASE
 };
 

@@ -1,13 +1,16 @@
 //! `certificates.k8s.io`: signing requests; trust bundles and pod certificates are off by default.
 
+mod signing;
+
 use pintle_meta::User;
 use pintle_registry::{NameRule, Owned, SelectableField};
 use pintle_value::Value;
 
 use crate::{
+    checks::{frozen, unchanged},
     conversion::renamed,
     kind::{Form, Kind, kind},
-    strategy::{PLAIN, Strategy, WITH_STATUS, selectable},
+    strategy::{PLAIN, Part, Strategy, WITH_STATUS, part, selectable},
 };
 
 const CERTIFICATES: &str = "certificates.k8s.io";
@@ -40,6 +43,23 @@ const SIGNING_REQUEST: Strategy = Strategy {
         let spec = old.get("spec").cloned().unwrap_or_default();
         new.make_object().insert("spec", spec);
     },
+    note_time: signing::note_time,
+    validate: |new, old| match old {
+        None => signing::validate(new),
+        Some(_) => Vec::new(),
+    },
+    declared_rules: false,
+    parts: &[
+        Part {
+            prepare: signing::keep_approval,
+            validate: |new, old| signing::validate_part(new, old, signing::May::Issue),
+            ..part("status")
+        },
+        Part {
+            validate: |new, old| signing::validate_part(new, old, signing::May::Approve),
+            ..part("approval")
+        },
+    ],
     ..WITH_STATUS
 };
 
@@ -66,6 +86,11 @@ const TRUST_BUNDLE: Strategy = Strategy {
     name: NameRule::Custom(trust_bundle_rule),
     unconditional_update: false,
     fields: &[SIGNER],
+    validate: |new, old| {
+        let mut errors = signing::validate_bundle(new);
+        errors.extend(unchanged(new, old, &[frozen(&["spec", "signerName"])]));
+        errors
+    },
     ..PLAIN
 };
 

@@ -1,5 +1,7 @@
 //! `flowcontrol.apiserver.k8s.io/v1`: the objects are kept; priority and fairness is yet to come.
 
+mod rules;
+
 use crate::{
     defaults::{
         Constant::Int,
@@ -8,7 +10,7 @@ use crate::{
         set,
     },
     kind::{Kind, kind},
-    strategy::{COUNTED_WITH_STATUS, STATUS_ALONE, Strategy},
+    strategy::{COUNTED_WITH_STATUS, Part, STATUS_ALONE, Strategy, part},
 };
 
 const FLOW_CONTROL: &str = "flowcontrol.apiserver.k8s.io";
@@ -21,12 +23,18 @@ pub(crate) const KINDS: &[Kind] = &[
 const FLOW_SCHEMA: Strategy = Strategy {
     owned: STATUS_ALONE,
     default: |object| set(object, &[In("spec", &[Empty("matchingPrecedence", Int(1000))])]),
+    validate: |new, _| rules::validate_schema(new),
+    declared_rules: false,
+    parts: &[Part { validate: |new, _| rules::validate_status(new), ..part("status") }],
     ..COUNTED_WITH_STATUS
 };
 
 const PRIORITY_LEVEL: Strategy = Strategy {
     owned: STATUS_ALONE,
     default: |object| set(object, PRIORITY_LEVEL_DEFAULTS),
+    validate: |new, _| rules::validate_level(new),
+    declared_rules: false,
+    parts: &[Part { validate: |new, _| rules::validate_status(new), ..part("status") }],
     ..COUNTED_WITH_STATUS
 };
 

@@ -78,6 +78,7 @@ impl Write<'_> {
             }
             self.assign(&mut tree, None)?;
             resource.strategy.prepare_create(&mut tree);
+            resource.strategy.note_time(&mut tree, None, self.context.now);
             self.validate(&tree, None)?;
             match self.try_create(&tree).await? {
                 Tried::Done(answer) => {

@@ -96,6 +96,7 @@ impl Write<'_> {
         } else {
             resource.strategy.prepare_part(&mut new, &old, part);
         }
+        resource.strategy.note_time(&mut new, Some(&old), self.context.now);
         metadata::grow_generation(&mut new, &old, resource.strategy.generation());
         self.validate(&new, Some(&old))?;
         warnings.extend(if part.is_empty() {

@@ -1,0 +1,301 @@
+//! The rules for CertificateSigningRequests, in upstream's order: what is asked for, who approves it
+//! (`approval`), and who issues the certificate (`status`).
+//!
+//! That a request is one of PKCS#10 and signed by its key is left to the signer.
+
+use std::collections::BTreeSet;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use pintle_meta::{field::Error, names, time};
+use pintle_registry::request::Now;
+use pintle_value::Value;
+
+use crate::{
+    checks::items,
+    place::{Errors, Place},
+};
+
+const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
+const EXPIRATION_SECONDS_MIN: i64 = 600;
+/// Conditions that are true or not there.
+const FINAL: &[&str] = &["Approved", "Denied", "Failed"];
+const VERDICTS: &[&str] = &["Approved", "Denied"];
+
+const USAGES: &[&str] = &[
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+/// When conditions came to be is written down where their writers do not say it.
+pub(super) fn note_time(new: &mut Value, old: Option<&Value>, now: Now) {
+    let Some(old) = old else { return };
+    let now = Value::from(time::format(now.unix_seconds() * time::SECOND));
+    let stored = items(old, &["status", "conditions"]);
+    let list = new.object_entry("status").get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in list.into_iter().flatten() {
+        let is_same = |other: &&Value| {
+            ["type", "status"].iter().all(|member| other.get(member) == condition.get(member))
+        };
+        let since = stored.iter().find(is_same).and_then(|other| other.get("lastTransitionTime"));
+        let since = since.filter(|time| !time.is_null()).cloned().unwrap_or_else(|| now.clone());
+        let Some(condition) = condition.as_object_mut() else { continue };
+        for (member, time) in [("lastUpdateTime", now.clone()), ("lastTransitionTime", since)] {
+            if condition.get(member).is_none_or(Value::is_null) {
+                condition.insert(member, time);
+            }
+        }
+    }
+}
+
+/// What is wrong with a new request.
+pub(super) fn validate(request: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let request = Place::root(request);
+    let spec = request.get("spec");
+    let pem = decoded(&spec.get("request"));
+    if blocks(&pem).next().is_none_or(|block| block != "CERTIFICATE REQUEST") {
+        let words = "PEM block type must be CERTIFICATE REQUEST";
+        errors.push(spec.get("request").invalid_as(spec.str("request"), words));
+    }
+    let usages = spec.get("usages");
+    if usages.is_empty() {
+        errors.push(usages.required(""));
+    }
+    for usage in spec.items("usages").filter(|usage| !USAGES.contains(&usage.text())) {
+        errors.push(usage.not_supported(USAGES));
+    }
+    let mut seen = BTreeSet::new();
+    for usage in spec.items("usages") {
+        if !seen.insert(usage.text().to_owned()) {
+            errors.push(usage.duplicate());
+        }
+    }
+    let signer = spec.get("signerName");
+    if signer.text() == LEGACY_SIGNER {
+        let words = "the legacy signerName is not allowed via this API version";
+        errors.push(signer.invalid(words));
+    } else {
+        signer_name(&signer, &mut errors);
+    }
+    let seconds = spec.get("expirationSeconds");
+    if seconds.int().is_some_and(|seconds| seconds < EXPIRATION_SECONDS_MIN) {
+        let words = "may not specify a duration less than 600 seconds (10 minutes)";
+        errors.push(seconds.invalid(words));
+    }
+    errors
+}
+
+/// What is wrong with a trust bundle, but for what its certificates say.
+pub(super) fn validate_bundle(bundle: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let bundle = Place::root(bundle);
+    let metadata = bundle.get("metadata");
+    let spec = bundle.get("spec");
+    let (name, signer) = (metadata.get("name"), spec.get("signerName"));
+    if signer.is_empty() {
+        if name.text().contains(':') {
+            let words = r#"ClusterTrustBundle without signer name must not have ":" in its name"#;
+            errors.push(name.invalid(words));
+        }
+    } else {
+        let prefix = format!("{}:", signer.text().replace('/', ":"));
+        if !name.text().starts_with(&prefix) {
+            let signer = signer.text();
+            let words = format!(
+                "ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}"
+            );
+            errors.push(name.invalid(words));
+        }
+        signer_name(&signer, &mut errors);
+    }
+    let anchors = spec.get("trustBundle");
+    let text = anchors.text();
+    if blocks(text).next().is_none() {
+        let words = "must contain at least one trust anchor";
+        errors.push(anchors.invalid_as("<value omitted>", words));
+    }
+    errors
+}
+
+/// `example.com/signer`
+fn signer_name(signer: &Place<'_>, errors: &mut Errors) {
+    const DOMAIN_LENGTH_MAX: usize = 253;
+    const PATH_LENGTH_MAX: usize = 253 + 63 + 1;
+    let text = signer.text();
+    if text.is_empty() {
+        return errors.push(signer.required(""));
+    }
+    let (domain, path) = match text.split_once('/') {
+        Some((domain, path)) if !path.contains('/') => (domain, path),
+        _ => {
+            let words =
+                "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+            return errors.push(signer.invalid(words));
+        }
+    };
+    if domain.len() > DOMAIN_LENGTH_MAX {
+        errors.push(Error::too_long(&signer.path(), DOMAIN_LENGTH_MAX));
+    }
+    check_labels(signer, domain, names::dns1123_label, errors);
+    if !domain.contains('.') {
+        let words = "should be a domain with at least two segments separated by dots";
+        errors.push(signer.invalid_as(domain, words));
+    }
+    check_labels(signer, path, names::dns1123_subdomain, errors);
+    if path.len() > PATH_LENGTH_MAX {
+        errors.push(Error::too_long(&signer.path(), PATH_LENGTH_MAX));
+    }
+}
+
+/// The first label that is wrong is told of.
+fn check_labels(place: &Place<'_>, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+    let wrong = text.split('.').map(|label| (label, rule(label))).find(|(_, w)| !w.is_empty());
+    for (label, wrong) in wrong {
+        for words in wrong {
+            errors.push(place.invalid_as(text, format!("validating label {label:?}: {words}")));
+        }
+    }
+}
+
+/// What writers of a part may do to it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum May {
+    /// Approve or deny: writers of `approval`.
+    Approve,
+    /// Set the certificate: writers of `status`.
+    Issue,
+}
+
+/// Writers of `status` send the verdict back as they know it; what is stored counts.
+pub(super) fn keep_approval(new: &mut Value, old: &Value) {
+    let of = |object: &Value, kind: &str| -> Vec<Value> {
+        let list = items(object, &["status", "conditions"]).iter();
+        list.filter(|one| one.str_at(&["type"]) == Some(kind)).cloned().collect()
+    };
+    for kind in VERDICTS {
+        let stored = of(old, kind);
+        if stored.len() != of(new, kind).len() {
+            continue;
+        }
+        let mut stored = stored.into_iter();
+        let list = new.object_entry("status").get_mut("conditions").and_then(Value::as_array_mut);
+        for condition in list.into_iter().flatten() {
+            if condition.str_at(&["type"]) == Some(kind)
+                && let Some(kept) = stored.next()
+            {
+                *condition = kept;
+            }
+        }
+    }
+}
+
+/// What is wrong with what was written to a part.
+pub(super) fn validate_part(new: &Value, old: &Value, may: May) -> Errors {
+    let mut errors = Errors::new();
+    let request = Place::root(new);
+    let status = request.get("status");
+    check_conditions(&status, old, &mut errors);
+    let certificate = status.get("certificate");
+    let stored = old.at(&["status", "certificate"]);
+    let is_new = certificate.some() != stored;
+    if is_new && let Some(words) = wrong_certificate(&decoded(&certificate)) {
+        errors.push(certificate.invalid_as("<certificate data>", words));
+    }
+    let list = status.get("conditions");
+    let of = |object: &Value, kind: &str| -> Vec<Value> {
+        let list = items(object, &["status", "conditions"]).iter();
+        list.filter(|one| one.str_at(&["type"]) == Some(kind)).cloned().collect()
+    };
+    for kind in FINAL.iter().filter(|kind| of(new, kind).len() < of(old, kind).len()) {
+        let words = format!("updates may not remove a condition of type {kind:?}");
+        errors.push(list.forbidden(words));
+    }
+    for kind in VERDICTS.iter().filter(|_| may != May::Approve) {
+        if of(new, kind).len() > of(old, kind).len() {
+            let words = format!("updates may not add a condition of type {kind:?}");
+            errors.push(list.forbidden(words));
+        }
+    }
+    if is_new && may != May::Issue {
+        errors.push(certificate.forbidden("updates may not set certificate content"));
+    } else if is_new && stored.and_then(Value::as_str).is_some_and(|text| !text.is_empty()) {
+        errors.push(certificate.forbidden("updates may not modify existing certificate content"));
+    }
+    errors
+}
+
+fn check_conditions(status: &Place<'_>, old: &Value, errors: &mut Errors) {
+    let stored = |kind: &str| {
+        let list = items(old, &["status", "conditions"]).iter();
+        list.filter(|one| one.str_at(&["type"]) == Some(kind)).count()
+    };
+    let were_both = VERDICTS.iter().all(|kind| stored(kind) > 0);
+    let mut seen = BTreeSet::new();
+    for condition in status.items("conditions") {
+        let (kind, state) = (condition.get("type"), condition.get("status"));
+        if kind.is_empty() && stored("") == 0 {
+            errors.push(kind.required(""));
+        }
+        let allowed: &[&str] =
+            if FINAL.contains(&kind.text()) { &["True"] } else { &["False", "True", "Unknown"] };
+        crate::rules::choice(&state, allowed, errors);
+        let has = |other: &str| seen.contains(other);
+        let is_split = match kind.text() {
+            "Approved" => has("Denied"),
+            "Denied" => has("Approved"),
+            _ => false,
+        };
+        if is_split && !were_both {
+            errors.push(kind.invalid("Approved and Denied conditions are mutually exclusive"));
+        }
+        if !seen.insert(kind.text().to_owned()) && stored(kind.text()) < 2 {
+            errors.push(kind.duplicate());
+        }
+    }
+}
+
+/// The text that base64 text stands for.
+fn decoded(place: &Place<'_>) -> String {
+    let bytes = BASE64.decode(place.text()).unwrap_or_default();
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// What PEM text has blocks of.
+fn blocks(text: &str) -> impl Iterator<Item = &str> {
+    text.split("-----BEGIN ").skip(1).filter_map(|block| {
+        let (kind, rest) = block.split_once("-----")?;
+        rest.contains(&format!("-----END {kind}-----")).then_some(kind)
+    })
+}
+
+fn wrong_certificate(pem: &str) -> Option<String> {
+    if pem.is_empty() {
+        return None;
+    }
+    if let Some(other) = blocks(pem).find(|block| *block != "CERTIFICATE") {
+        return Some(format!("only CERTIFICATE PEM blocks are allowed, found {other:?}"));
+    }
+    let is_empty = blocks(pem).next().is_none();
+    is_empty.then(|| "must contain at least one CERTIFICATE PEM block".to_owned())
+}
