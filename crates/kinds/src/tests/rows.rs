@@ -43,6 +43,29 @@ fn what_is_wrong_is_said_as_upstream_says_it() {
     assert!(count >= 350, "there are {count} rows");
 }
 
+/// BOOT-01: the rules hold for the objects of a new cluster too.
+#[test]
+fn what_the_server_makes_is_valid() {
+    let config = RuntimeConfig::default();
+    let definitions = definitions(&config);
+    let made = crate::bootstrap::objects(&crate::bootstrap::Settings {
+        config: &config,
+        service_ranges: &["10.96.0.0/12"],
+        advertise_address: std::net::IpAddr::from([192, 0, 2, 7]),
+        secure_port: 6443,
+        client_ca: Some("PEM"),
+        request_header: None,
+    });
+    for made in made {
+        let is = |one: &&ResourceDefinition| one.resource == made.resource;
+        let Some(definition) = definitions.iter().find(is) else { continue };
+        let mut object = ready(definition, &made.object);
+        definition.strategy.prepare_create(&mut object);
+        let said = errors(definition, &object, None, "");
+        assert!(said.is_empty(), "{}: {said:?}", pintle_value::json::to_string(&object));
+    }
+}
+
 fn find<'a>(definitions: &'a [ResourceDefinition], kind: &Value) -> &'a ResourceDefinition {
     let named = kind.str_at(&["kind"]).expect("a resource");
     let (group, rest) = named.rsplit_once('/').unwrap_or(("", named));
