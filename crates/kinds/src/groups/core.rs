@@ -13,6 +13,8 @@ mod volume;
 
 use pintle_registry::Generation;
 
+pub(super) use endpoints::is_servers_own;
+
 use super::events;
 use crate::{
     defaults::set,

@@ -6,6 +6,7 @@ use pintle_meta::{field::Error, names, validation};
 use pintle_registry::Generation;
 use pintle_value::Value;
 
+use super::core::is_servers_own;
 use crate::{
     addresses::{is_ipv6, special_ip},
     checks::{frozen, items, unchanged},
@@ -106,7 +107,7 @@ fn check_addresses(slice: &Place<'_>, old: Option<&Value>, errors: &mut Errors) 
         }
         too_many(&addresses, ADDRESSES_MAX, errors);
         for address in endpoint.items("addresses").filter(|one| !known.contains(one.text())) {
-            check_address(&address, kind, errors);
+            check_address(&address, kind, is_servers_own(slice.value()), errors);
         }
         let topology = endpoint.get("deprecatedTopology");
         too_many(&topology, TOPOLOGY_MAX, errors);
@@ -117,14 +118,15 @@ fn check_addresses(slice: &Place<'_>, old: Option<&Value>, errors: &mut Errors) 
     }
 }
 
-fn check_address(address: &Place<'_>, kind: &str, errors: &mut Errors) {
+fn check_address(address: &Place<'_>, kind: &str, is_own: bool, errors: &mut Errors) {
     let text = address.text();
     let wrong = match kind {
         "IPv4" | "IPv6" => match ip(text) {
             wrong if wrong.is_empty() => {
                 let is_other = is_ipv6(text) != (kind == "IPv6");
                 let other = is_other.then(|| format!("must be an {kind} address"));
-                other.into_iter().chain(special_ip(text)).collect()
+                let special = if is_own { Vec::new() } else { special_ip(text) };
+                other.into_iter().chain(special).collect()
             }
             wrong => wrong,
         },

@@ -171,7 +171,7 @@ fn signer_name(signer: &Place<'_>, errors: &mut Errors) {
 /// The first label that is wrong is told of.
 fn check_labels(place: &Place<'_>, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
     let wrong = text.split('.').map(|label| (label, rule(label))).find(|(_, w)| !w.is_empty());
-    for (label, wrong) in wrong {
+    if let Some((label, wrong)) = wrong {
         for words in wrong {
             errors.push(place.invalid_as(text, format!("validating label {label:?}: {words}")));
         }

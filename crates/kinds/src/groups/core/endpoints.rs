@@ -30,7 +30,11 @@ pub(super) const ENDPOINTS: Strategy = Strategy {
         if old.is_some_and(|old| old.get("subsets") == new.get("subsets")) {
             return Errors::new();
         }
-        errors(new, RULES)
+        let mut errors = errors(new, RULES);
+        if !is_servers_own(new) {
+            check(&Place::root(new), REACHABLE, &mut errors);
+        }
+        errors
     },
     warnings: |new, _| odd_addresses(new),
     ..PLAIN
@@ -57,8 +61,20 @@ const ADDRESS: Rules = &[
             node.all_invalid(names::dns1123_subdomain(node.text()), errors);
         }
     }),
-    Do(|address, errors| address.get("ip").all_invalid(special_ip(address.str("ip")), errors)),
 ];
+
+const REACHABLE: Rules = &[Each(
+    "subsets",
+    &[Each("addresses", REACHABLE_ADDRESS), Each("notReadyAddresses", REACHABLE_ADDRESS)],
+)];
+
+const REACHABLE_ADDRESS: Rules =
+    &[Do(|address, errors| address.get("ip").all_invalid(special_ip(address.str("ip")), errors))];
+
+/// The endpoints of the server itself, which may be one that only its own machine reaches.
+pub(crate) fn is_servers_own(endpoints: &Value) -> bool {
+    object::namespace(endpoints) == "default" && object::name(endpoints).starts_with("kubernetes")
+}
 
 const PORT: Rules = &[
     Do(|port, errors| {
