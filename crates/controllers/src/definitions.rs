@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pintle_crd::{Caller, Crd, life};
+use pintle_crd::{Crd, life};
+use pintle_registry::webhook::Caller;
 use pintle_meta::{GroupVersionResource, Reason, Status, object};
 use pintle_registry::answer::Event;
 use pintle_registry::request::{DeleteOptions, ListOptions, WriteOptions, granted};

@@ -25,4 +25,3 @@ mod webhook;
 pub use check::{validate, warnings};
 pub use definition::{Crd, Names, Version, priority};
 pub use resource::{Source, resources, type_name};
-pub use webhook::{Answer, Caller, Endpoint};

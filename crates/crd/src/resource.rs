@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use pintle_meta::{GroupVersionKind, GroupVersionResource};
+use pintle_registry::webhook::Caller;
 use pintle_registry::{
     FieldText, ResourceDefinition, ScalePaths, Scope, SelectableField, Storage, Subresource,
     SubresourceBehaviour, Verb,
@@ -16,7 +17,7 @@ use crate::json_path::JsonPath;
 use crate::keeping::{Conversion, Kept};
 use crate::strategy::Custom;
 use crate::structural::{Structural, table};
-use crate::webhook::{Caller, Webhook};
+use crate::webhook::Webhook;
 
 /// Gives a definition as it is stored now; asked when a schema is first needed, so that a definition
 /// whose objects nobody uses costs no memory.

@@ -1,43 +1,20 @@
 //! Conversion by webhook: what is asked, and what of the answer is believed (upstream:
 //! `pkg/apiserver/conversion/webhook_converter.go`). How the request travels is the caller's matter.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use pintle_meta::{Status, field, object, validation};
-use pintle_value::{Map, Path, Str, Value, json};
+use pintle_registry::webhook::{Caller, Endpoint};
+use pintle_value::{Map, Path, Value, json};
 
 use crate::definition::Crd;
 
 #[cfg(test)]
 mod tests;
 
-/// Where a webhook is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    /// `https://…`; for a service, with its name as host: `https://name.namespace.svc:443/path`.
-    pub url: String,
-    /// The service, where it is one: its namespace, its name, its port.
-    pub service: Option<(Str, Str, u16)>,
-    /// PEM, which alone is trusted; empty for the system's authorities. A certificate in it is trusted
-    /// even where it is no authority, as Go does.
-    pub ca_bundle: Vec<u8>,
-}
-
-/// The body of an answer with status 200, or why there is none.
-pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
-
-/// Carries requests to webhooks.
-pub trait Caller: Send + Sync {
-    /// POSTs JSON, in bounded time, and gives the answer, of bounded length.
-    fn call<'a>(&'a self, endpoint: &'a Endpoint, body: Vec<u8>) -> Answer<'a>;
-
-    /// A new uid.
-    fn uid(&self) -> Str;
-}
+/// How long a conversion may take (upstream: the webhook client's timeout).
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The webhook of a definition.
 pub(crate) struct Webhook {
@@ -58,7 +35,7 @@ impl Webhook {
         let known = |said: &Value| ["v1", "v1beta1"].into_iter().find(|v| said.as_str() == Some(v));
         let said = webhook.get("conversionReviewVersions").and_then(Value::as_array);
         let review_version = said.unwrap_or_default().iter().find_map(known);
-        Some(Self { endpoint: endpoint(webhook.get("clientConfig")?), review_version, caller })
+        Some(Self { endpoint: Endpoint::of(webhook.get("clientConfig")?), review_version, caller })
     }
 
     /// Converts objects to a version; those that are in it already are not sent.
@@ -111,24 +88,10 @@ impl Webhook {
             ),
         ]);
         let body = json::to_string(&review).into_bytes();
-        let answer = self.caller.call(&self.endpoint, body).await?;
+        let answer = self.caller.call(&self.endpoint, body, PATIENCE).await?;
         let answer = json::parse(&answer).map_err(|error| error.to_string())?;
         read_answer(answer, version, &uid)
     }
-}
-
-fn endpoint(config: &Value) -> Endpoint {
-    let ca_bundle = config.str_at(&["caBundle"]).and_then(|text| STANDARD.decode(text).ok());
-    let ca_bundle = ca_bundle.unwrap_or_default();
-    if let Some(url) = config.str_at(&["url"]) {
-        return Endpoint { url: url.to_owned(), service: None, ca_bundle };
-    }
-    let text = |key: &str| config.str_at(&["service", key]).unwrap_or_default();
-    let port = config.at(&["service", "port"]).and_then(Value::as_int).unwrap_or(443);
-    let port = u16::try_from(port).unwrap_or(443);
-    let (namespace, name, path) = (text("namespace"), text("name"), text("path"));
-    let url = format!("https://{name}.{namespace}.svc:{port}/{}", path.trim_start_matches('/'));
-    Endpoint { url, service: Some((namespace.into(), name.into(), port)), ca_bundle }
 }
 
 /// The converted objects of an answer, if it says that all went well.

@@ -54,6 +54,29 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them.
+    const ALL: [Self; 19] = [
+        Self::Unknown,
+        Self::BadRequest,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::NotAcceptable,
+        Self::AlreadyExists,
+        Self::Conflict,
+        Self::Gone,
+        Self::Expired,
+        Self::RequestEntityTooLarge,
+        Self::UnsupportedMediaType,
+        Self::Invalid,
+        Self::TooManyRequests,
+        Self::InternalError,
+        Self::ServerTimeout,
+        Self::ServiceUnavailable,
+        Self::Timeout,
+    ];
+
     /// The word in `reason`.
     pub const fn word(self) -> &'static str {
         match self {
@@ -157,6 +180,14 @@ impl Status {
             code: reason.code(),
             continue_token: None,
         }
+    }
+
+    /// The refusal of a webhook, which chooses the code and the word of its reason: a code below 400 is
+    /// 400, a word that is not known is none.
+    pub fn denied(message: impl Into<String>, code: u16, word: &str) -> Self {
+        let reason = Reason::ALL.into_iter().find(|reason| reason.word() == word);
+        let reason = reason.unwrap_or(Reason::Unknown);
+        Self { code: code.max(400), ..Self::failure(reason, message) }
     }
 
     /// A failure about the object `name` of a resource.

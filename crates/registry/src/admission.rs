@@ -1,4 +1,8 @@
-//! The admission seam: who may still say no, after authorization and before validation.
+//! The admission seam: who may still say no, after authorization and before validation; and who is asked
+//! elsewhere, about a new object before it is validated and after.
+
+use std::future::Future;
+use std::pin::Pin;
 
 use pintle_meta::{Status, User};
 use pintle_value::Value;
@@ -30,24 +34,69 @@ pub struct Attributes<'a> {
     pub subresource: &'a str,
     /// The object that is to be written, in its stored form; absent in deletions.
     pub object: Option<&'a Value>,
-    /// What is stored, where an object is updated.
+    /// What is stored, where an object is updated or deleted.
     pub old: Option<&'a Value>,
     /// Who writes.
     pub user: &'a User,
+    /// Nothing will come of the write.
+    pub dry_run: bool,
+}
+
+/// What is waited for.
+pub type Waited<'a, T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send + 'a>>;
+
+/// What was made of an object.
+#[derive(Debug, Default)]
+pub struct Mutated {
+    /// The object in the version of the write's resource, where it was changed.
+    pub object: Option<Value>,
+    /// Texts for `Warning` headers.
+    pub warnings: Vec<String>,
 }
 
 /// Who may still refuse a write.
 pub trait Admission: Send + Sync {
     /// Refuses a write, or lets it pass.
     fn admit(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status>;
+
+    /// Changes an object, or refuses the write; `None` where nobody has anything to say.
+    fn mutate<'a>(&'a self, _: &'a Attributes<'a>, _: &'a Registry) -> Option<Waited<'a, Mutated>> {
+        None
+    }
+
+    /// Refuses what is valid otherwise, or lets it pass with texts for `Warning` headers; `None` where
+    /// nobody has anything to say.
+    fn review<'a>(
+        &'a self,
+        _: &'a Attributes<'a>,
+        _: &'a Registry,
+    ) -> Option<Waited<'a, Vec<String>>> {
+        None
+    }
 }
 
-/// The admission chain: all are asked, in order.
+/// The admission chain: all are asked, in order. Only the last may ask elsewhere.
 pub struct Chain(pub Vec<Box<dyn Admission>>);
 
 impl Admission for Chain {
     fn admit(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         self.0.iter().try_for_each(|one| one.admit(attributes, registry))
+    }
+
+    fn mutate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, Mutated>> {
+        self.0.last()?.mutate(attributes, registry)
+    }
+
+    fn review<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, Vec<String>>> {
+        self.0.last()?.review(attributes, registry)
     }
 }
 

@@ -24,6 +24,7 @@ mod strategy;
 pub mod table;
 pub mod trail;
 pub mod watch;
+pub mod webhook;
 mod write;
 
 pub use definition::{

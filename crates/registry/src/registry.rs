@@ -98,6 +98,18 @@ impl Registry {
         (served.number, served.all.clone())
     }
 
+    /// A resource in all versions that are served, itself included.
+    pub fn versions_of(&self, resource: &Resource) -> Vec<Arc<Resource>> {
+        let collection =
+            |resource: &Resource| resource.storage.as_ref().map(|s| s.collection.clone());
+        let wanted = collection(resource);
+        let served = self.served.load();
+        if wanted.is_none() {
+            return served.by_name.get(&resource.resource).cloned().into_iter().collect();
+        }
+        served.all.iter().filter(|one| collection(one) == wanted).cloned().collect()
+    }
+
     /// Serves further resources, or other definitions of served ones.
     pub fn define(&self, definitions: Vec<ResourceDefinition>) {
         self.redefine(&[], definitions);

@@ -116,14 +116,14 @@ impl Resource {
     }
 
     /// Turns a tree of the stored form into one of this version.
-    pub(crate) fn to_served(&self, tree: &mut Value) {
+    pub fn to_served(&self, tree: &mut Value) {
         if let Some(conversion) = self.conversion() {
             (conversion.from_stored)(tree);
         }
     }
 
     /// Turns a tree of this version into one of the stored form.
-    pub(crate) fn to_stored(&self, tree: &mut Value) {
+    pub fn to_stored(&self, tree: &mut Value) {
         if let Some(conversion) = self.conversion() {
             (conversion.to_stored)(tree);
         }
@@ -184,7 +184,7 @@ impl Resource {
     }
 
     /// Sets `kind` and `apiVersion`.
-    pub(crate) fn stamp(&self, tree: &mut Value) {
+    pub fn stamp(&self, tree: &mut Value) {
         let object = tree.make_object();
         object.insert("kind", self.kind.clone());
         object.insert("apiVersion", self.api_version());

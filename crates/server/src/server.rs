@@ -84,15 +84,18 @@ impl Server {
         let roles = Arc::new(Roles::default());
         let authorizer = authorization::authorizer(&config.authorization_modes, &roles);
         let definitions = built_in(&config)?;
-        let options = options(store.clone(), authorizer.clone(), roles.clone());
+        let webhooks = Arc::new(Webhooks::default());
+        let escalation = NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() };
+        let options = options(store.clone(), escalation, webhooks.clone());
         let registry = Arc::new(Registry::open(options, definitions).await?);
         roles.follow(&registry);
+        webhooks.resolve_in(&registry);
         phases.end("registry");
         let (pki, tls, tokens) =
             certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
         phases.end("certificates");
         let environment = Environment { registry: registry.clone(), clock: Arc::new(now) };
-        let definitions = Definitions::restore(environment.clone(), Arc::new(Webhooks));
+        let definitions = Definitions::restore(environment.clone(), webhooks);
         phases.end("custom resources");
         let objects =
             bootstrap::wanted(&config, address, &pki.ca_pem, pki.front_proxy_ca_pem.as_deref());
@@ -224,12 +227,13 @@ fn built_in(config: &Config) -> Result<Vec<ResourceDefinition>, Error> {
     Ok(definitions)
 }
 
-fn options(store: Arc<dyn Store>, authorizer: Arc<dyn Authorizer>, roles: Arc<Roles>) -> Options {
+fn options(store: Arc<dyn Store>, escalation: NoEscalation, webhooks: Arc<Webhooks>) -> Options {
     Options {
         store,
         admission: Arc::new(admission::Chain(vec![
             Box::new(NamespaceLifecycle),
-            Box::new(NoEscalation { authorizer, roles }),
+            Box::new(escalation),
+            Box::new(pintle_admission::Webhooks::new(webhooks)),
         ])),
         entropy: random,
         garbage_collection: true,

@@ -1,38 +1,49 @@
-//! Calls to webhooks: HTTPS with an authority of the webhook's own, in bounded time and length.
+//! Calls to webhooks: HTTPS, to where a URL or a service is, with the authority that the webhook's
+//! configuration names.
 
-use std::sync::Arc;
+mod place;
+mod trust;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST};
-use http::{Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
+use http::uri::PathAndQuery;
+use http::{Request, Uri};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use pintle_crd::{Answer, Caller, Endpoint};
+use pintle_registry::Registry;
+use pintle_registry::webhook::{Answer, Caller, Endpoint};
 use pintle_value::Str;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
-/// Upstream gives a webhook so long.
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest answer: as many objects as a page of a list may hold.
-const ANSWER_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// The longest answer that is read: as many converted objects as a page of a list may hold.
+const ANSWER_BYTES_MAX: usize = 128 << 20;
+/// How often an answer may point elsewhere.
+const REDIRECTIONS_MAX: usize = 10;
+/// How many authorities are remembered, each with the sessions that were had under it.
+const TRUSTS_MAX: usize = 256;
 
 /// Carries requests to webhooks.
-pub(crate) struct Webhooks;
+#[derive(Default)]
+pub(crate) struct Webhooks {
+    /// Where services are looked up; set when there is one.
+    registry: OnceLock<Weak<Registry>>,
+    /// By certificate authority, as PEM.
+    trusts: Mutex<HashMap<Vec<u8>, Arc<ClientConfig>>>,
+}
 
 impl Caller for Webhooks {
-    fn call<'a>(&'a self, endpoint: &'a Endpoint, body: Vec<u8>) -> Answer<'a> {
+    fn call<'a>(&'a self, endpoint: &'a Endpoint, body: Vec<u8>, patience: Duration) -> Answer<'a> {
         Box::pin(async move {
-            let answer = tokio::time::timeout(TIMEOUT, post(endpoint, body)).await;
+            let answer = tokio::time::timeout(patience, self.post(endpoint, body)).await;
             let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
             answer.map_err(|why| format!("Post {:?}: {why}", endpoint.url))
         })
@@ -45,120 +56,120 @@ impl Caller for Webhooks {
     }
 }
 
-async fn post(endpoint: &Endpoint, body: Vec<u8>) -> Result<Vec<u8>, String> {
-    let uri: Uri = endpoint.url.parse().map_err(|error| format!("{error}"))?;
-    let host = uri.host().ok_or("no Host in request URL")?.trim_matches(['[', ']']).to_owned();
-    let port = uri.port_u16().unwrap_or(443);
-    let stream = TcpStream::connect((host.as_str(), port)).await;
-    let stream = stream.map_err(|error| format!("dial tcp {host}:{port}: {error}"))?;
-    let name = ServerName::try_from(host).map_err(|error| error.to_string())?;
-    let connector = TlsConnector::from(Arc::new(config(&endpoint.ca_bundle)?));
-    let stream = connector.connect(name, stream).await.map_err(|error| format!("tls: {error}"))?;
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    let request = Request::post(uri.path_and_query().map_or("/", |path| path.as_str()))
+impl Webhooks {
+    /// Services are those of a registry, which owns whoever owns this.
+    pub(crate) fn resolve_in(&self, registry: &Arc<Registry>) {
+        let _ = self.registry.set(Arc::downgrade(registry)); // once, when the server starts
+    }
+
+    /// Asks, and follows where the answer points to: Go's HTTP servers do so with a doubled slash.
+    async fn post(&self, endpoint: &Endpoint, body: Vec<u8>) -> Result<Vec<u8>, String> {
+        let mut uri: Uri = endpoint.url.parse().map_err(|_| "the URL is malformed".to_owned())?;
+        let body = Bytes::from(body);
+        for _ in 0..REDIRECTIONS_MAX {
+            let stream = self.connect(endpoint, &uri).await?;
+            match exchange(TokioIo::new(stream), &uri, body.clone()).await? {
+                Said::Answer(answer) => return Ok(answer),
+                Said::Elsewhere(path) => {
+                    let mut parts = uri.into_parts();
+                    parts.path_and_query = Some(path);
+                    uri = Uri::from_parts(parts).map_err(|why| why.to_string())?;
+                }
+            }
+        }
+        Err(format!("stopped after {REDIRECTIONS_MAX} redirects"))
+    }
+
+    async fn connect(
+        &self,
+        endpoint: &Endpoint,
+        uri: &Uri,
+    ) -> Result<TlsStream<TcpStream>, String> {
+        if uri.scheme_str() != Some("https") {
+            return Err("the URL must begin with https://".to_owned());
+        }
+        let host = uri.host().ok_or("the URL names no host")?;
+        let name = host.trim_start_matches('[').trim_end_matches(']');
+        let address = match &endpoint.service {
+            None => format!("{host}:{}", uri.port_u16().unwrap_or(443)),
+            Some((namespace, name, port)) => {
+                let registry = self.registry.get().and_then(Weak::upgrade);
+                let registry = registry.ok_or("services cannot be looked up yet")?;
+                place::of(&registry, namespace, name, *port)?
+            }
+        };
+        let stream = TcpStream::connect(&address).await;
+        let stream = stream.map_err(|why| format!("dial tcp {address}: {why}"))?;
+        let _ = stream.set_nodelay(true); // only slower without
+        let server = ServerName::try_from(name.to_owned()).map_err(|why| why.to_string())?;
+        let connector = TlsConnector::from(self.trust(&endpoint.ca_bundle)?);
+        let stream = connector.connect(server, stream).await;
+        stream.map_err(|why| format!("tls: failed to verify certificate: {why}"))
+    }
+
+    /// The TLS settings for an authority.
+    fn trust(&self, ca_bundle: &[u8]) -> Result<Arc<ClientConfig>, String> {
+        let mut trusts = self.trusts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(config) = trusts.get(ca_bundle) {
+            return Ok(config.clone());
+        }
+        let config = Arc::new(trust::config(ca_bundle)?);
+        if trusts.len() >= TRUSTS_MAX {
+            trusts.clear();
+        }
+        trusts.insert(ca_bundle.to_vec(), config.clone());
+        Ok(config)
+    }
+}
+
+/// What came back.
+enum Said {
+    Answer(Vec<u8>),
+    /// Ask there, on the same server.
+    Elsewhere(PathAndQuery),
+}
+
+/// One request, one answer.
+async fn exchange(
+    stream: TokioIo<TlsStream<TcpStream>>,
+    uri: &Uri,
+    body: Bytes,
+) -> Result<Said, String> {
+    let text = |why: hyper::Error| why.to_string();
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(text)?;
+    let connection = tokio::spawn(connection);
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let request = Request::post(path)
         .header(HOST, uri.authority().map_or("", |authority| authority.as_str()))
         .header(CONTENT_TYPE, "application/json")
-        .header(ACCEPT, "application/json")
-        .body(Full::new(Bytes::from(body)))
-        .map_err(|error| error.to_string())?;
-    let exchange = async {
-        let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
-        let status = answer.status();
-        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| error.to_string())?.to_bytes();
-        if status == StatusCode::OK {
-            return Ok(body.to_vec());
+        .header(ACCEPT, "application/json, */*")
+        .header(USER_AGENT, "kube-apiserver-admission")
+        .body(Full::new(body))
+        .map_err(|why| why.to_string())?;
+    let answer = sender.send_request(request).await.map_err(text)?;
+    let status = answer.status();
+    if let 307 | 308 = status.as_u16() {
+        let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+        let location = location.and_then(|location| location.parse::<Uri>().ok());
+        let there =
+            location.filter(|there| there.authority().is_none_or(|a| Some(a) == uri.authority()));
+        let path = there.and_then(|there| there.path_and_query().cloned());
+        return path.map(Said::Elsewhere).ok_or_else(|| "redirected to another server".to_owned());
+    }
+    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+    connection.abort();
+    let body = body.map_err(|why| why.to_string())?.to_bytes();
+    match status.as_u16() {
+        200..=299 => Ok(Said::Answer(body.into())),
+        404 => Err("the server could not find the requested resource".to_owned()),
+        500.. => {
+            let said = String::from_utf8_lossy(&body).trim().to_owned();
+            Err(format!(
+                "an error on the server ({said:?}) has prevented the request from succeeding"
+            ))
         }
-        Err(format!(
-            "the server responded with the status code {} but did not return more information",
-            status.as_u16()
-        ))
-    };
-    // The connection only moves bytes for the exchange, and goes with it.
-    let connection = async {
-        let _ = connection.await;
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        answer = exchange => answer,
-        () = connection => unreachable!("pending for ever"),
-    }
-}
-
-fn config(ca_bundle: &[u8]) -> Result<ClientConfig, String> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = Arc::new(Bundle::new(ca_bundle, provider.clone())?);
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
-    Ok(config)
-}
-
-/// Trusts the certificates of a bundle: as authorities, and as themselves, as Go does.
-#[derive(Debug)]
-struct Bundle {
-    certificates: Vec<CertificateDer<'static>>,
-    /// `None` where no certificate of the bundle can be an authority.
-    authorities: Option<Arc<WebPkiServerVerifier>>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl Bundle {
-    fn new(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<Self, String> {
-        let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
-        let certificates = certificates.map_err(|error| error.to_string())?;
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(certificates.iter().cloned());
-        let builder =
-            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-        Ok(Self { certificates, authorities: builder.build().ok(), provider })
-    }
-}
-
-impl ServerCertVerifier for Bundle {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        if self.certificates.iter().any(|known| known == end_entity) {
-            let parsed = ParsedCertificate::try_from(end_entity)?;
-            rustls::client::verify_server_name(&parsed, server_name)?;
-            return Ok(ServerCertVerified::assertion());
-        }
-        let unknown = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
-        let authorities = self.authorities.as_ref().ok_or(unknown)?;
-        authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        code => Err(format!(
+            "the server responded with the status code {code} but did not return more information"
+        )),
     }
 }

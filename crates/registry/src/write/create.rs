@@ -2,14 +2,14 @@
 
 use pintle_meta::{Reason, Status, names, object, uid};
 use pintle_store::{Expect, Kind};
-use pintle_value::{Str, Value};
+use pintle_value::{Str, Value, json};
 
 use super::commit::Committed;
 use super::update::copy_members;
 use super::{Draft, Write, metadata};
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Mutated, Operation};
 use crate::answer::{Answer, Outcome};
-use crate::request::{Body, Now};
+use crate::request::{Body, Encoding, Now};
 use crate::{Registry, Resource};
 
 /// How often a generated name is tried again (META-30; upstream: maxNameGenerationCreateAttempts).
@@ -51,6 +51,10 @@ impl Write<'_> {
         self.store_form(&mut tree);
         warnings.extend(metadata::unite_owners(&mut tree));
         self.admit(Operation::Create, &given, &tree, None)?;
+        if let Some(changed) = self.mutate(Operation::Create, &given, &tree, None).await? {
+            warnings.extend(changed.warnings);
+            tree = changed.tree;
+        }
         metadata::begin(
             &mut tree,
             resource.strategy.generation(),
@@ -80,6 +84,8 @@ impl Write<'_> {
             resource.strategy.prepare_create(&mut tree);
             resource.strategy.note_time(&mut tree, None, self.context.now);
             self.validate(&tree, None)?;
+            let name = object::name(&tree);
+            warnings.extend(self.review(Operation::Create, name, &tree, None).await?);
             match self.try_create(&tree).await? {
                 Tried::Done(answer) => {
                     warnings.extend(resource.strategy.warnings(&tree, None));
@@ -146,7 +152,58 @@ impl Write<'_> {
         if let Some(why) = refused.filter(|_| operation == Operation::Create) {
             return Err(Status::forbidden(&self.target.resource.group_resource(), name, why));
         }
-        let attributes = Attributes {
+        let attributes = self.attributes(operation, name, object, old);
+        self.registry.admission.admit(&attributes, self.registry)
+    }
+
+    /// What is made of a new state elsewhere, in the stored form; `None` where nothing is.
+    pub(super) async fn mutate(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<Option<Draft>, Status> {
+        let attributes = self.attributes(operation, name, object, old);
+        let Some(mutated) = self.registry.admission.mutate(&attributes, self.registry) else {
+            return Ok(None);
+        };
+        let Mutated { object, warnings } = mutated.await?;
+        let Some(object) = object else {
+            let tree = attributes.object.cloned().unwrap_or_default();
+            return Ok(Some(Draft { tree, warnings, tracked: false }));
+        };
+        // What comes back is read like what came: checked against the schema, with its defaults set.
+        let body = Body { bytes: json::to_string(&object).into(), encoding: Encoding::Json };
+        let mut draft = self.decode(&body)?;
+        self.place(&mut draft.tree)?;
+        self.store_form(&mut draft.tree);
+        Ok(Some(Draft { warnings, ..draft }))
+    }
+
+    /// Asks elsewhere whether a valid new state may be; gives warnings.
+    pub(super) async fn review(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<Vec<String>, Status> {
+        let attributes = self.attributes(operation, name, object, old);
+        match self.registry.admission.review(&attributes, self.registry) {
+            Some(reviewed) => reviewed.await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn attributes<'a>(
+        &'a self,
+        operation: Operation,
+        name: &'a str,
+        object: &'a Value,
+        old: Option<&'a Value>,
+    ) -> Attributes<'a> {
+        Attributes {
             operation,
             resource: &self.target.resource,
             namespace: &self.target.namespace,
@@ -155,8 +212,8 @@ impl Write<'_> {
             object: Some(object),
             old,
             user: &self.context.user,
-        };
-        self.registry.admission.admit(&attributes, self.registry)
+            dry_run: self.options.dry_run,
+        }
     }
 
     fn random_u64(&self) -> u64 {

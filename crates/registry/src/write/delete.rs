@@ -41,25 +41,43 @@ impl Registry {
                 self.peek(resource, &target.namespace, &target.name).ok_or_else(not_found)?;
             let tree = existing.tree();
             check_preconditions(target, options, &tree)?;
-            self.admission.admit(
-                &Attributes {
-                    operation: Operation::Delete,
-                    resource,
-                    namespace: &target.namespace,
-                    name: &target.name,
-                    subresource: "",
-                    object: None,
-                    old: None,
-                    user: &context.user,
-                },
-                self,
-            )?;
+            let warnings = self.admit_deletion(target, options, context, &tree).await?;
             let step = self.next_step(target, options, context, tree);
             if let Some(outcome) = self.take(target, options, context, &existing, step).await? {
-                return Ok(outcome);
+                return Ok(outcome.warn(warnings));
             }
         }
         Err(Status::stale(&resource.group_resource(), &target.name))
+    }
+
+    /// Asks the admission chain, and whoever is asked elsewhere; gives warnings.
+    async fn admit_deletion(
+        &self,
+        target: &Target,
+        options: &DeleteOptions,
+        context: &Context,
+        tree: &Value,
+    ) -> Result<Vec<String>, Status> {
+        let attributes = Attributes {
+            operation: Operation::Delete,
+            resource: &target.resource,
+            namespace: &target.namespace,
+            name: &target.name,
+            subresource: "",
+            object: None,
+            old: Some(tree),
+            user: &context.user,
+            dry_run: options.dry_run,
+        };
+        self.admission.admit(&attributes, self)?;
+        let mut warnings = Vec::new();
+        if let Some(mutated) = self.admission.mutate(&attributes, self) {
+            warnings = mutated.await?.warnings;
+        }
+        if let Some(reviewed) = self.admission.review(&attributes, self) {
+            warnings.extend(reviewed.await?);
+        }
+        Ok(warnings)
     }
 
     /// Decides, without doing anything (upstream: rest.BeforeDelete and markAsDeleting).

@@ -85,7 +85,13 @@ impl Write<'_> {
         let mut new = self.confine(new, &old);
         metadata::carry_over(&mut new, &old);
         warnings.extend(metadata::unite_owners(&mut new));
-        self.admit(Operation::Update, &self.target.name, &new, Some(&old))?;
+        let name = &self.target.name;
+        self.admit(Operation::Update, name, &new, Some(&old))?;
+        if let Some(changed) = self.mutate(Operation::Update, name, &new, Some(&old)).await? {
+            warnings.extend(changed.warnings);
+            new = self.confine(changed.tree, &old);
+            metadata::carry_over(&mut new, &old);
+        }
         if !tracked {
             self.track(Some(&old), &mut new);
         }
@@ -99,6 +105,7 @@ impl Write<'_> {
         resource.strategy.note_time(&mut new, Some(&old), self.context.now);
         metadata::grow_generation(&mut new, &old, resource.strategy.generation());
         self.validate(&new, Some(&old))?;
+        warnings.extend(self.review(Operation::Update, name, &new, Some(&old)).await?);
         warnings.extend(if part.is_empty() {
             resource.strategy.warnings(&new, Some(&old))
         } else {

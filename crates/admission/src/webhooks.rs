@@ -1,0 +1,339 @@
+//! Admission webhooks: others change objects before they are validated, and refuse them after (WH-01 …
+//! WH-05).
+//!
+//! Purpose: finds the webhooks that concern a write, asks them, and believes what can be believed. Those
+//! that change objects are asked one after the other, those that only judge all at once.
+//!
+//! Must not know: how requests travel.
+//!
+//! Invariant: nobody is asked about webhooks and admission policies themselves, so that a wrong one can
+//! always be taken away.
+
+mod hook;
+mod review;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use pintle_apply::PatchType;
+use pintle_meta::{GroupVersionResource, Status, object};
+use pintle_registry::admission::{Admission, Attributes, Mutated, Waited};
+use pintle_registry::trail::Trail;
+use pintle_registry::webhook::Caller;
+use pintle_registry::{Keeping, Registry, Resource};
+use pintle_value::{Map, Value};
+
+use hook::{Hook, Question};
+use review::{Inquiry, Verdict, denial};
+
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// The plugin.
+pub struct Webhooks {
+    caller: Arc<dyn Caller>,
+    mutating: Configurations,
+    validating: Configurations,
+}
+
+/// The webhooks of all configurations of a kind, as they are now.
+struct Configurations {
+    resource: &'static str,
+    /// Follows the configurations; `None` before the first look.
+    known: Mutex<Option<(Trail, Arc<[Hook]>)>>,
+}
+
+/// A webhook that is to be asked, about a version of the resource.
+struct Concerned {
+    hook: Hook,
+    resource: Arc<Resource>,
+}
+
+impl Webhooks {
+    /// All webhooks that there are, to be called by `caller`.
+    pub fn new(caller: Arc<dyn Caller>) -> Self {
+        let of = |resource| Configurations { resource, known: Mutex::default() };
+        Self {
+            caller,
+            mutating: of("mutatingwebhookconfigurations"),
+            validating: of("validatingwebhookconfigurations"),
+        }
+    }
+}
+
+impl Admission for Webhooks {
+    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    fn mutate<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, Mutated>> {
+        let concerned = self.mutating.concerned(write, registry);
+        (!concerned.is_empty()).then(|| self.change(write, concerned))
+    }
+
+    fn review<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, Vec<String>>> {
+        let concerned = self.validating.concerned(write, registry);
+        (!concerned.is_empty()).then(|| self.judge(write, concerned))
+    }
+}
+
+impl Webhooks {
+    /// Has an object changed by one webhook after the other; those that want it are asked once more if
+    /// others changed it after them.
+    fn change<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        concerned: Vec<Concerned>,
+    ) -> Waited<'a, Mutated> {
+        Box::pin(async move {
+            let mut mutated = Mutated::default();
+            let mut object = write.object.map(Cow::Borrowed);
+            let mut last_change = 0;
+            for (place, one) in concerned.iter().enumerate() {
+                if self.change_once(write, one, &mut object, &mut mutated).await? {
+                    last_change = place;
+                }
+            }
+            for one in concerned[..last_change].iter().filter(|one| one.hook.again) {
+                self.change_once(write, one, &mut object, &mut mutated).await?;
+            }
+            if let Some(Cow::Owned(mut object)) = object {
+                write.resource.to_served(&mut object);
+                write.resource.stamp(&mut object);
+                mutated.object = Some(object);
+            }
+            Ok(mutated)
+        })
+    }
+
+    /// Asks one webhook about an object of the stored form; whether it changed it.
+    async fn change_once(
+        &self,
+        write: &Attributes<'_>,
+        one: &Concerned,
+        object: &mut Option<Cow<'_, Value>>,
+        mutated: &mut Mutated,
+    ) -> Result<bool, Status> {
+        let Some(verdict) = self.ask(write, one, object.as_deref()).await? else {
+            return Ok(false);
+        };
+        mutated.warnings.extend(verdict.warnings);
+        if !verdict.allowed {
+            return Err(denial(&one.hook.name, &verdict.result));
+        }
+        let (Some(patch), Some(current)) = (verdict.patch, object.as_deref()) else {
+            return Ok(false);
+        };
+        let current = shown(current, write, &one.resource).await?;
+        let (schema, ty) = (&one.resource.schema, one.resource.ty);
+        let patched = pintle_apply::apply(PatchType::Json, schema, ty, &current, &patch);
+        let patched = patched.map_err(|error| Status::internal(&error))?.value;
+        if patched == current {
+            return Ok(false);
+        }
+        *object = Some(Cow::Owned(taken(patched, write, &one.resource).await?));
+        Ok(true)
+    }
+
+    /// Asks all at once; the first refusal counts.
+    fn judge<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        concerned: Vec<Concerned>,
+    ) -> Waited<'a, Vec<String>> {
+        Box::pin(async move {
+            let verdicts = concerned.iter().map(|one| self.ask(write, one, write.object));
+            let mut warnings = Vec::new();
+            for (one, verdict) in concerned.iter().zip(join_all(verdicts).await) {
+                let Some(verdict) = verdict? else { continue };
+                warnings.extend(verdict.warnings);
+                if !verdict.allowed {
+                    return Err(denial(&one.hook.name, &verdict.result));
+                }
+            }
+            Ok(warnings)
+        })
+    }
+
+    /// Asks one webhook; `None` where it cannot be asked and the write may pass without.
+    async fn ask(
+        &self,
+        write: &Attributes<'_>,
+        one: &Concerned,
+        object: Option<&Value>,
+    ) -> Result<Option<Verdict>, Status> {
+        let hook = &one.hook;
+        if write.dry_run && !hook.dry_runs {
+            let why = format!("admission webhook {:?} does not support dry run", hook.name);
+            return Err(Status::bad_request(why));
+        }
+        match self.call(write, one, object).await {
+            Ok(verdict) => Ok(Some(verdict)),
+            Err(why) if hook.lenient => {
+                tracing::warn!(webhook = %hook.name, %why, "a webhook cannot be asked; its policy is to ignore that");
+                Ok(None)
+            }
+            Err(why) => {
+                Err(Status::internal(format_args!("failed calling webhook {:?}: {why}", hook.name)))
+            }
+        }
+    }
+
+    async fn call(
+        &self,
+        write: &Attributes<'_>,
+        one: &Concerned,
+        object: Option<&Value>,
+    ) -> Result<Verdict, String> {
+        let hook = &one.hook;
+        if hook.conditional {
+            return Err("matchConditions are not supported yet".to_owned());
+        }
+        let version = hook
+            .version
+            .ok_or("webhook does not accept known AdmissionReview versions (v1, v1beta1)")?;
+        let uid = self.caller.uid();
+        let object = match object {
+            Some(object) => Some(shown(object, write, &one.resource).await.map_err(message)?),
+            None => None,
+        };
+        let old = match write.old {
+            Some(old) => Some(shown(old, write, &one.resource).await.map_err(message)?),
+            None => None,
+        };
+        let inquiry = Inquiry {
+            uid: &uid,
+            version,
+            write,
+            resource: &one.resource,
+            object: object.as_ref(),
+            old: old.as_ref(),
+        };
+        let answer = self.caller.call(&hook.endpoint, inquiry.body(), hook.timeout).await;
+        let answer = answer.map_err(|why| format!("failed to call webhook: {why}"))?;
+        inquiry.verdict(&answer)
+    }
+}
+
+impl Configurations {
+    /// The webhooks that concern a write, in the order of their configurations' names.
+    fn concerned(&self, write: &Attributes<'_>, registry: &Registry) -> Vec<Concerned> {
+        let hooks = self.hooks(registry);
+        if hooks.is_empty() || is_exempt(write.resource) {
+            return Vec::new();
+        }
+        let versions = registry.versions_of(write.resource);
+        let question = Question {
+            operation: write.operation,
+            resource: write.resource,
+            subresource: write.subresource,
+        };
+        let mut concerned = Vec::new();
+        for hook in hooks.iter() {
+            let all = versions.iter().map(|version| &**version);
+            let Some(resource) = hook.concerned(question, all) else { continue };
+            let wanted = hook.wants_object(write.object, write.old)
+                && (!has_namespace(write)
+                    || hook.wants_namespace(|| namespace_labels(write, registry)));
+            let resource = versions.iter().find(|version| version.resource == resource.resource);
+            if let Some(resource) = resource.filter(|_| wanted) {
+                concerned.push(Concerned { hook: hook.clone(), resource: resource.clone() });
+            }
+        }
+        concerned
+    }
+
+    fn hooks(&self, registry: &Registry) -> Arc<[Hook]> {
+        let mut known = self.known.lock();
+        if let Some((trail, hooks)) = &mut *known
+            && trail.take().is_ok_and(|changes| changes.is_empty())
+        {
+            return hooks.clone();
+        }
+        let name = GroupVersionResource::new(GROUP, "v1", self.resource);
+        let trail = registry.resource(&name).and_then(|resource| registry.trail(&resource).ok());
+        let Some((objects, trail)) = trail else { return Arc::from([]) };
+        // They come in the order of their names, which is the order in which they are asked.
+        let hooks: Arc<[Hook]> = objects.iter().flat_map(|o| Hook::all(&o.tree())).collect();
+        *known = Some((trail, hooks.clone()));
+        hooks
+    }
+}
+
+/// What can be registered here is registered without being asked about (WH-04).
+fn is_exempt(resource: &Resource) -> bool {
+    resource.resource.group == GROUP
+}
+
+/// Whether a write is in a namespace, or of one.
+fn has_namespace(write: &Attributes<'_>) -> bool {
+    !write.namespace.is_empty() || is_namespace(write.resource)
+}
+
+fn is_namespace(resource: &Resource) -> bool {
+    resource.resource.group.is_empty() && resource.resource.resource == "namespaces"
+}
+
+/// The labels of the namespace that a write is in; of a namespace its own.
+fn namespace_labels(write: &Attributes<'_>, registry: &Registry) -> Value {
+    let labels = |object: &Value| object::labels(object).cloned().unwrap_or_default();
+    if is_namespace(write.resource) {
+        return write.object.or(write.old).map(labels).unwrap_or_default().into();
+    }
+    let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"));
+    let namespace = namespaces.and_then(|all| registry.peek(&all, "", write.namespace));
+    namespace.map_or_else(Map::new, |namespace| labels(&namespace.tree())).into()
+}
+
+/// An object of the form that the write path works on, as a version shows it.
+async fn shown(
+    object: &Value,
+    write: &Attributes<'_>,
+    version: &Resource,
+) -> Result<Value, Status> {
+    let mut object = object.clone();
+    match keeping(version).filter(|_| version.resource != write.resource.resource) {
+        Some(keeping) => object = first(keeping.read(vec![object]).await?),
+        None => version.to_served(&mut object),
+    }
+    version.stamp(&mut object);
+    Ok(object)
+}
+
+/// What a version shows, in the form that the write path works on.
+async fn taken(
+    mut object: Value,
+    write: &Attributes<'_>,
+    version: &Resource,
+) -> Result<Value, Status> {
+    match keeping(write.resource).filter(|_| version.resource != write.resource.resource) {
+        Some(keeping) => Ok(first(keeping.read(vec![object]).await?)),
+        None => {
+            version.to_stored(&mut object);
+            Ok(object)
+        }
+    }
+}
+
+fn keeping(resource: &Resource) -> Option<&dyn Keeping> {
+    resource.storage.as_ref()?.keeping.as_deref()
+}
+
+fn first(objects: Vec<Value>) -> Value {
+    objects.into_iter().next().unwrap_or_default()
+}
+
+fn message(status: Status) -> String {
+    status.message
+}

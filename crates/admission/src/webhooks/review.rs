@@ -1,0 +1,174 @@
+//! `AdmissionReview`: what a webhook is asked, and what of its answer is believed (WH-02, WH-03).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pintle_meta::{Status, User};
+use pintle_registry::Resource;
+use pintle_registry::admission::{Attributes, Operation};
+use pintle_value::{Map, Str, Value, json};
+
+/// What is asked about.
+pub(super) struct Inquiry<'a> {
+    pub(super) uid: &'a str,
+    /// `v1` or `v1beta1`
+    pub(super) version: &'a str,
+    pub(super) write: &'a Attributes<'a>,
+    /// The version of the resource that the webhook knows.
+    pub(super) resource: &'a Resource,
+    pub(super) object: Option<&'a Value>,
+    pub(super) old: Option<&'a Value>,
+}
+
+/// What a webhook says.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) allowed: bool,
+    /// A JSON patch.
+    pub(super) patch: Option<Vec<u8>>,
+    pub(super) warnings: Vec<String>,
+    /// A `Status`, as it came.
+    pub(super) result: Value,
+}
+
+impl Inquiry<'_> {
+    /// The body of the request.
+    pub(super) fn body(&self) -> Vec<u8> {
+        let mut request = Map::new();
+        let mut set = |member: &str, value: Value| _ = request.insert(member, value);
+        set("uid", self.uid.into());
+        set("kind", kind(self.resource));
+        set("resource", resource(self.resource));
+        set("requestKind", kind(self.write.resource));
+        set("requestResource", resource(self.write.resource));
+        if !self.write.subresource.is_empty() {
+            set("subResource", self.write.subresource.into());
+            set("requestSubResource", self.write.subresource.into());
+        }
+        if !self.write.name.is_empty() {
+            set("name", self.write.name.into());
+        }
+        if !self.write.namespace.is_empty() {
+            set("namespace", self.write.namespace.into());
+        }
+        let (operation, options) = match self.write.operation {
+            Operation::Create => ("CREATE", "CreateOptions"),
+            Operation::Update => ("UPDATE", "UpdateOptions"),
+            Operation::Delete => ("DELETE", "DeleteOptions"),
+        };
+        set("operation", operation.into());
+        set("userInfo", user(self.write.user));
+        set("object", self.object.cloned().unwrap_or_default());
+        set("oldObject", self.old.cloned().unwrap_or_default());
+        set("dryRun", self.write.dry_run.into());
+        set("options", self.options(options));
+        let review = Value::from([
+            ("kind", Value::from("AdmissionReview")),
+            ("apiVersion", format!("admission.k8s.io/{}", self.version).into()),
+            ("request", request.into()),
+        ]);
+        json::to_string(&review).into_bytes()
+    }
+
+    fn options(&self, kind: &str) -> Value {
+        let mut options = Map::new();
+        options.insert("kind", kind);
+        options.insert("apiVersion", "meta.k8s.io/v1");
+        if self.write.dry_run {
+            options.insert("dryRun", vec![Value::from("All")]);
+        }
+        options.into()
+    }
+
+    /// Reads the answer; the error says why it cannot be believed.
+    pub(super) fn verdict(&self, answer: &[u8]) -> Result<Verdict, String> {
+        let answer = json::parse(answer).map_err(|error| error.to_string())?;
+        let text = |path: &[&str]| answer.str_at(path).unwrap_or_default();
+        let wanted = format!("admission.k8s.io/{}", self.version);
+        let (version, kind) = (text(&["apiVersion"]), text(&["kind"]));
+        let named = version == wanted && kind == "AdmissionReview";
+        // The older version was never asked to name itself.
+        if !named && (self.version == "v1" || !version.is_empty() || !kind.is_empty()) {
+            return Err(format!(
+                "expected webhook response of {wanted}, Kind=AdmissionReview, got {version}, Kind={kind}"
+            ));
+        }
+        let Some(response) = answer.get("response").filter(|r| r.as_object().is_some()) else {
+            return Err("webhook response was absent".to_owned());
+        };
+        let uid = text(&["response", "uid"]);
+        if self.version == "v1" && uid != self.uid {
+            return Err(format!("expected response.uid={:?}, got {uid:?}", self.uid));
+        }
+        let patch = match response.str_at(&["patch"]).filter(|patch| !patch.is_empty()) {
+            None => None,
+            Some(patch) => Some(STANDARD.decode(patch).map_err(|error| error.to_string())?),
+        };
+        let patch_type = text(&["response", "patchType"]);
+        if self.version == "v1" && patch.is_some() && patch_type != "JSONPatch" {
+            return Err(format!(
+                "webhook returned response.patch but not response.patchType of \"JSONPatch\": \
+                 {patch_type:?}"
+            ));
+        }
+        let warnings = response.get("warnings").and_then(Value::as_array).unwrap_or_default();
+        Ok(Verdict {
+            allowed: response.get("allowed") == Some(&Value::Bool(true)),
+            patch,
+            warnings: warnings.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            result: response.get("result").or(response.get("status")).cloned().unwrap_or_default(),
+        })
+    }
+}
+
+/// The refusal that a webhook's verdict is (upstream: `webhookerrors.ToStatusErr`).
+pub(super) fn denial(hook: &str, result: &Value) -> Status {
+    let text = |member| result.str_at(&[member]).unwrap_or_default();
+    let denied = format!("admission webhook {hook:?} denied the request");
+    let message = match (text("message"), text("reason")) {
+        ("", "") => format!("{denied} without explanation"),
+        ("", reason) => format!("{denied}: {reason}"),
+        (message, _) => format!("{denied}: {message}"),
+    };
+    let code = result.get("code").and_then(Value::as_int).and_then(|c| u16::try_from(c).ok());
+    Status::denied(message, code.unwrap_or(0), text("reason"))
+}
+
+fn kind(resource: &Resource) -> Value {
+    let name = &resource.resource;
+    Value::from([
+        ("group", Value::from(name.group.clone())),
+        ("version", name.version.clone().into()),
+        ("kind", resource.kind.clone().into()),
+    ])
+}
+
+fn resource(resource: &Resource) -> Value {
+    let name = &resource.resource;
+    Value::from([
+        ("group", Value::from(name.group.clone())),
+        ("version", name.version.clone().into()),
+        ("resource", name.resource.clone().into()),
+    ])
+}
+
+fn user(user: &User) -> Value {
+    let list = |texts: &[String]| {
+        Value::Array(texts.iter().map(|text| Value::from(Str::from(text.as_str()))).collect())
+    };
+    let mut info = Map::new();
+    info.insert("username", user.name.as_str());
+    if !user.uid.is_empty() {
+        info.insert("uid", user.uid.as_str());
+    }
+    if !user.groups.is_empty() {
+        info.insert("groups", list(&user.groups));
+    }
+    if !user.extra.is_empty() {
+        let mut extra = Map::new();
+        for (key, values) in &user.extra {
+            extra.insert(key.as_str(), list(values));
+        }
+        info.insert("extra", extra);
+    }
+    info.into()
+}

@@ -1,0 +1,123 @@
+//! Whom a webhook's certificate is believed: the authorities of its configuration, or the system's; and
+//! as Go does, a certificate that is in the configuration itself, though it be no authority.
+
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// TLS settings that believe a bundle of certificates in PEM, or the system's where it is empty.
+pub(super) fn config(ca_bundle: &[u8]) -> Result<ClientConfig, String> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let named: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(ca_bundle).filter_map(Result::ok).collect();
+    if named.is_empty() && !ca_bundle.is_empty() {
+        return Err(
+            "unable to load root certificates: unable to parse bytes as PEM block".to_owned()
+        );
+    }
+    let mut roots = RootCertStore::empty();
+    if ca_bundle.is_empty() {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    } else {
+        roots.add_parsable_certificates(named.iter().cloned());
+    }
+    let authorities = match roots.is_empty() {
+        true => None,
+        false => Some(
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+                .build()
+                .map_err(|why| why.to_string())?,
+        ),
+    };
+    let verifier = Arc::new(Verifier { authorities, named, provider: provider.clone() });
+    Ok(ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|why| why.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth())
+}
+
+#[derive(Debug)]
+struct Verifier {
+    authorities: Option<Arc<WebPkiServerVerifier>>,
+    /// The certificates of the configuration.
+    named: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.named.iter().any(|named| named.as_ref() == end_entity.as_ref()) {
+            return verify_named(end_entity, server_name, now);
+        }
+        match &self.authorities {
+            Some(authorities) => authorities.verify_server_cert(
+                end_entity,
+                intermediates,
+                server_name,
+                ocsp_response,
+                now,
+            ),
+            None => Err(Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// The very certificate that is named: it must be of that server, and of this time.
+fn verify_named(
+    certificate: &CertificateDer<'_>,
+    server_name: &ServerName<'_>,
+    now: UnixTime,
+) -> Result<ServerCertVerified, Error> {
+    rustls::client::verify_server_name(&ParsedCertificate::try_from(certificate)?, server_name)?;
+    let (_, parsed) = X509Certificate::from_der(certificate)
+        .map_err(|_| Error::InvalidCertificate(rustls::CertificateError::BadEncoding))?;
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let validity = parsed.validity();
+    if now < validity.not_before.timestamp() {
+        return Err(Error::InvalidCertificate(rustls::CertificateError::NotValidYet));
+    }
+    if now > validity.not_after.timestamp() {
+        return Err(Error::InvalidCertificate(rustls::CertificateError::Expired));
+    }
+    Ok(ServerCertVerified::assertion())
+}
