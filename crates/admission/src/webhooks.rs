@@ -9,6 +9,7 @@
 //! Invariant: nobody is asked about webhooks and admission policies themselves, so that a wrong one can
 //! always be taken away.
 
+mod condition;
 mod hook;
 mod review;
 #[cfg(test)]
@@ -166,7 +167,8 @@ impl Webhooks {
         })
     }
 
-    /// Asks one webhook; `None` where it cannot be asked and the write may pass without.
+    /// Asks one webhook; `None` where it is not concerned after all, or cannot be asked and the write may
+    /// pass without.
     async fn ask(
         &self,
         write: &Attributes<'_>,
@@ -174,14 +176,34 @@ impl Webhooks {
         object: Option<&Value>,
     ) -> Result<Option<Verdict>, Status> {
         let hook = &one.hook;
+        let uid = self.caller.uid();
+        let object = match object {
+            Some(object) => Some(shown(object, write, &one.resource).await?),
+            None => None,
+        };
+        let old = match write.old {
+            Some(old) => Some(shown(old, write, &one.resource).await?),
+            None => None,
+        };
+        let inquiry = Inquiry {
+            uid: &uid,
+            version: hook.version.unwrap_or_default(),
+            write,
+            resource: &one.resource,
+            object: object.as_ref(),
+            old: old.as_ref(),
+        };
+        if !is_wanted(hook, &inquiry)? {
+            return Ok(None);
+        }
         if write.dry_run && !hook.dry_runs {
             let why = format!("admission webhook {:?} does not support dry run", hook.name);
             return Err(Status::bad_request(why));
         }
-        match self.call(write, one, object).await {
+        match self.call(hook, &inquiry).await {
             Ok(verdict) => Ok(Some(verdict)),
             Err(why) if hook.lenient => {
-                tracing::warn!(webhook = %hook.name, %why, "a webhook cannot be asked; its policy is to ignore that");
+                tracing::warn!(webhook = %hook.name, %why, "failed calling a webhook, failing open");
                 Ok(None)
             }
             Err(why) => {
@@ -190,39 +212,36 @@ impl Webhooks {
         }
     }
 
-    async fn call(
-        &self,
-        write: &Attributes<'_>,
-        one: &Concerned,
-        object: Option<&Value>,
-    ) -> Result<Verdict, String> {
-        let hook = &one.hook;
-        if hook.conditional {
-            return Err("matchConditions are not supported yet".to_owned());
+    async fn call(&self, hook: &Hook, inquiry: &Inquiry<'_>) -> Result<Verdict, String> {
+        if hook.version.is_none() {
+            return Err(
+                "webhook does not accept known AdmissionReview versions (v1, v1beta1)".into()
+            );
         }
-        let version = hook
-            .version
-            .ok_or("webhook does not accept known AdmissionReview versions (v1, v1beta1)")?;
-        let uid = self.caller.uid();
-        let object = match object {
-            Some(object) => Some(shown(object, write, &one.resource).await.map_err(message)?),
-            None => None,
-        };
-        let old = match write.old {
-            Some(old) => Some(shown(old, write, &one.resource).await.map_err(message)?),
-            None => None,
-        };
-        let inquiry = Inquiry {
-            uid: &uid,
-            version,
-            write,
-            resource: &one.resource,
-            object: object.as_ref(),
-            old: old.as_ref(),
-        };
         let answer = self.caller.call(&hook.endpoint, inquiry.body(), hook.timeout).await;
         let answer = answer.map_err(|why| format!("failed to call webhook: {why}"))?;
         inquiry.verdict(&answer)
+    }
+}
+
+/// Whether a webhook's conditions hold; one that cannot be judged is a refusal, or none where failures
+/// are to be ignored.
+fn is_wanted(hook: &Hook, inquiry: &Inquiry<'_>) -> Result<bool, Status> {
+    if hook.conditions.is_empty() {
+        return Ok(true);
+    }
+    let object = |object: Option<&Value>| object.cloned().unwrap_or_default();
+    let (new, old) = (object(inquiry.object), object(inquiry.old));
+    match hook.conditions.hold(&new, &old, &inquiry.request().into()) {
+        Ok(wanted) => Ok(wanted),
+        Err(why) if hook.lenient => {
+            tracing::warn!(webhook = %hook.name, %why, "cannot judge a webhook's conditions, failing open");
+            Ok(false)
+        }
+        Err(why) => {
+            let resource = inquiry.write.resource.group_resource();
+            Err(Status::forbidden(&resource, inquiry.write.name, &why))
+        }
     }
 }
 
@@ -332,8 +351,4 @@ fn keeping(resource: &Resource) -> Option<&dyn Keeping> {
 
 fn first(objects: Vec<Value>) -> Value {
     objects.into_iter().next().unwrap_or_default()
-}
-
-fn message(status: Status) -> String {
-    status.message
 }

@@ -1,11 +1,13 @@
 //! What programs written with kube-rs do: typed and dynamic objects, pages, watchers, reflectors,
 //! discovery. One test binary, so that kube is linked once.
 
+mod admission;
 mod apply;
 mod dynamic;
 mod pages;
 mod typed;
 mod watchers;
+mod webhook;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Namespace;

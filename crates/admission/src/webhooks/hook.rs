@@ -8,6 +8,8 @@ use pintle_registry::webhook::Endpoint;
 use pintle_registry::{Resource, Scope};
 use pintle_value::{Str, Value};
 
+use super::condition::Conditions;
+
 /// A webhook of a configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Hook {
@@ -27,8 +29,7 @@ pub(super) struct Hook {
     rules: Vec<Rule>,
     namespaces: Option<Selector>,
     objects: Option<Selector>,
-    /// There are conditions, which nobody can judge yet.
-    pub(super) conditional: bool,
+    pub(super) conditions: Conditions,
 }
 
 /// Which requests a webhook is for.
@@ -65,7 +66,6 @@ impl Hook {
         let mark = if endpoint.url.contains('?') { '&' } else { '?' };
         endpoint.url.push_str(&format!("{mark}timeout={seconds}s"));
         let rules = hook.get("rules").and_then(Value::as_array).unwrap_or_default();
-        let conditions = hook.get("matchConditions").and_then(Value::as_array).unwrap_or_default();
         Self {
             name: text("name").into(),
             endpoint,
@@ -78,7 +78,7 @@ impl Hook {
             rules: rules.iter().map(Rule::of).collect(),
             namespaces: Selector::from_label_selector(hook.get("namespaceSelector")).ok(),
             objects: Selector::from_label_selector(hook.get("objectSelector")).ok(),
-            conditional: !conditions.is_empty(),
+            conditions: Conditions::of(hook),
         }
     }
 

@@ -33,6 +33,19 @@ pub(super) struct Verdict {
 impl Inquiry<'_> {
     /// The body of the request.
     pub(super) fn body(&self) -> Vec<u8> {
+        let mut request = self.request();
+        request.insert("object", self.object.cloned().unwrap_or_default());
+        request.insert("oldObject", self.old.cloned().unwrap_or_default());
+        let review = Value::from([
+            ("kind", Value::from("AdmissionReview")),
+            ("apiVersion", format!("admission.k8s.io/{}", self.version).into()),
+            ("request", request.into()),
+        ]);
+        json::to_string(&review).into_bytes()
+    }
+
+    /// What is asked, but for the objects.
+    pub(super) fn request(&self) -> Map {
         let mut request = Map::new();
         let mut set = |member: &str, value: Value| _ = request.insert(member, value);
         set("uid", self.uid.into());
@@ -57,16 +70,9 @@ impl Inquiry<'_> {
         };
         set("operation", operation.into());
         set("userInfo", user(self.write.user));
-        set("object", self.object.cloned().unwrap_or_default());
-        set("oldObject", self.old.cloned().unwrap_or_default());
         set("dryRun", self.write.dry_run.into());
         set("options", self.options(options));
-        let review = Value::from([
-            ("kind", Value::from("AdmissionReview")),
-            ("apiVersion", format!("admission.k8s.io/{}", self.version).into()),
-            ("request", request.into()),
-        ]);
-        json::to_string(&review).into_bytes()
+        request
     }
 
     fn options(&self, kind: &str) -> Value {

@@ -1,0 +1,212 @@
+//! Admission webhooks: who is asked about what, and what comes of the answers (WH-01 … WH-05).
+
+use anyhow::{Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::core::Status;
+use kube::{Api, Error, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::webhook::Webhook;
+use crate::{World, object};
+
+/// A webhook of a configuration, for ConfigMaps in namespaces that have a name, as all have.
+fn hook(webhook: &Webhook, path: &str, more: Value) -> Value {
+    let mut hook = json!({
+        "name": format!("{}.example.com", path.trim_matches('/')),
+        "clientConfig": {"url": format!("{}{path}", webhook.url), "caBundle": webhook.ca_bundle},
+        "rules": [{
+            "operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+        }],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "t"}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    });
+    if let (Some(hook), Value::Object(more)) = (hook.as_object_mut(), more) {
+        hook.extend(more);
+    }
+    hook
+}
+
+async fn validate(world: &World, hooks: Value) -> Result<()> {
+    let configuration: ValidatingWebhookConfiguration =
+        object(json!({"metadata": {"name": "v"}, "webhooks": hooks}))?;
+    Api::all(world.client.clone()).create(&PostParams::default(), &configuration).await?;
+    Ok(())
+}
+
+async fn mutate(world: &World, hooks: Value) -> Result<()> {
+    let configuration: MutatingWebhookConfiguration =
+        object(json!({"metadata": {"name": "m"}, "webhooks": hooks}))?;
+    Api::all(world.client.clone()).create(&PostParams::default(), &configuration).await?;
+    Ok(())
+}
+
+fn config_map(name: &str) -> Result<ConfigMap> {
+    object(json!({"metadata": {"name": name}, "data": {"k": "v"}}))
+}
+
+/// The failure of something that should not have worked.
+fn refusal<T>(outcome: kube::Result<T>) -> Result<Box<Status>> {
+    match outcome {
+        Err(Error::Api(status)) => Ok(status),
+        Err(other) => Err(other.into()),
+        Ok(_) => Err(anyhow::anyhow!("it was let through")),
+    }
+}
+
+fn patch(operations: Value) -> Value {
+    let patch = STANDARD.encode(operations.to_string());
+    json!({"allowed": true, "patchType": "JSONPatch", "patch": patch})
+}
+
+/// WH-02, WH-03, WH-05
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_judges() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|_, request| match request["name"].as_str() {
+        Some("bad") => json!({
+            "allowed": false,
+            "status": {"message": "not this one", "code": 403, "reason": "Forbidden"},
+        }),
+        Some("silent") => json!({"allowed": false}),
+        _ => json!({"allowed": true, "warnings": ["mind the gap"]}),
+    })?;
+    validate(&world, json!([hook(&webhook, "/judge", json!({}))])).await?;
+    let api = world.api::<ConfigMap>();
+    let post = PostParams::default();
+
+    api.create(&post, &config_map("good")?).await?;
+    let status = refusal(api.create(&post, &config_map("bad")?).await)?;
+    ensure!(
+        status.message
+            == r#"admission webhook "judge.example.com" denied the request: not this one"#,
+        "{status:?}"
+    );
+    ensure!((status.code, status.reason.as_str()) == (403, "Forbidden"), "{status:?}");
+    let status = refusal(api.create(&post, &config_map("silent")?).await)?;
+    ensure!(
+        status.code == 400 && status.message.ends_with("denied the request without explanation")
+    );
+
+    let merge = Patch::Merge(json!({"data": {"k": "w"}}));
+    api.patch("good", &PatchParams::default(), &merge).await?;
+    api.delete("good", &DeleteParams::default()).await?;
+    let asked = webhook.asked();
+    let operations: Vec<_> = asked.iter().map(|a| a["operation"].as_str().unwrap_or("")).collect();
+    ensure!(operations == ["CREATE", "CREATE", "CREATE", "UPDATE", "DELETE"], "{operations:?}");
+    let (create, update, delete) = (&asked[0], &asked[3], &asked[4]);
+    ensure!(create["oldObject"].is_null() && create["object"]["data"]["k"] == "v", "{create}");
+    ensure!(create["kind"] == json!({"group": "", "version": "v1", "kind": "ConfigMap"}));
+    ensure!(create["resource"]["resource"] == "configmaps" && create["namespace"] == "t");
+    ensure!(create["userInfo"]["username"] == "kubernetes-admin" && create["dryRun"] == false);
+    ensure!(update["oldObject"]["data"]["k"] == "v" && update["object"]["data"]["k"] == "w");
+    ensure!(delete["object"].is_null() && delete["oldObject"]["data"]["k"] == "w", "{delete}");
+    Ok(())
+}
+
+/// WH-01, WH-04
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_change_objects_one_after_the_other() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|path, request| {
+        let said = request["object"]["metadata"]["labels"]["said"].as_str().unwrap_or("nothing");
+        if path.starts_with("/first") {
+            let labels = json!({"first": "was-here", "heard": said});
+            patch(json!([{"op": "add", "path": "/metadata/labels", "value": labels}]))
+        } else {
+            patch(json!([{"op": "add", "path": "/metadata/labels/said", "value": "second"}]))
+        }
+    })?;
+    let again = json!({"reinvocationPolicy": "IfNeeded"});
+    let hooks = [hook(&webhook, "/first", again), hook(&webhook, "/second", json!({}))];
+    mutate(&world, json!(hooks)).await?;
+    let api = world.api::<ConfigMap>();
+    let made = api.create(&PostParams::default(), &config_map("a")?).await?;
+    ensure!(made.labels()["first"] == "was-here", "{:?}", made.labels());
+    ensure!(made.labels()["heard"] == "second", "the first was asked again: {:?}", made.labels());
+    ensure!(webhook.asked().len() == 3);
+    let kept = api.get("a").await?;
+    ensure!(kept.labels() == made.labels());
+    Ok(())
+}
+
+/// WH-01, WH-03: what becomes of a write whose webhook cannot be asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_is_down_fails_or_is_ignored() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|_, _| json!({"allowed": true}))?;
+    let down = json!({"url": "https://127.0.0.1:1/x", "caBundle": webhook.ca_bundle});
+    let lenient = json!({"clientConfig": down, "failurePolicy": "Ignore"});
+    validate(&world, json!([hook(&webhook, "/lenient", lenient)])).await?;
+    let api = world.api::<ConfigMap>();
+    api.create(&PostParams::default(), &config_map("a")?).await?;
+
+    let strict = json!({"clientConfig": down});
+    mutate(&world, json!([hook(&webhook, "/strict", strict)])).await?;
+    let status = refusal(api.create(&PostParams::default(), &config_map("b")?).await)?;
+    let expected = concat!(
+        r#"Internal error occurred: failed calling webhook "strict.example.com": "#,
+        r#"failed to call webhook: Post "https://127.0.0.1:1/x?timeout=10s": dial tcp 127.0.0.1:1"#
+    );
+    ensure!(status.code == 500 && status.message.starts_with(expected), "{status:?}");
+    // The way out stays open.
+    let all: Api<MutatingWebhookConfiguration> = Api::all(world.client.clone());
+    all.delete("m", &DeleteParams::default()).await?;
+    api.create(&PostParams::default(), &config_map("b")?).await?;
+    Ok(())
+}
+
+/// WH-01: selectors, conditions and side effects.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_is_asked_only_about_what_concerns_it() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|_, _| json!({"allowed": false}))?;
+    let elsewhere = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}});
+    let labelled = json!({"objectSelector": {"matchLabels": {"a": "b"}}});
+    let created = json!({"rules": [{
+        "operations": ["UPDATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"],
+    }]});
+    let expression = "request.operation == 'CREATE' && object.metadata.name == 'condition'";
+    let condition = json!({"matchConditions": [{"name": "c", "expression": expression}]});
+    let hooks = [
+        hook(&webhook, "/elsewhere", elsewhere),
+        hook(&webhook, "/labelled", labelled),
+        hook(&webhook, "/updates", created),
+        hook(&webhook, "/condition", condition),
+    ];
+    validate(&world, json!(hooks)).await?;
+    let api = world.api::<ConfigMap>();
+    let post = PostParams::default();
+    api.create(&post, &config_map("a")?).await?;
+    ensure!(webhook.asked().is_empty());
+    let mut labelled = config_map("b")?;
+    labelled.labels_mut().insert("a".to_owned(), "b".to_owned());
+    let status = refusal(api.create(&post, &labelled).await)?;
+    ensure!(status.message.contains("labelled.example.com"), "{status:?}");
+    let status = refusal(api.create(&post, &config_map("condition")?).await)?;
+    ensure!(status.message.contains("condition.example.com"), "{status:?}");
+    let merge = Patch::Merge(json!({"data": {"k": "w"}}));
+    let status = refusal(api.patch("a", &PatchParams::default(), &merge).await)?;
+    ensure!(status.message.contains("updates.example.com"), "{status:?}");
+    Ok(())
+}
+
+/// DRY-04, WH-01
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_asks_nobody_who_might_do_something() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|_, _| json!({"allowed": true}))?;
+    let hooks = [hook(&webhook, "/deeds", json!({"sideEffects": "NoneOnDryRun"}))];
+    validate(&world, json!(hooks)).await?;
+    let api = world.api::<ConfigMap>();
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    api.create(&dry, &config_map("a")?).await?;
+    ensure!(webhook.asked()[0]["dryRun"] == true);
+    Ok(())
+}

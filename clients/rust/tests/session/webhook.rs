@@ -1,0 +1,95 @@
+//! A webhook: HTTPS with a certificate of its own, which answers as it is told and remembers what it was
+//! asked.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+
+/// What is answered to a request, given its path.
+pub(crate) type Answer = dyn Fn(&str, &Value) -> Value + Send + Sync;
+
+pub(crate) struct Webhook {
+    pub(crate) url: String,
+    /// The webhook's own certificate: no authority signed it.
+    pub(crate) ca_bundle: String,
+    asked: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Webhook {
+    /// Begins to answer reviews: `answer` gives the `response` of each but for its uid.
+    pub(crate) fn start(
+        answer: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+        let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der());
+        let key = key.map_err(|why| anyhow::anyhow!("{why}"))?;
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![certified.cert.der().clone()], key)?;
+        let (config, answer) = (Arc::new(config), Arc::new(answer));
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let url = format!("https://localhost:{}", listener.local_addr()?.port());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let memory = asked.clone();
+        std::thread::spawn(move || {
+            for socket in listener.incoming().flatten() {
+                let (config, answer, asked) = (config.clone(), answer.clone(), memory.clone());
+                // A connection that ends early is the server's to complain of.
+                std::thread::spawn(move || converse(socket, config, &*answer, &asked));
+            }
+        });
+        Ok(Self { url, ca_bundle: STANDARD.encode(certified.cert.pem()), asked })
+    }
+
+    /// The requests so far.
+    pub(crate) fn asked(&self) -> Vec<Value> {
+        self.asked.lock().map(|asked| asked.clone()).unwrap_or_default()
+    }
+}
+
+/// One request, one answer.
+fn converse(
+    socket: TcpStream,
+    config: Arc<ServerConfig>,
+    answer: &Answer,
+    asked: &Mutex<Vec<Value>>,
+) -> Result<()> {
+    socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+    let mut stream = StreamOwned::new(ServerConnection::new(config)?, socket);
+    let mut bytes = Vec::new();
+    let (path, review) = loop {
+        let mut buffer = [0; 4096];
+        let read = stream.read(&mut buffer)?;
+        ensure!(read > 0, "the server left");
+        bytes.extend_from_slice(&buffer[..read]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() >= length.context("no length")?.parse()? {
+            let path = head.split(' ').nth(1).context("no path")?.to_owned();
+            break (path, serde_json::from_str::<Value>(body)?);
+        }
+    };
+    let mut response = answer(&path, &review["request"]);
+    response["uid"] = review["request"]["uid"].clone();
+    if let Ok(mut asked) = asked.lock() {
+        asked.push(review["request"].clone());
+    }
+    let (version, kind) = (&review["apiVersion"], &review["kind"]);
+    let body = json!({"apiVersion": version, "kind": kind, "response": response}).to_string();
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all(format!("{head}{body}").as_bytes())?;
+    stream.conn.send_close_notify();
+    stream.flush()?;
+    Ok(())
+}
