@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pintle_crd::{Crd, life};
-use pintle_registry::webhook::Caller;
 use pintle_meta::{GroupVersionResource, Reason, Status, object};
 use pintle_registry::answer::Event;
 use pintle_registry::request::{DeleteOptions, ListOptions, WriteOptions, granted};
+use pintle_registry::webhook::Caller;
 use pintle_registry::{Registry, Resource};
 use pintle_value::{Str, Value};
 
