@@ -268,7 +268,7 @@ impl Step {
                 let from = place(from.unwrap_or(0));
                 let to = if *one { from + 1 } else { to.map_or(len, place) };
                 let mut at = from.max(0);
-                while (*one || from >= 0) && from >= 0 && at < to.min(len) {
+                while from >= 0 && at < to.min(len) {
                     out.extend(usize::try_from(at).ok().and_then(|at| items.get(at)));
                     at += by;
                 }

@@ -106,7 +106,7 @@ fn read_answer(mut answer: Value, version: &str, uid: &str) -> Result<Vec<Value>
             ));
         }
     }
-    if !answer.get("response").is_some_and(|response| response.as_object().is_some()) {
+    if answer.get("response").and_then(Value::as_object).is_none() {
         return Err("no response provided".to_owned());
     }
     let said = text(&["response", "uid"]);

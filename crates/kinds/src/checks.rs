@@ -68,38 +68,6 @@ pub(crate) fn path(members: &[&str]) -> Path {
     path
 }
 
-/// The number may not be negative; an absent one is not.
-pub(crate) fn not_negative(object: &Value, at: &[&str], errors: &mut Vec<Error>) {
-    if let Some(value @ Value::Int(..0)) = object.at(at) {
-        errors.push(Error::invalid(&path(at), value, NOT_NEGATIVE));
-    }
-}
-
-/// Several numbers of the spec may not be negative.
-pub(crate) fn spec_not_negative(object: &Value, members: &[&str], errors: &mut Vec<Error>) {
-    members.iter().for_each(|member| not_negative(object, &["spec", member], errors));
-}
-
-/// The text must be there.
-pub(crate) fn required(parent: &Value, path: &Path, member: &str, errors: &mut Vec<Error>) {
-    if parent.str_at(&[member]).unwrap_or_default().is_empty() {
-        errors.push(Error::required(&path.field(member), ""));
-    }
-}
-
-/// The text must be one of these. An absent one is not looked at.
-pub(crate) fn one_of(
-    value: Option<&Value>,
-    path: &Path,
-    allowed: &[&str],
-    errors: &mut Vec<Error>,
-) {
-    let Some(value) = value else { return };
-    if !value.as_str().is_some_and(|text| allowed.contains(&text)) {
-        errors.push(Error::not_supported(path, value, allowed));
-    }
-}
-
 /// Errors of a name at a path, as rules of [`pintle_meta::names`] give them.
 pub(crate) fn invalid_text(path: &Path, text: &str, wrong: Vec<String>, errors: &mut Vec<Error>) {
     errors.extend(wrong.into_iter().map(|words| Error::invalid(path, &Value::from(text), words)));

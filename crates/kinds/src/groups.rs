@@ -23,6 +23,7 @@ mod resource;
 mod scheduling;
 mod storage;
 mod storagemigration;
+mod workload;
 
 use crate::kind::Kind;
 

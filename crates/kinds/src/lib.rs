@@ -21,16 +21,13 @@ mod conversion;
 mod defaults;
 mod definition;
 mod deprecation;
-#[allow(dead_code, reason = "the rules of pods are to use the rest")]
 mod formats;
 mod generated;
 mod groups;
 mod kind;
-#[allow(dead_code, reason = "the rules of pods are to use the rest")]
 mod place;
 mod pods;
 pub mod printers;
-#[allow(dead_code, reason = "the rules of pods are to use the rest")]
 mod rules;
 mod runtime_config;
 mod strategy;

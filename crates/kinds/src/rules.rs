@@ -41,8 +41,6 @@ pub(crate) enum Rule {
     Selector(&'static str),
     /// The labels of a map.
     Labels(&'static str),
-    /// No two items of the list have the same text in this member.
-    Unique(&'static str, &'static str),
     /// The rules of a member, if it is there.
     At(&'static str, Rules),
     /// The rules of each item of a list.
@@ -103,7 +101,6 @@ impl Rule {
                 let labels = object.get(member);
                 errors.extend(validation::labels(labels.value().as_object(), &labels.path()));
             }
-            Self::Unique(list, member) => unique(object, list, member, errors),
             Self::At(member, rules) => {
                 if let Some(place) = object.find(member) {
                     check(&place, rules, errors);

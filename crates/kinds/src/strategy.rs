@@ -65,7 +65,37 @@ pub(crate) struct Part {
 
 /// A part without anything particular.
 pub(crate) const fn part(name: &'static str) -> Part {
-    Part { name, prepare: |_, _| {}, validate: |_, _| Vec::new(), warnings: |_, _| Vec::new() }
+    Part {
+        name,
+        prepare: |_, _| {},
+        validate: |_, _| Vec::new(),
+        warnings: |_, _| Vec::new(),
+    }
+}
+
+/// Members of the metadata that a write to a part may not change (upstream:
+/// `ResetObjectMetaForStatus`).
+const METADATA_OF_OBJECT: &[&str] =
+    &["annotations", "deletionTimestamp", "finalizers", "generation", "labels", "ownerReferences"];
+
+/// Makes of the metadata what it was, for parts whose writes leave it alone.
+pub(crate) fn keep_metadata(new: &mut Value, old: &Value) {
+    let metadata = new.object_entry("metadata");
+    for member in METADATA_OF_OBJECT {
+        match old.at(&["metadata", member]) {
+            Some(value) => metadata.insert(*member, value.clone()),
+            None => metadata.remove(member),
+        };
+    }
+}
+
+/// Makes of the labels what they were.
+pub(crate) fn keep_labels(new: &mut Value, old: &Value) {
+    let metadata = new.object_entry("metadata");
+    match old.at(&["metadata", "labels"]) {
+        Some(labels) => metadata.insert("labels", labels.clone()),
+        None => metadata.remove("labels"),
+    };
 }
 
 impl Strategy {

@@ -1,5 +1,6 @@
 //! Tests of the kinds: rows of data, the facts where they are at hand, and properties of every entry.
 
+mod cases;
 mod conversions;
 mod defaults;
 mod definitions;

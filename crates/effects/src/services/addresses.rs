@@ -39,7 +39,7 @@ impl Pool<'_> {
         // What it has already is its own, and stays as it is for validation to judge.
         let held = old.filter(|old| needs_address(old) && !is_headless(old));
         let held = held.map(|old| texts(old, "clusterIPs")).unwrap_or_default();
-        if old.is_some_and(|old| is_headless(old)) {
+        if old.is_some_and(is_headless) {
             return Ok(());
         }
         let mut addresses = texts(new, "clusterIPs");

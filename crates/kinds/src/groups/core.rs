@@ -19,6 +19,7 @@ use super::events;
 use crate::{
     defaults::set,
     kind::{Kind, kind, virtual_kind},
+    place::{Errors, Place},
     pods,
     strategy::{PLAIN, Strategy},
 };
@@ -49,11 +50,13 @@ const POD_TEMPLATE: Strategy = Strategy {
     generation: Generation::Spec,
     delete_returns_object: true,
     default: |object| set(object, &[crate::defaults::Row::In("template", pods::POD_TEMPLATE)]),
-    validate: |new, _| {
-        let mut errors = Vec::new();
-        let template = new.get("template").unwrap_or(&pintle_value::Value::Null);
-        pods::validate_template(template, &pintle_value::Path::new("template"), &mut errors);
+    validate: |new, old| {
+        let mut errors = Errors::new();
+        let old = old.and_then(|old| old.get("template"));
+        pods::check_template(&Place::root(new).get("template"), old, &mut errors);
         errors
     },
+    declared_rules: false,
+    warnings: |new, _| pods::warn_of_template(&Place::root(new).get("template")),
     ..PLAIN
 };

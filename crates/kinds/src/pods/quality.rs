@@ -1,7 +1,5 @@
 //! A pod's quality of service, as it follows from its requests and limits.
 
-use std::cmp::Ordering;
-
 use pintle_meta::quantity::Quantity;
 use pintle_value::Value;
 
@@ -51,12 +49,6 @@ fn add(owner: &Value, list: &str, sums: &mut Sums) -> usize {
         }
     }
     added
-}
-
-/// Whether the first quantity is above the second; false where one is no quantity.
-pub(crate) fn above(first: &str, second: &str) -> bool {
-    let compared = parse(Some(first)).zip(parse(Some(second))).map(|(a, b)| a.cmp(&b));
-    compared == Some(Ordering::Greater)
 }
 
 fn parse(text: Option<&str>) -> Option<Quantity> {

@@ -1,118 +1,235 @@
-//! The rules for pods and pod templates that users meet at once. The full set is yet to come.
+//! The rules for pods and pod templates, in upstream's order.
 //!
-//! What the table of types declares (required members, enums) is checked there and not here, but for
-//! names, which have to be looked at anyway.
+//! [`Spec`] is what the rules know of the pod as a whole; each room has its part of the spec.
+
+mod affinity;
+mod annotations;
+mod containers;
+mod network;
+mod options;
+mod resources;
+mod scheduling;
+mod security;
+mod volumes;
 
 use std::collections::BTreeSet;
 
-use pintle_meta::{field::Error, names, validation};
-use pintle_value::{Path, Value};
+use pintle_meta::{names, validation};
+use pintle_value::Value;
 
-use crate::checks::{invalid_text, items, members, required};
+use crate::{
+    place::{Errors, Place},
+    rules::{
+        Rule::{Choice, Do, Formatted, OneOf, Within},
+        Rules, check,
+    },
+};
+
+pub(crate) use annotations::{
+    APP_ARMOR, MIRROR, SECCOMP_CONTAINER, SECCOMP_POD, check_annotations,
+};
+pub(crate) use containers::is_sidecar;
+pub(crate) use options::Options;
+pub(crate) use scheduling::check_tolerations;
+pub(crate) use security::app_armor_profile;
+pub(crate) use volumes::CLAIM_SPEC;
 
 /// What upstream says where a workload does not select its own pods.
 pub(crate) const LABELS_MISMATCH: &str = "`selector` does not match template `labels`";
 
-const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
+/// What the rules know of a pod as a whole.
+pub(crate) struct Spec<'a> {
+    pub(crate) place: &'a Place<'a>,
+    options: Options,
+    /// The volumes that can be mounted.
+    volumes: volumes::Volumes<'a>,
+    /// The names of the resource claims.
+    claims: BTreeSet<&'a str>,
+    /// How long the pod has to end, in seconds.
+    grace_period: Option<i64>,
+}
 
-/// What is wrong with a Pod.
-pub(crate) fn validate_pod(pod: &Value) -> Vec<Error> {
-    let mut errors = Vec::new();
-    validate_spec(pod.get("spec").unwrap_or(&Value::Null), &Path::new("spec"), &mut errors);
+impl<'a> Spec<'a> {
+    /// A spec of which nothing has been checked.
+    pub(crate) fn of(place: &'a Place<'a>, options: Options) -> Self {
+        let claims = place.items("resourceClaims").map(|claim| claim.str("name"));
+        Self {
+            place,
+            options,
+            volumes: volumes::Volumes::new(),
+            claims: claims.filter(|name| !name.is_empty()).collect(),
+            grace_period: place.get("terminationGracePeriodSeconds").int(),
+        }
+    }
+
+    /// The containers of all sorts, in the order in which upstream visits them.
+    pub(crate) fn all_containers(&self) -> impl Iterator<Item = Place<'_>> {
+        let lists = ["initContainers", "containers", "ephemeralContainers"];
+        lists.into_iter().flat_map(|list| self.place.items(list))
+    }
+
+    /// Whether the pod's users are not the host's.
+    fn has_own_users(&self) -> bool {
+        self.place.get("hostUsers").is_false()
+    }
+}
+
+/// What is wrong with a new Pod.
+pub(crate) fn validate_pod(pod: &Value) -> Errors {
+    let options = Options { is_pod: true, ..Options::default() };
+    let pod = Place::root(pod);
+    let mut errors = Errors::new();
+    check_pod(&pod, options, &mut errors);
+    let (metadata, place) = (pod.get("metadata"), pod.get("spec"));
+    let ephemeral = place.get("ephemeralContainers");
+    if !ephemeral.is_empty() {
+        errors.push(ephemeral.forbidden("cannot be set on create"));
+    }
+    let node = place.get("nodeName");
+    if !node.is_empty() && !place.get("schedulingGates").is_empty() {
+        let words = "cannot be set until all schedulingGates have been cleared";
+        errors.push(node.forbidden(words));
+    }
+    let spec = Spec::of(&place, options);
+    annotations::check_agreement(&metadata.get("annotations"), &spec, &mut errors);
     errors
 }
 
-/// What is wrong with a PodTemplateSpec.
-pub(crate) fn validate_template(template: &Value, path: &Path, errors: &mut Vec<Error>) {
-    validate_template_metadata(template, path, errors);
-    validate_spec(template.get("spec").unwrap_or(&Value::Null), &path.field("spec"), errors);
-}
-
-/// What is wrong with the metadata of a PodTemplateSpec.
-pub(crate) fn validate_template_metadata(template: &Value, path: &Path, errors: &mut Vec<Error>) {
-    let metadata = |member| template.at(&["metadata", member]).and_then(Value::as_object);
-    // Upstream leaves `metadata` out of these two paths.
-    errors.extend(validation::labels(metadata("labels"), &path.field("labels")));
-    errors.extend(validation::annotations(metadata("annotations"), &path.field("annotations")));
-}
-
-/// What is wrong with a PodSpec.
-fn validate_spec(spec: &Value, path: &Path, errors: &mut Vec<Error>) {
-    let mut volumes = BTreeSet::new();
-    for (i, volume) in items(spec, &["volumes"]).iter().enumerate() {
-        validate_named(volume, &path.field("volumes").index(i), &mut volumes, errors);
-    }
-    let mut containers = BTreeSet::new();
-    let lists = ["containers", "initContainers"];
-    for list in lists {
-        let path = path.field(list);
-        let found = items(spec, &[list]);
-        if list == "containers" && found.is_empty() {
-            errors.push(Error::required(&path, ""));
+/// What is wrong with a Pod, be it new or changed.
+pub(crate) fn check_pod(pod: &Place<'_>, options: Options, errors: &mut Errors) {
+    let (metadata, spec) = (pod.get("metadata"), pod.get("spec"));
+    check_annotations(&metadata.get("annotations"), &spec, options, errors);
+    check_spec(&spec, metadata.str("name"), options, errors);
+    if spec.get("serviceAccountName").is_empty() {
+        for volume in spec.items("volumes") {
+            let projected = volume.get("projected");
+            for source in projected.items("sources") {
+                if let Some(token) = source.find("serviceAccountToken") {
+                    let words = "must not be specified when serviceAccountName is not set";
+                    errors.push(token.forbidden(words));
+                }
+            }
         }
-        for (i, container) in found.iter().enumerate() {
-            let path = path.index(i);
-            validate_named(container, &path, &mut containers, errors);
-            validate_container(container, &path, &volumes, errors);
+    }
+    for list in ["containers", "initContainers"] {
+        for container in spec.items(list) {
+            containers::check_image_padding(&container, errors);
         }
     }
 }
 
-/// Containers and volumes have names, which are labels and differ.
-fn validate_named<'a>(
-    named: &'a Value,
-    path: &Path,
-    seen: &mut BTreeSet<&'a str>,
-    errors: &mut Vec<Error>,
+/// What is wrong with a PodTemplateSpec; `old` is what it replaces.
+pub(crate) fn check_template(template: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+    let options = Options::of_template(old);
+    check_template_metadata(template, options, errors);
+    let place = template.get("spec");
+    check_spec(&place, "", options, errors);
+    let spec = Spec::of(&place, options);
+    let metadata = template.get("metadata");
+    annotations::check_agreement(&metadata.get("annotations"), &spec, errors);
+    let ephemeral = place.get("ephemeralContainers");
+    if !ephemeral.is_empty() {
+        errors.push(ephemeral.forbidden("ephemeral containers not allowed in pod template"));
+    }
+}
+
+/// What is wrong with the metadata of a PodTemplateSpec. Upstream leaves `metadata` out of the paths.
+pub(crate) fn check_template_metadata(
+    template: &Place<'_>,
+    options: Options,
+    errors: &mut Errors,
 ) {
-    let name = named.str_at(&["name"]).unwrap_or_default();
-    let path = path.field("name");
-    let wrong = names::dns1123_label(name);
-    if name.is_empty() {
-        errors.push(Error::required(&path, ""));
-    } else if !wrong.is_empty() {
-        invalid_text(&path, name, wrong, errors);
-    } else if !seen.insert(name) {
-        errors.push(Error::duplicate(&path, &Value::from(name)));
-    }
+    let metadata = template.get("metadata");
+    let path = |member: &str| template.get(member).path();
+    errors.extend(validation::labels(Some(metadata.map("labels")), &path("labels")));
+    let annotations = Some(metadata.map("annotations"));
+    errors.extend(validation::annotations(annotations, &path("annotations")));
+    let annotations = metadata.get("annotations");
+    let place = template.get("annotations");
+    check_annotations(&place.of(annotations.value()), &template.get("spec"), options, errors);
 }
 
-fn validate_container(
-    container: &Value,
-    path: &Path,
-    volumes: &BTreeSet<&str>,
-    errors: &mut Vec<Error>,
-) {
-    required(container, path, "image", errors);
-    for (i, port) in items(container, &["ports"]).iter().enumerate() {
-        let path = path.field("ports").index(i);
-        let number = port.get("containerPort").and_then(Value::as_int).unwrap_or(0);
-        if number == 0 {
-            errors.push(Error::required(&path.field("containerPort"), ""));
-        } else if !(1..=65535).contains(&number) {
-            errors.push(Error::invalid(&path.field("containerPort"), &number.into(), PORT_RANGE));
-        }
+/// What is wrong with a PodSpec; the pod's name is `""` where it is none yet.
+fn check_spec(place: &Place<'_>, name: &str, options: Options, errors: &mut Errors) {
+    let mut spec = Spec::of(place, options);
+    if spec.grace_period.is_none() {
+        errors.push(place.get("terminationGracePeriodSeconds").required(""));
     }
-    for (i, mount) in items(container, &["volumeMounts"]).iter().enumerate() {
-        let name = mount.str_at(&["name"]).unwrap_or_default();
-        if !name.is_empty() && !volumes.contains(name) {
-            let path = path.field("volumeMounts").index(i).field("name");
-            errors.push(Error::not_found(&path, &Value::from(name)));
-        }
-    }
-    validate_resources(container, path, errors);
+    let owner = volumes::Owner { name, options };
+    spec.volumes = volumes::check_volumes(place, &owner, errors);
+    check_resource_claims(place, errors);
+    containers::check_containers(&spec, errors);
+    containers::check_init_containers(&spec, errors);
+    containers::check_ephemeral_containers(&spec, errors);
+    containers::check_file_references(&spec, errors);
+    resources::check_pod(&spec, errors);
+    network::check_host_network(&spec, errors);
+    check(place, POLICIES, errors);
+    security::check_pod(&spec, errors);
+    affinity::check_affinity(place, options, errors);
+    check(place, GATES, errors);
+    scheduling::check_topology_spread(place, options, errors);
+    security::check_host_process(&spec, errors);
+    security::check_host_users(&spec, errors);
+    check(place, NAMES, errors);
+    resources::check_overhead(&spec, errors);
+    security::check_os(&spec, errors);
 }
 
-/// A request may not be above its limit; upstream says so of the request.
-fn validate_resources(container: &Value, path: &Path, errors: &mut Vec<Error>) {
-    let limits = members(container, &["resources", "limits"]);
-    for (name, request) in members(container, &["resources", "requests"]).iter() {
-        let Some(limit) = limits.get(name).and_then(Value::as_str) else { continue };
-        let Some(text) = request.as_str() else { continue };
-        if super::quality::above(text, limit) {
-            let path = path.field("resources").field("requests");
-            let words = format!("must be less than or equal to {name} limit of {limit}");
-            errors.push(Error::invalid(&path, request, words));
+const POLICIES: Rules = &[
+    Choice("restartPolicy", &["Always", "OnFailure", "Never"]),
+    Choice("dnsPolicy", &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]),
+    Do(|spec, errors| {
+        let selector = spec.get("nodeSelector");
+        errors.extend(validation::labels(selector.value().as_object(), &selector.path()));
+    }),
+];
+
+const GATES: Rules = &[
+    Do(network::check_dns),
+    Do(scheduling::check_readiness_gates),
+    Do(scheduling::check_scheduling_gates),
+];
+
+const NAMES: Rules = &[
+    Formatted("serviceAccountName", names::dns1123_subdomain),
+    Formatted("nodeName", names::dns1123_subdomain),
+    Within("activeDeadlineSeconds", 1, i32::MAX as i64),
+    Formatted("hostname", names::dns1123_label),
+    Formatted("subdomain", names::dns1123_label),
+    Do(network::check_hostname),
+    Do(check_tolerations),
+    Do(network::check_host_aliases),
+    Formatted("priorityClassName", names::dns1123_subdomain),
+    Formatted("runtimeClassName", names::dns1123_subdomain),
+    OneOf("preemptionPolicy", &["PreemptLowerPriority", "Never"]),
+];
+
+/// Checks `resourceClaims`.
+fn check_resource_claims(spec: &Place<'_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for claim in spec.items("resourceClaims") {
+        let name = claim.get("name");
+        if name.is_empty() {
+            errors.push(name.required(""));
+        } else if !seen.insert(claim.str("name")) {
+            errors.push(name.duplicate());
+        } else {
+            name.all_invalid(names::dns1123_label(name.text()), errors);
+        }
+        let sources = ["resourceClaimName", "resourceClaimTemplateName"].map(|m| claim.get(m));
+        let words = match sources.each_ref().map(Place::is_set) {
+            [true, true] => {
+                Some("at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
+            }
+            [false, false] => {
+                Some("must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+            }
+            _ => None,
+        };
+        errors.extend(words.map(|words| claim.invalid(words)));
+        for source in sources.iter().filter(|source| source.is_set()) {
+            source.all_invalid(names::dns1123_subdomain(source.text()), errors);
         }
     }
 }

@@ -1,10 +1,17 @@
 //! Jobs.
 
-use pintle_meta::{field::Error, labels::Selector, object};
-use pintle_value::{Map, Path, Value};
+mod failure;
+mod indexes;
+mod status;
+mod success;
+mod template;
 
+use pintle_meta::{field::Error, labels::Selector, names, object, validation};
+use pintle_value::{Map, Value};
+
+use super::super::workload;
 use crate::{
-    checks::{Frozen, frozen, members, unchanged},
+    checks::IMMUTABLE,
     defaults::{
         Condition::{NotSet, Set},
         Constant::{Bool, Int, Text},
@@ -12,8 +19,10 @@ use crate::{
         Row::{At, Do, Each, Empty, In, Unset, When},
         is_filled, set,
     },
+    place::{Errors, Place},
     pods,
-    strategy::{COUNTED_WITH_STATUS, Strategy, count, selectable},
+    rules::{Rule, Rules, check},
+    strategy::{COUNTED_WITH_STATUS, Part, Strategy, count, part, selectable},
 };
 
 const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
@@ -25,22 +34,15 @@ pub(super) const JOB: Strategy = Strategy {
     fields: &[selectable!("status.successful" by |job| count(job, &["status", "succeeded"]))],
     default: |object| set(object, DEFAULTS),
     prepare_create: select_own_pods,
-    validate: |new, old| {
-        let spec = new.get("spec").unwrap_or(&Value::Null);
-        let path = Path::new("spec");
-        let mut errors = Vec::new();
-        if spec.get("selector").is_none_or(Value::is_null) {
-            errors.push(Error::required(&path.field("selector"), ""));
-        } else {
-            check_selector(spec, &path, &mut errors);
-        }
-        check_spec(spec, &path, &mut errors);
-        errors.extend(unchanged(new, old, FROZEN));
-        if old.is_some_and(|old| !may_change_template(old)) {
-            errors.extend(unchanged(new, old, &[frozen(&["spec", "template"])]));
-        }
-        errors
+    validate,
+    declared_rules: false,
+    warnings: |new, old| {
+        let mut warnings =
+            workload::warn(new, old, workload::TEMPLATE, Some(workload::NAME_WORDS));
+        warnings.extend(warn_of_size(new));
+        warnings
     },
+    parts: &[Part { validate: status::validate, ..part("status") }],
     ..COUNTED_WITH_STATUS
 };
 
@@ -70,15 +72,6 @@ pub(super) const ON_CONDITIONS: Row = At(
     &[Each("rules", &[Each("onPodConditions", &[Empty("status", Text("True"))])])],
 );
 
-const FROZEN: &[Frozen] = &[
-    frozen(&["spec", "selector"]),
-    frozen(&["spec", "completionMode"]),
-    frozen(&["spec", "podFailurePolicy"]),
-    frozen(&["spec", "backoffLimitPerIndex"]),
-    frozen(&["spec", "managedBy"]),
-    frozen(&["spec", "successPolicy"]),
-];
-
 /// A job without labels takes those of its pods.
 fn labels_from_template(job: &mut Map) {
     if let Some(labels) = pods::template_labels(job) {
@@ -89,7 +82,8 @@ fn labels_from_template(job: &mut Map) {
     }
 }
 
-/// A job tells its pods by its own uid, unless it has a selector of its own (META-34).
+/// A job tells its pods by its own uid, unless it has a selector of its own (META-34). Labels that say
+/// something else are left to be refused.
 fn select_own_pods(job: &mut Value) {
     if job.at(&["spec", "manualSelector"]).and_then(Value::as_bool) == Some(true) {
         return;
@@ -100,52 +94,208 @@ fn select_own_pods(job: &mut Value) {
     }
     let spec = job.object_entry("spec");
     let labels = spec.entry_object("template").entry_object("metadata").entry_object("labels");
-    let own =
-        [(UID_LABEL, &uid), (OLD_UID_LABEL, &uid), (NAME_LABEL, &name), (OLD_NAME_LABEL, &name)];
-    for (label, value) in own {
-        labels.insert(label, value.as_str());
+    for (label, value) in own_labels(&name, &uid) {
+        labels.entry_or(label, || value.into());
     }
-    spec.entry_object("selector").entry_object("matchLabels").insert(UID_LABEL, uid);
+    let selector = spec.entry_object("selector").entry_object("matchLabels");
+    selector.entry_or(UID_LABEL, || uid.into());
 }
 
-/// While a job is suspended and has not run, its pods may still be changed.
-fn may_change_template(job: &Value) -> bool {
-    let is_suspended = job.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true);
-    is_suspended && job.at(&["status", "startTime"]).is_none_or(Value::is_null)
+/// The labels by which a job tells its pods.
+fn own_labels<'a>(name: &'a str, uid: &'a str) -> [(&'static str, &'a str); 4] {
+    [(OLD_UID_LABEL, uid), (OLD_NAME_LABEL, name), (UID_LABEL, uid), (NAME_LABEL, name)]
 }
 
-fn check_selector(spec: &Value, path: &Path, errors: &mut Vec<Error>) {
-    let labels = members(spec, &["template", "metadata", "labels"]);
-    let selector = Selector::from_label_selector(spec.get("selector"));
-    if selector.is_ok_and(|selector| !selector.matches_map(Some(labels))) {
-        let path = path.field("template").field("metadata").field("labels");
-        errors.push(Error::invalid(&path, &Value::from(labels.clone()), pods::LABELS_MISMATCH));
+fn validate(new: &Value, old: Option<&Value>) -> Errors {
+    let job = Place::root(new);
+    let spec = job.get("spec");
+    let mut errors = Errors::new();
+    check_generated(&job, old, &mut errors);
+    check_spec(&spec, old.and_then(|old| old.get("spec")), &mut errors);
+    let selector = spec.get("selector");
+    if selector.is_set() {
+        errors.extend(validation::label_selector(selector.value(), &selector.path()));
+    } else {
+        errors.push(selector.required(""));
     }
+    if let Ok(labels) = Selector::from_label_selector(selector.some()) {
+        workload::check_labels(&spec, &labels, &mut errors);
+    }
+    check_hostname(&job, &mut errors);
+    if let Some(old) = old {
+        check_changes(&spec, old, &mut errors);
+    }
+    errors
 }
 
-/// What is wrong with a JobSpec, apart from its selector.
-pub(super) fn check_spec(spec: &Value, path: &Path, errors: &mut Vec<Error>) {
-    let counts = [
-        "parallelism",
-        "completions",
-        "activeDeadlineSeconds",
-        "backoffLimit",
-        "ttlSecondsAfterFinished",
-        "backoffLimitPerIndex",
-        "maxFailedIndexes",
-    ];
-    for member in counts {
-        if let Some(value @ Value::Int(..0)) = spec.get(member) {
-            let words = "must be greater than or equal to 0";
-            errors.push(Error::invalid(&path.field(member), value, words));
+/// The labels and the selector are those that were made for the job, unless it has its own.
+fn check_generated(job: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+    let spec = job.get("spec");
+    let selector = spec.get("selector");
+    if spec.get("manualSelector").is_true() || !selector.is_set() {
+        return;
+    }
+    let (name, uid) = (object::name(job.value()), object::uid(job.value()));
+    if uid.is_empty() {
+        errors.push(job.at(&["metadata", "uid"]).required(""));
+    }
+    let mut expected = own_labels(name, uid).to_vec();
+    // Jobs of old had no prefixed labels.
+    let had = |label| old.is_none_or(|old| old.at(&["spec", "template", "metadata", "labels", label]).is_some());
+    if !had(UID_LABEL) || !had(NAME_LABEL) {
+        expected.truncate(2);
+    }
+    let labels = spec.at(&["template", "metadata", "labels"]);
+    for (label, value) in &expected {
+        match labels.value().str_at(&[label]) {
+            Some(found) if found == *value => {}
+            None => errors.push(labels.key(label).required(&format!("must be '{value}'"))),
+            Some(_) => errors.push(labels.key(label).invalid(format!("must be '{value}'"))),
         }
     }
-    let template = spec.get("template").unwrap_or(&Value::Null);
-    let path = path.field("template");
-    pods::validate_template(template, &path, errors);
-    let restart = template.str_at(&["spec", "restartPolicy"]);
-    if !matches!(restart, Some("OnFailure" | "Never")) {
-        let path = path.field("spec").field("restartPolicy");
-        errors.push(Error::required(&path, r#"valid values: "OnFailure", "Never""#));
+    let expected: Map = expected.iter().map(|(l, v)| ((*l).into(), Value::from(*v))).collect();
+    let own = Selector::from_label_selector(selector.some());
+    if own.is_ok_and(|own| !own.matches_map(Some(&expected))) {
+        errors.push(selector.invalid("`selector` not auto-generated"));
     }
+}
+
+/// Pods of indexed jobs are called after the job and their index.
+fn check_hostname(job: &Place<'_>, errors: &mut Errors) {
+    let spec = job.get("spec");
+    if let Some(completions @ 1..) = spec.get("completions").int()
+        && is_indexed(&spec)
+    {
+        let hostname = format!("{}-{}", object::name(job.value()), completions - 1);
+        if !names::dns1123_label(&hostname).is_empty() {
+            let words = format!("will not able to create pod with invalid DNS label: {hostname}");
+            errors.push(job.at(&["metadata", "name"]).invalid(words));
+        }
+    }
+}
+
+fn is_indexed(spec: &Place<'_>) -> bool {
+    spec.str("completionMode") == "Indexed"
+}
+
+const NUMBERS: Rules = &[
+    Rule::NotNegative("parallelism"),
+    Rule::NotNegative("completions"),
+    Rule::NotNegative("activeDeadlineSeconds"),
+    Rule::NotNegative("backoffLimit"),
+    Rule::NotNegative("ttlSecondsAfterFinished"),
+    Rule::NotNegative("backoffLimitPerIndex"),
+    Rule::NotNegative("maxFailedIndexes"),
+    Rule::Do(|spec, errors| {
+        let limit = spec.get("backoffLimitPerIndex");
+        if spec.has("maxFailedIndexes") && !limit.is_set() {
+            errors.push(limit.required("when maxFailedIndexes is specified"));
+        }
+    }),
+    Rule::Do(managed_by),
+    Rule::OneOf("completionMode", &["NonIndexed", "Indexed"]),
+    Rule::Do(indexes::check_numbers),
+    Rule::Do(failure::check_policy),
+    Rule::Do(success::check_policy),
+    Rule::Do(replacement),
+];
+
+/// What is wrong with a JobSpec, apart from its selector; `old` is what it replaces.
+pub(super) fn check_spec(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+    check(spec, NUMBERS, errors);
+    let old = old.and_then(|old| old.get("template"));
+    pods::check_template(&spec.get("template"), old, errors);
+    let policy = spec.at(&["template", "spec", "restartPolicy"]);
+    match policy.text() {
+        "" | "Always" => {
+            errors.push(policy.required(r#"valid values: "OnFailure", "Never""#));
+        }
+        "Never" => {}
+        "OnFailure" if spec.has("podFailurePolicy") => {
+            let words = r#"only "Never" is supported when podFailurePolicy is specified"#;
+            errors.push(policy.invalid(words));
+        }
+        "OnFailure" => {}
+        _ => errors.push(policy.not_supported(&["OnFailure", "Never"])),
+    }
+}
+
+const MANAGER_LENGTH_MAX: usize = 63;
+
+/// Who manages the job, as a path with a domain before it.
+fn managed_by(spec: &Place<'_>, errors: &mut Errors) {
+    let Some(manager) = spec.find("managedBy") else { return };
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
+    match manager.text().split_once('/') {
+        _ if manager.is_empty() => errors.push(manager.required("")),
+        None | Some(("", _) | (_, "")) => {
+            let words = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            errors.push(manager.invalid(words));
+        }
+        Some((host, path)) => {
+            manager.all_invalid_as(host, names::dns1123_subdomain(host), errors);
+            if !path.bytes().all(inner) {
+                let words = "Invalid path (regex used for validation is \
+                             '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+                errors.push(manager.invalid_as(path, words));
+            }
+        }
+    }
+    if manager.text().len() > MANAGER_LENGTH_MAX {
+        errors.push(Error::too_long(&manager.path(), MANAGER_LENGTH_MAX));
+    }
+}
+
+fn replacement(spec: &Place<'_>, errors: &mut Errors) {
+    let allowed: &[&str] = match spec.has("podFailurePolicy") {
+        true => &["Failed"],
+        false => &["Failed", "TerminatingOrFailed"],
+    };
+    let policy = spec.get("podReplacementPolicy");
+    if policy.is_set() && !allowed.contains(&policy.text()) {
+        errors.push(policy.not_supported(allowed));
+    }
+}
+
+/// What may not change once a job is there.
+fn check_changes(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+    let old_spec = old.get("spec").unwrap_or(&Value::Null);
+    let same = |member: &str, errors: &mut Errors| {
+        let place = spec.get(member);
+        if place.some() != old_spec.get(member).filter(|value| !value.is_null()) {
+            errors.push(place.invalid(IMMUTABLE));
+        }
+    };
+    let completions = spec.get("completions");
+    if !is_indexed(spec) {
+        same("completions", errors);
+    } else if completions.some() != old_spec.get("completions")
+        && completions.is_set()
+        && completions.int() != spec.get("parallelism").int()
+    {
+        // Upstream's path is this.
+        errors.push(completions.invalid("can only be modified in tandem with spec.parallelism"));
+    }
+    same("selector", errors);
+    template::check_change(spec, old, errors);
+    for member in
+        ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
+    {
+        same(member, errors);
+    }
+}
+
+/// Upstream warns of jobs that are too large to be tracked.
+fn warn_of_size(job: &Value) -> Option<String> {
+    let job = Place::root(job);
+    let spec = job.get("spec");
+    let number = |member: &str| spec.get(member).int().unwrap_or(0);
+    let is_large = number("completions") > indexes::COMPLETIONS_HIGH
+        && number("parallelism") > indexes::PARALLELISM_HIGH;
+    (is_indexed(&spec) && is_large).then(|| {
+        "spec: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism \
+         higher than 10^4, Kubernetes might not be able to track completedIndexes when a big \
+         number of indexes fail"
+            .to_owned()
+    })
 }

@@ -1,13 +1,13 @@
 //! Pods.
 
 use pintle_registry::{Generation, GracePeriod, Owned};
-use pintle_value::{Map, Str, Value};
+use pintle_value::{Str, Value};
 
 use crate::{
     checks::items,
     defaults::set,
     pods,
-    strategy::{Strategy, WITH_STATUS, selectable, text, truth},
+    strategy::{Part, Strategy, WITH_STATUS, keep_metadata, part, selectable, text, truth},
 };
 
 pub(super) const POD: Strategy = Strategy {
@@ -49,8 +49,35 @@ pub(super) const POD: Strategy = Strategy {
         selectable!("spec.host" at "spec"."nodeName"),
     ],
     default: |object| set(object, pods::POD),
-    prepare_create: begin,
-    validate: |new, old| if old.is_none() { pods::validate_pod(new) } else { Vec::new() },
+    prepare_create: pods::begin,
+    validate: |new, old| match old {
+        None => pods::validate_pod(new),
+        Some(old) => pods::validate_update(new, old),
+    },
+    declared_rules: false,
+    // Pods are mostly updated by components, which nobody warns.
+    warnings: |new, old| if old.is_none() { pods::warn_of_pod(new) } else { Vec::new() },
+    parts: &[
+        Part {
+            prepare: pods::confine_status,
+            validate: pods::validate_status,
+            warnings: |new, _| pods::warn_of_status(new),
+            ..part("status")
+        },
+        Part {
+            prepare: keep_metadata,
+            validate: pods::validate_ephemeral_containers,
+            ..part("ephemeralcontainers")
+        },
+        Part {
+            prepare: |new, old| {
+                keep_metadata(new, old);
+                pods::confine_resize(new, old);
+            },
+            validate: pods::validate_resize,
+            ..part("resize")
+        },
+    ],
     ..WITH_STATUS
 };
 
@@ -67,23 +94,6 @@ fn grace_period(pod: &Value) -> GracePeriod {
         // Upstream takes any negative period for the shortest.
         Some(seconds) => GracePeriod::Seconds(seconds.max(1)),
     }
-}
-
-/// A new pod waits to be scheduled.
-fn begin(pod: &mut Value) {
-    let mut status = Map::new();
-    status.insert("phase", "Pending");
-    status.insert("qosClass", pods::quality(pod));
-    if !items(pod, &["spec", "schedulingGates"]).is_empty() {
-        let gated = Value::from([
-            ("type", "PodScheduled"),
-            ("status", "False"),
-            ("reason", "SchedulingGated"),
-            ("message", "Scheduling is blocked due to non-empty scheduling gates"),
-        ]);
-        status.insert("conditions", vec![gated]);
-    }
-    pod.make_object().insert("status", status);
 }
 
 fn first_ip(pod: &Value) -> Str {

@@ -1,26 +1,39 @@
 //! ReplicationControllers.
 
-use pintle_meta::{field::Error, labels::Selector};
-use pintle_value::{Map, Path, Value};
+use pintle_meta::labels::Selector;
+use pintle_value::{Map, Value};
 
+use super::super::workload;
 use crate::{
-    checks::{members, one_of, spec_not_negative},
     defaults::{
         Constant::Int,
         Defaults,
         Row::{At, Do, In, Unset},
         is_filled, set,
     },
+    place::{Errors, Place},
     pods,
-    strategy::{COUNTED_WITH_STATUS, Strategy, count, selectable},
+    rules::{
+        Rule::{NotNegative, Required},
+        Rules, check,
+    },
+    strategy::{COUNTED_WITH_STATUS, Part, Strategy, count, part, selectable},
 };
 
 pub(super) const CONTROLLER: Strategy = Strategy {
-    fields: &[
-        selectable!("status.replicas" by |controller| count(controller, &["status", "replicas"])),
-    ],
+    fields: &[selectable!("status.replicas" by |controller| {
+        count(controller, &["status", "replicas"])
+    })],
     default: |object| set(object, DEFAULTS),
-    validate: |new, _| validate(new),
+    validate,
+    declared_rules: false,
+    warnings: |new, old| {
+        workload::warn(new, old, workload::TEMPLATE, Some(workload::NAME_WORDS))
+    },
+    parts: &[Part {
+        validate: |new, old| workload::check_counts(new, old, workload::REPLICA_COUNTS),
+        ..part("status")
+    }],
     ..COUNTED_WITH_STATUS
 };
 
@@ -40,27 +53,25 @@ fn labels_from_template(controller: &mut Map) {
     }
 }
 
-fn validate(controller: &Value) -> Vec<Error> {
-    let spec = Path::new("spec");
-    let mut errors = Vec::new();
-    spec_not_negative(controller, &["minReadySeconds"], &mut errors);
-    let selector = members(controller, &["spec", "selector"]);
-    if selector.is_empty() {
-        errors.push(Error::required(&spec.field("selector"), ""));
-    }
-    spec_not_negative(controller, &["replicas"], &mut errors);
-    let path = spec.field("template");
-    let Some(template) = controller.at(&["spec", "template"]).filter(|t| !t.is_null()) else {
-        errors.push(Error::required(&path, ""));
+const RULES: Rules = &[
+    NotNegative("minReadySeconds"),
+    Required("selector"),
+    Required("replicas"),
+    NotNegative("replicas"),
+];
+
+fn validate(new: &Value, old: Option<&Value>) -> Errors {
+    let object = Place::root(new);
+    let spec = object.get("spec");
+    let mut errors = Errors::new();
+    check(&spec, RULES, &mut errors);
+    let template = spec.get("template");
+    if !template.is_set() {
+        errors.push(template.required(""));
         return errors;
-    };
-    let labels = members(template, &["metadata", "labels"]);
-    if !Selector::from_map(Some(selector)).matches_map(Some(labels)) {
-        let path = path.field("metadata").field("labels");
-        errors.push(Error::invalid(&path, &Value::from(labels.clone()), pods::LABELS_MISMATCH));
     }
-    pods::validate_template(template, &path, &mut errors);
-    let restart = template.at(&["spec", "restartPolicy"]);
-    one_of(restart, &path.field("spec").field("restartPolicy"), &["Always"], &mut errors);
+    workload::check_labels(&spec, &Selector::from_map(Some(spec.map("selector"))), &mut errors);
+    pods::check_template(&template, workload::old_template(old), &mut errors);
+    workload::check_lasting(&spec, "ReplicationController", &mut errors);
     errors
 }

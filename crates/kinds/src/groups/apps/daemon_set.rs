@@ -1,0 +1,130 @@
+//! DaemonSets.
+
+use pintle_meta::{field::Error, labels::Selector, validation};
+
+use super::{
+    super::workload::{self, Counts},
+    HISTORY, ROLLING, TEMPLATE, shown_strategy,
+};
+use crate::{
+    defaults::{
+        Condition::Is,
+        Constant::Int,
+        Defaults,
+        Row::{In, Unset, When},
+        set,
+    },
+    place::{Errors, Place},
+    pods,
+    rules::{
+        Rule::{Do, NotNegative},
+        Rules, check,
+    },
+    strategy::{COUNTED_WITH_STATUS, Part, Strategy, part},
+};
+
+pub(super) const DAEMON_SET: Strategy = Strategy {
+    default: |object| set(object, DEFAULTS),
+    validate: |new, old| {
+        let object = Place::root(new);
+        let spec = object.get("spec");
+        let mut errors = Errors::new();
+        check_selector(&spec, &mut errors);
+        pods::check_template(&spec.get("template"), workload::old_template(old), &mut errors);
+        workload::check_lasting(&spec, "DaemonSet", &mut errors);
+        check(&spec, ROLLOUT, &mut errors);
+        workload::check_same_selector(&spec, old, &mut errors);
+        errors
+    },
+    declared_rules: false,
+    warnings: |new, old| workload::warn(new, old, workload::TEMPLATE, None),
+    parts: &[Part {
+        validate: |new, old| workload::check_counts(new, old, COUNTS),
+        ..part("status")
+    }],
+    ..COUNTED_WITH_STATUS
+};
+
+const DEFAULTS: Defaults = &[In(
+    "spec",
+    &[
+        In(
+            "updateStrategy",
+            &[
+                ROLLING,
+                When(
+                    Is("type", "RollingUpdate"),
+                    &[In(
+                        "rollingUpdate",
+                        &[Unset("maxUnavailable", Int(1)), Unset("maxSurge", Int(0))],
+                    )],
+                ),
+            ],
+        ),
+        HISTORY,
+        TEMPLATE,
+    ],
+)];
+
+/// Without a selector a DaemonSet selects nothing, not even its own pods.
+fn check_selector(spec: &Place<'_>, errors: &mut Errors) {
+    let selector = spec.get("selector");
+    errors.extend(validation::label_selector(selector.value(), &selector.path()));
+    if let Ok(labels) = Selector::from_label_selector(selector.some()) {
+        workload::check_labels(spec, &labels, errors);
+        if labels.is_everything() {
+            errors.push(selector.invalid("empty selector is invalid for daemonset"));
+        }
+    }
+}
+
+const ROLLOUT: Rules =
+    &[NotNegative("minReadySeconds"), Do(strategy), NotNegative("revisionHistoryLimit")];
+
+const ROLLING_MEMBERS: &[(&str, &str)] =
+    &[("MaxUnavailable", "maxUnavailable"), ("MaxSurge", "maxSurge")];
+
+fn strategy(spec: &Place<'_>, errors: &mut Errors) {
+    let strategy = spec.get("updateStrategy");
+    let rolling = strategy.get("rollingUpdate");
+    match strategy.str("type") {
+        "OnDelete" => {}
+        "RollingUpdate" if rolling.is_set() => check_rolling(&rolling, errors),
+        "RollingUpdate" => errors.push(rolling.required("")),
+        _ => errors.push(Error {
+            value: Some(shown_strategy(&strategy, ROLLING_MEMBERS)),
+            ..strategy.not_supported(&["RollingUpdate", "OnDelete"])
+        }),
+    }
+}
+
+/// Pods go first or come first, one of the two.
+fn check_rolling(rolling: &Place<'_>, errors: &mut Errors) {
+    let (unavailable, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
+    workload::check_share(&unavailable, errors);
+    workload::check_share(&surge, errors);
+    workload::check_not_above_all(&unavailable, errors);
+    workload::check_not_above_all(&surge, errors);
+    match (workload::is_zero(&unavailable), workload::is_zero(&surge)) {
+        (false, false) => {
+            errors.push(surge.invalid("may not be set when maxUnavailable is non-zero"));
+        }
+        (true, true) => errors.push(unavailable.required("cannot be 0 when maxSurge is 0")),
+        _ => {}
+    }
+}
+
+const COUNTS: &Counts = &Counts {
+    members: &[
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+        "observedGeneration",
+        "updatedNumberScheduled",
+        "numberAvailable",
+        "numberUnavailable",
+    ],
+    within: &[],
+    collisions: true,
+};

@@ -1,0 +1,37 @@
+//! Names of time zones.
+
+use crate::place::{Errors, Place};
+
+/// The names of the tz database (2026), links included, separated by blanks.
+const NAMES: &str = include_str!("time_zones.txt");
+
+const PART_LENGTH_MAX: usize = 14;
+
+/// Checks the name of a zone.
+pub(super) fn check(zone: &Place<'_>, errors: &mut Errors) {
+    let name = zone.text();
+    let unknown = || zone.invalid(format!("unknown time zone {name}"));
+    if name.is_empty() {
+        errors.push(zone.invalid("timeZone must be nil or non-empty string"));
+    } else if !name.split('/').all(is_part) {
+        errors.push(unknown());
+    } else if name.eq_ignore_ascii_case("Local") {
+        errors.push(zone.invalid(
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
+        ));
+        if name != "Local" {
+            errors.push(unknown());
+        }
+    } else if !NAMES.split_ascii_whitespace().any(|known| known == name) {
+        errors.push(unknown());
+    }
+}
+
+fn is_part(part: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b".-_+".contains(&b);
+    (1..=PART_LENGTH_MAX).contains(&part.len())
+        && part != "."
+        && part != ".."
+        && !part.starts_with('-')
+        && part.bytes().all(inner)
+}

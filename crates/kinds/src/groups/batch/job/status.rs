@@ -1,0 +1,269 @@
+//! The status of jobs: what controllers may say of them, and in which order.
+//!
+//! What was said before and has not changed is not refused.
+
+use std::collections::BTreeSet;
+
+use pintle_meta::field::Error;
+use pintle_value::Value;
+
+use super::indexes;
+use crate::{
+    place::{Errors, Place},
+    rules::{Rule::NotNegative, Rules, check},
+};
+
+/// Which of the fields of a status have changed.
+struct Changes<'a> {
+    new: &'a Value,
+    old: &'a Value,
+}
+
+impl Changes<'_> {
+    fn of(&self, member: &str) -> bool {
+        let at = |job: &Value| job.at(&["status", member]).cloned().unwrap_or_default();
+        at(self.new) != at(self.old)
+    }
+
+    fn of_condition(&self, kind: &str) -> bool {
+        is_true(self.new, kind) != is_true(self.old, kind)
+    }
+
+    fn of_end(&self) -> bool {
+        is_finished(self.new) != is_finished(self.old)
+    }
+}
+
+fn is_true(job: &Value, kind: &str) -> bool {
+    let conditions = job.at(&["status", "conditions"]).and_then(Value::as_array);
+    conditions.unwrap_or_default().iter().any(|condition| {
+        condition.str_at(&["type"]) == Some(kind) && condition.str_at(&["status"]) == Some("True")
+    })
+}
+
+fn is_finished(job: &Value) -> bool {
+    is_true(job, "Complete") || is_true(job, "Failed")
+}
+
+const COUNTS: Rules = &[
+    NotNegative("active"),
+    NotNegative("succeeded"),
+    NotNegative("failed"),
+    NotNegative("ready"),
+    NotNegative("terminating"),
+];
+
+/// What is wrong with a change of a job's status.
+pub(super) fn validate(new: &Value, old: &Value) -> Errors {
+    let job = Place::root(new);
+    let (spec, status) = (job.get("spec"), job.get("status"));
+    let changes = Changes { new, old };
+    let mut errors = Errors::new();
+    check(&status, COUNTS, &mut errors);
+    check_uncounted(&status, &mut errors);
+    check_complete(&status, &changes, &mut errors);
+    check_finished(&spec, &status, &changes, &mut errors);
+    check_indexes(&spec, &status, &changes, &mut errors);
+    check_rest(&spec, &status, &changes, &mut errors);
+    check_order(&spec, &status, &changes, &mut errors);
+    errors
+}
+
+fn check_uncounted(status: &Place<'_>, errors: &mut Errors) {
+    let uncounted = status.get("uncountedTerminatedPods");
+    let mut seen = BTreeSet::new();
+    for list in ["succeeded", "failed"] {
+        for uid in uncounted.items(list) {
+            if uid.is_empty() {
+                errors.push(uid.invalid("must not be empty"));
+            } else if !seen.insert(uid.value().as_str()) {
+                errors.push(uid.duplicate());
+            }
+        }
+    }
+}
+
+/// Conditions exclude each other and follow upon each other.
+fn check_complete(status: &Place<'_>, changes: &Changes<'_>, errors: &mut Errors) {
+    let is = |kind| is_true(changes.new, kind);
+    let changed = |kinds: &[&str]| kinds.iter().any(|kind| changes.of_condition(kind));
+    let conditions = status.get("conditions");
+    let completion = status.get("completionTime");
+    let completion_changed = changed(&["Complete"]) || changes.of("completionTime");
+    let mut refuse = |words: &str| errors.push(conditions.invalid_without_value(words));
+    if is("Complete") && is("Failed") && changed(&["Complete", "Failed"]) {
+        refuse("cannot set Complete=True and Failed=true conditions");
+    }
+    if is("Complete") && is("FailureTarget") && changed(&["Complete", "FailureTarget"]) {
+        refuse("cannot set Complete=True and FailureTarget=true conditions");
+    }
+    if completion_changed && completion.is_set() && !is("Complete") {
+        let words = "cannot set completionTime when there is no Complete=True condition";
+        errors.push(completion.invalid(words));
+    }
+    if completion_changed && !completion.is_set() && is("Complete") {
+        errors.push(completion.required("completionTime is required for Complete jobs"));
+    }
+    let start = status.str("startTime");
+    // Times are in one form, in which their order is that of the texts.
+    let is_before = !start.is_empty() && completion.is_set() && completion.text() < start;
+    if is_before && (changes.of("startTime") || changes.of("completionTime")) {
+        errors.push(completion.invalid("completionTime cannot be set before startTime"));
+    }
+    let mut refuse = |words: &str| errors.push(conditions.invalid_without_value(words));
+    if is("Failed") && !is("FailureTarget") && changed(&["Failed", "FailureTarget"]) {
+        refuse("cannot set Failed=True condition without the FailureTarget=true condition");
+    }
+    if is("Complete") && !is("SuccessCriteriaMet") && changed(&["Complete", "SuccessCriteriaMet"]) {
+        refuse("cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
+    }
+}
+
+fn check_finished(
+    spec: &Place<'_>,
+    status: &Place<'_>,
+    changes: &Changes<'_>,
+    errors: &mut Errors,
+) {
+    if !is_finished(changes.new) {
+        return;
+    }
+    let active = status.get("active");
+    if active.int().unwrap_or(0) > 0 && (changes.of_end() || changes.of("active")) {
+        errors.push(active.invalid("active>0 is invalid for finished job"));
+    }
+    let start = status.get("startTime");
+    let never_started =
+        spec.get("suspend").is_true() && spec.get("completions").int() == Some(0);
+    if !start.is_set() && !never_started && (changes.of_end() || changes.of("startTime")) {
+        errors.push(start.required("startTime is required for finished job"));
+    }
+    let uncounted = status.get("uncountedTerminatedPods");
+    let is_left = ["failed", "succeeded"].iter().any(|list| !uncounted.get(list).is_empty());
+    if is_left && (changes.of_end() || changes.of("uncountedTerminatedPods")) {
+        let words = "uncountedTerminatedPods needs to be empty for finished job";
+        errors.push(uncounted.invalid(words));
+    }
+}
+
+fn check_indexes(
+    spec: &Place<'_>,
+    status: &Place<'_>,
+    changes: &Changes<'_>,
+    errors: &mut Errors,
+) {
+    let (completed, failed) = (status.get("completedIndexes"), status.get("failedIndexes"));
+    let completions = spec.get("completions").int();
+    let per_index = spec.has("backoffLimitPerIndex");
+    let completed_changed = changes.of("completedIndexes");
+    let failed_changed = changes.of("failedIndexes");
+    let wrong = |place: &Place<'_>| indexes::count(place.text(), completions?).err();
+    if completed_changed && let Some(why) = wrong(&completed) {
+        errors.push(completed.invalid(format!("error parsing completedIndexes: {why}")));
+    }
+    if failed_changed && per_index && failed.is_set()
+        && let Some(why) = wrong(&failed)
+    {
+        errors.push(failed.invalid(format!("error parsing failedIndexes: {why}")));
+    }
+    if completed_changed && !completed.is_empty() && !super::is_indexed(spec) {
+        let words = "cannot set non-empty completedIndexes when non-indexed completion mode";
+        errors.push(completed.invalid(words));
+    }
+    if failed_changed && failed.is_set() && !per_index {
+        let words = "cannot set non-null failedIndexes when backoffLimitPerIndex is null";
+        errors.push(failed.invalid(words));
+    }
+    if (completed_changed || failed_changed)
+        && let Some(index) = completions.and_then(|n| overlap(completed.text(), failed.text(), n))
+    {
+        let words = format!("failedIndexes and completedIndexes overlap at index: {index}");
+        errors.push(failed.invalid(words));
+    }
+}
+
+/// The first index that is in both.
+fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
+    let failed = indexes::intervals(failed, completions);
+    let completed = indexes::intervals(completed, completions);
+    let common = completed.iter().flat_map(|c| failed.iter().map(move |f| (c.0.max(f.0), c.1.min(f.1))));
+    common.filter(|(first, last)| first <= last).map(|(first, _)| first).min()
+}
+
+fn check_rest(
+    spec: &Place<'_>,
+    status: &Place<'_>,
+    changes: &Changes<'_>,
+    errors: &mut Errors,
+) {
+    let is = |kind| is_true(changes.new, kind);
+    let (ready, terminating) = (status.get("ready"), status.get("terminating"));
+    let active = status.get("active").int().unwrap_or(0);
+    if is_finished(changes.new)
+        && terminating.int().unwrap_or(0) > 0
+        && (changes.of_end() || changes.of("terminating"))
+    {
+        errors.push(terminating.invalid("terminating>0 is invalid for finished job"));
+    }
+    if ready.int().is_some_and(|ready| ready > active) && (changes.of("ready") || changes.of("active"))
+    {
+        errors.push(ready.invalid("cannot set more ready pods than active"));
+    }
+    let conditions = status.get("conditions");
+    let mut refuse = |words: &str| errors.push(conditions.invalid_without_value(words));
+    if is("SuccessCriteriaMet") && is("Failed") {
+        refuse("cannot set SuccessCriteriaMet=True and Failed=true conditions");
+    }
+    if is("SuccessCriteriaMet") && is("FailureTarget") {
+        refuse("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions");
+    }
+    if spec.has("successPolicy") && is("Complete") && !is("SuccessCriteriaMet") {
+        refuse("cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True");
+    }
+}
+
+/// What was reached is not taken back.
+fn check_order(
+    spec: &Place<'_>,
+    status: &Place<'_>,
+    changes: &Changes<'_>,
+    errors: &mut Errors,
+) {
+    let conditions = status.get("conditions");
+    let was = |kind| is_true(changes.old, kind);
+    let is = |kind| is_true(changes.new, kind);
+    for kind in ["Failed", "Complete", "FailureTarget"] {
+        if was(kind) && !is(kind) {
+            let words = format!("cannot disable the terminal {kind}=True condition");
+            errors.push(conditions.invalid_without_value(words));
+        }
+    }
+    let before = |member| changes.old.at(&["status", member]);
+    let is_scaled = super::is_indexed(spec)
+        && spec.get("completions").int() == spec.get("parallelism").int();
+    for (member, is_checked) in [("failed", true), ("succeeded", !is_scaled)] {
+        let place = status.get(member);
+        let number = place.int().unwrap_or(0);
+        if is_checked && before(member).and_then(Value::as_int).is_some_and(|old| number < old) {
+            let words = format!("cannot decrease the {member} counter");
+            errors.push(place.invalid_as(number, words));
+        }
+    }
+    let completion = status.get("completionTime");
+    if completion.is_set() && before("completionTime").is_some_and(|old| old != completion.value()) {
+        errors.push(completion.invalid("completionTime cannot be mutated"));
+    }
+    let start = status.get("startTime");
+    let had_started = before("startTime").is_some_and(|time| !time.is_null());
+    if had_started && changes.of("startTime") && !spec.get("suspend").is_true() {
+        errors.push(start.required("startTime cannot be removed for unsuspended job"));
+    }
+    let mut refuse =
+        |words: &str| errors.push(Error { value: None, ..conditions.invalid(words) });
+    if was("SuccessCriteriaMet") && !is("SuccessCriteriaMet") {
+        refuse("cannot disable the SuccessCriteriaMet=True condition");
+    }
+    if was("Complete") && !was("SuccessCriteriaMet") && is("SuccessCriteriaMet") {
+        refuse("cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions");
+    }
+}

@@ -1,0 +1,79 @@
+//! A job's template stays what it is, but for where its pods may run and what they may use while the
+//! job is suspended.
+
+use pintle_value::Value;
+
+use crate::{
+    checks::IMMUTABLE,
+    place::{Errors, Place},
+};
+
+/// Members of the pods' metadata and spec that say where pods may run.
+const DIRECTIVES: &[&[&str]] = &[
+    &["spec", "nodeSelector"],
+    &["spec", "tolerations"],
+    &["spec", "schedulingGates"],
+    &["metadata", "annotations"],
+    &["metadata", "labels"],
+];
+
+/// Checks that the template is the old one but for what may change.
+pub(super) fn check_change(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+    let template = spec.get("template");
+    let mut allowed = old.at(&["spec", "template"]).cloned().unwrap_or_default();
+    if may_change(old) {
+        for path in DIRECTIVES {
+            take(&mut allowed, template.value(), path);
+        }
+        take_node_affinity(&mut allowed, template.value());
+        take_resources(&mut allowed, template.value());
+    }
+    if allowed != *template.value() {
+        errors.push(template.invalid(IMMUTABLE));
+    }
+}
+
+/// Whether no pod of the job runs or is to be run.
+fn may_change(job: &Value) -> bool {
+    let has_started = job.at(&["status", "startTime"]).is_some_and(|time| !time.is_null());
+    let has_pods = job.at(&["status", "active"]).and_then(Value::as_int).unwrap_or(0) > 0;
+    let conditions = job.at(&["status", "conditions"]).and_then(Value::as_array);
+    let is_told = conditions.unwrap_or_default().iter().any(|condition| {
+        condition.str_at(&["type"]) == Some("Suspended")
+            && condition.str_at(&["status"]) == Some("True")
+    });
+    let is_suspended = job.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true);
+    is_suspended && (!has_started || (is_told && !has_pods))
+}
+
+fn take(to: &mut Value, from: &Value, path: &[&str]) {
+    let Some((last, parents)) = path.split_last() else { return };
+    let parent = parents.iter().fold(to.make_object(), |map, key| map.entry_object(key));
+    match from.at(path) {
+        Some(value) => parent.insert(*last, value.clone()),
+        None => parent.remove(last),
+    };
+}
+
+fn take_node_affinity(to: &mut Value, from: &Value) {
+    let had = to.at(&["spec", "affinity"]).is_some();
+    let has = from.at(&["spec", "affinity"]).is_some();
+    if !had && !has {
+        return;
+    }
+    take(to, from, &["spec", "affinity", "nodeAffinity"]);
+    // An affinity of which nothing is left is gone.
+    let spec = to.object_entry("spec");
+    if !has && spec.get("affinity").and_then(Value::as_object).is_some_and(|left| left.is_empty()) {
+        spec.remove("affinity");
+    }
+}
+
+fn take_resources(to: &mut Value, from: &Value) {
+    for list in ["containers", "initContainers"] {
+        let new = from.at(&["spec", list]).and_then(Value::as_array).unwrap_or_default();
+        let old = to.get_mut("spec").and_then(|spec| spec.get_mut(list));
+        let old = old.and_then(Value::as_array_mut).into_iter().flatten();
+        old.zip(new).for_each(|(old, new)| take(old, new, &["resources"]));
+    }
+}

@@ -1,0 +1,189 @@
+//! What the kinds that run pods share: selectors, templates, rollouts, counts of their status.
+
+use pintle_meta::{labels::Selector, validation};
+use pintle_value::Value;
+
+use crate::{
+    checks::IMMUTABLE,
+    formats,
+    place::{Errors, Place},
+    pods,
+    rules::not_negative,
+};
+
+/// A workload has a selector, and it says something.
+pub(super) fn check_selector(spec: &Place<'_>, empty: &str, errors: &mut Errors) {
+    let selector = spec.get("selector");
+    if !selector.is_set() {
+        errors.push(selector.required(""));
+        return;
+    }
+    errors.extend(validation::label_selector(selector.value(), &selector.path()));
+    if ["matchLabels", "matchExpressions"].iter().all(|m| selector.get(m).is_empty()) {
+        errors.push(selector.invalid(empty));
+    }
+}
+
+/// A workload selects the pods of its template. One that selects nothing is told that otherwise.
+pub(super) fn check_labels(spec: &Place<'_>, selector: &Selector, errors: &mut Errors) {
+    let labels = spec.at(&["template", "metadata", "labels"]);
+    if !selector.matches_map(labels.value().as_object()) {
+        errors.push(labels.invalid(pods::LABELS_MISMATCH));
+    }
+}
+
+/// The template of pods that run for ever, of a workload that selects them.
+pub(super) fn check_template(
+    spec: &Place<'_>,
+    old: Option<&Value>,
+    kind: &str,
+    errors: &mut Errors,
+) {
+    let selector = spec.get("selector");
+    let Ok(labels) = Selector::from_label_selector(selector.some()) else {
+        errors.push(selector.invalid("invalid label selector"));
+        return;
+    };
+    if !labels.is_everything() {
+        check_labels(spec, &labels, errors);
+    }
+    pods::check_template(&spec.get("template"), old_template(old), errors);
+    check_lasting(spec, kind, errors);
+}
+
+/// The template that an update replaces.
+pub(super) fn old_template(old: Option<&Value>) -> Option<&Value> {
+    old?.at(&["spec", "template"])
+}
+
+/// Pods of most workloads run for ever.
+pub(super) fn check_lasting(spec: &Place<'_>, kind: &str, errors: &mut Errors) {
+    let pod = spec.at(&["template", "spec"]);
+    let policy = pod.get("restartPolicy");
+    if policy.text() != "Always" {
+        errors.push(policy.not_supported(&["Always"]));
+    }
+    if let Some(deadline) = pod.find("activeDeadlineSeconds") {
+        let words = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.push(deadline.forbidden(words));
+    }
+}
+
+/// A workload's selector stays what it is.
+pub(super) fn check_same_selector(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+    let selector = spec.get("selector");
+    let is_changed = |old: &Value| old.at(&["spec", "selector"]) != selector.some();
+    if old.is_some_and(is_changed) {
+        errors.push(selector.invalid(IMMUTABLE));
+    }
+}
+
+/// A number, or a share of the replicas: `25%`.
+pub(super) fn check_share(share: &Place<'_>, errors: &mut Errors) {
+    match share.value().as_str() {
+        Some(text) => share.all_invalid(formats::percent(text), errors),
+        None => not_negative(share, errors),
+    }
+}
+
+/// A share is of at most all replicas.
+pub(super) fn check_not_above_all(share: &Place<'_>, errors: &mut Errors) {
+    if percentage(share).is_some_and(|percent| percent > 100) {
+        errors.push(share.invalid("must not be greater than 100%"));
+    }
+}
+
+/// Whether the number or percentage is none.
+pub(super) fn is_zero(share: &Place<'_>) -> bool {
+    percentage(share).or(share.int()).unwrap_or(0) == 0
+}
+
+fn percentage(share: &Place<'_>) -> Option<i64> {
+    let digits = share.value().as_str()?.strip_suffix('%')?;
+    let number = digits.bytes().try_fold(0_i64, |number, digit| {
+        digit.is_ascii_digit().then(|| number.saturating_mul(10).saturating_add(i64::from(digit - b'0')))
+    });
+    number.filter(|_| !digits.is_empty())
+}
+
+/// The counts of a status.
+pub(super) struct Counts {
+    /// None of these is negative.
+    pub(super) members: &'static [&'static str],
+    /// The first is not above the second, or these words are said.
+    pub(super) within: &'static [(&'static str, &'static str, &'static str)],
+    /// Whether `collisionCount` is there, which only grows.
+    pub(super) collisions: bool,
+}
+
+/// What is wrong with the counts of a status.
+pub(super) fn check_counts(object: &Value, old: &Value, counts: &Counts) -> Errors {
+    let object = Place::root(object);
+    let status = object.get("status");
+    let mut errors = Errors::new();
+    let number = |member: &str| status.get(member).int().unwrap_or(0);
+    for member in counts.members {
+        not_negative(&status.get(member), &mut errors);
+    }
+    let collisions = status.get("collisionCount");
+    if counts.collisions {
+        not_negative(&collisions, &mut errors);
+    }
+    for (member, most, words) in counts.within {
+        if number(member) > number(most) {
+            errors.push(status.get(member).invalid(*words));
+        }
+    }
+    let before = old.at(&["status", "collisionCount"]).and_then(Value::as_int);
+    if counts.collisions && before.is_some_and(|before| collisions.int().is_none_or(|n| n < before)) {
+        let words = "cannot be decremented";
+        errors.push(collisions.invalid_as(collisions.int().unwrap_or(0), words));
+    }
+    errors
+}
+
+/// What there is to say of a workload's name and template: always when it is new, and when its spec
+/// has changed. `name` is what is said of a name that is no label.
+pub(super) fn warn(
+    new: &Value,
+    old: Option<&Value>,
+    template: &[&str],
+    name: Option<&str>,
+) -> Vec<String> {
+    let generation = |object: &Value| object.at(&["metadata", "generation"]).and_then(Value::as_int);
+    let object = Place::root(new);
+    let mut warnings = Vec::new();
+    if old.is_none() {
+        warnings.extend(name.into_iter().flat_map(|words| pods::warn_of_name(new, words)));
+    }
+    if old.is_none_or(|old| generation(old) != generation(new)) {
+        warnings.extend(pods::warn_of_template(&object.at(template)));
+    }
+    warnings
+}
+
+/// What is said of a name that is no label.
+pub(super) const NAME_WORDS: &str =
+    "this is used in Pod names and hostnames, which can result in surprising behavior";
+
+/// Where most workloads have their template.
+pub(super) const TEMPLATE: &[&str] = &["spec", "template"];
+
+/// The counts of what keeps a number of pods alike.
+pub(super) const REPLICA_COUNTS: &Counts = &Counts {
+    members: &[
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "terminatingReplicas",
+    ],
+    within: &[
+        ("fullyLabeledReplicas", "replicas", "cannot be greater than status.replicas"),
+        ("readyReplicas", "replicas", "cannot be greater than status.replicas"),
+        ("availableReplicas", "replicas", "cannot be greater than status.replicas"),
+        ("availableReplicas", "readyReplicas", "cannot be greater than readyReplicas"),
+    ],
+    collisions: false,
+};

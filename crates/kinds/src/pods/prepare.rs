@@ -1,0 +1,117 @@
+//! What becomes of a pod before it is validated.
+
+use pintle_value::{Map, Value};
+
+use super::{
+    quality,
+    validation::{APP_ARMOR, app_armor_profile},
+};
+use crate::{
+    checks::items,
+    place::{Errors, Place},
+};
+
+/// Makes a new pod of what a client sent.
+pub(crate) fn begin(pod: &mut Value) {
+    begin_status(pod);
+    merge_label_keys(pod);
+    profiles_from_annotations(pod);
+}
+
+/// A new pod waits to be scheduled.
+fn begin_status(pod: &mut Value) {
+    let mut status = Map::new();
+    status.insert("phase", "Pending");
+    status.insert("qosClass", quality(pod));
+    if !items(pod, &["spec", "schedulingGates"]).is_empty() {
+        let gated = Value::from([
+            ("type", "PodScheduled"),
+            ("status", "False"),
+            ("reason", "SchedulingGated"),
+            ("message", "Scheduling is blocked due to non-empty scheduling gates"),
+        ]);
+        status.insert("conditions", vec![gated]);
+    }
+    pod.make_object().insert("status", status);
+}
+
+/// Keys of the pod's own labels become requirements of the selectors that they stand beside.
+fn merge_label_keys(pod: &mut Value) {
+    let labels = pod.at(&["metadata", "labels"]).and_then(Value::as_object).cloned();
+    let Some(labels) = labels.filter(|labels| !labels.is_empty()) else { return };
+    let Some(spec) = pod.get_mut("spec") else { return };
+    for term in list(Some(spec), &["topologySpreadConstraints"]) {
+        merge(term, "matchLabelKeys", "In", &labels);
+    }
+    for side in ["podAffinity", "podAntiAffinity"] {
+        let preferred = ["affinity", side, "preferredDuringSchedulingIgnoredDuringExecution"];
+        let required = ["affinity", side, "requiredDuringSchedulingIgnoredDuringExecution"];
+        for term in list(Some(spec), &preferred).filter_map(|term| term.get_mut("podAffinityTerm")) {
+            merge_term(term, &labels);
+        }
+        list(Some(spec), &required).for_each(|term| merge_term(term, &labels));
+    }
+}
+
+fn merge_term(term: &mut Value, labels: &Map) {
+    merge(term, "matchLabelKeys", "In", labels);
+    merge(term, "mismatchLabelKeys", "NotIn", labels);
+}
+
+fn merge(term: &mut Value, keys: &str, operator: &str, labels: &Map) {
+    let keys: Vec<Value> = items(term, &[keys]).to_vec();
+    let Some(Value::Object(selector)) = term.get_mut("labelSelector") else { return };
+    for key in keys.iter().filter_map(Value::as_str) {
+        let Some(value) = labels.get(key) else { continue };
+        let mut requirement = Map::new();
+        requirement.insert("key", key);
+        requirement.insert("operator", operator);
+        requirement.insert("values", vec![value.clone()]);
+        let expressions = selector.entry_or("matchExpressions", || Value::Array(Vec::new()));
+        if let Some(expressions) = expressions.as_array_mut() {
+            expressions.push(requirement.into());
+        }
+    }
+}
+
+/// The items of a list, to change.
+fn list<'a>(object: Option<&'a mut Value>, at: &[&str]) -> impl Iterator<Item = &'a mut Value> {
+    let found = at.iter().try_fold(object, |object, member| Some(object?.get_mut(member))).flatten();
+    found.and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// AppArmor profiles were once annotations; what is said there alone is said in the fields too.
+fn profiles_from_annotations(pod: &mut Value) {
+    if pod.str_at(&["spec", "os", "name"]) == Some("windows") {
+        return;
+    }
+    let Some(annotations) = pod.at(&["metadata", "annotations"]).cloned() else { return };
+    let of_pod = pod.at(&["spec", "securityContext", "appArmorProfile"]).cloned();
+    for containers in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in list(Some(pod), &["spec", containers]) {
+            let key = format!("{APP_ARMOR}{}", container.str_at(&["name"]).unwrap_or_default());
+            let is_said = container.at(&["securityContext", "appArmorProfile"]).is_some();
+            let profile = annotations.str_at(&[&key]).and_then(profile_of);
+            if let Some(profile) = profile.filter(|_| !is_said)
+                && Some(&profile) != of_pod.as_ref()
+            {
+                container.object_entry("securityContext").insert("appArmorProfile", profile);
+            }
+        }
+    }
+}
+
+/// The profile that an annotation names, if it is right.
+fn profile_of(annotation: &str) -> Option<Value> {
+    let profile = match annotation {
+        "unconfined" => Value::from([("type", "Unconfined")]),
+        "runtime/default" => Value::from([("type", "RuntimeDefault")]),
+        _ => {
+            let name = annotation.strip_prefix("localhost/").filter(|name| !name.is_empty())?;
+            Value::from([("type", "Localhost"), ("localhostProfile", name)])
+        }
+    };
+    let mut errors = Errors::new();
+    app_armor_profile(&Place::root(&profile), &mut errors);
+    errors.is_empty().then_some(profile)
+}

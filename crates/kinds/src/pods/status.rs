@@ -1,0 +1,301 @@
+//! The status of pods, as kubelets write it.
+
+use std::{collections::BTreeSet, net::IpAddr};
+
+use pintle_meta::{field::Error, names};
+use pintle_value::{Path, Value};
+
+use super::{
+    update::check_annotation_changes,
+    validation::{Options, is_sidecar},
+};
+use crate::{
+    checks::IMMUTABLE,
+    formats,
+    place::{Errors, Place},
+    rules::within,
+};
+
+/// Keeps what kubelets may not change, and what old kubelets do not know.
+pub(crate) fn confine_status(new: &mut Value, old: &Value) {
+    restore(new, old, &["metadata"], "ownerReferences");
+    let unset = |status: &Value, member: &str| status.at(&["status", member]).is_none();
+    for member in ["qosClass", "observedGeneration"] {
+        if unset(new, member) {
+            restore(new, old, &["status"], member);
+        }
+    }
+    keep_generations(new, old);
+}
+
+fn restore(new: &mut Value, old: &Value, parents: &[&str], member: &str) {
+    let parent = parents.iter().fold(new.make_object(), |map, key| map.entry_object(key));
+    match old.at(parents).and_then(|parent| parent.get(member)) {
+        Some(value) => parent.insert(member, value.clone()),
+        None => parent.remove(member),
+    };
+}
+
+/// A condition of which the generation is not told has that of the condition it replaces.
+fn keep_generations(new: &mut Value, old: &Value) {
+    let old = Place::root(old);
+    let status = old.get("status");
+    let mut known: Vec<(&str, &Value)> = status
+        .items("conditions")
+        .map(|one| (one.str("type"), one.value()))
+        .collect();
+    let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
+    for condition in conditions.and_then(Value::as_array_mut).into_iter().flatten() {
+        let kind = condition.str_at(&["type"]).unwrap_or_default();
+        let Some(at) = known.iter().position(|(known, _)| *known == kind) else { continue };
+        let (_, before) = known.remove(at);
+        if let Some(generation) = before.get("observedGeneration")
+            && condition.get("observedGeneration").is_none()
+        {
+            condition.make_object().insert("observedGeneration", generation.clone());
+        }
+    }
+}
+
+/// What is wrong with a change of a pod's status.
+pub(crate) fn validate_status(new: &Value, old: &Value) -> Errors {
+    let pod = Place::root(new);
+    let (spec, status) = (pod.get("spec"), pod.get("status"));
+    let mut errors = Errors::new();
+    check_annotation_changes(&pod, old, Options::of_pod(old), &mut errors);
+    check_conditions(&status, &mut errors);
+    let node = status.get("nominatedNodeName");
+    if !node.is_empty() && Some(node.value()) != old.at(&["status", "nominatedNodeName"]) {
+        node.all_invalid(names::dns1123_subdomain(node.text()), &mut errors);
+    }
+    let quality = status.get("qosClass");
+    if quality.text() != old.str_at(&["status", "qosClass"]).unwrap_or_default() {
+        errors.push(quality.invalid_as(quality.text(), IMMUTABLE));
+    }
+    let old = Place::root(old);
+    check_transitions(&status, &old, &mut errors);
+    check_claims(&status, &spec, &mut errors);
+    check_ips(&status, "podIPs", &mut errors);
+    check_host_ips(&status, &mut errors);
+    for list in STATUSES {
+        check_users(&status, &spec, list, &mut errors);
+    }
+    check_allocations(&status, &spec, &mut errors);
+    errors
+}
+
+const STATUSES: [&str; 3] =
+    ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
+
+/// Upstream's path is this.
+fn check_conditions(status: &Place<'_>, errors: &mut Errors) {
+    let path = Path::new("metadata").field("conditions");
+    for (i, condition) in status.items("conditions").enumerate() {
+        let kind = condition.str("type");
+        if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
+            let path = path.index(i).field("Type");
+            let wrong = names::qualified_name(kind).into_iter();
+            errors.extend(wrong.map(|words| Error::invalid(&path, &kind.into(), words)));
+        }
+    }
+}
+
+/// What has ended and is not to be restarted stays so.
+fn check_transitions(status: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+    let (old_spec, old_status) = (old.get("spec"), old.get("status"));
+    let policy = old_spec.str("restartPolicy");
+    for list in STATUSES {
+        let policy = if list == "ephemeralContainerStatuses" { "Never" } else { policy };
+        if policy == "Always" {
+            continue;
+        }
+        for (i, before) in old_status.items(list).enumerate() {
+            let ended = before.at(&["state", "terminated"]);
+            let has_failed = ended.get("exitCode").int().unwrap_or(0) != 0;
+            let name = before.str("name");
+            let restarts = (has_failed && policy == "OnFailure")
+                || restarts_alone(&old_spec, list, name, has_failed);
+            if !ended.is_set() || restarts {
+                continue;
+            }
+            let revived = status
+                .items(list)
+                .filter(|now| now.str("name") == name)
+                .filter(|now| !now.at(&["state", "terminated"]).is_set());
+            let path = status.get(list).path().index(i).field("state");
+            let words = "may not be transitioned to non-terminated state";
+            errors.extend(revived.map(|_| Error::forbidden(&path, words)));
+        }
+    }
+}
+
+/// Whether a container has a policy of its own by which it may be restarted.
+fn restarts_alone(spec: &Place<'_>, list: &str, name: &str, has_failed: bool) -> bool {
+    let containers = match list {
+        "containerStatuses" => "containers",
+        "initContainerStatuses" => "initContainers",
+        _ => return false,
+    };
+    let mut named = spec.items(containers).filter(|container| container.str("name") == name);
+    named.next().is_some_and(|container| {
+        is_sidecar(container.value())
+            || (container.str("restartPolicy") == "OnFailure" && has_failed)
+            || !container.get("restartPolicyRules").is_empty()
+    })
+}
+
+fn check_claims(status: &Place<'_>, spec: &Place<'_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for claim in status.items("resourceClaimStatuses") {
+        let name = claim.get("name");
+        if !spec.items("resourceClaims").any(|known| known.str("name") == name.text()) {
+            let words = "must match the name of an entry in `spec.resourceClaims`";
+            errors.push(name.invalid_as(name.text(), words));
+        }
+        if !seen.insert(claim.str("name")) {
+            errors.push(name.duplicate());
+        }
+        let made = claim.str("resourceClaimName");
+        if claim.has("resourceClaimName") {
+            name.all_invalid_as(made, names::dns1123_subdomain(made), errors);
+        }
+    }
+}
+
+fn check_host_ips(status: &Place<'_>, errors: &mut Errors) {
+    if let Some(first) = status.items("hostIPs").next() {
+        let ip = first.get("ip");
+        if ip.text() != status.str("hostIP") {
+            errors.push(ip.invalid_as(ip.text(), "must be equal to `hostIP`"));
+        }
+    }
+    check_ips(status, "hostIPs", errors);
+}
+
+/// At most one of each family. Upstream gives errors about an address to its item.
+fn check_ips(status: &Place<'_>, list: &str, errors: &mut Errors) {
+    let ips: Vec<&str> = status.items(list).map(|item| item.str("ip")).collect();
+    for (item, ip) in status.items(list).zip(&ips) {
+        item.all_invalid_as(ip, formats::ip(ip), errors);
+    }
+    if ips.len() < 2 {
+        return;
+    }
+    let is_v6 = |ip: &&str| formats::parse_ip(ip).map(|ip| matches!(ip, IpAddr::V6(_)));
+    let families: Option<Vec<bool>> = ips.iter().map(|ip| is_v6(ip)).collect();
+    if !families.is_some_and(|families| matches!(*families, [a, b] if a != b)) {
+        let words = "may specify no more than one IP for each IP family";
+        errors.push(status.get(list).invalid(words));
+    }
+    let mut seen = BTreeSet::new();
+    for (item, ip) in status.items(list).zip(ips) {
+        if !seen.insert(ip) {
+            errors.push(item.duplicate());
+        }
+    }
+}
+
+/// Upstream leaves `user` out of the path.
+fn check_users(status: &Place<'_>, spec: &Place<'_>, list: &str, errors: &mut Errors) {
+    const ID_MAX: i64 = i32::MAX as i64;
+    let is_windows = spec.at(&["os", "name"]).text() == "windows";
+    for one in status.items(list) {
+        let user = one.at(&["user", "linux"]);
+        let shown = one.get("linux");
+        let shown = shown.of(user.value());
+        if !user.is_set() {
+            continue;
+        }
+        if is_windows {
+            errors.push(shown.forbidden("cannot be set for a windows pod"));
+            continue;
+        }
+        for id in [shown.get("uid"), shown.get("gid")] {
+            let number = id.int().unwrap_or(0);
+            if !(0..=ID_MAX).contains(&number) {
+                errors.push(id.invalid(within(0, ID_MAX)));
+            }
+        }
+        for group in shown.items("supplementalGroups") {
+            if group.int().is_some_and(|id| !(0..=ID_MAX).contains(&id)) {
+                errors.push(group.invalid(within(0, ID_MAX)));
+            }
+        }
+    }
+}
+
+const CLAIM: &str = "claim:";
+
+/// The health of what a container was given is of things that it asked for.
+fn check_allocations(status: &Place<'_>, spec: &Place<'_>, errors: &mut Errors) {
+    let lists = [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")];
+    for (list, containers) in lists {
+        for one in status.items(list) {
+            let mut named = spec.items(containers).filter(|c| c.str("name") == one.str("name"));
+            let container = named.next();
+            for allocated in one.items("allocatedResourcesStatus") {
+                if let Some(container) = &container {
+                    check_allocated_name(&allocated, container, errors);
+                }
+                check_health(&allocated, errors);
+            }
+        }
+    }
+    for one in status.items("ephemeralContainerStatuses") {
+        let allocated = one.get("allocatedResourcesStatus");
+        if !allocated.is_empty() {
+            errors.push(allocated.forbidden("must not be specified in container status"));
+        }
+    }
+}
+
+fn check_allocated_name(allocated: &Place<'_>, container: &Place<'_>, errors: &mut Errors) {
+    let name = allocated.get("name");
+    let resources = container.get("resources");
+    let (is_known, words) = match name.text().strip_prefix(CLAIM) {
+        Some(wanted) => {
+            let is_wanted = |claim: Place<'_>| match claim.str("request") {
+                "" => claim.str("name") == wanted,
+                request => format!("{}/{request}", claim.str("name")) == wanted,
+            };
+            let words = "must match one of the container's resource claims in a format \
+                         'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty";
+            (resources.items("claims").any(is_wanted), words)
+        }
+        None => {
+            let words = "must match one of the container's resource requests";
+            (resources.map("requests").contains_key(name.text()), words)
+        }
+    };
+    if !is_known {
+        errors.push(name.invalid_as(name.text(), words));
+    }
+}
+
+fn check_health(allocated: &Place<'_>, errors: &mut Errors) {
+    const HEALTHS: &[&str] = &["Healthy", "Unhealthy", "Unknown"];
+    let mut seen = BTreeSet::new();
+    for resource in allocated.items("resources") {
+        let health = resource.get("health");
+        if !HEALTHS.contains(&health.text()) {
+            errors.push(health.not_supported(HEALTHS));
+        }
+        if !seen.insert(resource.str("resourceID")) {
+            errors.push(resource.get("resourceID").duplicate());
+        }
+    }
+}
+
+/// What a kubelet should hear of addresses in an odd form.
+pub(crate) fn warn_of_status(status: &Value) -> Vec<String> {
+    let pod = Place::root(status);
+    let status = pod.get("status");
+    let mut warnings = Vec::new();
+    for list in ["podIPs", "hostIPs"] {
+        for item in status.items(list) {
+            let ip = item.get("ip");
+            warnings.extend(formats::odd_ip(ip.text()).map(|words| format!("{}: {words}", ip.path())));
+        }
+    }
+    warnings
+}

@@ -1,0 +1,45 @@
+//! Ephemeral containers: they may be added to a running pod, and that is all.
+
+use pintle_value::{Path, Value};
+
+use super::{check_annotation_changes, difference};
+use crate::{
+    place::{Errors, Place},
+    pods::validation::{MIRROR, Options, check_pod},
+};
+
+/// What is wrong with a change of the ephemeral containers.
+pub(crate) fn validate_ephemeral_containers(new: &Value, old: &Value) -> Errors {
+    if old.at(&["metadata", "annotations", MIRROR]).is_some() {
+        let words = "static pods do not support ephemeral containers";
+        // Upstream's path to the object itself reads `[]`.
+        return vec![pintle_meta::field::Error::forbidden(&Path::root().key(""), words)];
+    }
+    let options = Options::of_pod(old);
+    let pod = Place::root(new);
+    let mut errors = Errors::new();
+    check_pod(&pod, options, &mut errors);
+    check_annotation_changes(&pod, old, options, &mut errors);
+    let spec = pod.get("spec");
+    let list = spec.get("ephemeralContainers");
+    let old_spec = Place::root(old);
+    let old_spec = old_spec.get("spec");
+    for container in old_spec.items("ephemeralContainers") {
+        let name = container.str("name");
+        let kept = spec.items("ephemeralContainers").filter(|new| new.str("name") == name).last();
+        match kept {
+            None => {
+                let words = format!("existing ephemeral containers {name:?} may not be removed\n");
+                errors.push(list.forbidden(words));
+            }
+            Some(kept) if kept.value() != container.value() => {
+                let shown = difference::of_containers(container.value(), kept.value());
+                let words =
+                    format!("existing ephemeral containers {name:?} may not be changed\n{shown}");
+                errors.push(list.forbidden(words));
+            }
+            Some(_) => {}
+        }
+    }
+    errors
+}

@@ -1,0 +1,131 @@
+//! Environment variables.
+
+use pintle_meta::names;
+
+use crate::{
+    formats,
+    place::{Errors, Place},
+    pods::validation::{
+        Spec,
+        volumes::{field_reference, not_reserved, resource_reference},
+    },
+    rules::{
+        Rule::{At, Do, Formatted, Named},
+        Rules, check,
+    },
+};
+
+/// Checks `env`.
+pub(super) fn check_variables(container: &Place<'_>, errors: &mut Errors) {
+    for variable in container.items("env") {
+        check(&variable, VARIABLE, errors);
+    }
+}
+
+const VARIABLE: Rules = &[Named("name", formats::environment_name), Do(check_value)];
+
+const SOURCES: &[&str] =
+    &["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
+
+const SOURCE: Rules = &[
+    At("fieldRef", &[Do(|field, errors| field_reference(field, FIELDS, errors))]),
+    At("resourceFieldRef", &[Do(resource_reference)]),
+    At("configMapKeyRef", KEY),
+    At("secretKeyRef", KEY),
+    At(
+        "fileKeyRef",
+        &[
+            Named("key", formats::environment_name),
+            Named("volumeName", names::dns1123_label),
+            Do(|file, errors| {
+                let path = file.get("path");
+                if path.is_empty() {
+                    errors.push(path.required(""));
+                } else {
+                    not_reserved(&path, errors);
+                }
+            }),
+        ],
+    ),
+];
+
+/// A name must be a name here even if it is empty.
+const KEY: Rules = &[
+    Do(|reference, errors| {
+        let name = reference.get("name");
+        name.all_invalid(names::dns1123_subdomain(name.text()), errors);
+    }),
+    Named("key", formats::config_key),
+];
+
+/// The fields of the pod that a variable may have.
+const FIELDS: &[&str] = &[
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+
+fn check_value(variable: &Place<'_>, errors: &mut Errors) {
+    let Some(source) = variable.find("valueFrom") else { return };
+    check(&source, SOURCE, errors);
+    let words = match SOURCES.iter().filter(|member| source.has(member)).count() {
+        0 => {
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, \
+             `secretKeyRef` or `fileKeyRef`"
+        }
+        _ if !variable.get("value").is_empty() => "may not be specified when `value` is not empty",
+        1 => return,
+        _ => "may not have more than one field specified at a time",
+    };
+    errors.push(source.invalid_as("", words));
+}
+
+/// Checks `envFrom`. Upstream gives some errors to the list.
+pub(super) fn check_sources(container: &Place<'_>, errors: &mut Errors) {
+    let list = container.get("envFrom");
+    for source in container.items("envFrom") {
+        check(&source, FROM, errors);
+        let words = match (source.has("configMapRef"), source.has("secretRef")) {
+            (false, false) => "must specify one of: `configMapRef` or `secretRef`",
+            (true, true) => "may not have more than one field specified at a time",
+            _ => continue,
+        };
+        errors.push(list.invalid_as("", words));
+    }
+}
+
+const FROM: Rules = &[
+    Formatted("prefix", formats::environment_name),
+    At("configMapRef", &[Named("name", name_or_prefix)]),
+    At("secretRef", &[Named("name", name_or_prefix)]),
+];
+
+/// Upstream takes the name for the beginning of one.
+fn name_or_prefix(name: &str) -> Vec<String> {
+    names::subdomain_rule(name, true)
+}
+
+/// Variables may be read from files of empty directories only.
+pub(in crate::pods::validation) fn check_file_references(spec: &Spec<'_>, errors: &mut Errors) {
+    for container in spec.all_containers() {
+        for variable in container.items("env") {
+            let volume = variable.at(&["valueFrom", "fileKeyRef", "volumeName"]);
+            if volume.is_empty() {
+                continue;
+            }
+            match spec.volumes.get(volume.text()) {
+                None => errors.push(volume.not_found()),
+                Some(found) if found.get("emptyDir").is_none() => {
+                    errors.push(volume.invalid("referenced volume must be of type emptyDir"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Where a container sees the pod's volumes: mounts, and devices for volumes of blocks.
+
+use std::collections::BTreeSet;
+
+use pintle_value::Value;
+
+use crate::{
+    place::{Errors, Place},
+    pods::validation::{
+        Spec,
+        volumes::{has_backsteps, local_path},
+    },
+};
+
+/// Checks `volumeMounts`. Upstream gives some errors to the list.
+pub(super) fn check_mounts(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+    let list = container.get("volumeMounts");
+    let mut paths = BTreeSet::new();
+    for mount in container.items("volumeMounts") {
+        let (name, path) = (mount.get("name"), mount.get("mountPath"));
+        let volume = spec.volumes.get(name.text());
+        if name.is_empty() {
+            errors.push(name.required(""));
+        }
+        if volume.is_none() {
+            errors.push(name.not_found());
+        }
+        if path.is_empty() {
+            errors.push(path.required(""));
+        }
+        if !paths.insert(mount.str("mountPath")) {
+            errors.push(path.invalid_as(path.text(), "must be unique"));
+        }
+        if container.items("volumeDevices").any(|d| d.str("name") == name.text()) {
+            errors.push(name.invalid_as(name.text(), "must not already exist in volumeDevices"));
+        }
+        if container.items("volumeDevices").any(|d| d.str("devicePath") == path.text()) {
+            let words = "must not already exist as a path in volumeDevices";
+            errors.push(path.invalid_as(path.text(), words));
+        }
+        let at_list = list.of(mount.value());
+        check_sub_paths(&mount, &at_list, volume.copied(), errors);
+        check_propagation(container, &at_list, errors);
+        check_recursion(&at_list, errors);
+    }
+}
+
+fn check_sub_paths(
+    mount: &Place<'_>,
+    at_list: &Place<'_>,
+    volume: Option<&Value>,
+    errors: &mut Errors,
+) {
+    let members = ["subPath", "subPathExpr"];
+    if volume.is_some_and(|volume| volume.get("image").is_some_and(|image| !image.is_null())) {
+        for place in members.map(|member| mount.get(member)) {
+            if !place.is_empty() {
+                errors.push(place.invalid("not allowed in image volume sources"));
+            }
+        }
+    }
+    let [path, expression] = members.map(|member| at_list.get(member));
+    if !path.is_empty() {
+        local_path(&path, errors);
+    }
+    if !expression.is_empty() {
+        if !path.is_empty() {
+            let words = "subPathExpr and subPath are mutually exclusive";
+            errors.push(mount.get("subPathExpr").invalid(words));
+        }
+        local_path(&expression, errors);
+    }
+}
+
+fn check_propagation(container: &Place<'_>, mount: &Place<'_>, errors: &mut Errors) {
+    const MODES: &[&str] = &["Bidirectional", "HostToContainer", "None"];
+    let Some(propagation) = mount.find("mountPropagation") else { return };
+    if !MODES.contains(&propagation.text()) {
+        errors.push(propagation.not_supported(MODES));
+    }
+    let is_privileged = container.at(&["securityContext", "privileged"]).is_true();
+    if propagation.text() == "Bidirectional" && !is_privileged {
+        let words = "Bidirectional mount propagation is available only to privileged containers";
+        errors.push(propagation.forbidden(words));
+    }
+}
+
+fn check_recursion(mount: &Place<'_>, errors: &mut Errors) {
+    const MODES: &[&str] = &["Disabled", "Enabled", "IfPossible"];
+    let Some(recursion) = mount.find("recursiveReadOnly") else { return };
+    match recursion.text() {
+        "Disabled" => {}
+        "Enabled" | "IfPossible" => {
+            if !mount.get("readOnly").is_true() {
+                errors.push(recursion.forbidden("may only be specified when readOnly is true"));
+            }
+            let propagation = mount.get("mountPropagation");
+            if propagation.is_set() && propagation.text() != "None" {
+                let words = "may only be specified when mountPropagation is None or not specified";
+                errors.push(recursion.forbidden(words));
+            }
+        }
+        _ => errors.push(recursion.not_supported(MODES)),
+    }
+}
+
+/// Checks `volumeDevices`.
+pub(super) fn check_devices(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+    let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
+    for device in container.items("volumeDevices") {
+        let (name, path) = (device.get("name"), device.get("devicePath"));
+        if name.is_empty() {
+            errors.push(name.required(""));
+        }
+        if names.contains(name.text()) {
+            errors.push(name.invalid("must be unique"));
+        }
+        match spec.volumes.get(name.text()) {
+            Some(volume) if !is_claimed(volume) => {
+                let words = "can only use volume source type of PersistentVolumeClaim or Ephemeral \
+                             for block mode";
+                errors.push(name.invalid(words));
+            }
+            Some(_) => {}
+            None => errors.push(name.not_found()),
+        }
+        if path.is_empty() {
+            errors.push(path.required(""));
+        }
+        if paths.contains(path.text()) {
+            errors.push(path.invalid_as(path.text(), "must be unique"));
+        }
+        if has_backsteps(path.text()) {
+            errors.push(path.invalid("can not contain backsteps ('..')"));
+        } else {
+            paths.insert(device.str("devicePath"));
+        }
+        if container.items("volumeMounts").any(|mount| mount.str("name") == name.text()) {
+            errors.push(name.invalid_as(name.text(), "must not already exist in volumeMounts"));
+        }
+        if container.items("volumeMounts").any(|mount| mount.str("mountPath") == path.text()) {
+            let words = "must not already exist as a path in volumeMounts";
+            errors.push(path.invalid_as(path.text(), words));
+        }
+        if !name.is_empty() {
+            names.insert(device.str("name"));
+        }
+    }
+}
+
+fn is_claimed(volume: &Value) -> bool {
+    ["persistentVolumeClaim", "ephemeral"]
+        .iter()
+        .any(|source| volume.get(source).is_some_and(|source| !source.is_null()))
+}

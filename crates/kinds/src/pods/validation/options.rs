@@ -1,0 +1,128 @@
+//! What an update is allowed although a new object would be refused, for it was stored so before rules
+//! became stricter.
+
+use pintle_meta::{names, validation};
+use pintle_value::{Path, Value};
+
+use super::{annotations, security};
+use crate::place::{Errors, Place};
+
+/// How strict the rules are.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Options {
+    /// It is a Pod, and not a template of one.
+    pub(crate) is_pod: bool,
+    /// Amounts of huge pages that are no multiple of their size.
+    pub(super) indivisible_huge_pages: bool,
+    /// Values in required node affinity that no label can have.
+    pub(super) invalid_node_values: bool,
+    /// Selectors of pods in affinity terms that are wrong.
+    pub(super) invalid_affinity_selectors: bool,
+    /// Selectors of topology spread constraints that are wrong.
+    pub(super) invalid_spread_selectors: bool,
+    /// Keys of topology spread constraints that stand in the selector too.
+    pub(super) invalid_spread_keys: bool,
+    /// Paths of tokens that leave their volume.
+    pub(super) any_token_path: bool,
+    /// Kernel parameters of namespaces that are the host's.
+    pub(super) any_host_parameters: bool,
+    /// Devices in pods with users of their own.
+    pub(super) devices_with_own_users: bool,
+    /// Deletion costs that are no numbers.
+    pub(super) any_deletion_cost: bool,
+}
+
+impl Options {
+    /// For an update of a pod.
+    pub(crate) fn of_pod(old: &Value) -> Self {
+        Self { is_pod: true, ..Self::of(old) }
+    }
+
+    /// For a template that replaces another, or nothing.
+    pub(crate) fn of_template(old: Option<&Value>) -> Self {
+        old.map_or_else(Self::default, Self::of)
+    }
+
+    /// What `old`, a pod or a template, has wrong.
+    fn of(old: &Value) -> Self {
+        let spec = old.get("spec").unwrap_or(&Value::Null);
+        let place = Place::root(spec);
+        Self {
+            is_pod: false,
+            indivisible_huge_pages: has_indivisible_huge_pages(&place),
+            invalid_node_values: has_invalid_node_values(&place),
+            invalid_affinity_selectors: has_invalid_affinity_selectors(&place),
+            invalid_spread_selectors: constraints(&place)
+                .any(|constraint| is_wrong(constraint.get("labelSelector").value())),
+            invalid_spread_keys: has_invalid_spread_keys(&place),
+            any_token_path: has_odd_token_path(&place),
+            any_host_parameters: security::sets_host_parameters(spec),
+            devices_with_own_users: has_devices(&place),
+            any_deletion_cost: annotations::has_invalid_cost(old.at(&["metadata", "annotations"])),
+        }
+    }
+}
+
+fn constraints<'s>(spec: &'s Place<'_>) -> impl Iterator<Item = Place<'s>> {
+    spec.items("topologySpreadConstraints")
+}
+
+fn is_wrong(selector: &Value) -> bool {
+    !validation::label_selector(selector, &Path::root()).is_empty()
+}
+
+fn has_indivisible_huge_pages(spec: &Place<'_>) -> bool {
+    let strict = super::Spec::of(spec, Options::default());
+    let mut errors = Errors::new();
+    for list in ["containers", "initContainers"] {
+        for container in spec.items(list) {
+            super::resources::check_container(&strict, &container, &mut errors);
+        }
+    }
+    errors.iter().any(|error| error.detail.contains("is not positive integer multiple of"))
+}
+
+
+fn has_invalid_node_values(spec: &Place<'_>) -> bool {
+    let affinity = spec.at(&["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"]);
+    affinity.items("nodeSelectorTerms").any(|term| {
+        term.items("matchExpressions").any(|requirement| {
+            requirement.items("values").any(|value| !names::label_value(value.text()).is_empty())
+        })
+    })
+}
+
+fn has_invalid_affinity_selectors(spec: &Place<'_>) -> bool {
+    let mut errors = Errors::new();
+    super::affinity::check_affinity(spec, Options::default(), &mut errors);
+    let is_value = |error: &pintle_meta::field::Error| {
+        error.field.contains("abelSelector.match") || error.field.contains("namespaceSelector.match")
+    };
+    errors.iter().any(is_value)
+}
+
+fn has_invalid_spread_keys(spec: &Place<'_>) -> bool {
+    let mut errors = Errors::new();
+    let relaxed = Options { invalid_spread_selectors: true, ..Options::default() };
+    super::scheduling::check_topology_spread(spec, relaxed, &mut errors);
+    errors.iter().any(|error| error.field.contains("matchLabelKeys"))
+}
+
+fn has_odd_token_path(spec: &Place<'_>) -> bool {
+    spec.items("volumes").any(|volume| {
+        let projected = volume.get("projected");
+        projected.items("sources").any(|source| {
+            let mut errors = Errors::new();
+            super::volumes::not_reserved(&source.at(&["serviceAccountToken", "path"]), &mut errors);
+            !errors.is_empty()
+        })
+    })
+}
+
+fn has_devices(spec: &Place<'_>) -> bool {
+    let lists = ["containers", "initContainers", "ephemeralContainers"];
+    spec.get("hostUsers").is_false()
+        && lists.iter().any(|list| {
+            spec.items(list).any(|container| !container.get("volumeDevices").is_empty())
+        })
+}

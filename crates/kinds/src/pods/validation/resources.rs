@@ -1,0 +1,295 @@
+//! Resources: what containers, and pods as a whole, ask for and may have.
+
+mod pod;
+
+use std::collections::BTreeSet;
+
+use pintle_meta::{field::Error, names, quantity::Quantity};
+
+use super::{Options, Spec};
+use crate::{
+    checks::NOT_NEGATIVE,
+    place::{Errors, Place},
+};
+
+pub(super) use pod::check_pod;
+
+/// A rule for names of resources.
+type NameRule = fn(&Place<'_>, &str, &mut Errors);
+
+/// Checks a container's `resources`.
+pub(super) fn check_container(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+    if let Some(resources) = container.find("resources") {
+        check_requirements(&resources, container_name, spec.options, errors);
+        check_claims(spec, &resources, errors);
+    }
+}
+
+/// Checks what running the pod costs besides its containers.
+pub(super) fn check_overhead(spec: &Spec<'_>, errors: &mut Errors) {
+    if let Some(overhead) = spec.place.find("overhead") {
+        let mut kinds = Kinds::default();
+        check_list(&overhead.under("limits"), container_name, spec.options, &mut kinds, errors);
+        kinds.check(&overhead, errors);
+    }
+}
+
+/// Checks requests and limits, and that requests are within limits.
+fn check_requirements(
+    resources: &Place<'_>,
+    rule: NameRule,
+    options: Options,
+    errors: &mut Errors,
+) {
+    let (limits, requests) = (resources.get("limits"), resources.get("requests"));
+    let mut kinds = Kinds::default();
+    check_list(&limits, rule, options, &mut kinds, errors);
+    for (name, request) in requests.pairs() {
+        check_amount(name, &request, rule, errors);
+        let limit = resources.map("limits").get(name).and_then(|limit| limit.as_str());
+        check_within(name, &request, limit, [&requests, &limits], errors);
+        check_huge_page(name, &request, options, errors);
+        kinds.add(name);
+    }
+    kinds.check(resources, errors);
+}
+
+fn check_list(
+    list: &Place<'_>,
+    rule: NameRule,
+    options: Options,
+    kinds: &mut Kinds,
+    errors: &mut Errors,
+) {
+    for (name, amount) in list.pairs() {
+        check_amount(name, &amount, rule, errors);
+        check_huge_page(name, &amount, options, errors);
+        kinds.add(name);
+    }
+}
+
+fn check_amount(name: &str, amount: &Place<'_>, rule: NameRule, errors: &mut Errors) {
+    rule(amount, name, errors);
+    let Some(quantity) = parse(amount.text()) else { return };
+    if quantity.signum() < 0 {
+        errors.push(amount.invalid(NOT_NEGATIVE));
+    }
+    if is_counted(name) && quantity.milli_value() % 1000 != 0 {
+        errors.push(amount.invalid("must be an integer"));
+    }
+}
+
+/// A request may not be above its limit; what nobody can share must be requested in full.
+fn check_within(
+    name: &str,
+    request: &Place<'_>,
+    limit: Option<&str>,
+    [requests, limits]: [&Place<'_>; 2],
+    errors: &mut Errors,
+) {
+    let Some(limit) = limit else {
+        if !is_shareable(name) {
+            errors.push(limits.required("Limit must be set for non overcommitable resources"));
+        }
+        return;
+    };
+    let Some((asked, most)) = parse(request.text()).zip(parse(limit)) else { return };
+    let relation = match asked.cmp(&most) {
+        std::cmp::Ordering::Equal => return,
+        _ if !is_shareable(name) => "equal to",
+        std::cmp::Ordering::Greater => "less than or equal to",
+        std::cmp::Ordering::Less => return,
+    };
+    let words = format!("must be {relation} {name} limit of {limit}");
+    errors.push(requests.invalid_as(request.text(), words));
+}
+
+fn check_huge_page(name: &str, amount: &Place<'_>, options: Options, errors: &mut Errors) {
+    let Some(size) = name.strip_prefix(HUGE_PAGES) else { return };
+    let is_multiple = parse(size).zip(parse(amount.text())).is_some_and(|(size, amount)| {
+        size.signum() > 0
+            && size.milli_value() % 1000 == 0
+            && amount.value().checked_rem(size.value()) == Some(0)
+    });
+    if !is_multiple && !options.indivisible_huge_pages {
+        let words = format!("{} is not positive integer multiple of {name}", amount.text());
+        errors.push(amount.invalid(words));
+    }
+}
+
+/// Huge pages are not to be had alone.
+#[derive(Default)]
+struct Kinds {
+    has_basic: bool,
+    has_huge_pages: bool,
+}
+
+impl Kinds {
+    fn add(&mut self, name: &str) {
+        self.has_basic |= matches!(name, "cpu" | "memory");
+        self.has_huge_pages |= name.starts_with(HUGE_PAGES);
+    }
+
+    fn check(&self, resources: &Place<'_>, errors: &mut Errors) {
+        if self.has_huge_pages && !self.has_basic {
+            errors.push(resources.forbidden("HugePages require cpu or memory"));
+        }
+    }
+}
+
+/// Checks that a container claims what its pod has claimed.
+fn check_claims(spec: &Spec<'_>, resources: &Place<'_>, errors: &mut Errors) {
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    for claim in resources.items("claims") {
+        let (name, request) = (claim.str("name"), claim.get("request"));
+        if name.is_empty() {
+            errors.push(claim.required(""));
+            continue;
+        }
+        let duplicate = |text: &str| Error::duplicate(&claim.path(), &text.into());
+        if seen.contains(name) {
+            errors.push(duplicate(name));
+        } else {
+            let mut key = name.to_owned();
+            if !request.is_empty() {
+                request.all_invalid(names::dns1123_label(request.text()), errors);
+                key = format!("{name}/{}", request.text());
+            }
+            let is_of_claim = |other: &&String| {
+                other.split_once('/').is_some_and(|(claim, _)| claim == name)
+            };
+            if seen.contains(&key) {
+                errors.push(duplicate(&key));
+            } else if request.is_empty() {
+                let overlaps = seen.iter().filter(is_of_claim).count();
+                errors.extend((0..overlaps).map(|_| duplicate(name)));
+            }
+            seen.insert(key);
+        }
+        if !spec.claims.contains(name) {
+            let known: Vec<&str> = spec.claims.iter().copied().collect();
+            let listed = match known.as_slice() {
+                [] => " which is empty".to_owned(),
+                known => format!(": {}", known.join(", ")),
+            };
+            let detail = format!("must be one of the names in pod.spec.resourceClaims{listed}");
+            errors.push(Error { detail, ..Error::not_found(&claim.path(), &name.into()) });
+        }
+    }
+}
+
+/// Checks which changes of resources restart a container. Upstream gives errors to the list.
+pub(super) fn check_resize_policy(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+    const RESOURCES: &[&str] = &["cpu", "memory"];
+    const POLICIES: &[&str] = &["NotRequired", "RestartContainer"];
+    let list = container.get("resizePolicy");
+    let mut seen = BTreeSet::new();
+    for policy in container.items("resizePolicy") {
+        let (name, restart) = (policy.get("resourceName"), policy.get("restartPolicy"));
+        if !seen.insert(policy.str("resourceName")) {
+            errors.push(policy.of(name.value()).duplicate());
+        }
+        for (value, allowed) in [(&name, RESOURCES), (&restart, POLICIES)] {
+            if value.is_empty() {
+                errors.push(list.required(""));
+            } else if !allowed.contains(&value.text()) {
+                errors.push(list.of(value.value()).not_supported(allowed));
+            }
+        }
+        if spec.place.str("restartPolicy") == "Never" && restart.text() != "NotRequired" {
+            let words = "must be 'NotRequired' when `restartPolicy` is 'Never'";
+            errors.push(list.invalid_as(restart.text(), words));
+        }
+    }
+}
+
+const HUGE_PAGES: &str = "hugepages-";
+
+/// Resources without a domain that the API knows, quotas' included.
+const STANDARD: &[&str] = &[
+    "configmaps",
+    "cpu",
+    "ephemeral-storage",
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "memory",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+    "requests.storage",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+    "storage",
+];
+
+/// Those that are counted in whole numbers, as all extended resources are.
+const COUNTED: &[&str] = &[
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+];
+
+/// What is wrong with a resource's name; whether anything is.
+fn resource_name(place: &Place<'_>, name: &str, errors: &mut Errors) -> bool {
+    let wrong = names::qualified_name(name);
+    let is_known = name.contains('/')
+        || STANDARD.contains(&name)
+        || name.starts_with(HUGE_PAGES)
+        || name.starts_with("requests.hugepages-");
+    if !wrong.is_empty() {
+        place.all_invalid_as(name, wrong, errors);
+    } else if !is_known {
+        let words = "must be a standard resource type or fully qualified";
+        errors.push(place.invalid_as(name, words));
+    } else {
+        return true;
+    }
+    false
+}
+
+fn container_name(place: &Place<'_>, name: &str, errors: &mut Errors) {
+    resource_name(place, name, errors);
+    if !name.contains('/') {
+        let is_basic = matches!(name, "cpu" | "memory" | "ephemeral-storage");
+        if !is_basic && !name.starts_with(HUGE_PAGES) {
+            errors.push(place.invalid_as(name, "must be a standard resource for containers"));
+        }
+    } else if !is_native(name) && !is_extended(name) {
+        errors.push(place.invalid_as(name, "doesn't follow extended resource name standard"));
+    }
+}
+
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+fn is_extended(name: &str) -> bool {
+    !is_native(name)
+        && !name.starts_with("requests.")
+        && names::qualified_name(&format!("requests.{name}")).is_empty()
+}
+
+fn is_shareable(name: &str) -> bool {
+    is_native(name) && !name.starts_with(HUGE_PAGES)
+}
+
+fn is_counted(name: &str) -> bool {
+    COUNTED.contains(&name) || is_extended(name)
+}
+
+fn parse(text: &str) -> Option<Quantity> {
+    text.parse().ok()
+}

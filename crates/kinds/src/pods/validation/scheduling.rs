@@ -1,0 +1,168 @@
+//! Scheduling, but for affinity: tolerations, topology spread, gates.
+
+use std::collections::BTreeSet;
+
+use pintle_meta::{field::Error, names, validation};
+
+use super::{Options, affinity};
+use crate::{
+    place::{Errors, Place},
+    rules::{
+        Rule::{Do, OneOf},
+        Rules, check,
+    },
+};
+
+/// Checks `tolerations`.
+pub(crate) fn check_tolerations(spec: &Place<'_>, errors: &mut Errors) {
+    spec.items("tolerations").for_each(|toleration| check(&toleration, TOLERATION, errors));
+}
+
+const TOLERATION: Rules = &[Do(toleration_key), Do(toleration_value), Do(toleration_effect)];
+
+/// The effects of taints, in upstream's order.
+const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+fn toleration_key(toleration: &Place<'_>, errors: &mut Errors) {
+    let (key, operator) = (toleration.get("key"), toleration.get("operator"));
+    if !key.is_empty() {
+        key.all_invalid(names::qualified_name(key.text()), errors);
+    } else if operator.text() != "Exists" {
+        let words = "operator must be Exists when `key` is empty, which means \"match all values \
+                     and all keys\"";
+        errors.push(operator.invalid_as(operator.text(), words));
+    }
+    let effect = toleration.get("effect");
+    if toleration.has("tolerationSeconds") && effect.text() != "NoExecute" {
+        let words = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+        errors.push(effect.invalid_as(effect.text(), words));
+    }
+}
+
+/// Upstream gives errors about the value to the operator.
+fn toleration_value(toleration: &Place<'_>, errors: &mut Errors) {
+    let (operator, value) = (toleration.get("operator"), toleration.str("value"));
+    match operator.text() {
+        "" | "Equal" => {
+            let wrong = names::label_value(value);
+            if !wrong.is_empty() {
+                errors.push(operator.invalid_as(value, wrong.join(";")));
+            }
+        }
+        "Exists" => {
+            if !value.is_empty() {
+                let words = "value must be empty when `operator` is 'Exists'";
+                errors.push(operator.invalid_as(value, words));
+            }
+        }
+        _ => errors.push(operator.not_supported(&["Equal", "Exists"])),
+    }
+}
+
+fn toleration_effect(toleration: &Place<'_>, errors: &mut Errors) {
+    let effect = toleration.get("effect");
+    if !effect.is_empty() && !EFFECTS.contains(&effect.text()) {
+        errors.push(effect.not_supported(EFFECTS));
+    }
+}
+
+/// Checks `readinessGates`.
+pub(super) fn check_readiness_gates(spec: &Place<'_>, errors: &mut Errors) {
+    for gate in spec.items("readinessGates") {
+        let condition = gate.get("conditionType");
+        condition.all_invalid(names::qualified_name(condition.text()), errors);
+    }
+}
+
+/// Checks `schedulingGates`. Upstream gives errors about the name to the gate.
+pub(super) fn check_scheduling_gates(spec: &Place<'_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for gate in spec.items("schedulingGates") {
+        let name = gate.str("name");
+        gate.all_invalid_as(name, names::qualified_name(name), errors);
+        if !seen.insert(name) {
+            errors.push(Error::duplicate(&gate.path(), &name.into()));
+        }
+    }
+}
+
+/// Checks `topologySpreadConstraints`.
+pub(super) fn check_topology_spread(spec: &Place<'_>, options: Options, errors: &mut Errors) {
+    let constraints: Vec<Place<'_>> = spec.items("topologySpreadConstraints").collect();
+    for (i, constraint) in constraints.iter().enumerate() {
+        let (key, action) = (constraint.str("topologyKey"), constraint.str("whenUnsatisfiable"));
+        check(constraint, CONSTRAINT, errors);
+        let is_same = |later: &Place<'_>| {
+            (later.str("topologyKey"), later.str("whenUnsatisfiable")) == (key, action)
+        };
+        if constraints[i + 1..].iter().any(is_same) {
+            let path = constraint.path().field("{topologyKey, whenUnsatisfiable}");
+            errors.push(Error::duplicate(&path, &format!("{{{key}, {action}}}").into()));
+        }
+        check(constraint, POLICIES, errors);
+        if !options.invalid_spread_keys {
+            check_label_keys(constraint, errors);
+        }
+        if !options.invalid_spread_selectors {
+            let selector = constraint.get("labelSelector");
+            errors.extend(validation::label_selector(selector.value(), &selector.path()));
+        }
+    }
+}
+
+const CONSTRAINT: Rules = &[
+    Do(|constraint, errors| {
+        let skew = constraint.get("maxSkew");
+        let number = skew.int().unwrap_or(0);
+        if number <= 0 {
+            errors.push(skew.invalid_as(number, "must be greater than zero"));
+        }
+    }),
+    Do(|constraint, errors| {
+        let key = constraint.get("topologyKey");
+        if key.is_empty() {
+            errors.push(key.required("can not be empty"));
+        }
+    }),
+    Do(|constraint, errors| {
+        const ACTIONS: &[&str] = &["DoNotSchedule", "ScheduleAnyway"];
+        let action = constraint.get("whenUnsatisfiable");
+        if !ACTIONS.contains(&action.text()) {
+            errors.push(action.not_supported(ACTIONS));
+        }
+    }),
+];
+
+const POLICIES: Rules = &[
+    Do(min_domains),
+    OneOf("nodeAffinityPolicy", &["Honor", "Ignore"]),
+    OneOf("nodeTaintsPolicy", &["Honor", "Ignore"]),
+];
+
+fn min_domains(constraint: &Place<'_>, errors: &mut Errors) {
+    let domains = constraint.get("minDomains");
+    let Some(number) = domains.int() else { return };
+    if number <= 0 {
+        errors.push(domains.invalid("must be greater than zero"));
+    }
+    let action = constraint.str("whenUnsatisfiable");
+    if action != "DoNotSchedule" {
+        let words =
+            format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
+        errors.push(domains.invalid(words));
+    }
+}
+
+fn check_label_keys(constraint: &Place<'_>, errors: &mut Errors) {
+    let list = constraint.get("matchLabelKeys");
+    if list.is_empty() {
+        return;
+    }
+    if !constraint.has("labelSelector") {
+        errors.push(list.forbidden("must not be specified when labelSelector is not set"));
+    }
+    for key in constraint.items("matchLabelKeys") {
+        key.all_invalid(names::qualified_name(key.text()), errors);
+    }
+    affinity::check_merged_keys(constraint, &list.path(), errors);
+}

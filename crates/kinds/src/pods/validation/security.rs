@@ -1,0 +1,183 @@
+//! Security contexts of pods and containers.
+
+mod os;
+mod sysctls;
+mod windows;
+
+use pintle_value::Value;
+
+use super::{Options, Spec, volumes::local_path};
+use crate::{
+    place::{Errors, Place},
+    rules::{
+        Rule::{At, Do, OneOf, Within},
+        Rules, check,
+    },
+};
+
+pub(super) use os::check_os;
+pub(super) use windows::check_host_process;
+
+/// User and group ids are those of the kernel.
+const ID_MAX: i64 = i32::MAX as i64;
+
+/// Checks a pod's `securityContext` and what of the host it shares.
+pub(super) fn check_pod(spec: &Spec<'_>, errors: &mut Errors) {
+    let Some(context) = spec.place.find("securityContext") else { return };
+    check(&context, IDS, errors);
+    let share = spec.place.get("shareProcessNamespace");
+    if share.is_true() && spec.place.get("hostPID").is_true() {
+        // Upstream looks for it in the context.
+        let share = context.get("shareProcessNamespace");
+        let words = "ShareProcessNamespace and HostPID cannot both be enabled";
+        errors.push(share.invalid_as(true, words));
+    }
+    sysctls::check_sysctls(spec, &context, errors);
+    check(&context, POD_CONTEXT, errors);
+}
+
+const IDS: Rules = &[
+    Within("fsGroup", 0, ID_MAX),
+    Within("runAsUser", 0, ID_MAX),
+    Within("runAsGroup", 0, ID_MAX),
+    Do(|context, errors| {
+        for group in context.items("supplementalGroups") {
+            if group.int().is_some_and(|id| !(0..=ID_MAX).contains(&id)) {
+                errors.push(group.invalid(crate::rules::within(0, ID_MAX)));
+            }
+        }
+    }),
+];
+
+const POD_CONTEXT: Rules = &[
+    OneOf("fsGroupChangePolicy", &["Always", "OnRootMismatch"]),
+    SECCOMP,
+    WINDOWS,
+    APP_ARMOR,
+    OneOf("supplementalGroupsPolicy", &["Merge", "Strict"]),
+    OneOf("seLinuxChangePolicy", &["MountOption", "Recursive"]),
+];
+
+const SECCOMP: crate::rules::Rule = At("seccompProfile", &[Do(seccomp_profile)]);
+const APP_ARMOR: crate::rules::Rule = At("appArmorProfile", &[Do(app_armor_profile)]);
+const WINDOWS: crate::rules::Rule = At("windowsOptions", windows::OPTIONS);
+
+/// Checks a container's `securityContext`.
+pub(super) fn check_container(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+    let Some(context) = container.find("securityContext") else { return };
+    check(
+        &context,
+        &[
+            Within("runAsUser", 0, ID_MAX),
+            Within("runAsGroup", 0, ID_MAX),
+            OneOf("procMount", &["Default", "Unmasked"]),
+        ],
+        errors,
+    );
+    let mount = context.get("procMount");
+    if mount.text() == "Unmasked" && !spec.has_own_users() {
+        errors.push(mount.invalid("`hostUsers` must be false to use `Unmasked`"));
+    }
+    check(&context, &[SECCOMP, Do(privileges), WINDOWS, APP_ARMOR], errors);
+}
+
+/// Who may do anything cannot be kept from gaining privileges.
+fn privileges(context: &Place<'_>, errors: &mut Errors) {
+    if !context.get("allowPrivilegeEscalation").is_false() {
+        return;
+    }
+    if context.get("privileged").is_true() {
+        let words = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
+        errors.push(context.invalid(words));
+    }
+    let capabilities = context.get("capabilities");
+    let added = capabilities.items("add").filter(|added| added.text() == "CAP_SYS_ADMIN");
+    let words = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+    errors.extend(added.map(|_| context.invalid(words)));
+}
+
+const PROFILE_TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
+
+fn seccomp_profile(profile: &Place<'_>, errors: &mut Errors) {
+    let (kind, file) = (profile.get("type"), profile.get("localhostProfile"));
+    if kind.is_empty() {
+        errors.push(kind.required("type is required when seccompProfile is set"));
+    } else if !PROFILE_TYPES.contains(&kind.text()) {
+        errors.push(kind.not_supported(PROFILE_TYPES));
+    }
+    match (kind.text() == "Localhost", file.is_set()) {
+        (true, true) => local_path(&file, errors),
+        (true, false) => {
+            errors.push(file.required("must be set when seccomp type is Localhost"));
+        }
+        (false, true) => {
+            let words = "can only be set when seccomp type is Localhost";
+            errors.push(file.of(profile.value()).invalid(words));
+        }
+        (false, false) => {}
+    }
+}
+
+/// What is wrong with an AppArmor profile.
+pub(crate) fn app_armor_profile(profile: &Place<'_>, errors: &mut Errors) {
+    const NEEDED: &str = "must be set when AppArmor type is Localhost";
+    const LENGTH_MAX: usize = 4095;
+    let (kind, name) = (profile.get("type"), profile.get("localhostProfile"));
+    match kind.text() {
+        "Localhost" if !name.is_set() => errors.push(name.required(NEEDED)),
+        "Localhost" => {
+            if name.text().trim() != name.text() {
+                errors.push(name.invalid("must not be padded with whitespace"));
+            } else if name.is_empty() {
+                errors.push(name.required(NEEDED));
+            }
+            if name.text().len() > LENGTH_MAX {
+                errors.push(pintle_meta::field::Error::too_long(&name.path(), LENGTH_MAX));
+            }
+        }
+        "RuntimeDefault" | "Unconfined" => {
+            if name.is_set() {
+                errors.push(name.invalid("can only be set when AppArmor type is Localhost"));
+            }
+        }
+        "" => errors.push(kind.required("type is required when appArmorProfile is set")),
+        _ => errors.push(kind.not_supported(PROFILE_TYPES)),
+    }
+}
+
+/// A pod with users of its own shares nothing else with the host.
+pub(super) fn check_host_users(spec: &Spec<'_>, errors: &mut Errors) {
+    if !spec.has_own_users() {
+        return;
+    }
+    // The names are upstream's.
+    for (member, name) in
+        [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
+    {
+        let shared = spec.place.get(member);
+        if shared.is_true() {
+            errors.push(shared.called(name).forbidden("when `pod.Spec.HostUsers` is false"));
+        }
+    }
+    if spec.options.devices_with_own_users {
+        return;
+    }
+    for container in spec.all_containers() {
+        let devices = container.get("volumeDevices");
+        if !devices.is_empty() {
+            errors.push(devices.forbidden("when `hostUsers` is false"));
+        }
+    }
+}
+
+/// Whether a pod sets kernel parameters of namespaces that it shares with the host.
+pub(super) fn sets_host_parameters(spec: &Value) -> bool {
+    let place = Place::root(spec);
+    let spec = Spec::of(&place, Options::default());
+    let mut errors = Errors::new();
+    let context = spec.place.get("securityContext");
+    for parameter in context.items("sysctls") {
+        sysctls::check_shared(&spec, &parameter.get("name"), &mut errors);
+    }
+    !errors.is_empty()
+}

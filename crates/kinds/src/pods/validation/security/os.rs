@@ -1,0 +1,90 @@
+//! What pods may not have on one of the systems.
+
+use crate::{
+    place::{Errors, Place},
+    pods::validation::Spec,
+};
+
+const LINUX_WORDS: &str = "windows options cannot be set for a linux pod";
+const WINDOWS_WORDS: &str = "cannot be set for a windows pod";
+
+/// What a Windows pod may not have, by where it stands in the spec.
+const NOT_OF_WINDOWS_PODS: &[&[&str]] = &[
+    &["securityContext", "appArmorProfile"],
+    &["securityContext", "seLinuxOptions"],
+    &["hostUsers"],
+    &["hostPID"],
+    &["hostIPC"],
+    &["securityContext", "seccompProfile"],
+    &["securityContext", "fsGroup"],
+    &["securityContext", "fsGroupChangePolicy"],
+    &["securityContext", "sysctls"],
+    &["shareProcessNamespace"],
+    &["securityContext", "runAsUser"],
+    &["securityContext", "runAsGroup"],
+    &["securityContext", "supplementalGroups"],
+    &["securityContext", "supplementalGroupsPolicy"],
+    &["securityContext", "seLinuxChangePolicy"],
+];
+
+/// What the security context of a Windows container may not have.
+const NOT_OF_WINDOWS_CONTAINERS: &[&str] = &[
+    "appArmorProfile",
+    "seLinuxOptions",
+    "seccompProfile",
+    "capabilities",
+    "readOnlyRootFilesystem",
+    "privileged",
+    "allowPrivilegeEscalation",
+    "procMount",
+    "runAsUser",
+    "runAsGroup",
+];
+
+/// Members that are plain booleans, of which `false` is as good as absent.
+const PLAIN: &[&str] = &["hostPID", "hostIPC"];
+
+/// Checks `os` and what follows from it.
+pub(in crate::pods::validation) fn check_os(spec: &Spec<'_>, errors: &mut Errors) {
+    let Some(os) = spec.place.find("os") else { return };
+    let name = os.get("name");
+    match name.text() {
+        "linux" => check_linux(spec, errors),
+        "windows" => check_windows(spec, errors),
+        "" => errors.push(name.required("cannot be empty")),
+        _ => errors.push(os.of(name.value()).not_supported(&["linux", "windows"])),
+    }
+}
+
+fn check_linux(spec: &Spec<'_>, errors: &mut Errors) {
+    let mut refuse = |holder: &Place<'_>| {
+        let options = holder.at(&["securityContext", "windowsOptions"]);
+        if options.is_set() {
+            errors.push(options.forbidden(LINUX_WORDS));
+        }
+    };
+    refuse(spec.place);
+    spec.all_containers().for_each(|container| refuse(&container));
+}
+
+fn check_windows(spec: &Spec<'_>, errors: &mut Errors) {
+    let is_there = |place: &Place<'_>, member: &str| match member {
+        "sysctls" => !place.is_empty(),
+        _ if PLAIN.contains(&member) => place.is_true(),
+        _ => place.is_set(),
+    };
+    for members in NOT_OF_WINDOWS_PODS {
+        let place = spec.place.at(members);
+        if is_there(&place, members.last().copied().unwrap_or_default()) {
+            errors.push(place.forbidden(WINDOWS_WORDS));
+        }
+    }
+    for container in spec.all_containers() {
+        let context = container.get("securityContext");
+        for place in NOT_OF_WINDOWS_CONTAINERS.iter().map(|member| context.get(member)) {
+            if place.is_set() {
+                errors.push(place.forbidden(WINDOWS_WORDS));
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Volumes: a name and exactly one source each.
+
+mod claim;
+mod files;
+mod projected;
+mod sources;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pintle_meta::names;
+use pintle_value::Value;
+
+use super::Options;
+use crate::{
+    place::{Errors, Place},
+    rules::{Rules, check, required},
+};
+
+pub(super) use files::{field_reference, resource_reference};
+pub(super) use files::{has_backsteps, local_path, not_reserved};
+pub(crate) use claim::SPEC as CLAIM_SPEC;
+
+/// The volumes of a pod that are as they should be, by name. Only these can be mounted.
+pub(super) type Volumes<'a> = BTreeMap<&'a str, &'a Value>;
+
+/// One kind of volume source.
+pub(crate) struct Source {
+    /// Its member in the volume.
+    pub(crate) member: &'static str,
+    /// What errors call it where it is one source too many, and where it is looked into.
+    pub(crate) names: [&'static str; 2],
+    /// Its rules.
+    pub(crate) rules: Rules,
+}
+
+/// What the rules of volumes have to know of the pod.
+pub(super) struct Owner<'a> {
+    /// The pod's name, `""` in a template.
+    pub(super) name: &'a str,
+    pub(super) options: Options,
+}
+
+/// Checks a pod's volumes.
+pub(super) fn check_volumes<'a>(
+    spec: &Place<'a>,
+    owner: &Owner<'_>,
+    errors: &mut Errors,
+) -> Volumes<'a> {
+    let mut volumes = Volumes::new();
+    let created: BTreeSet<String> = spec
+        .items("volumes")
+        .filter(|volume| !owner.name.is_empty() && volume.has("ephemeral"))
+        .map(|volume| format!("{}-{}", owner.name, volume.str("name")))
+        .collect();
+    let listed = spec.value().get("volumes").and_then(Value::as_array).unwrap_or_default();
+    for (volume, value) in spec.items("volumes").zip(listed) {
+        let mut wrong = Errors::new();
+        check_source(&volume, owner, &mut wrong);
+        let name = volume.get("name");
+        required(&name, "", &mut wrong);
+        if !name.is_empty() {
+            name.all_invalid(names::dns1123_label(name.text()), &mut wrong);
+        }
+        let text = value.str_at(&["name"]).unwrap_or_default();
+        if volumes.contains_key(text) {
+            wrong.push(name.duplicate());
+        }
+        if wrong.is_empty() {
+            volumes.insert(text, value);
+        }
+        errors.append(&mut wrong);
+        let claim = volume.at(&["persistentVolumeClaim", "claimName"]);
+        if created.contains(claim.text()) {
+            let words = "must not reference a PVC that gets created for an ephemeral volume";
+            errors.push(claim.invalid(words));
+        }
+    }
+    volumes
+}
+
+fn check_source(volume: &Place<'_>, owner: &Owner<'_>, errors: &mut Errors) {
+    let mut is_found = false;
+    for source in sources::SOURCES {
+        let Some(place) = volume.find(source.member) else { continue };
+        if is_found {
+            let words = "may not specify more than 1 volume type";
+            errors.push(place.called(source.names[0]).forbidden(words));
+        } else {
+            is_found = true;
+            let place = place.called(source.names[1]);
+            check(&place, source.rules, errors);
+            match source.member {
+                "projected" => projected::check_sources(&place, owner.options, errors),
+                "ephemeral" => check_claim_name(volume, owner, errors),
+                "image" if owner.options.is_pod => required(&place.get("reference"), "", errors),
+                _ => {}
+            }
+            if source.member == "image" {
+                check(&place, sources::IMAGE, errors);
+            }
+        }
+        if source.member == "iscsi" {
+            sources::check_initiator_length(volume, &place, errors);
+        }
+    }
+    if !is_found {
+        errors.push(volume.required("must specify a volume type"));
+    }
+}
+
+/// The claim that is made for an ephemeral volume is named after the pod and the volume.
+fn check_claim_name(volume: &Place<'_>, owner: &Owner<'_>, errors: &mut Errors) {
+    let name = volume.get("name");
+    if owner.name.is_empty() || name.is_empty() {
+        return;
+    }
+    let claim = format!("{}-{}", owner.name, name.text());
+    for words in names::dns1123_subdomain(&claim) {
+        errors.push(name.invalid(format!("PVC name {claim:?}: {words}")));
+    }
+}

@@ -1,0 +1,58 @@
+//! The spec of a PersistentVolumeClaim.
+
+use pintle_meta::{names, quantity::Quantity, validation};
+use pintle_value::Value;
+
+use crate::{
+    place::{Errors, Place},
+    rules::{
+        Rule::{Do, Formatted, Needed, OneOf},
+        Rules,
+    },
+};
+
+/// A PersistentVolumeClaimSpec, in whatever it stands.
+pub(crate) const SPEC: Rules = &[
+    Needed("accessModes", "at least 1 access mode is required"),
+    Do(|spec, errors| {
+        let selector = spec.get("selector");
+        errors.extend(validation::label_selector(selector.value(), &selector.path()));
+    }),
+    Do(access_modes),
+    Do(size),
+    Formatted("storageClassName", names::dns1123_subdomain),
+    OneOf("volumeMode", &["Block", "Filesystem"]),
+];
+
+const ACCESS_MODES: &[&str] =
+    &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+
+/// Upstream gives errors about one mode to the list.
+fn access_modes(spec: &Place<'_>, errors: &mut Errors) {
+    let modes = spec.get("accessModes");
+    let has = |wanted: fn(&str) -> bool| spec.items("accessModes").any(|mode| wanted(mode.text()));
+    for mode in spec.items("accessModes") {
+        if !ACCESS_MODES.contains(&mode.text()) {
+            errors.push(modes.of(mode.value()).not_supported(ACCESS_MODES));
+        }
+    }
+    let is_alone = |mode: &str| mode == "ReadWriteOncePod";
+    if has(is_alone) && has(|mode| mode != "ReadWriteOncePod" && ACCESS_MODES.contains(&mode)) {
+        errors.push(modes.forbidden("may not use ReadWriteOncePod with other access modes"));
+    }
+}
+
+/// Upstream leaves `requests` out of the path.
+fn size(spec: &Place<'_>, errors: &mut Errors) {
+    let resources = spec.get("resources");
+    let storage = resources.value().at(&["requests", "storage"]).unwrap_or(&Value::Null);
+    let size = resources.of(storage);
+    let size = size.key("storage");
+    match size.text().parse::<Quantity>() {
+        Ok(quantity) if quantity.signum() <= 0 => {
+            errors.push(size.invalid("must be greater than zero"));
+        }
+        Ok(_) => {}
+        Err(_) => errors.push(size.required("")),
+    }
+}

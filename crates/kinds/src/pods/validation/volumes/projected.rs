@@ -1,0 +1,127 @@
+//! Projected volumes: files from several sources in one place.
+
+use std::collections::BTreeSet;
+
+use pintle_meta::validation;
+
+use super::files;
+use crate::{
+    pods::validation::Options,
+    place::{Errors, Place},
+    rules::{Rule::Do, Rules, check, required},
+};
+
+/// A token of a service account lives at least ten minutes, in seconds.
+const TOKEN_SECONDS_MIN: i64 = 10 * 60;
+const TOKEN_SECONDS_MAX: i64 = 1 << 32;
+
+/// Checks the sources, whose files may not be the same.
+pub(super) fn check_sources(volume: &Place<'_>, options: Options, errors: &mut Errors) {
+    let mut files = Files { volume, paths: BTreeSet::new() };
+    for source in volume.items("sources") {
+        let mut count = 0;
+        for kind in ["secret", "configMap"] {
+            if let Some(projection) = source.find(kind) {
+                count += 1;
+                required(&projection.get("name"), "", errors);
+                for item in projection.items("items") {
+                    check(&item, files::KEY_TO_PATH, errors);
+                    files.add(item.str("path"), projection.str("name"), errors);
+                }
+            }
+        }
+        if let Some(projection) = source.find("downwardAPI") {
+            count += 1;
+            for file in projection.items("items") {
+                files::check_downward_file(&projection, &file, errors);
+                files.add(file.str("path"), file.str("path"), errors);
+            }
+        }
+        if let Some(token) = source.find("serviceAccountToken") {
+            count += 1;
+            check_token(volume, &token, options, errors);
+        }
+        if let Some(bundle) = source.find("clusterTrustBundle") {
+            count += 1;
+            check(&bundle, TRUST_BUNDLE, errors);
+            files.add_even_empty(bundle.str("path"), errors);
+        }
+        if source.has("podCertificate") {
+            count += 1;
+        }
+        if count > 1 {
+            let words = "may not specify more than 1 volume type per source";
+            errors.push(source.forbidden(words));
+        }
+    }
+}
+
+/// The paths of the volume's files so far.
+struct Files<'a> {
+    volume: &'a Place<'a>,
+    paths: BTreeSet<String>,
+}
+
+impl Files<'_> {
+    /// `shown` is what errors show, and not always the path.
+    fn add(&mut self, path: &str, shown: &str, errors: &mut Errors) {
+        if !path.is_empty() && !self.paths.insert(path.to_owned()) {
+            errors.push(self.volume.invalid_as(shown, "conflicting duplicate paths"));
+        }
+    }
+
+    fn add_even_empty(&mut self, path: &str, errors: &mut Errors) {
+        if !self.paths.insert(path.to_owned()) {
+            errors.push(self.volume.invalid_as(path, "conflicting duplicate paths"));
+        }
+    }
+}
+
+/// Upstream gives errors about the path to the volume, and not to the source.
+fn check_token(volume: &Place<'_>, token: &Place<'_>, options: Options, errors: &mut Errors) {
+    let seconds = token.get("expirationSeconds");
+    let number = seconds.int().unwrap_or(0);
+    if number < TOKEN_SECONDS_MIN {
+        errors.push(seconds.invalid_as(number, "may not specify a duration less than 10 minutes"));
+    }
+    if number > TOKEN_SECONDS_MAX {
+        errors.push(seconds.invalid("may not specify a duration larger than 2^32 seconds"));
+    }
+    let token = volume.of(token.value());
+    let path = token.get("path");
+    if path.is_empty() {
+        errors.push(path.required(""));
+    } else if !options.any_token_path {
+        files::not_reserved(&path, errors);
+    }
+}
+
+const TRUST_BUNDLE: Rules = &[
+    Do(bundle_name),
+    Do(|bundle, errors| {
+        required(&bundle.get("path"), "", errors);
+        files::not_reserved(&bundle.get("path"), errors);
+    }),
+];
+
+fn bundle_name(bundle: &Place<'_>, errors: &mut Errors) {
+    let (name, signer) = (bundle.get("name"), bundle.get("signerName"));
+    let selector = bundle.get("labelSelector");
+    match (name.is_set(), signer.is_set()) {
+        (true, true) => errors.push(bundle.invalid("only one of name and signerName may be used")),
+        (false, false) => {
+            errors.push(bundle.required("either name or signerName must be specified"));
+        }
+        (true, false) => {
+            required(&name, "must be a valid object name", errors);
+            if selector.is_set() {
+                let words = "labelSelector must be unset if name is specified";
+                errors.push(selector.invalid(words));
+            }
+        }
+        (false, true) => {
+            required(&signer, "must be a valid signer name", errors);
+            errors.extend(validation::label_selector(selector.value(), &selector.path()));
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! What clients should hear about pods and templates that are accepted.
+
+mod ports;
+
+use std::collections::BTreeSet;
+
+use pintle_meta::{names, quantity::Quantity};
+use pintle_value::{Path, Value};
+
+use super::validation::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD};
+use crate::place::Place;
+
+/// What to say of a new pod.
+pub(crate) fn warn_of_pod(pod: &Value) -> Vec<String> {
+    let place = Place::root(pod);
+    let mut warnings = warn_of_name(
+        pod,
+        "this is used in the Pod's hostname, which can result in surprising behavior",
+    );
+    warnings.extend(warnings_of(&place, false));
+    warnings
+}
+
+/// What to say of a template.
+pub(crate) fn warn_of_template(template: &Place<'_>) -> Vec<String> {
+    warnings_of(template, true)
+}
+
+/// What to say of the spec of a claim.
+pub(crate) fn warn_of_claim(spec: &Place<'_>) -> Vec<String> {
+    let mut warnings = Warnings(Vec::new());
+    warnings.add_fraction(&spec.at(&["resources", "requests"]).entry("storage"));
+    warnings.0
+}
+
+/// What to say of a name that becomes part of others but is no label.
+pub(crate) fn warn_of_name(object: &Value, words: &str) -> Vec<String> {
+    let wrong = names::dns1123_label(pintle_meta::object::name(object));
+    if wrong.is_empty() {
+        return Vec::new();
+    }
+    let wrong = wrong.join(" ");
+    vec![format!("metadata.name: {words}; a DNS label is recommended: [{wrong}]")]
+}
+
+/// Warnings, in upstream's order.
+struct Warnings(Vec<String>);
+
+impl Warnings {
+    fn add(&mut self, path: &Path, words: &str) {
+        self.0.push(format!("{path}: {words}"));
+    }
+
+    /// Amounts of bytes are whole.
+    fn add_fraction(&mut self, amount: &Place<'_>) {
+        let is_whole = |amount: Quantity| amount.milli_value() % 1000 == 0;
+        if amount.text().parse().is_ok_and(|amount| !is_whole(amount)) {
+            let words =
+                format!("fractional byte value {:?} is invalid, must be an integer", amount.text());
+            self.add(&amount.path(), &words);
+        }
+    }
+}
+
+/// Annotations that do nothing any more.
+const OLD_ANNOTATIONS: &[(&str, &str)] = &[
+    (
+        "scheduler.alpha.kubernetes.io/critical-pod",
+        r#"non-functional in v1.16+; use the "priorityClassName" field instead"#,
+    ),
+    (
+        "security.alpha.kubernetes.io/sysctls",
+        r#"non-functional in v1.11+; use the "sysctls" field instead"#,
+    ),
+    (
+        "security.alpha.kubernetes.io/unsafe-sysctls",
+        r#"non-functional in v1.11+; use the "sysctls" field instead"#,
+    ),
+];
+
+/// Volume sources that are going or gone.
+const OLD_VOLUMES: &[(&str, &str, &str)] = &[
+    ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    ("quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+];
+
+/// Labels of nodes that have other names now.
+const OLD_LABELS: &[(&str, &str)] = &[
+    ("beta.kubernetes.io/arch", r#"deprecated since v1.14; use "kubernetes.io/arch" instead"#),
+    ("beta.kubernetes.io/os", r#"deprecated since v1.14; use "kubernetes.io/os" instead"#),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        r#"deprecated since v1.17; use "topology.kubernetes.io/region" instead"#,
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/zone",
+        r#"deprecated since v1.17; use "topology.kubernetes.io/zone" instead"#,
+    ),
+    (
+        "beta.kubernetes.io/instance-type",
+        r#"deprecated since v1.17; use "node.kubernetes.io/instance-type" instead"#,
+    ),
+];
+
+fn old_label(label: &str) -> Option<&'static str> {
+    OLD_LABELS.iter().find(|(old, _)| *old == label).map(|(_, words)| *words)
+}
+
+/// `owner` is a pod or a template.
+fn warnings_of(owner: &Place<'_>, is_template: bool) -> Vec<String> {
+    let mut warnings = Warnings(Vec::new());
+    let spec = owner.get("spec");
+    let annotations = owner.at(&["metadata", "annotations"]);
+    warn_of_labels(&spec, &mut warnings);
+    for (key, words) in OLD_ANNOTATIONS {
+        if annotations.has(key) {
+            warnings.add(&annotations.path().key(key), words);
+        }
+    }
+    warn_of_volumes(&spec, &mut warnings);
+    warn_of_projected(&spec, &mut warnings);
+    warn_of_duplicates(&spec, "hostAliases", "ip", &mut warnings);
+    warn_of_duplicates(&spec, "imagePullSecrets", "name", &mut warnings);
+    for secret in spec.items("imagePullSecrets") {
+        if secret.str("name").is_empty() {
+            warnings.add(&secret.get("name").path(), r#"invalid empty name """#);
+        }
+    }
+    let overhead = spec.get("overhead");
+    warnings.add_fraction(&overhead.entry("memory"));
+    warnings.add_fraction(&overhead.entry("ephemeral-storage"));
+    if annotations.has(SECCOMP_POD) && !spec.at(&["securityContext", "seccompProfile"]).is_set() {
+        warn_of_seccomp(&annotations, SECCOMP_POD, &mut warnings);
+    }
+    for list in LISTS {
+        for container in spec.items(list) {
+            warn_of_container(&spec, &annotations, &container, is_template, &mut warnings);
+        }
+    }
+    ports::warn_of_ports(&spec, &mut warnings.0);
+    let grace = spec.get("terminationGracePeriodSeconds");
+    if grace.int().is_some_and(|seconds| seconds < 0) {
+        let words = "must be >= 0; negative values are invalid and will be treated as 1";
+        warnings.add(&grace.path(), words);
+    }
+    warn_of_terms(&spec, &mut warnings);
+    warnings.0
+}
+
+/// The lists of containers in the order in which upstream visits them.
+const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+fn warn_of_labels(spec: &Place<'_>, warnings: &mut Warnings) {
+    let selector = spec.get("nodeSelector");
+    for (key, place) in selector.pairs() {
+        if let Some(words) = old_label(key) {
+            warnings.add(&place.path(), words);
+        }
+    }
+    let nodes = spec.at(&["affinity", "nodeAffinity"]);
+    let required = nodes.get("requiredDuringSchedulingIgnoredDuringExecution");
+    for term in required.items("nodeSelectorTerms") {
+        warn_of_node_term(&term, false, warnings);
+    }
+    for term in nodes.items("preferredDuringSchedulingIgnoredDuringExecution") {
+        warn_of_node_term(&term.get("preference"), true, warnings);
+    }
+    for constraint in spec.items("topologySpreadConstraints") {
+        let key = constraint.get("topologyKey");
+        if let Some(words) = old_label(key.text()) {
+            warnings.add(&key.path(), &format!("{} is {words}", key.text()));
+        }
+        warn_of_selector(&constraint, warnings);
+    }
+}
+
+/// What is required was validated; what is preferred may have values that no label has.
+fn warn_of_node_term(term: &Place<'_>, with_values: bool, warnings: &mut Warnings) {
+    for requirement in term.items("matchExpressions") {
+        let key = requirement.get("key");
+        if let Some(words) = old_label(key.text()) {
+            warnings.add(&key.path(), &format!("{} is {words}", key.text()));
+        }
+        for value in requirement.items("values").filter(|_| with_values) {
+            for words in names::label_value(value.text()) {
+                let words = format!("{} is invalid, {words}", value.text());
+                warnings.add(&value.path(), &words);
+            }
+        }
+    }
+}
+
+fn warn_of_terms(spec: &Place<'_>, warnings: &mut Warnings) {
+    for side in ["podAffinity", "podAntiAffinity"] {
+        let path = ["affinity", side];
+        let pods = spec.at(&path);
+        for term in pods.items("requiredDuringSchedulingIgnoredDuringExecution") {
+            warn_of_selector(&term, warnings);
+        }
+        for term in pods.items("preferredDuringSchedulingIgnoredDuringExecution") {
+            warn_of_selector(&term.get("podAffinityTerm"), warnings);
+        }
+    }
+}
+
+fn warn_of_selector(term: &Place<'_>, warnings: &mut Warnings) {
+    let selector = term.get("labelSelector");
+    if !selector.is_set() {
+        warnings.add(&selector.path(), "a null labelSelector results in matching no pod");
+    }
+}
+
+fn warn_of_volumes(spec: &Place<'_>, warnings: &mut Warnings) {
+    for volume in spec.items("volumes") {
+        for (member, name, words) in OLD_VOLUMES {
+            if volume.has(member) {
+                warnings.add(&volume.get(name).path(), words);
+            }
+        }
+        let claim = volume.at(&["ephemeral", "volumeClaimTemplate", "spec"]);
+        warnings.0.extend(warn_of_claim(&claim));
+    }
+}
+
+/// Tokens that other files of projected volumes would hide. Upstream's paths are these.
+fn warn_of_projected(spec: &Place<'_>, warnings: &mut Warnings) {
+    let projections = || {
+        spec.items("volumes").enumerate().flat_map(|(i, volume)| {
+            let sources = volume.value().at(&["projected", "sources"]).and_then(Value::as_array);
+            sources.unwrap_or_default().iter().map(move |source| (i, source))
+        })
+    };
+    let tokens: BTreeSet<&str> = projections()
+        .filter_map(|(_, source)| source.str_at(&["serviceAccountToken", "path"]))
+        .collect();
+    let base = spec.get("volumes").path();
+    for (i, source) in projections() {
+        let base = base.index(i).field("projected").field("sources");
+        let mut warn = |path: Path, file: Option<&str>| {
+            if let Some(file) = file.filter(|file| tokens.contains(file)) {
+                let words = format!("has duplicated path with ServiceAccountToken {file:?}");
+                warnings.add(&path, &words);
+            }
+        };
+        for (member, name) in
+            [("configMap", "configMap"), ("secret", "secrets"), ("downwardAPI", "downwardAPI")]
+        {
+            let items = source.at(&[member, "items"]).and_then(Value::as_array);
+            for (j, item) in items.unwrap_or_default().iter().enumerate() {
+                warn(base.field(name).index(j), item.str_at(&["path"]));
+            }
+        }
+        let bundle = source.str_at(&["clusterTrustBundle", "path"]);
+        warn(base.field("ClusterTrustBundle"), bundle);
+    }
+}
+
+fn warn_of_duplicates(spec: &Place<'_>, list: &str, member: &str, warnings: &mut Warnings) {
+    let mut seen = BTreeSet::new();
+    for item in spec.items(list) {
+        if !seen.insert(item.str(member)) {
+            let words = format!("duplicate {member} {:?}", item.str(member));
+            warnings.add(&item.get(member).path(), &words);
+        }
+    }
+}
+
+fn warn_of_seccomp(annotations: &Place<'_>, key: &str, warnings: &mut Warnings) {
+    let words = r#"non-functional in v1.27+; use the "seccompProfile" field instead"#;
+    warnings.add(&annotations.path().key(key), words);
+}
+
+fn warn_of_container(
+    spec: &Place<'_>,
+    annotations: &Place<'_>,
+    container: &Place<'_>,
+    is_template: bool,
+    warnings: &mut Warnings,
+) {
+    let name = container.str("name");
+    let context = container.get("securityContext");
+    let key = format!("{SECCOMP_CONTAINER}{name}");
+    if annotations.has(&key) && !context.has("seccompProfile") {
+        warn_of_seccomp(annotations, &key, warnings);
+    }
+    let key = format!("{APP_ARMOR}{name}");
+    let of_pod = spec.at(&["securityContext", "appArmorProfile"]);
+    if is_template && annotations.has(&key) && !of_pod.is_set() && !context.has("appArmorProfile") {
+        let words = r#"deprecated since v1.30; use the "appArmorProfile" field instead"#;
+        warnings.add(&annotations.path().key(&key), words);
+    }
+    for resource in ["memory", "ephemeral-storage"] {
+        for list in ["limits", "requests"] {
+            let path = ["resources", list];
+            let amounts = container.at(&path);
+            warnings.add_fraction(&amounts.entry(resource));
+        }
+    }
+    warn_of_variables(container, warnings);
+}
+
+/// A variable may build on its former value, but not replace it.
+fn warn_of_variables(container: &Place<'_>, warnings: &mut Warnings) {
+    let mut seen = BTreeSet::new();
+    for variable in container.items("env") {
+        let name = variable.str("name");
+        if seen.insert(name) {
+            continue;
+        }
+        let former = format!("$({name})");
+        let value = variable.str("value");
+        if variable.has("valueFrom") || value == former || !value.contains(&former) {
+            let words =
+                format!("hides previous definition of {name:?}, which may be dropped when using apply");
+            warnings.add(&variable.path(), &words);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Ports that are told twice, or not quite.
+
+use std::collections::BTreeMap;
+
+use pintle_value::Path;
+
+use super::LISTS;
+use crate::place::Place;
+
+/// A port that was told before, and where.
+struct Told<'a> {
+    path: Path,
+    host_port: i64,
+    host_ip: &'a str,
+}
+
+/// Warns of the ports of all containers, by number and protocol.
+pub(super) fn warn_of_ports(spec: &Place<'_>, warnings: &mut Vec<String>) {
+    let mut told: BTreeMap<(i64, &str), Vec<Told<'_>>> = BTreeMap::new();
+    let containers: Vec<Place<'_>> = LISTS.iter().flat_map(|list| spec.items(list)).collect();
+    for container in &containers {
+        for port in container.items("ports") {
+            let number = |member: &str| port.get(member).int().unwrap_or(0);
+            let (host_port, host_ip) = (number("hostPort"), port.str("hostIP"));
+            let (container_port, protocol) = (number("containerPort"), port.str("protocol"));
+            if !host_ip.is_empty() && host_port == 0 {
+                warnings.push(format!(
+                    "{}: hostIP set without hostPort: {{Name:{} HostPort:0 \
+                     ContainerPort:{container_port} Protocol:{protocol} HostIP:{host_ip}}}",
+                    port.path(),
+                    port.str("name"),
+                ));
+            }
+            let others = told.entry((container_port, protocol)).or_default();
+            let this = Told { path: port.path(), host_port, host_ip };
+            warnings.extend(others.iter().filter_map(|other| {
+                let words = relation(&this, other)?;
+                Some(format!("{}: {words} with {}", this.path, other.path))
+            }));
+            others.push(this);
+        }
+    }
+}
+
+fn relation(this: &Told<'_>, other: &Told<'_>) -> Option<&'static str> {
+    let is_same_port = this.host_port == other.host_port;
+    if is_same_port && this.host_ip == other.host_ip {
+        Some("duplicate port definition")
+    } else if this.host_port == 0 || other.host_port == 0 {
+        Some("overlapping port definition")
+    } else if is_same_port && this.host_ip.is_empty() != other.host_ip.is_empty() {
+        Some("dangerously ambiguous port definition")
+    } else {
+        None
+    }
+}
