@@ -20,6 +20,7 @@ pub(crate) use update::{
     confine_resize, validate_ephemeral_containers, validate_resize, validate_update,
 };
 pub(crate) use validation::{
-    CLAIM_SPEC as CLAIM_RULES, LABELS_MISMATCH, Options, check_template, check_template_metadata, validate_pod,
+    CLAIM_SPEC as CLAIM_RULES, LABELS_MISMATCH, Options, check_template, check_template_metadata,
+    validate_pod,
 };
 pub(crate) use warnings::{warn_of_claim, warn_of_name, warn_of_pod, warn_of_template};

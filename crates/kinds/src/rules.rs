@@ -3,8 +3,6 @@
 //! A row is about the members of one object, and rows nest as the object does, as those of
 //! [`crate::defaults`] do. An absent member is checked only by the rows that say so.
 
-use std::collections::BTreeSet;
-
 use pintle_meta::validation;
 use pintle_value::Value;
 
@@ -127,17 +125,6 @@ pub(crate) fn choice(place: &Place<'_>, allowed: &[&str], errors: &mut Errors) {
         errors.push(place.required(""));
     } else if !allowed.contains(&place.text()) {
         errors.push(place.not_supported(allowed));
-    }
-}
-
-/// No two items of the list have the same text in this member; items without it do not count.
-pub(crate) fn unique(object: &Place<'_>, list: &str, member: &str, errors: &mut Errors) {
-    let mut seen = BTreeSet::new();
-    for item in object.items(list) {
-        let place = item.get(member);
-        if !place.is_empty() && !seen.insert(place.text().to_owned()) {
-            errors.push(place.duplicate());
-        }
     }
 }
 

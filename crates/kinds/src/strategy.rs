@@ -65,12 +65,7 @@ pub(crate) struct Part {
 
 /// A part without anything particular.
 pub(crate) const fn part(name: &'static str) -> Part {
-    Part {
-        name,
-        prepare: |_, _| {},
-        validate: |_, _| Vec::new(),
-        warnings: |_, _| Vec::new(),
-    }
+    Part { name, prepare: |_, _| {}, validate: |_, _| Vec::new(), warnings: |_, _| Vec::new() }
 }
 
 /// Members of the metadata that a write to a part may not change (upstream:

@@ -5,7 +5,7 @@ mod place;
 mod trust;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use http::{Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use pintle_registry::Registry;
 use pintle_registry::webhook::{Answer, Caller, Endpoint};
 use pintle_value::Str;
@@ -109,7 +110,7 @@ impl Webhooks {
 
     /// The TLS settings for an authority.
     fn trust(&self, ca_bundle: &[u8]) -> Result<Arc<ClientConfig>, String> {
-        let mut trusts = self.trusts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trusts = self.trusts.lock();
         if let Some(config) = trusts.get(ca_bundle) {
             return Ok(config.clone());
         }

@@ -3,12 +3,13 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
@@ -53,7 +54,7 @@ impl Webhook {
 
     /// The requests so far.
     pub(crate) fn asked(&self) -> Vec<Value> {
-        self.asked.lock().map(|asked| asked.clone()).unwrap_or_default()
+        self.asked.lock().clone()
     }
 }
 
@@ -82,9 +83,7 @@ fn converse(
     };
     let mut response = answer(&path, &review["request"]);
     response["uid"] = review["request"]["uid"].clone();
-    if let Ok(mut asked) = asked.lock() {
-        asked.push(review["request"].clone());
-    }
+    asked.lock().push(review["request"].clone());
     let (version, kind) = (&review["apiVersion"], &review["kind"]);
     let body = json!({"apiVersion": version, "kind": kind, "response": response}).to_string();
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());

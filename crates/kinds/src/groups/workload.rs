@@ -101,7 +101,9 @@ pub(super) fn is_zero(share: &Place<'_>) -> bool {
 fn percentage(share: &Place<'_>) -> Option<i64> {
     let digits = share.value().as_str()?.strip_suffix('%')?;
     let number = digits.bytes().try_fold(0_i64, |number, digit| {
-        digit.is_ascii_digit().then(|| number.saturating_mul(10).saturating_add(i64::from(digit - b'0')))
+        digit
+            .is_ascii_digit()
+            .then(|| number.saturating_mul(10).saturating_add(i64::from(digit - b'0')))
     });
     number.filter(|_| !digits.is_empty())
 }
@@ -135,7 +137,8 @@ pub(super) fn check_counts(object: &Value, old: &Value, counts: &Counts) -> Erro
         }
     }
     let before = old.at(&["status", "collisionCount"]).and_then(Value::as_int);
-    if counts.collisions && before.is_some_and(|before| collisions.int().is_none_or(|n| n < before)) {
+    if counts.collisions && before.is_some_and(|before| collisions.int().is_none_or(|n| n < before))
+    {
         let words = "cannot be decremented";
         errors.push(collisions.invalid_as(collisions.int().unwrap_or(0), words));
     }
@@ -150,7 +153,8 @@ pub(super) fn warn(
     template: &[&str],
     name: Option<&str>,
 ) -> Vec<String> {
-    let generation = |object: &Value| object.at(&["metadata", "generation"]).and_then(Value::as_int);
+    let generation =
+        |object: &Value| object.at(&["metadata", "generation"]).and_then(Value::as_int);
     let object = Place::root(new);
     let mut warnings = Vec::new();
     if old.is_none() {

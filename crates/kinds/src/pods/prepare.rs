@@ -46,7 +46,8 @@ fn merge_label_keys(pod: &mut Value) {
     for side in ["podAffinity", "podAntiAffinity"] {
         let preferred = ["affinity", side, "preferredDuringSchedulingIgnoredDuringExecution"];
         let required = ["affinity", side, "requiredDuringSchedulingIgnoredDuringExecution"];
-        for term in list(Some(spec), &preferred).filter_map(|term| term.get_mut("podAffinityTerm")) {
+        for term in list(Some(spec), &preferred).filter_map(|term| term.get_mut("podAffinityTerm"))
+        {
             merge_term(term, &labels);
         }
         list(Some(spec), &required).for_each(|term| merge_term(term, &labels));
@@ -76,7 +77,8 @@ fn merge(term: &mut Value, keys: &str, operator: &str, labels: &Map) {
 
 /// The items of a list, to change.
 fn list<'a>(object: Option<&'a mut Value>, at: &[&str]) -> impl Iterator<Item = &'a mut Value> {
-    let found = at.iter().try_fold(object, |object, member| Some(object?.get_mut(member))).flatten();
+    let found =
+        at.iter().try_fold(object, |object, member| Some(object?.get_mut(member))).flatten();
     found.and_then(Value::as_array_mut).into_iter().flatten()
 }
 

@@ -40,10 +40,8 @@ fn restore(new: &mut Value, old: &Value, parents: &[&str], member: &str) {
 fn keep_generations(new: &mut Value, old: &Value) {
     let old = Place::root(old);
     let status = old.get("status");
-    let mut known: Vec<(&str, &Value)> = status
-        .items("conditions")
-        .map(|one| (one.str("type"), one.value()))
-        .collect();
+    let mut known: Vec<(&str, &Value)> =
+        status.items("conditions").map(|one| (one.str("type"), one.value())).collect();
     let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
     for condition in conditions.and_then(Value::as_array_mut).into_iter().flatten() {
         let kind = condition.str_at(&["type"]).unwrap_or_default();
@@ -182,7 +180,7 @@ fn check_ips(status: &Place<'_>, list: &str, errors: &mut Errors) {
         return;
     }
     let is_v6 = |ip: &&str| formats::parse_ip(ip).map(|ip| matches!(ip, IpAddr::V6(_)));
-    let families: Option<Vec<bool>> = ips.iter().map(|ip| is_v6(ip)).collect();
+    let families: Option<Vec<bool>> = ips.iter().map(is_v6).collect();
     if !families.is_some_and(|families| matches!(*families, [a, b] if a != b)) {
         let words = "may specify no more than one IP for each IP family";
         errors.push(status.get(list).invalid(words));
@@ -294,7 +292,8 @@ pub(crate) fn warn_of_status(status: &Value) -> Vec<String> {
     for list in ["podIPs", "hostIPs"] {
         for item in status.items(list) {
             let ip = item.get("ip");
-            warnings.extend(formats::odd_ip(ip.text()).map(|words| format!("{}: {words}", ip.path())));
+            warnings
+                .extend(formats::odd_ip(ip.text()).map(|words| format!("{}: {words}", ip.path())));
         }
     }
     warnings

@@ -182,8 +182,12 @@ fn check_rest(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
 
 /// Until it is let to the scheduler, it may still be narrowed where a pod can run.
 fn check_gated(spec: &Place<'_>, old: &Value, munged: &mut Value, errors: &mut Errors) {
-    const REQUIRED: &[&str] =
-        &["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"];
+    const REQUIRED: &[&str] = &[
+        "affinity",
+        "nodeAffinity",
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        "nodeSelectorTerms",
+    ];
     let old_place = Place::root(old);
     let selector = spec.get("nodeSelector");
     let has = |(key, value): (&str, Place<'_>)| selector.value().get(key) == Some(value.value());
@@ -193,7 +197,8 @@ fn check_gated(spec: &Place<'_>, old: &Value, munged: &mut Value, errors: &mut E
     }
     restore(munged, old, "nodeSelector");
 
-    let terms = |spec: &Value| spec.at(REQUIRED).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let terms =
+        |spec: &Value| spec.at(REQUIRED).and_then(Value::as_array).unwrap_or_default().to_vec();
     let (old_terms, new_terms) = (terms(old), terms(spec.value()));
     let place = spec.at(REQUIRED);
     if !old_terms.is_empty() && old_terms.len() != new_terms.len() {

@@ -134,11 +134,7 @@ pub(crate) fn check_template(template: &Place<'_>, old: Option<&Value>, errors: 
 }
 
 /// What is wrong with the metadata of a PodTemplateSpec. Upstream leaves `metadata` out of the paths.
-pub(crate) fn check_template_metadata(
-    template: &Place<'_>,
-    options: Options,
-    errors: &mut Errors,
-) {
+pub(crate) fn check_template_metadata(template: &Place<'_>, options: Options, errors: &mut Errors) {
     let metadata = template.get("metadata");
     let path = |member: &str| template.get(member).path();
     errors.extend(validation::labels(Some(metadata.map("labels")), &path("labels")));
@@ -219,9 +215,9 @@ fn check_resource_claims(spec: &Place<'_>, errors: &mut Errors) {
         }
         let sources = ["resourceClaimName", "resourceClaimTemplateName"].map(|m| claim.get(m));
         let words = match sources.each_ref().map(Place::is_set) {
-            [true, true] => {
-                Some("at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
-            }
+            [true, true] => Some(
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
+            ),
             [false, false] => {
                 Some("must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
             }

@@ -80,7 +80,11 @@ const OLD_ANNOTATIONS: &[(&str, &str)] = &[
 
 /// Volume sources that are going or gone.
 const OLD_VOLUMES: &[(&str, &str, &str)] = &[
-    ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    (
+        "photonPersistentDisk",
+        "photonPersistentDisk",
+        "deprecated in v1.11, non-functional in v1.16+",
+    ),
     ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
     ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
     ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
@@ -317,8 +321,9 @@ fn warn_of_variables(container: &Place<'_>, warnings: &mut Warnings) {
         let former = format!("$({name})");
         let value = variable.str("value");
         if variable.has("valueFrom") || value == former || !value.contains(&former) {
-            let words =
-                format!("hides previous definition of {name:?}, which may be dropped when using apply");
+            let words = format!(
+                "hides previous definition of {name:?}, which may be dropped when using apply"
+            );
             warnings.add(&variable.path(), &words);
         }
     }

@@ -91,11 +91,13 @@ fn check(
     let said: Vec<String> = errors.iter().map(cause).collect();
     let quiet = row.get("warns").is_none();
     if said != texts(row, "says") || (!quiet && warnings != texts(row, "warns")) {
-        let shown = |texts: &[String]| texts.iter().fold(String::new(), |mut shown, text| {
-            let text = text.replace('\'', "''");
-            write!(shown, "\n  - '{text}'").expect("writing to a String cannot fail");
-            shown
-        });
+        let shown = |texts: &[String]| {
+            texts.iter().fold(String::new(), |mut shown, text| {
+                let text = text.replace('\'', "''");
+                write!(shown, "\n  - '{text}'").expect("writing to a String cannot fail");
+                shown
+            })
+        };
         let row = pintle_value::json::to_string(row);
         writeln!(wrong, "{name}: {row}\n  says:{}\n  warns:{}", shown(&said), shown(&warnings))
             .expect("writing to a String cannot fail");

@@ -119,15 +119,15 @@ fn texts(list: Option<&Value>) -> Vec<String> {
 /// Long words of rules that `pintle_meta::names` has and tests are short in the rows.
 fn spelled_out(text: &str) -> String {
     let words = |wrong: Vec<String>| wrong.into_iter().next().expect("words");
-    let short: [(&str, fn() -> Vec<String>); 6] = [
-        ("<label>", || names::dns1123_label("-")),
-        ("<label 1035>", || names::dns1035_label("-")),
-        ("<subdomain>", || names::dns1123_subdomain("-")),
-        ("<qualified name>", || names::qualified_name("-")),
-        ("<label value>", || names::label_value("-")),
-        ("<key>", || formats::config_key("/")),
+    let short = [
+        ("<label>", names::dns1123_label("-")),
+        ("<label 1035>", names::dns1035_label("-")),
+        ("<subdomain>", names::dns1123_subdomain("-")),
+        ("<qualified name>", names::qualified_name("-")),
+        ("<label value>", names::label_value("-")),
+        ("<key>", formats::config_key("/")),
     ];
-    short.iter().fold(text.to_owned(), |text, (short, rule)| text.replace(short, &words(rule())))
+    short.into_iter().fold(text.to_owned(), |text, (short, rule)| text.replace(short, &words(rule)))
 }
 
 /// The stored form of an object that a client sent.

@@ -68,16 +68,14 @@ fn what_cannot_change() {
 
 #[test]
 fn definitions_of_custom_resources() {
-    for (resource, object, expected) in [(
+    check_new(
         "apiextensions.k8s.io/customresourcedefinitions",
         r#"{"metadata":{"name":"a.b.c"},"spec":{"group":"b.c","scope":"Cluster","names":{"plural":"as",
                 "singular":"a","kind":"A","listKind":"AList"},"versions":[{"name":"v1","served":true,
                 "storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]},
                 "status":{"storedVersions":["v1"]}}"#,
         &["metadata.name: Invalid value: \"a.b.c\": must be spec.names.plural+\".\"+spec.group"][..],
-    )] {
-        check_new(resource, object, expected);
-    }
+    );
 }
 
 /// DEF-05

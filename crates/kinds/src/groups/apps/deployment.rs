@@ -39,9 +39,7 @@ pub(super) const DEPLOYMENT: Strategy = Strategy {
         errors
     },
     declared_rules: false,
-    warnings: |new, old| {
-        workload::warn(new, old, workload::TEMPLATE, Some(workload::NAME_WORDS))
-    },
+    warnings: |new, old| workload::warn(new, old, workload::TEMPLATE, Some(workload::NAME_WORDS)),
     parts: &[Part {
         prepare: keep_labels,
         validate: |new, old| workload::check_counts(new, old, COUNTS),

@@ -22,9 +22,7 @@ pub(super) const REPLICA_SET: Strategy = Strategy {
         errors
     },
     declared_rules: false,
-    warnings: |new, old| {
-        workload::warn(new, old, workload::TEMPLATE, Some(workload::NAME_WORDS))
-    },
+    warnings: |new, old| workload::warn(new, old, workload::TEMPLATE, Some(workload::NAME_WORDS)),
     parts: &[Part {
         validate: |new, old| workload::check_counts(new, old, workload::REPLICA_COUNTS),
         ..part("status")

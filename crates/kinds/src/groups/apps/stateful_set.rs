@@ -185,9 +185,8 @@ fn check_pods(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
     let mut whole = template.value().clone();
     let volumes = whole.object_entry("spec").entry_or("volumes", || Value::Array(Vec::new()));
     if let Value::Array(volumes) = volumes {
-        let is_own = |volume: &Value| {
-            volume.str_at(&["name"]).is_none_or(|name| !claims.contains(&name))
-        };
+        let is_own =
+            |volume: &Value| volume.str_at(&["name"]).is_none_or(|name| !claims.contains(&name));
         volumes.retain(is_own);
         volumes.extend(claims.iter().map(|name| claimed_volume(name)));
     }
@@ -240,7 +239,8 @@ fn warn(new: &Value, old: Option<&Value>) -> Vec<String> {
     }
     let history = spec.get("revisionHistoryLimit");
     if history.int().is_some_and(|limit| limit < 0) {
-        let words = "a negative value retains all historical revisions; a value >= 0 is recommended";
+        let words =
+            "a negative value retains all historical revisions; a value >= 0 is recommended";
         warnings.push(format!("{}: {words}", history.path()));
     }
     warnings

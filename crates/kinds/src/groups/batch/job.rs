@@ -37,8 +37,7 @@ pub(super) const JOB: Strategy = Strategy {
     validate,
     declared_rules: false,
     warnings: |new, old| {
-        let mut warnings =
-            workload::warn(new, old, workload::TEMPLATE, Some(workload::NAME_WORDS));
+        let mut warnings = workload::warn(new, old, workload::TEMPLATE, Some(workload::NAME_WORDS));
         warnings.extend(warn_of_size(new));
         warnings
     },
@@ -141,7 +140,9 @@ fn check_generated(job: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
     }
     let mut expected = own_labels(name, uid).to_vec();
     // Jobs of old had no prefixed labels.
-    let had = |label| old.is_none_or(|old| old.at(&["spec", "template", "metadata", "labels", label]).is_some());
+    let had = |label| {
+        old.is_none_or(|old| old.at(&["spec", "template", "metadata", "labels", label]).is_some())
+    };
     if !had(UID_LABEL) || !had(NAME_LABEL) {
         expected.truncate(2);
     }

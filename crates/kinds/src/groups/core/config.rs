@@ -102,16 +102,15 @@ fn check_type(secret: &Value, errors: &mut Vec<Error>) {
         "kubernetes.io/dockercfg" => check_json(data, ".dockercfg", errors),
         "kubernetes.io/dockerconfigjson" => check_json(data, ".dockerconfigjson", errors),
         "kubernetes.io/tls" => need(&["tls.crt", "tls.key"]),
-        "kubernetes.io/ssh-auth" => {
-            if data.get("ssh-privatekey").and_then(Value::as_str).is_none_or(str::is_empty) {
-                errors.push(Error::required(&path("ssh-privatekey"), ""));
-            }
+        "kubernetes.io/ssh-auth"
+            if data.get("ssh-privatekey").and_then(Value::as_str).is_none_or(str::is_empty) =>
+        {
+            errors.push(Error::required(&path("ssh-privatekey"), ""));
         }
-        "kubernetes.io/basic-auth" => {
-            let keys = ["username", "password"];
-            if !keys.iter().any(|key| data.contains_key(key)) {
-                need(&keys);
-            }
+        "kubernetes.io/basic-auth"
+            if !data.contains_key("username") && !data.contains_key("password") =>
+        {
+            need(&["username", "password"]);
         }
         "kubernetes.io/service-account-token" => {
             const NAME: &str = "kubernetes.io/service-account.name";

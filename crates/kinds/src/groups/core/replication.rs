@@ -27,9 +27,7 @@ pub(super) const CONTROLLER: Strategy = Strategy {
     default: |object| set(object, DEFAULTS),
     validate,
     declared_rules: false,
-    warnings: |new, old| {
-        workload::warn(new, old, workload::TEMPLATE, Some(workload::NAME_WORDS))
-    },
+    warnings: |new, old| workload::warn(new, old, workload::TEMPLATE, Some(workload::NAME_WORDS)),
     parts: &[Part {
         validate: |new, old| workload::check_counts(new, old, workload::REPLICA_COUNTS),
         ..part("status")

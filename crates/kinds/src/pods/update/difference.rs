@@ -77,7 +77,9 @@ fn member_pairs<'a>(old: &'a Map, new: &'a Map) -> Vec<Pair<'a>> {
     let mut keys: Vec<&str> = old.keys().chain(new.keys()).map(|key| key.as_str()).collect();
     keys.sort_unstable();
     keys.dedup();
-    keys.into_iter().map(|key| (format!("{}: ", go_name(key)), old.get(key), new.get(key))).collect()
+    keys.into_iter()
+        .map(|key| (format!("{}: ", go_name(key)), old.get(key), new.get(key)))
+        .collect()
 }
 
 fn item_pairs<'a>(old: &'a [Value], new: &'a [Value]) -> Vec<Pair<'a>> {

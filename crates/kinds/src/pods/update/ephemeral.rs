@@ -26,7 +26,7 @@ pub(crate) fn validate_ephemeral_containers(new: &Value, old: &Value) -> Errors 
     let old_spec = old_spec.get("spec");
     for container in old_spec.items("ephemeralContainers") {
         let name = container.str("name");
-        let kept = spec.items("ephemeralContainers").filter(|new| new.str("name") == name).last();
+        let kept = spec.items("ephemeralContainers").rfind(|new| new.str("name") == name);
         match kept {
             None => {
                 let words = format!("existing ephemeral containers {name:?} may not be removed\n");

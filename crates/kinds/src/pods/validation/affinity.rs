@@ -152,11 +152,7 @@ fn check_label_keys(term: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Keys are merged into the selector when a pod is created: one that is there twice was there before.
-pub(super) fn check_merged_keys(
-    term: &Place<'_>,
-    path: &pintle_value::Path,
-    errors: &mut Errors,
-) {
+pub(super) fn check_merged_keys(term: &Place<'_>, path: &pintle_value::Path, errors: &mut Errors) {
     let selector = term.get("labelSelector");
     let mut seen: BTreeSet<&str> =
         selector.map("matchLabels").keys().map(|key| key.as_str()).collect();

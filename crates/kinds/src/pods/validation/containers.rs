@@ -166,7 +166,9 @@ fn check_ports(container: &Place<'_>, errors: &mut Errors) {
         let number = port.get("containerPort");
         match number.int() {
             None | Some(0) => errors.push(number.required("")),
-            Some(port) => errors.extend(formats::port_number(port).map(|words| number.invalid(words))),
+            Some(port) => {
+                errors.extend(formats::port_number(port).map(|words| number.invalid(words)))
+            }
         }
         let host = port.get("hostPort");
         if let Some(port) = host.int().filter(|port| *port != 0) {

@@ -65,7 +65,8 @@ fn check_searches(config: &Place<'_>, errors: &mut Errors) {
     let count = config.items("searches").len();
     let length: usize = config.items("searches").map(|search| search.text().len()).sum();
     if count > SEARCH_PATHS_MAX {
-        errors.push(list.invalid(format!("must not have more than {SEARCH_PATHS_MAX} search paths")));
+        errors
+            .push(list.invalid(format!("must not have more than {SEARCH_PATHS_MAX} search paths")));
     }
     if length + count.saturating_sub(1) > SEARCH_LENGTH_MAX {
         let words = format!(

@@ -82,9 +82,9 @@ fn has_indivisible_huge_pages(spec: &Place<'_>) -> bool {
     errors.iter().any(|error| error.detail.contains("is not positive integer multiple of"))
 }
 
-
 fn has_invalid_node_values(spec: &Place<'_>) -> bool {
-    let affinity = spec.at(&["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"]);
+    let affinity =
+        spec.at(&["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"]);
     affinity.items("nodeSelectorTerms").any(|term| {
         term.items("matchExpressions").any(|requirement| {
             requirement.items("values").any(|value| !names::label_value(value.text()).is_empty())
@@ -96,7 +96,8 @@ fn has_invalid_affinity_selectors(spec: &Place<'_>) -> bool {
     let mut errors = Errors::new();
     super::affinity::check_affinity(spec, Options::default(), &mut errors);
     let is_value = |error: &pintle_meta::field::Error| {
-        error.field.contains("abelSelector.match") || error.field.contains("namespaceSelector.match")
+        error.field.contains("abelSelector.match")
+            || error.field.contains("namespaceSelector.match")
     };
     errors.iter().any(is_value)
 }

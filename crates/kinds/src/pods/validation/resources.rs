@@ -155,9 +155,8 @@ fn check_claims(spec: &Spec<'_>, resources: &Place<'_>, errors: &mut Errors) {
                 request.all_invalid(names::dns1123_label(request.text()), errors);
                 key = format!("{name}/{}", request.text());
             }
-            let is_of_claim = |other: &&String| {
-                other.split_once('/').is_some_and(|(claim, _)| claim == name)
-            };
+            let is_of_claim =
+                |other: &&String| other.split_once('/').is_some_and(|(claim, _)| claim == name);
             if seen.contains(&key) {
                 errors.push(duplicate(&key));
             } else if request.is_empty() {

@@ -92,7 +92,8 @@ fn privileges(context: &Place<'_>, errors: &mut Errors) {
     }
     let capabilities = context.get("capabilities");
     let added = capabilities.items("add").filter(|added| added.text() == "CAP_SYS_ADMIN");
-    let words = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+    let words =
+        "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
     errors.extend(added.map(|_| context.invalid(words)));
 }
 

@@ -16,9 +16,9 @@ use crate::{
     rules::{Rules, check, required},
 };
 
+pub(crate) use claim::SPEC as CLAIM_SPEC;
 pub(super) use files::{field_reference, resource_reference};
 pub(super) use files::{has_backsteps, local_path, not_reserved};
-pub(crate) use claim::SPEC as CLAIM_SPEC;
 
 /// The volumes of a pod that are as they should be, by name. Only these can be mounted.
 pub(super) type Volumes<'a> = BTreeMap<&'a str, &'a Value>;

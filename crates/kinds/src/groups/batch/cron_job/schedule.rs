@@ -54,7 +54,9 @@ fn check(schedule: &str) -> Result<(), String> {
         return Err(format!("expected exactly {expected} fields, found {found}: [{fields}]"));
     }
     for (text, field) in fields.iter().zip(&FIELDS) {
-        text.split(',').filter(|range| !range.is_empty()).try_for_each(|r| check_range(r, field))?;
+        text.split(',')
+            .filter(|range| !range.is_empty())
+            .try_for_each(|r| check_range(r, field))?;
     }
     Ok(())
 }
@@ -178,10 +180,7 @@ mod tests {
             ),
             ("-1 * * * *", "failed to parse int from : strconv.Atoi: parsing \"\": invalid syntax"),
             ("@often", "unrecognized descriptor: @often"),
-            (
-                "@every day",
-                "failed to parse duration @every day: time: invalid duration \"day\"",
-            ),
+            ("@every day", "failed to parse duration @every day: time: invalid duration \"day\""),
         ] {
             assert_eq!(wrong(schedule).as_deref(), Some(words), "{schedule}");
         }

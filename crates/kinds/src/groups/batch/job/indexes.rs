@@ -89,9 +89,10 @@ fn interval(text: &str, completions: i64) -> Result<Interval, String> {
         ));
     }
     let read = |text: &str| {
-        text.parse::<i64>().ok().filter(|_| !text.starts_with('+')).ok_or_else(|| {
-            format!("cannot convert string to integer for index: {text:?}")
-        })
+        text.parse::<i64>()
+            .ok()
+            .filter(|_| !text.starts_with('+'))
+            .ok_or_else(|| format!("cannot convert string to integer for index: {text:?}"))
     };
     let first = read(ends[0])?;
     check_index(first, completions)?;
@@ -105,5 +106,9 @@ fn interval(text: &str, completions: i64) -> Result<Interval, String> {
 }
 
 fn check_index(index: i64, completions: i64) -> Result<(), String> {
-    if index >= completions { Err(format!("too large index: {:?}", index.to_string())) } else { Ok(()) }
+    if index >= completions {
+        Err(format!("too large index: {:?}", index.to_string()))
+    } else {
+        Ok(())
+    }
 }

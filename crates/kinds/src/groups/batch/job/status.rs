@@ -133,8 +133,7 @@ fn check_finished(
         errors.push(active.invalid("active>0 is invalid for finished job"));
     }
     let start = status.get("startTime");
-    let never_started =
-        spec.get("suspend").is_true() && spec.get("completions").int() == Some(0);
+    let never_started = spec.get("suspend").is_true() && spec.get("completions").int() == Some(0);
     if !start.is_set() && !never_started && (changes.of_end() || changes.of("startTime")) {
         errors.push(start.required("startTime is required for finished job"));
     }
@@ -146,12 +145,7 @@ fn check_finished(
     }
 }
 
-fn check_indexes(
-    spec: &Place<'_>,
-    status: &Place<'_>,
-    changes: &Changes<'_>,
-    errors: &mut Errors,
-) {
+fn check_indexes(spec: &Place<'_>, status: &Place<'_>, changes: &Changes<'_>, errors: &mut Errors) {
     let (completed, failed) = (status.get("completedIndexes"), status.get("failedIndexes"));
     let completions = spec.get("completions").int();
     let per_index = spec.has("backoffLimitPerIndex");
@@ -161,7 +155,9 @@ fn check_indexes(
     if completed_changed && let Some(why) = wrong(&completed) {
         errors.push(completed.invalid(format!("error parsing completedIndexes: {why}")));
     }
-    if failed_changed && per_index && failed.is_set()
+    if failed_changed
+        && per_index
+        && failed.is_set()
         && let Some(why) = wrong(&failed)
     {
         errors.push(failed.invalid(format!("error parsing failedIndexes: {why}")));
@@ -186,16 +182,12 @@ fn check_indexes(
 fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     let failed = indexes::intervals(failed, completions);
     let completed = indexes::intervals(completed, completions);
-    let common = completed.iter().flat_map(|c| failed.iter().map(move |f| (c.0.max(f.0), c.1.min(f.1))));
+    let common =
+        completed.iter().flat_map(|c| failed.iter().map(move |f| (c.0.max(f.0), c.1.min(f.1))));
     common.filter(|(first, last)| first <= last).map(|(first, _)| first).min()
 }
 
-fn check_rest(
-    spec: &Place<'_>,
-    status: &Place<'_>,
-    changes: &Changes<'_>,
-    errors: &mut Errors,
-) {
+fn check_rest(spec: &Place<'_>, status: &Place<'_>, changes: &Changes<'_>, errors: &mut Errors) {
     let is = |kind| is_true(changes.new, kind);
     let (ready, terminating) = (status.get("ready"), status.get("terminating"));
     let active = status.get("active").int().unwrap_or(0);
@@ -205,7 +197,8 @@ fn check_rest(
     {
         errors.push(terminating.invalid("terminating>0 is invalid for finished job"));
     }
-    if ready.int().is_some_and(|ready| ready > active) && (changes.of("ready") || changes.of("active"))
+    if ready.int().is_some_and(|ready| ready > active)
+        && (changes.of("ready") || changes.of("active"))
     {
         errors.push(ready.invalid("cannot set more ready pods than active"));
     }
@@ -218,17 +211,14 @@ fn check_rest(
         refuse("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions");
     }
     if spec.has("successPolicy") && is("Complete") && !is("SuccessCriteriaMet") {
-        refuse("cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True");
+        refuse(
+            "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True",
+        );
     }
 }
 
 /// What was reached is not taken back.
-fn check_order(
-    spec: &Place<'_>,
-    status: &Place<'_>,
-    changes: &Changes<'_>,
-    errors: &mut Errors,
-) {
+fn check_order(spec: &Place<'_>, status: &Place<'_>, changes: &Changes<'_>, errors: &mut Errors) {
     let conditions = status.get("conditions");
     let was = |kind| is_true(changes.old, kind);
     let is = |kind| is_true(changes.new, kind);
@@ -239,8 +229,8 @@ fn check_order(
         }
     }
     let before = |member| changes.old.at(&["status", member]);
-    let is_scaled = super::is_indexed(spec)
-        && spec.get("completions").int() == spec.get("parallelism").int();
+    let is_scaled =
+        super::is_indexed(spec) && spec.get("completions").int() == spec.get("parallelism").int();
     for (member, is_checked) in [("failed", true), ("succeeded", !is_scaled)] {
         let place = status.get(member);
         let number = place.int().unwrap_or(0);
@@ -250,7 +240,8 @@ fn check_order(
         }
     }
     let completion = status.get("completionTime");
-    if completion.is_set() && before("completionTime").is_some_and(|old| old != completion.value()) {
+    if completion.is_set() && before("completionTime").is_some_and(|old| old != completion.value())
+    {
         errors.push(completion.invalid("completionTime cannot be mutated"));
     }
     let start = status.get("startTime");
@@ -258,8 +249,7 @@ fn check_order(
     if had_started && changes.of("startTime") && !spec.get("suspend").is_true() {
         errors.push(start.required("startTime cannot be removed for unsuspended job"));
     }
-    let mut refuse =
-        |words: &str| errors.push(Error { value: None, ..conditions.invalid(words) });
+    let mut refuse = |words: &str| errors.push(Error { value: None, ..conditions.invalid(words) });
     if was("SuccessCriteriaMet") && !is("SuccessCriteriaMet") {
         refuse("cannot disable the SuccessCriteriaMet=True condition");
     }

@@ -92,12 +92,7 @@ const PROBE_HANDLERS: &[Action] = &[EXEC, HTTP, TCP, GRPC];
 const LIFECYCLE_HANDLERS: &[Action] = &[EXEC, HTTP, TCP, SLEEP];
 
 /// Checks that there is exactly one action.
-fn check_handler(
-    spec: &Spec<'_>,
-    handler: &Place<'_>,
-    actions: &[Action],
-    errors: &mut Errors,
-) {
+fn check_handler(spec: &Spec<'_>, handler: &Place<'_>, actions: &[Action], errors: &mut Errors) {
     let mut is_found = false;
     for (member, rules) in actions {
         let Some(action) = handler.find(member) else { continue };
@@ -168,14 +163,44 @@ fn check_stop_signal(spec: &Spec<'_>, signal: &Place<'_>, errors: &mut Errors) {
 
 fn is_linux_signal(name: &str) -> bool {
     const SIGNALS: &[&str] = &[
-        "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP",
-        "SIGILL", "SIGINT", "SIGIO", "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF",
-        "SIGPWR", "SIGQUIT", "SIGSEGV", "SIGSTKFLT", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP",
-        "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH",
-        "SIGXCPU", "SIGXFSZ",
+        "SIGABRT",
+        "SIGALRM",
+        "SIGBUS",
+        "SIGCHLD",
+        "SIGCLD",
+        "SIGCONT",
+        "SIGFPE",
+        "SIGHUP",
+        "SIGILL",
+        "SIGINT",
+        "SIGIO",
+        "SIGIOT",
+        "SIGKILL",
+        "SIGPIPE",
+        "SIGPOLL",
+        "SIGPROF",
+        "SIGPWR",
+        "SIGQUIT",
+        "SIGSEGV",
+        "SIGSTKFLT",
+        "SIGSTOP",
+        "SIGSYS",
+        "SIGTERM",
+        "SIGTRAP",
+        "SIGTSTP",
+        "SIGTTIN",
+        "SIGTTOU",
+        "SIGURG",
+        "SIGUSR1",
+        "SIGUSR2",
+        "SIGVTALRM",
+        "SIGWINCH",
+        "SIGXCPU",
+        "SIGXFSZ",
     ];
     let is_real_time = |name: &str| {
-        let (base, most) = if name.starts_with("SIGRTMIN") { ("SIGRTMIN+", 15) } else { ("SIGRTMAX-", 14) };
+        let (base, most) =
+            if name.starts_with("SIGRTMIN") { ("SIGRTMIN+", 15) } else { ("SIGRTMAX-", 14) };
         let offset = name.strip_prefix(base).and_then(|offset| offset.parse::<u8>().ok());
         matches!(name, "SIGRTMIN" | "SIGRTMAX") || offset.is_some_and(|n| (1..=most).contains(&n))
     };

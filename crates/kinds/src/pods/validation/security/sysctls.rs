@@ -74,9 +74,14 @@ pub(super) fn check_shared(spec: &Spec<'_>, name: &Place<'_>, errors: &mut Error
 /// round.
 fn normal(name: &str) -> String {
     match name.find(['.', '/']) {
-        Some(i) if name.as_bytes()[i] == b'/' => {
-            name.chars().map(|c| match c { '.' => '/', '/' => '.', c => c }).collect()
-        }
+        Some(i) if name.as_bytes()[i] == b'/' => name
+            .chars()
+            .map(|c| match c {
+                '.' => '/',
+                '/' => '.',
+                c => c,
+            })
+            .collect(),
         _ => name.to_owned(),
     }
 }

@@ -16,11 +16,8 @@ const DOMAIN_LENGTH: usize = 256;
 const USER_LENGTH_MAX: usize = 104;
 
 /// `windowsOptions` of pods and containers.
-pub(super) const OPTIONS: Rules = &[
-    Formatted("gmsaCredentialSpecName", names::dns1123_subdomain),
-    Do(credential),
-    Do(user_name),
-];
+pub(super) const OPTIONS: Rules =
+    &[Formatted("gmsaCredentialSpecName", names::dns1123_subdomain), Do(credential), Do(user_name)];
 
 fn credential(options: &Place<'_>, errors: &mut Errors) {
     let Some(spec) = options.find("gmsaCredentialSpec") else { return };

@@ -178,9 +178,8 @@ pub(crate) fn resource_reference(reference: &Place<'_>, errors: &mut Errors) {
     check_divisor(reference, errors);
 }
 
-const BYTES: &[&str] = &[
-    "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
-];
+const BYTES: &[&str] =
+    &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
 fn check_divisor(reference: &Place<'_>, errors: &mut Errors) {
     let divisor = reference.get("divisor");
@@ -201,7 +200,8 @@ fn check_divisor(reference: &Place<'_>, errors: &mut Errors) {
             ["1m", "1"] => "1m and 1".to_owned(),
             _ => allowed.join(", "),
         };
-        let words = format!("only divisor's values {values} are supported with the {name} resource");
+        let words =
+            format!("only divisor's values {values} are supported with the {name} resource");
         errors.push(divisor.invalid_as(resource, words));
     }
 }

@@ -6,8 +6,8 @@ use pintle_meta::validation;
 
 use super::files;
 use crate::{
-    pods::validation::Options,
     place::{Errors, Place},
+    pods::validation::Options,
     rules::{Rule::Do, Rules, check, required},
 };
 

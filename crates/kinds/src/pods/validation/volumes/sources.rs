@@ -19,7 +19,10 @@ pub(super) const SOURCES: &[Source] = &[
     source("emptyDir", &[Do(empty_dir)]),
     source("hostPath", HOST_PATH),
     source("gitRepo", &[Required("repository"), Do(repository_directory)]),
-    Source { names: ["gcePersistentDisk", "persistentDisk"], ..source("gcePersistentDisk", GCE_DISK) },
+    Source {
+        names: ["gcePersistentDisk", "persistentDisk"],
+        ..source("gcePersistentDisk", GCE_DISK)
+    },
     source("awsElasticBlockStore", AWS_DISK),
     source("secret", &[Required("secretName"), MODE, Each("items", files::KEY_TO_PATH)]),
     source("nfs", NFS),
@@ -241,9 +244,7 @@ fn publish_secret(source: &Place<'_>, errors: &mut Errors) {
             let name = source.get("name").path();
             let text = secret.str("name");
             let wrong = names::dns1123_subdomain(text).into_iter();
-            errors.extend(wrong.map(|words| {
-                Error::invalid(&name, &text.into(), words)
-            }));
+            errors.extend(wrong.map(|words| Error::invalid(&name, &text.into(), words)));
         }
     }
 }
