@@ -49,6 +49,7 @@ fn target(server: &TestServer) -> Result<Target> {
     let abilities = [
         "namespace-lifecycle",
         "garbage-collection",
+        "service-accounts",
         "empty-dry-run",
         "empty-managed-fields",
         "protobuf",

@@ -15,9 +15,8 @@ use pintle_registry::request::{Context, DeleteOptions, WriteOptions, granted};
 use pintle_value::Value;
 use tokio::task::JoinSet;
 
-use crate::{Environment, body, target, until};
+use crate::{Environment, SERVER, body, target, until};
 
-const USER: &str = "system:apiserver";
 /// How often the objects are looked after.
 const INTERVAL: Duration = Duration::from_secs(60);
 
@@ -85,7 +84,7 @@ async fn take(
 ) -> Result<(), Status> {
     let (namespace, name) = (object::namespace(wanted), object::name(wanted));
     let one = target(resource, namespace, name, "");
-    let context = environment.context(USER);
+    let context = environment.context(SERVER);
     let options = WriteOptions::default();
     match step {
         Step::Nothing => Ok(()),

@@ -160,10 +160,22 @@ impl Cluster {
         name: &str,
         wanted: impl Fn(&Value) -> bool,
     ) -> Value {
+        self.see_in(resource, "", name, wanted).await
+    }
+
+    /// Waits until an object of a namespace (`""`: of any) is as wanted.
+    pub(crate) async fn see_in(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
         let mut watch = self.watch(resource).await;
         loop {
             for event in next(&mut watch).await {
                 if let Event::Added(object) | Event::Modified(object) = event
+                    && (namespace.is_empty() || object.namespace() == namespace)
                     && object.name() == name
                     && wanted(&object.tree())
                 {

@@ -17,9 +17,8 @@ use pintle_registry::{Registry, Resource};
 use pintle_value::{Str, Value};
 
 use crate::retry::Queue;
-use crate::{Environment, body, target};
+use crate::{Environment, SERVER, body, target};
 
-const USER: &str = "system:apiserver";
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
 
@@ -260,7 +259,7 @@ impl Definitions {
     async fn write_status(&self, crds: &Arc<Resource>, crd: &Value) -> Result<(), Status> {
         let part = target(crds, "", object::name(crd), "status");
         let (body, options) = (body(crd), WriteOptions::default());
-        let context = self.environment.context(USER);
+        let context = self.environment.context(SERVER);
         self.environment.registry.update(&part, &body, &options, &context, &granted).await?;
         Ok(())
     }
@@ -300,7 +299,7 @@ impl Definitions {
         resource: &Arc<Resource>,
     ) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
-        let context = self.environment.context(USER);
+        let context = self.environment.context(SERVER);
         let everything = target(resource, "", "", "");
         let (selection, options) = (ListOptions::default(), DeleteOptions::default());
         let deleted = registry.delete_collection(&everything, &selection, &options, &context).await;

@@ -21,10 +21,9 @@ use pintle_registry::{Object, Resource};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::{Environment, target, until};
+use crate::{Environment, SERVER, target, until};
 use schedule::Schedule;
 
-const USER: &str = "system:apiserver";
 /// So many objects are deleted in one go, and then there is a pause.
 const SWEEP_COUNT_MAX: usize = 500;
 const SWEEP_PAUSE: Duration = Duration::from_millis(100);
@@ -127,7 +126,7 @@ async fn sweep(environment: &Environment, resource: &Arc<Resource>, schedule: &m
             ..DeleteOptions::default()
         };
         let one = target(resource, namespace, name, "");
-        let context = environment.context(USER);
+        let context = environment.context(SERVER);
         if let Err(status) = environment.registry.delete(&one, &options, &context).await
             && !matches!(status.code, 404 | 409)
         {

@@ -12,21 +12,29 @@ pub mod bootstrap;
 #[cfg(test)]
 mod cluster;
 pub mod definitions;
+mod each_namespace;
 pub mod expiry;
 pub mod garbage;
 pub mod namespaces;
+mod reconcile;
 mod retry;
+pub mod root_ca;
 mod selection;
+pub mod service_accounts;
 
 pub use selection::{Controller, Selection, UnknownController};
 
 use std::future::Future;
 use std::sync::Arc;
 
+use pintle_meta::user::{service_account_groups, split_service_account};
 use pintle_meta::{GroupVersionResource, User};
 use pintle_registry::request::{Body, Context, Encoding, Now, Target};
 use pintle_registry::{Registry, Resource};
 use pintle_value::{Str, Value, json};
+
+/// The user that the server itself is.
+const SERVER: &str = "system:apiserver";
 
 /// Tells the time.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
@@ -41,12 +49,18 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// A controller as the author of a write.
+    /// A controller as the author of a write: the server itself, or one that a kube-controller-manager
+    /// would run, under the name that it has there. It may do everything.
     fn context(&self, user: &'static str) -> Context {
+        let mut author = User::server(user);
+        let user_agent = if user == SERVER { "kube-apiserver" } else { "kube-controller-manager" };
+        if let Some((namespace, _)) = split_service_account(user) {
+            author.groups.extend(service_account_groups(namespace));
+        }
         Context {
             now: (self.clock)(),
-            user: Arc::new(User::server(user)),
-            user_agent: Str::const_new("pintle-controllers"),
+            user: Arc::new(author.authenticated()),
+            user_agent: Str::const_new(user_agent),
         }
     }
 

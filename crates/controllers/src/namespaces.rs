@@ -13,94 +13,52 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_meta::{Reason, Status, object};
-use pintle_registry::answer::Event;
-use pintle_registry::request::{ListOptions, WriteOptions, granted};
-use pintle_registry::watch::Watch;
+use futures_util::future::BoxFuture;
+use pintle_meta::{Status, object};
+use pintle_registry::request::{WriteOptions, granted};
 use pintle_registry::{Object, Resource};
 use pintle_value::{Str, Value};
 
-use crate::retry::Queue;
+use crate::reconcile::{Progress, Reconciler, Source, work};
 use crate::{Environment, body, target, until};
 
 const USER: &str = "system:serviceaccount:kube-system:namespace-controller";
 const FINALIZER: &str = "kubernetes";
-/// How long to wait before a watch that could not be had is asked for again.
-const WATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// Finishes the deletion of namespaces until told to stop; leaves each alone for `delay` first, for
 /// whoever wants to do it himself.
 pub async fn run(environment: Environment, delay: Duration, shutdown: impl Future<Output = ()>) {
-    until(shutdown, work(&environment, delay)).await;
+    let Some(namespaces) = environment.resource("", "v1", "namespaces") else { return };
+    let namespaces = Namespaces { environment: &environment, namespaces, delay };
+    until(shutdown, work(&environment, &namespaces)).await;
 }
 
-/// What an attempt came to.
-#[derive(Debug, PartialEq, Eq)]
-enum Progress {
-    /// There is nothing more to do about the namespace.
-    Done,
-    /// Something remains; look again later.
-    Waiting,
-}
-
-async fn work(environment: &Environment, delay: Duration) {
-    let mut queue = Queue::<Str>::default();
-    loop {
-        if let Some(namespaces) = environment.resource("", "v1", "namespaces") {
-            let all = target(&namespaces, "", "", "");
-            match environment.registry.watch(&all, &ListOptions::default()).await {
-                Ok(watch) => follow(environment, &namespaces, watch, &mut queue, delay).await,
-                Err(status) => tracing::warn!(%status, "cannot watch namespaces"),
-            }
-        }
-        tokio::time::sleep(WATCH_DELAY).await;
-    }
-}
-
-/// Works on what the watch tells, until it ends.
-async fn follow(
-    environment: &Environment,
-    namespaces: &Arc<Resource>,
-    mut watch: Watch,
-    queue: &mut Queue<Str>,
+struct Namespaces<'e> {
+    environment: &'e Environment,
+    namespaces: Arc<Resource>,
     delay: Duration,
-) {
-    loop {
-        tokio::select! {
-            events = watch.next() => {
-                let Some(events) = events else { return };
-                for event in events {
-                    match event {
-                        Event::Added(namespace) | Event::Modified(namespace) => {
-                            if is_terminating(&namespace) {
-                                queue.add_after(&namespace.name().into(), delay);
-                            }
-                        }
-                        Event::Deleted(namespace) => queue.forget(&namespace.name().into()),
-                        Event::Bookmark { .. } => {}
-                        Event::Error(status) => {
-                            tracing::debug!(%status, "the watch of namespaces begins anew");
-                            return;
-                        }
-                    }
-                }
-            }
-            name = queue.next() => match finish(environment, namespaces, &name).await {
-                Ok(Progress::Done) => queue.forget(&name),
-                Ok(Progress::Waiting) => queue.retry(&name),
-                Err(status) => {
-                    if status.reason != Some(Reason::Conflict) {
-                        tracing::warn!(namespace = %name, %status, "cannot finish a namespace");
-                    }
-                    queue.retry(&name);
-                }
-            },
-        }
+}
+
+impl Reconciler for Namespaces<'_> {
+    fn purpose(&self) -> &'static str {
+        "finish a namespace"
+    }
+
+    fn sources(&self) -> Vec<Source> {
+        vec![Source::new(&self.namespaces, that_terminates)]
+    }
+
+    fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(finish(self.environment, &self.namespaces, name))
     }
 }
 
-fn is_terminating(namespace: &Object) -> bool {
-    object::is_terminating(&namespace.tree())
+fn that_terminates(namespace: &Object) -> Option<Str> {
+    object::is_terminating(&namespace.tree()).then(|| namespace.name().into())
 }
 
 /// One attempt to finish the deletion of a namespace.

@@ -16,10 +16,20 @@ pub(crate) struct Queue<N> {
     entries: HashMap<N, Entry>,
 }
 
+/// A name that waits. What is [begun](Queue::begin) has no place among those that are due.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     due: Instant,
     attempts: u32,
+    begun: bool,
+    /// It came up again after it was begun.
+    again: Option<Instant>,
+}
+
+impl Entry {
+    const fn at(due: Instant, attempts: u32) -> Self {
+        Self { due, attempts, begun: false, again: None }
+    }
 }
 
 impl<N> Default for Queue<N> {
@@ -37,7 +47,39 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
     /// Makes a name due after a while, unless it waits already.
     pub(crate) fn add_after(&mut self, name: &N, delay: Duration) {
         if !self.entries.contains_key(name) {
-            self.set(name.clone(), Entry { due: Instant::now() + delay, attempts: 0 });
+            self.set(name.clone(), Entry::at(Instant::now() + delay, 0));
+        }
+    }
+
+    /// Makes a name due after a while at the latest; one that is begun comes up again when it is done.
+    pub(crate) fn hasten(&mut self, name: &N, delay: Duration) {
+        let due = Instant::now() + delay;
+        match self.entries.get_mut(name) {
+            None => self.set(name.clone(), Entry::at(due, 0)),
+            Some(entry) if entry.begun => {
+                entry.again = Some(entry.again.map_or(due, |again| again.min(due)));
+            }
+            Some(entry) if entry.due <= due => {}
+            Some(entry) => {
+                let attempts = entry.attempts;
+                self.set(name.clone(), Entry::at(due, attempts));
+            }
+        }
+    }
+
+    /// Takes a name up: until it is done or to be tried again, it is not due.
+    pub(crate) fn begin(&mut self, name: &N) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            self.due.remove(&(entry.due, name.clone()));
+            (entry.begun, entry.again) = (true, None);
+        }
+    }
+
+    /// A name that was begun is done, unless it came up again.
+    pub(crate) fn done(&mut self, name: &N) {
+        match self.entries.get(name).and_then(|entry| entry.again) {
+            Some(due) => self.set(name.clone(), Entry::at(due, 0)),
+            None => self.forget(name),
         }
     }
 
@@ -45,7 +87,7 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
     pub(crate) fn retry(&mut self, name: &N) {
         let attempts = self.entries.get(name).map_or(0, |entry| entry.attempts);
         let delay = DELAY_MIN.saturating_mul(1 << attempts.min(16)).min(DELAY_MAX);
-        let entry = Entry { due: Instant::now() + delay, attempts: attempts.saturating_add(1) };
+        let entry = Entry::at(Instant::now() + delay, attempts.saturating_add(1));
         self.set(name.clone(), entry);
     }
 
@@ -103,8 +145,34 @@ mod tests {
         let before = Instant::now();
         assert_eq!(queue.next().await, "a");
         assert_eq!(before.elapsed().as_secs(), 5);
+        queue.hasten(&"a", Duration::ZERO);
+        let before = Instant::now();
+        assert_eq!(queue.next().await, "a");
+        assert_eq!(before.elapsed().as_secs(), 0, "it does not wait any longer");
         queue.forget(&"a");
         let nothing = tokio::time::timeout(Duration::from_secs(60), queue.next()).await;
         assert!(nothing.is_err(), "{nothing:?} after {:?}", start.elapsed());
+    }
+    #[tokio::test(start_paused = true)]
+    async fn what_is_begun_comes_up_again_when_it_is_done() {
+        let mut queue = Queue::default();
+        queue.hasten(&"a", Duration::ZERO);
+        queue.hasten(&"b", Duration::from_secs(1));
+        assert_eq!(queue.next().await, "a");
+        queue.begin(&"a");
+        assert_eq!(queue.next().await, "b", "what is begun is not due");
+        queue.hasten(&"a", Duration::from_secs(2));
+        queue.hasten(&"a", Duration::ZERO);
+        queue.done(&"a");
+        assert_eq!(queue.next().await, "a");
+        queue.begin(&"a");
+        queue.done(&"a");
+        assert_eq!(queue.next().await, "b");
+        queue.begin(&"b");
+        queue.hasten(&"b", Duration::ZERO);
+        queue.retry(&"b");
+        let before = Instant::now();
+        assert_eq!(queue.next().await, "b");
+        assert_eq!(before.elapsed(), DELAY_MIN, "what failed waits all the same");
     }
 }

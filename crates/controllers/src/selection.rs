@@ -11,6 +11,10 @@ pub enum Controller {
     GarbageCollector,
     /// Gathers the rules of cluster roles in others.
     ClusterRoleAggregation,
+    /// Makes the default service account of each namespace.
+    ServiceAccount,
+    /// Publishes the server's authority in each namespace.
+    RootCa,
 }
 
 /// All of them: name, the name that it once had, controller.
@@ -22,6 +26,8 @@ const ALL: &[(&str, &str, Controller)] = &[
         "clusterrole-aggregation",
         Controller::ClusterRoleAggregation,
     ),
+    ("serviceaccount-controller", "serviceaccount", Controller::ServiceAccount),
+    ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher", Controller::RootCa),
 ];
 
 /// The controllers that are switched off.
@@ -97,7 +103,8 @@ mod tests {
         assert_eq!(
             wrong.to_string(),
             "\"nothing\" is no controller; there are namespace-controller, \
-             garbage-collector-controller, clusterrole-aggregation-controller"
+             garbage-collector-controller, clusterrole-aggregation-controller, \
+             serviceaccount-controller, root-ca-certificate-publisher-controller"
         );
     }
 }

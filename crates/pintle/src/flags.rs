@@ -133,8 +133,10 @@ struct ApiFlags {
     /// (default false)
     #[arg(long, value_name = "NAME=BOOL,…")]
     feature_gates: Vec<String>,
-    /// Which controllers run: * is all, NAME one, -NAME all but that one; namespace-controller,
-    /// garbage-collector-controller, clusterrole-aggregation-controller
+    /// Which controllers run, for a kube-controller-manager to run the others: * is all, NAME one, -NAME
+    /// all but that one; namespace-controller, garbage-collector-controller,
+    /// clusterrole-aggregation-controller, serviceaccount-controller,
+    /// root-ca-certificate-publisher-controller
     #[arg(
         long,
         value_name = "NAME,…",

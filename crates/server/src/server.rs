@@ -2,6 +2,7 @@
 
 mod bootstrap;
 mod compaction;
+mod controllers;
 mod tokens;
 
 use std::net::SocketAddr;
@@ -11,9 +12,8 @@ use std::time::{Duration, Instant};
 
 use pintle_admission::NamespaceLifecycle;
 use pintle_auth::{Authorizer, User};
+use pintle_controllers::Environment;
 use pintle_controllers::definitions::Definitions;
-use pintle_controllers::{Controller, Environment, aggregation, expiry, garbage, namespaces};
-use pintle_kinds::bootstrap::BootstrapObject;
 use pintle_registry::{Options, Registry, ResourceDefinition, admission};
 use pintle_store::{Durability, Store};
 use tokio::net::TcpListener;
@@ -103,7 +103,14 @@ impl Server {
         phases.end("bootstrap objects");
         let api = Arc::new(api(&config, registry.clone(), authorizer, (&tls, tokens), address));
         let connections = tokio::spawn(connection::serve(listener, tls.config, api.clone()));
-        let mut controllers = controllers(&config, environment, definitions, &objects, &api);
+        let parts = controllers::Parts {
+            environment,
+            definitions,
+            objects: &objects,
+            ca_pem: &pki.ca_pem,
+            lifecycle: &api.lifecycle,
+        };
+        let mut controllers = parts.start(&config);
         controllers.spawn(compaction::run(registry, config.watch_history));
         let url = format!("https://{}", reachable(address));
         let kubeconfig = kubeconfig(&url, &pki.ca_pem, &pki.admin);
@@ -240,37 +247,6 @@ fn options(store: Arc<dyn Store>, escalation: NoEscalation, webhooks: Arc<Webhoo
         history_bytes_max: HISTORY_BYTES_MAX,
         encodings_bytes_max: ENCODINGS_BYTES_MAX,
     }
-}
-
-/// Starts the controllers that are wanted; they work until the server stops.
-fn controllers(
-    config: &Config,
-    environment: Environment,
-    definitions: Definitions,
-    objects: &[BootstrapObject],
-    api: &Arc<Api>,
-) -> JoinSet<()> {
-    let stopping = || {
-        let mut stopping = api.lifecycle.stopping();
-        async move { stopping.wait().await }
-    };
-    let mut controllers = JoinSet::new();
-    let looked_after =
-        pintle_controllers::bootstrap::run(environment.clone(), objects.to_vec(), stopping());
-    controllers.spawn(looked_after);
-    controllers.spawn(definitions.run(stopping()));
-    if config.controllers.has(Controller::Namespace) {
-        let delay = config.namespace_deletion_delay;
-        controllers.spawn(namespaces::run(environment.clone(), delay, stopping()));
-    }
-    if config.controllers.has(Controller::GarbageCollector) {
-        controllers.spawn(garbage::run(environment.clone(), stopping()));
-    }
-    if config.controllers.has(Controller::ClusterRoleAggregation) {
-        controllers.spawn(aggregation::run(environment.clone(), stopping()));
-    }
-    controllers.spawn(expiry::run(environment, stopping()));
-    controllers
 }
 
 fn api(

@@ -1,0 +1,40 @@
+//! What controllers share that keep something in every namespace: which namespaces live, and how a thing
+//! is made in one that may go meanwhile.
+
+use std::sync::Arc;
+
+use pintle_meta::{Reason, Status, object};
+use pintle_registry::request::WriteOptions;
+use pintle_registry::{Registry, Resource};
+use pintle_value::Value;
+
+use crate::reconcile::Progress;
+use crate::{Environment, body, target};
+
+/// Whether a namespace is there and not about to go.
+pub(crate) fn lives(registry: &Registry, namespaces: &Resource, name: &str) -> bool {
+    let namespace = registry.peek(namespaces, "", name);
+    namespace.is_some_and(|namespace| !object::is_terminating(&namespace.tree()))
+}
+
+/// Creates an object in its namespace. That it is there, or that its namespace goes, is as good.
+pub(crate) async fn create(
+    environment: &Environment,
+    user: &'static str,
+    resource: &Arc<Resource>,
+    object: &Value,
+) -> Result<Progress, Status> {
+    let collection = target(resource, object::namespace(object), "", "");
+    let (body, options) = (body(object), WriteOptions::default());
+    let context = environment.context(user);
+    match environment.registry.create(&collection, &body, &options, &context).await {
+        Err(status) if !is_as_good(&status) => Err(status),
+        Ok(_) | Err(_) => Ok(Progress::Done),
+    }
+}
+
+fn is_as_good(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    matches!(status.reason, Some(Reason::AlreadyExists | Reason::NotFound))
+        || causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+}

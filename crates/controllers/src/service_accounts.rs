@@ -1,0 +1,69 @@
+//! A service account named `default` in every namespace that lives (KCM-03).
+
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use pintle_meta::Status;
+use pintle_registry::Resource;
+use pintle_value::Value;
+
+use crate::each_namespace::{create, lives};
+use crate::reconcile::{Progress, Reconciler, Source, its_namespace, itself, work};
+use crate::{Environment, until};
+
+const USER: &str = "system:serviceaccount:kube-system:service-account-controller";
+const NAME: &str = "default";
+
+/// Sees to it until told to stop.
+pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
+    let resources = environment.resource("", "v1", "namespaces");
+    let resources = resources.zip(environment.resource("", "v1", "serviceaccounts"));
+    let Some((namespaces, accounts)) = resources else { return };
+    let accounts = ServiceAccounts { environment: &environment, namespaces, accounts };
+    until(shutdown, work(&environment, &accounts)).await;
+}
+
+struct ServiceAccounts<'e> {
+    environment: &'e Environment,
+    namespaces: Arc<Resource>,
+    accounts: Arc<Resource>,
+}
+
+impl Reconciler for ServiceAccounts<'_> {
+    fn purpose(&self) -> &'static str {
+        "make a namespace's default service account"
+    }
+
+    fn sources(&self) -> Vec<Source> {
+        vec![
+            Source::new(&self.namespaces, itself),
+            Source::new(&self.accounts, its_namespace).with_fields("metadata.name=default"),
+        ]
+    }
+
+    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.ensure(name))
+    }
+}
+
+impl ServiceAccounts<'_> {
+    async fn ensure(&self, namespace: &str) -> Result<Progress, Status> {
+        let registry = &self.environment.registry;
+        if !lives(registry, &self.namespaces, namespace)
+            || registry.peek(&self.accounts, namespace, NAME).is_some()
+        {
+            return Ok(Progress::Done);
+        }
+        let metadata = Value::from([("name", NAME), ("namespace", namespace)]);
+        let account = Value::from([
+            ("apiVersion", "v1".into()),
+            ("kind", "ServiceAccount".into()),
+            ("metadata", metadata),
+        ]);
+        create(self.environment, USER, &self.accounts, &account).await
+    }
+}
