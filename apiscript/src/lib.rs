@@ -17,6 +17,7 @@ pub mod fuzz;
 pub mod http;
 pub mod kubeconfig;
 pub mod matching;
+pub mod projects;
 
 mod report;
 mod request;

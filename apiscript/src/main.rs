@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 use apiscript::fuzz::{self, Campaign};
-use apiscript::{Script, Target, run_scripts, script};
+use apiscript::{Script, Target, projects, run_scripts, script};
 use clap::{Args, Parser, Subcommand};
 
 #[derive(Parser)]
@@ -22,6 +22,22 @@ struct Program {
 enum Deed {
     /// Sends hostile requests; never to a server that anybody needs.
     Fuzz(Fuzz),
+    /// Creates other projects' definitions and samples, and broken copies of these.
+    Projects(Projects),
+}
+
+#[derive(Args)]
+struct Projects {
+    /// Where the server is and who we are; else what `$KUBECONFIG` names.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// Which projects, and what is where in their repositories.
+    #[arg(long, default_value = "apiscript/projects.yaml")]
+    list: PathBuf,
+    /// The folder that has a checkout of each, named as the repository.
+    checkouts: PathBuf,
+    /// Only repositories with one of these words in their names.
+    only: Vec<String>,
 }
 
 #[derive(Args)]
@@ -75,6 +91,7 @@ fn main() -> ExitCode {
     let program = Program::parse();
     let result = match program.command {
         Some(Deed::Fuzz(options)) => run_fuzz(&options),
+        Some(Deed::Projects(options)) => run_projects(&options),
         None => run(&program.run),
     };
     result.unwrap_or_else(|error| {
@@ -89,6 +106,27 @@ fn run_fuzz(options: &Fuzz) -> Result<ExitCode> {
     let summary = fuzz::run(&target, &Campaign { seed, first, requests, jobs })?;
     writeln!(std::io::stdout(), "{summary}")?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn run_projects(options: &Projects) -> Result<ExitCode> {
+    let target = Target::from_kubeconfig(&kubeconfig(&options.kubeconfig)?)?;
+    let mut out = std::io::stdout().lock();
+    let mut all_good = true;
+    writeln!(out, "| project | established | samples accepted | broken copies refused |")?;
+    writeln!(out, "|---|---|---|---|")?;
+    for project in projects::load(&options.list)? {
+        let wanted = |word: &String| project.repository.contains(word.as_str());
+        if !options.only.is_empty() && !options.only.iter().any(wanted) {
+            continue;
+        }
+        let outcome = projects::run(&project, &options.checkouts, &target)?;
+        writeln!(out, "{outcome}")?;
+        for remark in &outcome.remarks {
+            writeln!(std::io::stderr(), "{}: {remark}", project.repository)?;
+        }
+        all_good &= outcome.is_good();
+    }
+    Ok(if all_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run(options: &Options) -> Result<ExitCode> {
