@@ -11,7 +11,7 @@ use pintle_meta::{GroupVersionKind, GroupVersionResource, Status};
 use pintle_store::{Revision, Store};
 use pintle_value::Value;
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Waited};
 use crate::answer::{Answer, List, Outcome};
 use crate::cache::Cache;
 use crate::encodings::Shelf;
@@ -279,47 +279,56 @@ impl Registry {
         Ok((draft.tree, draft.warnings))
     }
 
+    // The write path is long. What leads to it is boxed, so that it is compiled here once, and not again in
+    // each crate that writes something.
+
     /// POST to a collection, or to a subresource that is created.
-    pub async fn create(
-        &self,
-        target: &Target,
-        body: &Body,
-        options: &WriteOptions,
-        context: &Context,
-    ) -> Result<Outcome, Status> {
-        let write = self.write(target, options, context, &granted);
-        if let Some(action) = crate::write::action(target) {
-            return write.act(body, action).await;
-        }
-        Self::answered(target, write.create(body).await?).await
+    pub fn create<'a>(
+        &'a self,
+        target: &'a Target,
+        body: &'a Body,
+        options: &'a WriteOptions,
+        context: &'a Context,
+    ) -> Waited<'a, Outcome> {
+        Box::pin(async move {
+            let write = self.write(target, options, context, &granted);
+            if let Some(action) = crate::write::action(target) {
+                return write.act(body, action).await;
+            }
+            Self::answered(target, write.create(body).await?).await
+        })
     }
 
     /// PUT.
-    pub async fn update(
-        &self,
-        target: &Target,
-        body: &Body,
-        options: &WriteOptions,
-        context: &Context,
-        may_create: &MayCreate<'_>,
-    ) -> Result<Outcome, Status> {
-        let write = self.write(target, options, context, may_create);
-        Self::answered(target, write.update(body).await?).await
+    pub fn update<'a>(
+        &'a self,
+        target: &'a Target,
+        body: &'a Body,
+        options: &'a WriteOptions,
+        context: &'a Context,
+        may_create: &'a MayCreate<'a>,
+    ) -> Waited<'a, Outcome> {
+        Box::pin(async move {
+            let write = self.write(target, options, context, may_create);
+            Self::answered(target, write.update(body).await?).await
+        })
     }
 
     /// PATCH.
-    pub async fn patch(
-        &self,
-        target: &Target,
-        patch: &[u8],
+    pub fn patch<'a>(
+        &'a self,
+        target: &'a Target,
+        patch: &'a [u8],
         patch_type: PatchType,
-        options: &WriteOptions,
-        context: &Context,
-        may_create: &MayCreate<'_>,
-    ) -> Result<Outcome, Status> {
-        let applies = matches!(patch_type, PatchType::Apply(_));
-        let write = Write { applies, ..self.write(target, options, context, may_create) };
-        Self::answered(target, write.patch(patch, patch_type).await?).await
+        options: &'a WriteOptions,
+        context: &'a Context,
+        may_create: &'a MayCreate<'a>,
+    ) -> Waited<'a, Outcome> {
+        Box::pin(async move {
+            let applies = matches!(patch_type, PatchType::Apply(_));
+            let write = Write { applies, ..self.write(target, options, context, may_create) };
+            Self::answered(target, write.patch(patch, patch_type).await?).await
+        })
     }
 
     const fn write<'a>(
@@ -333,37 +342,41 @@ impl Registry {
     }
 
     /// DELETE of one object.
-    pub async fn delete(
-        &self,
-        target: &Target,
-        options: &DeleteOptions,
-        context: &Context,
-    ) -> Result<Outcome, Status> {
-        Self::answered(target, self.delete_object(target, options, context).await?).await
+    pub fn delete<'a>(
+        &'a self,
+        target: &'a Target,
+        options: &'a DeleteOptions,
+        context: &'a Context,
+    ) -> Waited<'a, Outcome> {
+        Box::pin(async move {
+            Self::answered(target, self.delete_object(target, options, context).await?).await
+        })
     }
 
     /// DELETE of a collection: the deleted objects, as a list (STRAT-06).
-    pub async fn delete_collection(
-        &self,
-        target: &Target,
-        selection: &ListOptions,
-        options: &DeleteOptions,
-        context: &Context,
-    ) -> Result<List, Status> {
-        let list = self.list(target, selection).await?;
-        let deletions = stream::iter(list.objects.clone()).map(|object| async move {
-            let one = Target {
-                resource: target.resource.clone(),
-                namespace: object.namespace().into(),
-                name: object.name().into(),
-                subresource: "".into(),
-            };
-            match self.delete_object(&one, options, context).await {
-                Err(status) if status.code != 404 => Err(status),
-                Ok(_) | Err(_) => Ok(()), // gone meanwhile is as good as deleted
-            }
-        });
-        deletions.buffer_unordered(DELETIONS_MAX).try_for_each(|()| ready(Ok(()))).await?;
-        Ok(list)
+    pub fn delete_collection<'a>(
+        &'a self,
+        target: &'a Target,
+        selection: &'a ListOptions,
+        options: &'a DeleteOptions,
+        context: &'a Context,
+    ) -> Waited<'a, List> {
+        Box::pin(async move {
+            let list = self.list(target, selection).await?;
+            let deletions = stream::iter(list.objects.clone()).map(|object| async move {
+                let one = Target {
+                    resource: target.resource.clone(),
+                    namespace: object.namespace().into(),
+                    name: object.name().into(),
+                    subresource: "".into(),
+                };
+                match self.delete_object(&one, options, context).await {
+                    Err(status) if status.code != 404 => Err(status),
+                    Ok(_) | Err(_) => Ok(()), // gone meanwhile is as good as deleted
+                }
+            });
+            deletions.buffer_unordered(DELETIONS_MAX).try_for_each(|()| ready(Ok(()))).await?;
+            Ok(list)
+        })
     }
 }
