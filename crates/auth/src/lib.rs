@@ -14,6 +14,7 @@
 mod attributes;
 mod authorizer;
 pub mod certificate;
+pub mod certificate_request;
 mod mode;
 pub mod rbac;
 pub mod token;
@@ -32,6 +33,9 @@ pub enum Error {
     /// The certificate is no X.509.
     #[error("the client certificate cannot be read: {0}")]
     Certificate(String),
+    /// The request for a certificate is none.
+    #[error("the certificate request cannot be read: {0}")]
+    CertificateRequest(String),
     /// Nothing says that its issuer is to be trusted.
     #[error("the client certificate is not trusted: {0}")]
     Untrusted(String),

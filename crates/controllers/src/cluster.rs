@@ -74,6 +74,16 @@ impl Cluster {
 
     /// Creates an object of version v1 of a resource.
     pub(crate) async fn create(&self, resource: &str, text: &str) -> Result<Value, Status> {
+        self.create_as("test", resource, text).await
+    }
+
+    /// Creates an object of version v1 of a resource, as a user.
+    pub(crate) async fn create_as(
+        &self,
+        user: &str,
+        resource: &str,
+        text: &str,
+    ) -> Result<Value, Status> {
         let mut object = tree(text);
         let resource = self.resource(resource);
         let r = &resource.resource;
@@ -81,7 +91,8 @@ impl Cluster {
         object.make_object().insert("apiVersion", version);
         object.make_object().insert("kind", resource.kind.clone());
         let collection = target(&resource, object::namespace(&object), "", "");
-        let context = self.environment.context("test");
+        let mut context = self.environment.context("test");
+        context.user = Arc::new(pintle_meta::User::server(user));
         let options = WriteOptions::default();
         let created = self
             .environment
@@ -101,10 +112,20 @@ impl Cluster {
     }
 
     /// Replaces an object, whatever its resource version.
-    pub(crate) async fn update(&self, resource: &str, mut object: Value) -> Result<(), Status> {
+    pub(crate) async fn update(&self, resource: &str, object: Value) -> Result<(), Status> {
+        self.update_part(resource, "", object).await
+    }
+
+    /// Replaces a part of an object, whatever its resource version.
+    pub(crate) async fn update_part(
+        &self,
+        resource: &str,
+        part: &str,
+        mut object: Value,
+    ) -> Result<(), Status> {
         let resource = self.resource(resource);
         object::set_text(&mut object, "resourceVersion", "");
-        let one = target(&resource, object::namespace(&object), object::name(&object), "");
+        let one = target(&resource, object::namespace(&object), object::name(&object), part);
         let context = self.environment.context("test");
         let options = WriteOptions::default();
         self.environment

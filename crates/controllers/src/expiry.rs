@@ -21,7 +21,7 @@ use pintle_registry::{Object, Resource};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::{Environment, SERVER, target, until};
+use crate::{Environment, SERVER, split, target, until};
 use schedule::Schedule;
 
 /// So many objects are deleted in one go, and then there is a pause.
@@ -120,7 +120,7 @@ async fn follow(
 async fn sweep(environment: &Environment, resource: &Arc<Resource>, schedule: &mut Schedule) {
     let now = (environment.clock)().unix_micros;
     for (item, revision) in schedule.take_due(now, SWEEP_COUNT_MAX) {
-        let (namespace, name) = item.split_once('/').unwrap_or(("", &item));
+        let (namespace, name) = split(&item);
         let options = DeleteOptions {
             resource_version: Some(revision.to_string().into()),
             ..DeleteOptions::default()

@@ -5,7 +5,7 @@
 //! the future stops it just as well; a write under way is then done or not, as if the client of it had
 //! gone away.
 //!
-//! Must not know: HTTP, who may do what, where objects are kept.
+//! Must not know: HTTP, how it is decided who may do what, where objects are kept, how keys sign.
 
 pub mod aggregation;
 pub mod bootstrap;
@@ -14,6 +14,7 @@ mod cluster;
 pub mod definitions;
 mod each_namespace;
 pub mod expiry;
+pub mod finished_jobs;
 pub mod garbage;
 pub mod namespaces;
 mod reconcile;
@@ -21,11 +22,14 @@ mod retry;
 pub mod root_ca;
 mod selection;
 pub mod service_accounts;
+pub mod signing_requests;
+pub mod token_secrets;
 
 pub use selection::{Controller, Selection, UnknownController};
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pintle_meta::user::{service_account_groups, split_service_account};
 use pintle_meta::{GroupVersionResource, User};
@@ -64,6 +68,12 @@ impl Environment {
         }
     }
 
+    /// How long it is until a moment, in microseconds since 1970; `None` where it is past.
+    fn until(&self, moment: i64) -> Option<Duration> {
+        let left = moment.saturating_sub((self.clock)().unix_micros);
+        u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_micros)
+    }
+
     /// The resource of that name, if it is served.
     fn resource(&self, group: &str, version: &str, resource: &str) -> Option<Arc<Resource>> {
         self.registry.resource(&GroupVersionResource::new(group, version, resource))
@@ -78,6 +88,11 @@ fn target(resource: &Arc<Resource>, namespace: &str, name: &str, subresource: &s
         name: name.into(),
         subresource: subresource.into(),
     }
+}
+
+/// `namespace/name`, or `name`.
+fn split(item: &str) -> (&str, &str) {
+    item.split_once('/').unwrap_or(("", item))
 }
 
 /// An object as a request's body.

@@ -49,6 +49,8 @@ pub(crate) enum Progress {
     Done,
     /// Something remains, and no change will tell of its end.
     Waiting,
+    /// There will be something to do then.
+    After(Duration),
 }
 
 /// A collection whose changes bring names up.
@@ -117,6 +119,10 @@ fn heed(
     match outcome {
         Ok(Progress::Done) => queue.done(name),
         Ok(Progress::Waiting) => queue.retry(name),
+        Ok(Progress::After(delay)) => {
+            queue.hasten(name, delay);
+            queue.done(name);
+        }
         Err(status) => {
             if status.reason != Some(Reason::Conflict) {
                 tracing::warn!(%name, %status, "cannot {}", reconciler.purpose());

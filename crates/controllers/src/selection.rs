@@ -15,6 +15,16 @@ pub enum Controller {
     ServiceAccount,
     /// Publishes the server's authority in each namespace.
     RootCa,
+    /// Fills secrets with tokens of service accounts.
+    ServiceAccountToken,
+    /// Approves signing requests of nodes.
+    SigningRequestApproving,
+    /// Signs requests that are approved.
+    SigningRequestSigning,
+    /// Deletes old signing requests.
+    SigningRequestCleaner,
+    /// Deletes jobs some time after they are finished.
+    TtlAfterFinished,
 }
 
 /// All of them: name, the name that it once had, controller.
@@ -28,6 +38,23 @@ const ALL: &[(&str, &str, Controller)] = &[
     ),
     ("serviceaccount-controller", "serviceaccount", Controller::ServiceAccount),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher", Controller::RootCa),
+    ("serviceaccount-token-controller", "serviceaccount-token", Controller::ServiceAccountToken),
+    (
+        "certificatesigningrequest-approving-controller",
+        "csrapproving",
+        Controller::SigningRequestApproving,
+    ),
+    (
+        "certificatesigningrequest-signing-controller",
+        "csrsigning",
+        Controller::SigningRequestSigning,
+    ),
+    (
+        "certificatesigningrequest-cleaner-controller",
+        "csrcleaner",
+        Controller::SigningRequestCleaner,
+    ),
+    ("ttl-after-finished-controller", "ttl-after-finished", Controller::TtlAfterFinished),
 ];
 
 /// The controllers that are switched off.
@@ -104,7 +131,10 @@ mod tests {
             wrong.to_string(),
             "\"nothing\" is no controller; there are namespace-controller, \
              garbage-collector-controller, clusterrole-aggregation-controller, \
-             serviceaccount-controller, root-ca-certificate-publisher-controller"
+             serviceaccount-controller, root-ca-certificate-publisher-controller, \
+             serviceaccount-token-controller, certificatesigningrequest-approving-controller, \
+             certificatesigningrequest-signing-controller, \
+             certificatesigningrequest-cleaner-controller, ttl-after-finished-controller"
         );
     }
 }

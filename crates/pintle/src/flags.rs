@@ -136,7 +136,9 @@ struct ApiFlags {
     /// Which controllers run, for a kube-controller-manager to run the others: * is all, NAME one, -NAME
     /// all but that one; namespace-controller, garbage-collector-controller,
     /// clusterrole-aggregation-controller, serviceaccount-controller,
-    /// root-ca-certificate-publisher-controller
+    /// root-ca-certificate-publisher-controller, serviceaccount-token-controller,
+    /// certificatesigningrequest-approving-controller, certificatesigningrequest-signing-controller,
+    /// certificatesigningrequest-cleaner-controller, ttl-after-finished-controller
     #[arg(
         long,
         value_name = "NAME,…",

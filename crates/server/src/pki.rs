@@ -6,6 +6,7 @@
 mod authority;
 mod files;
 mod pem;
+mod signer;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::Error;
 use authority::{Authority, Pair, Profile};
 pub(crate) use files::{make_private_directory, read, write_private};
+pub(crate) use signer::Signer;
 
 /// The names under which the API server is known in a cluster, and on this machine.
 const DNS_NAMES: &[&str] = &[
@@ -51,6 +53,8 @@ pub(crate) struct Pki {
     pub(crate) key: PrivateKeyDer<'static>,
     /// Authorities for client certificates.
     pub(crate) client_authorities: RootCertStore,
+    /// The same, as PEM.
+    pub(crate) client_ca_pem: String,
     /// Authorities of front proxies.
     pub(crate) front_proxy_authorities: RootCertStore,
     /// The same, as PEM.
@@ -59,6 +63,8 @@ pub(crate) struct Pki {
     pub(crate) ca_pem: String,
     /// The administrator's certificate and key, as PEM.
     pub(crate) admin: Credentials,
+    /// Makes certificates for others.
+    pub(crate) signer: Signer,
 }
 
 /// A client certificate and its key, as PEM.
@@ -93,9 +99,11 @@ impl Pki {
         };
         let mut client_authorities = RootCertStore::empty();
         client_authorities.add_parsable_certificates([authority.certificate_der()?]);
+        let mut client_ca_pem = authority.certificate_pem().to_owned();
         if let Some(path) = &wanted.client_ca_file {
-            let certificates = pem::certificates(path, &files::read(path)?)?;
-            client_authorities.add_parsable_certificates(certificates);
+            let text = files::read(path)?;
+            client_authorities.add_parsable_certificates(pem::certificates(path, &text)?);
+            client_ca_pem.push_str(&text);
         }
         let mut front_proxy_authorities = RootCertStore::empty();
         let path = wanted.front_proxy_ca_file.as_deref();
@@ -107,6 +115,7 @@ impl Pki {
             chain: serving.chain()?,
             key: serving.key()?,
             client_authorities,
+            client_ca_pem,
             front_proxy_authorities,
             front_proxy_ca_pem,
             ca_pem,
@@ -114,6 +123,7 @@ impl Pki {
                 certificate_pem: admin.certificate_pem.clone(),
                 key_pem: admin.key_pem.clone(),
             },
+            signer: Signer::of(&authority)?,
         })
     }
 }

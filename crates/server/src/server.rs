@@ -97,20 +97,22 @@ impl Server {
         let environment = Environment { registry: registry.clone(), clock: Arc::new(now) };
         let definitions = Definitions::restore(environment.clone(), webhooks);
         phases.end("custom resources");
-        let objects =
-            bootstrap::wanted(&config, address, &pki.ca_pem, pki.front_proxy_ca_pem.as_deref());
+        let objects = bootstrap::wanted(&config, address, &pki);
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
         let api = Arc::new(api(&config, registry.clone(), authorizer, (&tls, tokens), address));
         let connections = tokio::spawn(connection::serve(listener, tls.config, api.clone()));
-        let parts = controllers::Parts {
+        let mut controllers = controllers::Parts {
             environment,
             definitions,
             objects: &objects,
             ca_pem: &pki.ca_pem,
+            signer: pki.signer,
+            issuer: api.tokens.issuer.clone(),
+            authorizer: api.authorizer.clone(),
             lifecycle: &api.lifecycle,
-        };
-        let mut controllers = parts.start(&config);
+        }
+        .start(&config);
         controllers.spawn(compaction::run(registry, config.watch_history));
         let url = format!("https://{}", reachable(address));
         let kubeconfig = kubeconfig(&url, &pki.ca_pem, &pki.admin);

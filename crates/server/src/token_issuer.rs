@@ -1,6 +1,8 @@
 //! Tokens of service accounts as they are asked for (`serviceaccounts/token`, TOK-01), and what others
 //! need to verify them (OpenID Connect discovery).
 
+use std::sync::Arc;
+
 use pintle_auth::token::{
     Binding, Claims, EXTENSION_SECONDS, Issuer, KeptKind, PublicKey, Reference, WARN_AFTER_SECONDS,
 };
@@ -25,7 +27,7 @@ pub(crate) const KEYS_PATH: &str = "/openid/v1/jwks";
 
 /// Issues tokens.
 pub(crate) struct TokenIssuer {
-    pub(crate) issuer: Issuer,
+    pub(crate) issuer: Arc<Issuer>,
     /// Under which name.
     pub(crate) name: String,
     /// How long they live at most.

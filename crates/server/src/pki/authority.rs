@@ -151,6 +151,11 @@ impl Authority {
         &self.pair.certificate_pem
     }
 
+    /// The authority's key, as PEM.
+    pub(super) fn key_pem(&self) -> &str {
+        &self.pair.key_pem
+    }
+
     /// The authority's certificate.
     pub(super) fn certificate_der(&self) -> Result<CertificateDer<'static>, Error> {
         Ok(self.pair.chain()?.swap_remove(0))

@@ -6,15 +6,11 @@ use std::sync::Arc;
 use pintle_controllers::{Environment, bootstrap};
 use pintle_kinds::bootstrap::{BootstrapObject, RequestHeader, Settings, objects};
 
+use crate::pki::Pki;
 use crate::{Config, Error};
 
-/// What is to be there. `ca_pem` holds the authorities of client certificates.
-pub(super) fn wanted(
-    config: &Config,
-    address: SocketAddr,
-    ca_pem: &str,
-    front_proxy_ca_pem: Option<&str>,
-) -> Arc<[BootstrapObject]> {
+/// What is to be there.
+pub(super) fn wanted(config: &Config, address: SocketAddr, pki: &Pki) -> Arc<[BootstrapObject]> {
     let ranges = service_ranges(config);
     let proxy = &config.request_header;
     let allowed_names = texts(&proxy.allowed_names);
@@ -27,8 +23,8 @@ pub(super) fn wanted(
         service_ranges: &ranges,
         advertise_address: advertised(config, address),
         secure_port: address.port(),
-        client_ca: Some(ca_pem),
-        request_header: front_proxy_ca_pem.map(|client_ca| RequestHeader {
+        client_ca: Some(&pki.client_ca_pem),
+        request_header: pki.front_proxy_ca_pem.as_deref().map(|client_ca| RequestHeader {
             client_ca,
             allowed_names: &allowed_names,
             username_headers: &username_headers,

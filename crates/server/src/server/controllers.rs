@@ -1,15 +1,20 @@
 //! Which controllers run, and what each is given.
 
+use std::sync::Arc;
+
+use pintle_auth::Authorizer;
+use pintle_auth::token::Issuer;
 use pintle_controllers::definitions::Definitions;
 use pintle_controllers::{
-    Controller, Environment, aggregation, bootstrap, expiry, garbage, namespaces, root_ca,
-    service_accounts,
+    Controller, Environment, aggregation, bootstrap, expiry, finished_jobs, garbage, namespaces,
+    root_ca, service_accounts, signing_requests, token_secrets,
 };
 use pintle_kinds::bootstrap::BootstrapObject;
 use tokio::task::JoinSet;
 
 use crate::Config;
 use crate::lifecycle::Lifecycle;
+use crate::pki::Signer;
 
 /// What controllers work with.
 pub(super) struct Parts<'a> {
@@ -19,37 +24,60 @@ pub(super) struct Parts<'a> {
     pub(super) objects: &'a [BootstrapObject],
     /// What clients must trust, as PEM.
     pub(super) ca_pem: &'a str,
+    /// Makes certificates.
+    pub(super) signer: Signer,
+    /// Makes tokens.
+    pub(super) issuer: Arc<Issuer>,
+    pub(super) authorizer: Arc<dyn Authorizer>,
     pub(super) lifecycle: &'a Lifecycle,
 }
 
 impl Parts<'_> {
     /// Starts the controllers that are wanted; they work until the server stops.
     pub(super) fn start(self, config: &Config) -> JoinSet<()> {
-        let Self { environment, definitions, objects, ca_pem, lifecycle } = self;
+        let environment = || self.environment.clone();
         let stopping = || {
-            let mut stopping = lifecycle.stopping();
+            let mut stopping = self.lifecycle.stopping();
             async move { stopping.wait().await }
         };
         let mut running = JoinSet::new();
-        running.spawn(bootstrap::run(environment.clone(), objects.to_vec(), stopping()));
-        running.spawn(definitions.run(stopping()));
-        running.spawn(expiry::run(environment.clone(), stopping()));
+        running.spawn(bootstrap::run(environment(), self.objects.to_vec(), stopping()));
+        running.spawn(self.definitions.run(stopping()));
+        running.spawn(expiry::run(environment(), stopping()));
         let wanted = |controller| config.controllers.has(controller);
         if wanted(Controller::Namespace) {
             let delay = config.namespace_deletion_delay;
-            running.spawn(namespaces::run(environment.clone(), delay, stopping()));
+            running.spawn(namespaces::run(environment(), delay, stopping()));
         }
         if wanted(Controller::ServiceAccount) {
-            running.spawn(service_accounts::run(environment.clone(), stopping()));
+            running.spawn(service_accounts::run(environment(), stopping()));
+        }
+        if wanted(Controller::ServiceAccountToken) {
+            let ca_pem = self.ca_pem.into();
+            running.spawn(token_secrets::run(environment(), self.issuer, ca_pem, stopping()));
         }
         if wanted(Controller::RootCa) {
-            running.spawn(root_ca::run(environment.clone(), ca_pem.into(), stopping()));
+            running.spawn(root_ca::run(environment(), self.ca_pem.into(), stopping()));
+        }
+        if wanted(Controller::SigningRequestApproving) {
+            let authorizer = self.authorizer;
+            running.spawn(signing_requests::approve(environment(), authorizer, stopping()));
+        }
+        if wanted(Controller::SigningRequestSigning) {
+            let signer = Arc::new(self.signer);
+            running.spawn(signing_requests::sign(environment(), signer, stopping()));
+        }
+        if wanted(Controller::SigningRequestCleaner) {
+            running.spawn(signing_requests::clean(environment(), stopping()));
+        }
+        if wanted(Controller::TtlAfterFinished) {
+            running.spawn(finished_jobs::run(environment(), stopping()));
         }
         if wanted(Controller::GarbageCollector) {
-            running.spawn(garbage::run(environment.clone(), stopping()));
+            running.spawn(garbage::run(environment(), stopping()));
         }
         if wanted(Controller::ClusterRoleAggregation) {
-            running.spawn(aggregation::run(environment.clone(), stopping()));
+            running.spawn(aggregation::run(environment(), stopping()));
         }
         running
     }

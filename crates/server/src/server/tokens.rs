@@ -1,6 +1,7 @@
 //! What the configuration says of tokens, made ready: keys are read, and made where there are none.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use pintle_auth::token::{AccountTokens, Issuer, PublicKey, SigningKey, TokenList, public_keys};
 
@@ -35,7 +36,7 @@ pub(super) fn prepare(
     if issuers.is_empty() {
         issuers.push(ServiceAccounts::DEFAULT_ISSUER.to_owned());
     }
-    let issuer = Issuer::new(key, &issuers[0]);
+    let issuer = Arc::new(Issuer::new(key, &issuers[0]));
     let mut audiences = accounts.api_audiences.clone();
     if audiences.is_empty() {
         audiences.clone_from(&issuers);

@@ -1,0 +1,117 @@
+//! Requests of nodes for client certificates are approved if who asks may have one: `create` on
+//! `certificatesigningrequests/selfnodeclient`, or `nodeclient` for another's.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use pintle_auth::certificate_request::{CertificateRequest, KUBELET_CLIENT};
+use pintle_auth::{Attributes, Authorizer, Decision, Subject, User};
+use pintle_meta::Status;
+use pintle_registry::Resource;
+use pintle_value::{Map, Value};
+
+use super::{add_condition, current, has, pem, requests, usages, write};
+use crate::reconcile::{Progress, Reconciler, Source, itself, work};
+use crate::{Environment, until};
+
+/// Approves them until told to stop.
+pub async fn run(
+    environment: Environment,
+    authorizer: Arc<dyn Authorizer>,
+    shutdown: impl Future<Output = ()>,
+) {
+    let Some(requests) = requests(&environment) else { return };
+    let approver = Approver { environment: &environment, authorizer, requests };
+    until(shutdown, work(&environment, &approver)).await;
+}
+
+struct Approver<'e> {
+    environment: &'e Environment,
+    authorizer: Arc<dyn Authorizer>,
+    requests: Arc<Resource>,
+}
+
+impl Reconciler for Approver<'_> {
+    fn purpose(&self) -> &'static str {
+        "approve a signing request"
+    }
+
+    fn sources(&self) -> Vec<Source> {
+        let of_kubelets = format!("spec.signerName={KUBELET_CLIENT}");
+        vec![Source::new(&self.requests, itself).with_fields(of_kubelets)]
+    }
+
+    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.look_at(name))
+    }
+}
+
+impl Approver<'_> {
+    async fn look_at(&self, name: &str) -> Result<Progress, Status> {
+        let current = current(self.environment, &self.requests, name);
+        let Some(mut request) = current.filter(is_open) else { return Ok(Progress::Done) };
+        let Some(whose) = recognize(&request) else { return Ok(Progress::Done) };
+        let user = requester(&request);
+        let approved = whose.iter().find(|(subresource, _)| self.may_have(&user, subresource));
+        if let Some((_, message)) = approved {
+            add_condition(&mut request, "Approved", "AutoApproved", message);
+            write(self.environment, &self.requests, "approval", &request).await?;
+        }
+        Ok(Progress::Done)
+    }
+
+    fn may_have(&self, user: &User, subresource: &str) -> bool {
+        let subject = Subject::Resource {
+            group: "certificates.k8s.io",
+            resource: "certificatesigningrequests",
+            subresource,
+            namespace: "",
+            name: "",
+        };
+        let ruling = self.authorizer.authorize(&Attributes { user, verb: "create", subject });
+        ruling.decision == Decision::Allow
+    }
+}
+
+/// Whether nobody has decided yet.
+fn is_open(request: &Value) -> bool {
+    let certificate = request.str_at(&["status", "certificate"]).unwrap_or_default();
+    certificate.is_empty() && !has(request, "Approved") && !has(request, "Denied")
+}
+
+/// What a client must be allowed for a node's certificate, and what is said then; `None` for other
+/// requests.
+fn recognize(request: &Value) -> Option<&'static [(&'static str, &'static str)]> {
+    const WHOSE: &[(&str, &str)] = &[
+        (
+            "selfnodeclient",
+            "Auto approving self kubelet client certificate after SubjectAccessReview.",
+        ),
+        ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."),
+    ];
+    let wanted = CertificateRequest::from_pem(&pem(request, &["spec", "request"])).ok()?;
+    wanted.check(KUBELET_CLIENT, &usages(request))?.ok()?;
+    let is_its_own = request.str_at(&["spec", "username"]) == Some(&wanted.common_name);
+    Some(if is_its_own { WHOSE } else { &WHOSE[1..] })
+}
+
+/// Who asked.
+fn requester(request: &Value) -> User {
+    let text = |member| request.str_at(&["spec", member]).unwrap_or_default().to_owned();
+    let texts = |list: &Value| {
+        let list = list.as_array().unwrap_or_default();
+        list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let extra = request.at(&["spec", "extra"]).and_then(Value::as_object);
+    User {
+        name: text("username"),
+        uid: text("uid"),
+        groups: request.at(&["spec", "groups"]).map(texts).unwrap_or_default(),
+        extra: extra
+            .into_iter()
+            .flat_map(Map::iter)
+            .map(|(key, values)| (key.to_string(), texts(values)))
+            .collect(),
+    }
+}

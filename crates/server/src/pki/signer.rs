@@ -1,0 +1,325 @@
+//! Certificates for what others ask for: the controllers' signer.
+//!
+//! A request's subject, key and names are taken over as they are; the rest is upstream's permissive
+//! policy (`pkg/controller/certificates/authority`). The certificate is written out here, since rcgen
+//! knows no subject with several groups.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use pintle_auth::certificate_request::CertificateRequest;
+use pintle_controllers::signing_requests::{self, Order};
+use pintle_meta::time;
+use rcgen::{KeyPair, SignatureAlgorithm, SigningKey as _};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::extensions::ParsedExtension;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::authority::Authority;
+use crate::server::random;
+
+/// Certificates are valid from a little before they are made: clocks differ.
+const BACKDATED_SECONDS: i64 = 5 * 60;
+/// One that lives shorter ends when it was asked to; others a little earlier, too.
+const SHORT_SECONDS: i64 = 8 * 60 * 60;
+
+/// Bits of a key's usage.
+const BITS: &[(&str, u8)] = &[
+    ("signing", 0),
+    ("digital signature", 0),
+    ("content commitment", 1),
+    ("key encipherment", 2),
+    ("data encipherment", 3),
+    ("key agreement", 4),
+    ("cert sign", 5),
+    ("crl sign", 6),
+    ("encipher only", 7),
+    ("decipher only", 8),
+];
+
+/// Purposes, by the ends of their identifiers, in the order in which they are written.
+const PURPOSES: &[(&str, &[u8])] = &[
+    ("any", &[0x55, 0x1d, 0x25, 0]),
+    ("server auth", &[0x2b, 6, 1, 5, 5, 7, 3, 1]),
+    ("client auth", &[0x2b, 6, 1, 5, 5, 7, 3, 2]),
+    ("code signing", &[0x2b, 6, 1, 5, 5, 7, 3, 3]),
+    ("email protection", &[0x2b, 6, 1, 5, 5, 7, 3, 4]),
+    ("s/mime", &[0x2b, 6, 1, 5, 5, 7, 3, 4]),
+    ("ipsec end system", &[0x2b, 6, 1, 5, 5, 7, 3, 5]),
+    ("ipsec tunnel", &[0x2b, 6, 1, 5, 5, 7, 3, 6]),
+    ("ipsec user", &[0x2b, 6, 1, 5, 5, 7, 3, 7]),
+    ("timestamping", &[0x2b, 6, 1, 5, 5, 7, 3, 8]),
+    ("ocsp signing", &[0x2b, 6, 1, 5, 5, 7, 3, 9]),
+    ("microsoft sgc", &[0x2b, 6, 1, 4, 1, 0x82, 0x37, 10, 3, 3]),
+    ("netscape sgc", &[0x60, 0x86, 0x48, 1, 0x86, 0xf8, 0x42, 4, 1]),
+];
+
+/// How signatures are named.
+const ALGORITHMS: &[(&SignatureAlgorithm, &[u8])] = &[
+    (&rcgen::PKCS_ECDSA_P256_SHA256, &[0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]),
+    (&rcgen::PKCS_ECDSA_P384_SHA384, &[0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 3]),
+    (&rcgen::PKCS_ECDSA_P521_SHA512, &[0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 4]),
+    (&rcgen::PKCS_RSA_SHA256, &[0x06, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 0x0b, 0x05, 0]),
+    (&rcgen::PKCS_ED25519, &[0x06, 3, 0x2b, 0x65, 0x70]),
+];
+
+/// The server's authority, ready to sign.
+pub(crate) struct Signer {
+    /// Its certificate, in DER.
+    certificate: Vec<u8>,
+    /// Its key, as PEM: read when it is needed, which is seldom.
+    key_pem: String,
+}
+
+impl Signer {
+    pub(super) fn of(authority: &Authority) -> Result<Self, crate::Error> {
+        let certificate = authority.certificate_der()?.to_vec();
+        Ok(Self { certificate, key_pem: authority.key_pem().to_owned() })
+    }
+}
+
+impl signing_requests::Signer for Signer {
+    fn sign(&self, order: &Order<'_>) -> Result<String, String> {
+        let (_, request) = X509CertificationRequest::from_der(&order.request.der)
+            .map_err(|why| format!("unable to parse certificate request: {why}"))?;
+        request
+            .verify_signature()
+            .map_err(|why| format!("unable to verify certificate request signature: {why}"))?;
+        let (_, authority) =
+            X509Certificate::from_der(&self.certificate).map_err(|why| why.to_string())?;
+        let key = KeyPair::from_pem(&self.key_pem).map_err(|why| why.to_string())?;
+        let algorithm = ALGORITHMS.iter().find(|(known, _)| *known == key.algorithm());
+        let (_, algorithm) = algorithm.ok_or("the authority's key signs in an unknown way")?;
+        let algorithm = der(SEQUENCE, algorithm);
+
+        let mut serial = [0; 16];
+        random(&mut serial);
+        serial[0] = serial[0] & 0x7f | 0x40; // positive, and of one length
+        let info = &request.certification_request_info;
+        let body = der(
+            SEQUENCE,
+            &[
+                der(0xa0, &der(INTEGER, &[2])), // version 3
+                der(INTEGER, &serial),
+                algorithm.clone(),
+                authority.subject().as_raw().to_vec(),
+                validity(order, authority.validity().not_after.timestamp())?,
+                info.subject.as_raw().to_vec(),
+                info.subject_pki.raw.to_vec(),
+                der(0xa3, &der(SEQUENCE, &extensions(order, &authority)?)),
+            ]
+            .concat(),
+        );
+        let signature = key.sign(&body).map_err(|why| why.to_string())?;
+        let certificate = der(
+            SEQUENCE,
+            &[body, algorithm, der(BIT_STRING, &[vec![0], signature].concat())].concat(),
+        );
+        Ok(pem("CERTIFICATE", &certificate))
+    }
+}
+
+fn validity(order: &Order<'_>, authority_ends: i64) -> Result<Vec<u8>, String> {
+    let now = order.now.unix_seconds();
+    let early = if order.seconds < SHORT_SECONDS { 0 } else { BACKDATED_SECONDS };
+    let end = now.saturating_add(order.seconds - early).min(authority_ends);
+    if now >= authority_ends {
+        return Err("refusing to sign a certificate that expired in the past".to_owned());
+    }
+    Ok(der(SEQUENCE, &[moment(now.saturating_sub(BACKDATED_SECONDS)), moment(end)].concat()))
+}
+
+/// A time: with two digits for the year before 2050, with four from then on.
+fn moment(unix_seconds: i64) -> Vec<u8> {
+    let text = time::format(unix_seconds.saturating_mul(time::SECOND));
+    let text: String = text.chars().filter(|c| c.is_ascii_digit() || *c == 'Z').collect();
+    match text.strip_prefix("20") {
+        Some(short) if text.as_str() < "2050" => der(0x17, short.as_bytes()),
+        _ => der(0x18, text.as_bytes()),
+    }
+}
+
+fn extensions(order: &Order<'_>, authority: &X509Certificate<'_>) -> Result<Vec<u8>, String> {
+    const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
+    const PURPOSE: &[u8] = &[0x55, 0x1d, 0x25];
+    const CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
+    const AUTHORITY_KEY: &[u8] = &[0x55, 0x1d, 0x23];
+    const OTHER_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
+    let mut all = Vec::new();
+    let (bits, purposes) = usages(order.usages)?;
+    if let Some(bits) = bits {
+        all.extend(extension(KEY_USAGE, true, &bits));
+    }
+    if !purposes.is_empty() {
+        all.extend(extension(PURPOSE, false, &der(SEQUENCE, &purposes)));
+    }
+    all.extend(extension(CONSTRAINTS, true, &der(SEQUENCE, &[]))); // no authority
+    let key = authority.extensions().iter().find_map(|e| match e.parsed_extension() {
+        ParsedExtension::SubjectKeyIdentifier(key) => Some(key.0),
+        _ => None,
+    });
+    if let Some(key) = key {
+        all.extend(extension(AUTHORITY_KEY, false, &der(SEQUENCE, &der(0x80, key))));
+    }
+    let names = names(order.request);
+    if !names.is_empty() {
+        all.extend(extension(OTHER_NAMES, false, &der(SEQUENCE, &names)));
+    }
+    Ok(all)
+}
+
+fn extension(id: &[u8], is_critical: bool, value: &[u8]) -> Vec<u8> {
+    let critical = if is_critical { der(0x01, &[0xff]) } else { Vec::new() };
+    der(SEQUENCE, &[der(OBJECT, id), critical, der(0x04, value)].concat())
+}
+
+/// The bits of a key's usage, if there are any, and its purposes.
+fn usages(usages: &[&str]) -> Result<(Option<Vec<u8>>, Vec<u8>), String> {
+    let is_known = |usage: &&&str| {
+        BITS.iter().any(|(known, _)| known == *usage)
+            || PURPOSES.iter().any(|(known, _)| known == *usage)
+    };
+    let unknown: Vec<String> =
+        usages.iter().filter(|usage| !is_known(usage)).map(|usage| format!("{usage:?}")).collect();
+    if !unknown.is_empty() {
+        return Err(format!("unrecognized usage values: [{}]", unknown.join(" ")));
+    }
+    let bits = BITS.iter().filter(|(usage, _)| usages.contains(usage)).map(|(_, bit)| *bit);
+    let bits: BTreeSet<u8> = bits.collect();
+    let string = bits.last().map(|last| {
+        let mut bytes = vec![0; usize::from(last / 8) + 1];
+        for bit in &bits {
+            bytes[usize::from(bit / 8)] |= 0x80 >> (bit % 8);
+        }
+        bytes.insert(0, 7 - last % 8); // so many bits at the end are none
+        der(BIT_STRING, &bytes)
+    });
+    let mut purposes: Vec<&[u8]> =
+        PURPOSES.iter().filter(|(usage, _)| usages.contains(usage)).map(|(_, id)| *id).collect();
+    purposes.dedup();
+    Ok((string, purposes.into_iter().flat_map(|id| der(OBJECT, id)).collect()))
+}
+
+/// The request's other names.
+fn names(request: &CertificateRequest) -> Vec<u8> {
+    let texts = |tag: u8, list: &[String]| -> Vec<u8> {
+        list.iter().flat_map(|name| der(tag, name.as_bytes())).collect()
+    };
+    let addresses = request.addresses.iter().flat_map(|address| der(0x87, address)).collect();
+    [
+        texts(0x82, &request.dns_names),
+        texts(0x81, &request.mail_addresses),
+        addresses,
+        texts(0x86, &request.uris),
+    ]
+    .concat()
+}
+
+const INTEGER: u8 = 0x02;
+const BIT_STRING: u8 = 0x03;
+const OBJECT: u8 = 0x06;
+const SEQUENCE: u8 = 0x30;
+
+/// A tag, a length, a value.
+fn der(tag: u8, value: &[u8]) -> Vec<u8> {
+    let length = value.len().to_be_bytes();
+    let significant = &length[length.iter().take_while(|byte| **byte == 0).count()..];
+    let mut out = vec![tag];
+    match (significant, u8::try_from(significant.len())) {
+        ([], _) => out.push(0),
+        ([short @ 0..0x80], _) => out.push(*short),
+        (_, Ok(count)) => {
+            out.push(0x80 | count);
+            out.extend_from_slice(significant);
+        }
+        (_, Err(_)) => unreachable!("a length has no more than eight bytes"),
+    }
+    out.extend_from_slice(value);
+    out
+}
+
+fn pem(kind: &str, bytes: &[u8]) -> String {
+    let text = BASE64.encode(bytes);
+    let lines: Vec<_> = text.as_bytes().chunks(64).map(String::from_utf8_lossy).collect();
+    format!("-----BEGIN {kind}-----\n{}\n-----END {kind}-----\n", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_controllers::signing_requests::Signer as _;
+    use pintle_registry::request::Now;
+    use rcgen::{CertificateParams, DnType};
+    use x509_parser::extensions::GeneralName;
+
+    const NOW: i64 = 1_800_000_000;
+
+    /// A certificate in DER, and its authority's.
+    fn signed(names: &[&str], usages: &[&str], seconds: i64) -> Result<(Vec<u8>, Vec<u8>), String> {
+        let signer = Signer::of(&Authority::prepare(None).unwrap()).unwrap();
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(DnType::OrganizationName, "dev");
+        params.distinguished_name.push(DnType::CommonName, "jane");
+        let made = params.serialize_request(&KeyPair::generate().unwrap()).unwrap();
+        let request = CertificateRequest::from_pem(made.pem().unwrap().as_bytes()).unwrap();
+        let now = Now { unix_micros: NOW * time::SECOND };
+        let text = signer.sign(&Order { request: &request, usages, seconds, now })?;
+        let (_, block) = x509_parser::pem::parse_x509_pem(text.as_bytes()).unwrap();
+        Ok((block.contents, signer.certificate))
+    }
+
+    #[test]
+    fn a_certificate_says_what_was_asked_for() {
+        let usages = ["client auth", "digital signature", "key encipherment"];
+        let names = ["example.com", "192.0.2.1"];
+        let (certificate, authority) = signed(&names, &usages, 3600).unwrap();
+        let (_, authority) = X509Certificate::from_der(&authority).unwrap();
+        let (rest, certificate) = X509Certificate::from_der(&certificate).unwrap();
+        assert!(rest.is_empty());
+        certificate.verify_signature(Some(authority.public_key())).unwrap();
+        assert_eq!(certificate.issuer(), authority.subject());
+        assert!(certificate.subject().to_string().contains("CN=jane"));
+        let times = (certificate.validity().not_before, certificate.validity().not_after);
+        assert_eq!((times.0.timestamp(), times.1.timestamp()), (NOW - 300, NOW + 3600));
+        let usage = certificate.key_usage().unwrap().unwrap();
+        assert!(
+            usage.critical && usage.value.digital_signature() && usage.value.key_encipherment()
+        );
+        assert!(!usage.value.key_cert_sign());
+        let purpose = certificate.extended_key_usage().unwrap().unwrap().value;
+        assert!(purpose.client_auth && !purpose.server_auth);
+        assert!(!certificate.is_ca());
+        let names = &certificate.subject_alternative_name().unwrap().unwrap().value.general_names;
+        let address = GeneralName::IPAddress(&[192, 0, 2, 1]);
+        assert_eq!(*names, [GeneralName::DNSName("example.com"), address]);
+    }
+
+    #[test]
+    fn long_lives_end_a_little_earlier_and_with_the_authority() {
+        let end = |seconds| {
+            let (certificate, _) = signed(&[], &["decipher only"], seconds).unwrap();
+            let (_, certificate) = X509Certificate::from_der(&certificate).unwrap();
+            certificate.validity().not_after.timestamp()
+        };
+        assert_eq!(end(10 * 3600), NOW + 10 * 3600 - 300);
+        assert!(end(100 * 365 * 24 * 3600) < NOW + 11 * 365 * 24 * 3600);
+    }
+
+    #[test]
+    fn unknown_usages_are_refused() {
+        let refused = signed(&[], &["client auth", "x", "y"], 3600).unwrap_err();
+        assert_eq!(refused, r#"unrecognized usage values: ["x" "y"]"#);
+    }
+
+    #[test]
+    fn lengths_are_as_short_as_they_can_be() {
+        for (count, head) in
+            [(0, &[0_u8][..]), (127, &[127]), (128, &[0x81, 128]), (300, &[0x82, 1, 44])]
+        {
+            let found = der(SEQUENCE, &vec![0; count]);
+            assert_eq!(&found[1..=head.len()], head, "{count}");
+        }
+    }
+}
