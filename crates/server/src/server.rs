@@ -83,11 +83,10 @@ impl Server {
         phases.end("store");
         let roles = Arc::new(Roles::default());
         let authorizer = authorization::authorizer(&config.authorization_modes, &roles);
-        let definitions = built_in(&config)?;
         let webhooks = Arc::new(Webhooks::default());
         let escalation = NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() };
         let options = options(store.clone(), escalation, webhooks.clone());
-        let registry = Arc::new(Registry::open(options, definitions).await?);
+        let registry = Arc::new(Registry::open(options, built_in(&config)?).await?);
         roles.follow(&registry);
         webhooks.resolve_in(&registry);
         phases.end("registry");
