@@ -23,8 +23,8 @@ pub(super) struct AccessFlags {
     anonymous_auth: bool,
     /// Who says who may do what, in this order: RBAC, AlwaysAllow, AlwaysDeny; Node is accepted and
     /// allows nothing yet. Members of system:masters may always do everything
-    #[arg(long, value_name = "MODE,…", default_value = "RBAC")]
-    authorization_mode: String,
+    #[arg(long, value_name = "MODE,…", default_value = "RBAC", value_delimiter = ',')]
+    authorization_mode: Vec<String>,
     /// Tokens and whose they are, as CSV: token,user,uid,"group1,group2"
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
@@ -95,7 +95,7 @@ impl AccessFlags {
         config.client_ca_file = self.client_ca_file;
         config.anonymous_auth = self.anonymous_auth;
         config.authorization_modes =
-            Mode::list(&self.authorization_mode).context("--authorization-mode")?;
+            Mode::list(&self.authorization_mode.join(",")).context("--authorization-mode")?;
         config.token_auth_file = self.token_auth_file;
         let flags = self.service_accounts;
         let longest = flags.service_account_max_token_expiration;

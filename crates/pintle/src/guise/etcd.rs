@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 
 use super::arguments::{Flag, is_on, value};
 
@@ -30,6 +31,9 @@ Other flags of etcd are taken and mean nothing here.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// How long a client may take to ask.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an `etcd` may take to listen, and how often it is tried.
+const START_MAX: Duration = Duration::from_secs(20);
+const START_PAUSE: Duration = Duration::from_millis(20);
 
 /// What the `kube-apiserver` is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,11 +134,19 @@ fn answer(path: &str, store: &Store) -> (&'static str, String) {
     }
 }
 
-/// Asks an `etcd` where the store is to lie.
+/// Asks an `etcd` where the store is to lie; waits for it a while, as who starts both may start it last.
 pub(super) async fn ask(url: &str) -> anyhow::Result<Store> {
     let host = address(url)?;
-    let mut connection =
-        TcpStream::connect(host).await.with_context(|| format!("no etcd at {url}"))?;
+    let deadline = Instant::now() + START_MAX;
+    let mut connection = loop {
+        match TcpStream::connect(host).await {
+            Ok(connection) => break connection,
+            Err(why) if Instant::now() > deadline => {
+                return Err(why).with_context(|| format!("no etcd at {url}"));
+            }
+            Err(_) => tokio::time::sleep(START_PAUSE).await,
+        }
+    };
     let request = format!("GET {STORE} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();

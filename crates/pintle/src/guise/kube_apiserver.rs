@@ -47,13 +47,24 @@ pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
     match store {
         None => add("--ephemeral"),
         Some(store) => {
-            add(&format!("--data-dir={}", store.directory.join("pintle").display()));
+            let place = store.directory.join(subdirectory(flags));
+            add(&format!("--data-dir={}", place.display()));
             if !store.sync {
                 add("--unsafe-no-fsync");
             }
         }
     }
     Ok(translation)
+}
+
+/// Where a store lies within what an etcd keeps: servers with other prefixes see nothing of one another.
+fn subdirectory(flags: &[Flag]) -> String {
+    let prefix = value(flags, "etcd-prefix").unwrap_or("/registry").trim_matches('/');
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    match prefix {
+        "registry" | "" => "pintle".to_owned(),
+        other => format!("pintle-{}", other.chars().map(plain).collect::<String>()),
+    }
 }
 
 fn serve() -> Command {
@@ -69,7 +80,7 @@ fn rewrite(flags: &[Flag], serve: &Command) -> Translation {
     take_certificate(&mut flags, Path::is_file);
     keep_known_gates(&mut flags, &mut translation.warnings);
     for (place, Flag { name, value }) in flags.iter().enumerate() {
-        if name == "etcd-servers" {
+        if matches!(name.as_str(), "etcd-servers" | "etcd-prefix") {
             continue;
         }
         let known = serve.get_arguments().find(|argument| argument.get_long() == Some(name));
@@ -177,6 +188,24 @@ mod tests {
             &["--feature-gates=Unheard=true"],
         );
         check("--anonymous-auth", "--anonymous-auth", &[]);
+        check(
+            "--authorization-mode=Node --authorization-mode=RBAC",
+            "--authorization-mode=Node --authorization-mode=RBAC",
+            &[],
+        );
+    }
+
+    #[test]
+    fn stores_of_other_prefixes_lie_apart() {
+        for (line, expected) in [
+            ("", "pintle"),
+            ("--etcd-prefix=/registry", "pintle"),
+            ("--etcd-prefix", "pintle"),
+            ("--etcd-prefix=/tests/a.b", "pintle-tests-a-b"),
+        ] {
+            let flags = flags(line.split_whitespace().map(str::to_owned));
+            assert_eq!(subdirectory(&flags), expected, "{line}");
+        }
     }
 
     #[test]

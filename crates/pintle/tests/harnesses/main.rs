@@ -1,0 +1,116 @@
+//! The program in the place of kube-apiserver and etcd, started and stopped as test harnesses do it.
+//!
+//! The command lines are those of controller-runtime's envtest, fabric8's kube-api-test and kwokctl.
+
+mod command_lines;
+mod pki;
+mod plane;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use command_lines::{HARNESSES, Harness};
+use plane::{Plane, Program};
+
+/// Far more than a start takes, also among seven others on two slow cores.
+const START_MAX: Duration = Duration::from_secs(20);
+
+fn everywhere(test: impl Fn(&Harness, &mut Plane)) {
+    for harness in HARNESSES {
+        let mut plane = Plane::new(harness);
+        test(harness, &mut plane);
+        plane.check_ends();
+    }
+}
+
+#[test]
+fn a_plane_starts_serves_and_stops() {
+    everywhere(|harness, plane| {
+        plane.start(Program::Etcd);
+        plane.start(Program::KubeApiserver);
+        plane.check_serves();
+        plane.create("a");
+        plane.stop(Program::KubeApiserver);
+        plane.stop(Program::Etcd);
+        assert!(!plane.serves(), "{}", harness.name);
+    });
+}
+
+/// Each may be stopped and started without the other, in any order, and what was written is there.
+#[test]
+fn either_may_go_and_come_back() {
+    use Program::{Etcd, KubeApiserver};
+    everywhere(|_, plane| {
+        plane.spawn(KubeApiserver); // it waits for its etcd
+        plane.start(Etcd);
+        plane.check_serves();
+        plane.create("a");
+        for round in [[Etcd, KubeApiserver], [KubeApiserver, Etcd]] {
+            round.into_iter().for_each(|program| plane.stop(program));
+            plane.start(Etcd);
+            plane.start(KubeApiserver);
+            plane.check_serves();
+            assert!(plane.has("a"));
+        }
+        plane.stop(Etcd);
+        plane.create("b");
+        plane.start(Etcd);
+        plane.kill(KubeApiserver);
+        plane.start(KubeApiserver);
+        plane.check_serves();
+        assert!(plane.has("a") && plane.has("b"));
+    });
+}
+
+/// A start that fails says why and leaves nothing running.
+#[test]
+fn a_start_that_fails_ends() {
+    let harness = &HARNESSES[0];
+    let mut plane = Plane::new(harness);
+    plane.start(Program::Etcd);
+    plane.add("--client-ca-file=/nowhere/ca.crt");
+    let (code, words) = plane.fail(Program::KubeApiserver);
+    assert_eq!(code, Some(1), "{words}");
+    assert!(words.contains("/nowhere/ca.crt"), "{words}");
+    plane.stop(Program::Etcd);
+    plane.check_ends();
+}
+
+#[test]
+fn help_is_asked_for_first() {
+    for program in [Program::KubeApiserver, Program::Etcd] {
+        let plane = Plane::new(&HARNESSES[0]);
+        let (code, words) = plane.ask(program, "--help");
+        assert_eq!(code, Some(0));
+        let is_insecure = |line: &str| line.trim_start().starts_with("--insecure-port");
+        assert!(!words.lines().any(is_insecure), "{words}");
+        assert!(words.contains("--unsafe-no-fsync"), "{words}");
+    }
+}
+
+/// Eight at a time, many times over: no start fails, none is slow. `PINTLE_STARTS` says how many.
+#[test]
+fn starts_under_contention() {
+    const AT_ONCE: usize = 8;
+    let count = std::env::var("PINTLE_STARTS").ok().and_then(|text| text.parse().ok());
+    let (count, begun) = (count.unwrap_or(16), AtomicUsize::new(0));
+    let mut took: Vec<Duration> = std::thread::scope(|scope| {
+        let one_after_another = || {
+            let mut took = Vec::new();
+            while begun.fetch_add(1, Ordering::Relaxed) < count {
+                let mut plane = Plane::new(&HARNESSES[0]);
+                took.push(plane.start_both());
+                plane.stop(Program::KubeApiserver);
+                plane.stop(Program::Etcd);
+                plane.check_ends();
+            }
+            took
+        };
+        let threads = [(); AT_ONCE].map(|()| scope.spawn(one_after_another));
+        threads.into_iter().flat_map(|thread| thread.join().expect("all start")).collect()
+    });
+    took.sort();
+    let (median, slowest) = (took[took.len() / 2], took[took.len() - 1]);
+    println!("{count} starts, {AT_ONCE} at once: median {median:.0?}, slowest {slowest:.0?}");
+    assert!(slowest < START_MAX, "{slowest:?}");
+}

@@ -1,0 +1,264 @@
+//! A control plane of two processes.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use apiscript::http::{Connection, Request};
+use apiscript::kubeconfig::Cluster;
+use tempfile::TempDir;
+
+use crate::command_lines::Harness;
+use crate::pki;
+
+/// Only a test that fails waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(5);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    Etcd,
+    KubeApiserver,
+}
+
+pub(crate) struct Plane {
+    harness: &'static str,
+    probe: &'static str,
+    directory: TempDir,
+    etcd_port: u16,
+    arguments: [Vec<String>; 2],
+    running: [Option<Child>; 2],
+    cluster: Cluster,
+}
+
+impl Plane {
+    pub(crate) fn new(harness: &Harness) -> Self {
+        let directory = TempDir::new().expect("a directory");
+        let place = |name: &str| directory.path().join(name);
+        for name in ["pki", "bin"] {
+            fs::create_dir(place(name)).expect("made");
+        }
+        for name in ["etcd", "kube-apiserver"] {
+            symlink(program(), place("bin").join(name)).expect("linked");
+        }
+        if harness.self_signed {
+            pki::self_signed(&place("pki"));
+        } else {
+            pki::signed(&place("pki"));
+        }
+        let [etcd_port, peer, port] = free_ports();
+        let fill = |line: &str| -> Vec<String> {
+            let words = line.split_whitespace().map(|word| {
+                word.replace("{etcd}", &etcd_port.to_string())
+                    .replace("{peer}", &peer.to_string())
+                    .replace("{port}", &port.to_string())
+                    .replace("{pki}", &place("pki").to_string_lossy())
+                    .replace("{data}", &place("data").to_string_lossy())
+            });
+            words.collect()
+        };
+        Self {
+            harness: harness.name,
+            probe: harness.probe,
+            etcd_port,
+            arguments: [fill(harness.etcd), fill(harness.kube_apiserver)],
+            running: [None, None],
+            cluster: cluster(&place("pki"), port),
+            directory,
+        }
+    }
+
+    /// One more argument for the kube-apiserver.
+    pub(crate) fn add(&mut self, argument: &str) {
+        self.arguments[Program::KubeApiserver as usize].push(argument.to_owned());
+    }
+
+    fn command(&self, program: Program) -> Command {
+        let name = match program {
+            Program::Etcd => "etcd",
+            Program::KubeApiserver => "kube-apiserver",
+        };
+        let mut command = Command::new(self.directory.path().join("bin").join(name));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.current_dir(self.directory.path());
+        command
+    }
+
+    /// Starts a program, and waits until it answers.
+    pub(crate) fn start(&mut self, program: Program) {
+        self.spawn(program);
+        if program == Program::Etcd {
+            self.wait("etcd is healthy", |plane| plane.is_healthy());
+        } else {
+            self.check_serves();
+        }
+    }
+
+    /// Starts a program.
+    pub(crate) fn spawn(&mut self, program: Program) {
+        let child = self.command(program).args(&self.arguments[program as usize]).spawn();
+        let before = self.running[program as usize].replace(child.expect("it starts"));
+        assert!(before.is_none(), "it runs already");
+    }
+
+    /// Starts both as envtest does; says how long it took.
+    pub(crate) fn start_both(&mut self) -> Duration {
+        let began = Instant::now();
+        self.start(Program::Etcd);
+        self.start(Program::KubeApiserver);
+        began.elapsed()
+    }
+
+    /// Runs a program that is to fail; its exit code and what it said.
+    pub(crate) fn fail(&self, program: Program) -> (Option<i32>, String) {
+        let mut command = self.command(program);
+        let done = command.args(&self.arguments[program as usize]).stderr(Stdio::piped()).output();
+        let done = done.expect("it starts");
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    }
+
+    /// Runs a program with one argument; its exit code and what it printed.
+    pub(crate) fn ask(&self, program: Program, argument: &str) -> (Option<i32>, String) {
+        let done = self.command(program).arg(argument).stdout(Stdio::piped()).output();
+        let done = done.expect("it starts");
+        (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    /// Asks a program to end, and waits until it has.
+    pub(crate) fn stop(&mut self, program: Program) {
+        let mut child = self.running[program as usize].take().expect("it runs");
+        let id = child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill runs");
+        assert!(sent.success());
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = child.try_wait().expect("it is ours") {
+                assert!(status.success(), "{}: {program:?} ended with {status}", self.harness);
+                return;
+            }
+            assert!(Instant::now() < deadline, "{}: {program:?} does not end", self.harness);
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Ends a program without a word.
+    pub(crate) fn kill(&mut self, program: Program) {
+        let mut child = self.running[program as usize].take().expect("it runs");
+        child.kill().expect("it runs");
+        child.wait().expect("it is ours");
+    }
+
+    /// Ready, to anybody; and serving, to the administrator.
+    pub(crate) fn check_serves(&mut self) {
+        self.wait("the server is ready", |plane| plane.call(true, "GET", plane.probe, None) == 200);
+        let found = self.call(false, "GET", "/api/v1/namespaces/default", None);
+        assert_eq!(found, 200, "{}", self.harness);
+    }
+
+    pub(crate) fn serves(&self) -> bool {
+        self.call(true, "GET", self.probe, None) == 200
+    }
+
+    pub(crate) fn create(&self, name: &str) {
+        let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+        let code = self.call(false, "POST", "/api/v1/namespaces/default/configmaps", Some(body));
+        assert_eq!(code, 201, "{}", self.harness);
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let path = format!("/api/v1/namespaces/default/configmaps/{name}");
+        self.call(false, "GET", &path, None) == 200
+    }
+
+    /// Ends what still runs; nothing else may.
+    pub(crate) fn check_ends(&mut self) {
+        for child in self.running.iter_mut().filter_map(Option::take) {
+            let mut child = child;
+            child.kill().expect("it runs");
+            child.wait().expect("it is ours");
+        }
+        let is_free = |port| TcpStream::connect(("127.0.0.1", port)).is_err();
+        assert!(is_free(self.etcd_port) && !self.serves(), "{}: something runs on", self.harness);
+    }
+
+    fn is_healthy(&self) -> bool {
+        let etcd = Cluster::plain(&format!("http://127.0.0.1:{}", self.etcd_port));
+        let code = etcd.tls(true).and_then(|tls| {
+            let mut connection = Connection::open(&etcd, &tls)?;
+            let target = "/health".to_owned();
+            let request = Request { method: "GET".to_owned(), target, ..Request::default() };
+            Ok(connection.exchange(&request)?.head.status)
+        });
+        code.is_ok_and(|code| code == 200)
+    }
+
+    /// The status that a request is answered with; 0 without an answer.
+    fn call(&self, anonymous: bool, method: &str, target: &str, body: Option<String>) -> u16 {
+        let exchange = || {
+            let tls = self.cluster.tls(anonymous)?;
+            let mut connection = Connection::open(&self.cluster, &tls)?;
+            let json = ("Content-Type".to_owned(), "application/json".to_owned());
+            connection.exchange(&Request {
+                method: method.to_owned(),
+                target: target.to_owned(),
+                headers: body.is_some().then_some(json).into_iter().collect(),
+                body: body.map(String::into_bytes),
+            })
+        };
+        exchange().map_or(0, |response| response.head.status)
+    }
+
+    fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_so(self) {
+            assert!(Instant::now() < deadline, "{}: not true in time: {what}", self.harness);
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl Drop for Plane {
+    fn drop(&mut self) {
+        for child in self.running.iter_mut().flatten() {
+            let _ = child.kill(); // a test that failed leaves it
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The program under test: the one that was built with the tests, or that `PINTLE` names.
+fn program() -> PathBuf {
+    let named = std::env::var_os("PINTLE").map(PathBuf::from);
+    named.unwrap_or_else(|| env!("CARGO_BIN_EXE_pintle").into())
+}
+
+/// Ports that nobody listens on, below those that the system gives to who connects somewhere.
+fn free_ports<const N: usize>() -> [u16; N] {
+    const FIRST: u32 = 12_000;
+    const COUNT: u32 = 20_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(97); // test runs beside one another begin elsewhere
+    [(); N].map(|()| {
+        loop {
+            let place = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
+            let port = u16::try_from(FIRST + place).expect("it is below 2^16");
+            if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+                return port;
+            }
+        }
+    })
+}
+
+fn cluster(pki: &Path, port: u16) -> Cluster {
+    let kubeconfig = format!(
+        "{{current-context: a, contexts: [{{name: a, context: {{cluster: a, user: a}}}}], \
+         clusters: [{{name: a, cluster: {{server: 'https://127.0.0.1:{port}', \
+         certificate-authority: ca.crt}}}}], \
+         users: [{{name: a, user: {{client-certificate: client.crt, client-key: client.key}}}}]}}"
+    );
+    Cluster::from_text(&kubeconfig, pki).expect("a kubeconfig")
+}
