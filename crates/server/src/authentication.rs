@@ -25,6 +25,8 @@ use rustls::server::danger::ClientCertVerifier;
 pub(crate) use front_proxy::FrontProxy;
 pub(crate) use tokens::Tokens;
 
+use crate::websocket;
+
 /// What is known of the other end of a connection.
 pub(crate) struct Peer {
     credential: Credential,
@@ -104,7 +106,8 @@ impl Authentication {
             Credential::Refused(error) => refusal = Some(error.clone()),
             Credential::None => {}
         }
-        if let Some(token) = bearer_token(headers) {
+        let among_subprotocols = websocket::bearer_token(headers)?;
+        if let Some(token) = bearer_token(headers).or(among_subprotocols.as_deref()) {
             let audiences = self.tokens.api_audiences();
             return Ok(self.tokens.authenticate(token, audiences, now, registry)?.user);
         }

@@ -1,6 +1,7 @@
 //! Bodies: what a response sends, and how a request's is read within its bound.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -32,6 +33,8 @@ pub(crate) struct Body {
 pub(crate) type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
 /// A stream of frames that come when they come.
 pub(crate) type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+/// What becomes of a connection that is no longer HTTP's.
+pub(crate) type Successor = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 enum Source {
     /// Everything at once, and perhaps the end of the line.
@@ -40,6 +43,8 @@ enum Source {
     Pieces(Pieces),
     /// A watch.
     Frames(Frames),
+    /// Nothing, and then no more HTTP.
+    Successor(Successor),
 }
 
 impl Body {
@@ -71,6 +76,25 @@ impl Body {
         Self::new(Source::Frames(frames))
     }
 
+    /// No body: the answer is the connection's last one, and what follows it is this.
+    pub(crate) fn successor(successor: Successor) -> Self {
+        Self::new(Source::Successor(successor))
+    }
+
+    /// Takes out what follows the answer on its connection, with the guard.
+    pub(crate) fn take_successor(&mut self) -> Option<Successor> {
+        if !matches!(self.source, Source::Successor(_)) {
+            return None;
+        }
+        match std::mem::replace(self, Self::empty()) {
+            Self { source: Source::Successor(successor), guard } => Some(Box::pin(async move {
+                successor.await;
+                drop(guard);
+            })),
+            _ => None,
+        }
+    }
+
     fn new(source: Source) -> Self {
         Self { source, guard: None }
     }
@@ -88,7 +112,7 @@ impl Body {
                 let end = std::iter::once(Bytes::from_static(NEWLINE));
                 Source::Pieces(Box::new(pieces.chain(end)))
             }
-            watch @ Source::Frames(_) => watch,
+            other => other,
         };
         self
     }
@@ -98,7 +122,7 @@ impl Body {
         match &self.source {
             Source::Full { bytes, .. } => bytes.len() > CHUNK_BYTES,
             Source::Pieces(_) => true,
-            Source::Frames(_) => false,
+            Source::Frames(_) | Source::Successor(_) => false,
         }
     }
 
@@ -110,7 +134,7 @@ impl Body {
                 Source::Pieces(wrap(Box::new(std::iter::once(bytes).chain(end))))
             }
             Source::Pieces(pieces) => Source::Pieces(wrap(pieces)),
-            watch @ Source::Frames(_) => watch,
+            other => other,
         };
         self
     }
@@ -124,8 +148,8 @@ impl Body {
                 pieces.for_each(|piece| whole.extend_from_slice(&piece));
                 whole.freeze()
             }
-            watch @ Source::Frames(_) => {
-                self.source = watch;
+            other => {
+                self.source = other;
                 return self;
             }
         };
@@ -158,6 +182,7 @@ impl HttpBody for Body {
             }),
             Source::Pieces(pieces) => Poll::Ready(pieces.next()),
             Source::Frames(frames) => frames.as_mut().poll_next(context),
+            Source::Successor(_) => Poll::Ready(None),
         };
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }

@@ -9,6 +9,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -102,9 +103,17 @@ async fn connection(
     };
     let peer = Arc::new(api.authentication.peer(stream.get_ref().1.peer_certificates()));
     let mut stopping = api.lifecycle.stopping();
+    let successor = Arc::new(Mutex::new(None));
+    let place = successor.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let (api, peer) = (api.clone(), peer.clone());
-        async move { Ok::<_, Infallible>(api.serve(&peer, request).await) }
+        let (api, peer, place) = (api.clone(), peer.clone(), place.clone());
+        async move {
+            let mut response = api.serve(&peer, request).await;
+            if let Some(successor) = response.body_mut().take_successor() {
+                *place.lock() = Some(successor);
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
@@ -117,6 +126,10 @@ async fn connection(
     };
     if let Err(error) = result {
         tracing::trace!(%error, "connection ended");
+    }
+    let successor = successor.lock().take();
+    if let Some(successor) = successor {
+        successor.await;
     }
 }
 

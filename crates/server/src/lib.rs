@@ -40,6 +40,7 @@ mod tls;
 mod token_issuer;
 mod version;
 mod webhooks;
+mod websocket;
 
 pub use config::{Config, FeatureGates, RequestHeader, ServiceAccounts};
 pub use error::Error;

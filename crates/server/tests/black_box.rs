@@ -224,6 +224,33 @@ async fn every_answer_has_its_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn compression_can_be_switched_off() {
+    // CMP-02
+    for compresses in [true, false] {
+        let mut config = Config::ephemeral();
+        config.feature_gates.api_response_compression = compresses;
+        let server = Server::start(config).await.unwrap();
+        blocking(move || {
+            let admin = admin(&server);
+            let post = "POST /api/v1/namespaces/default/configmaps";
+            let body = format!(
+                r#"{{"metadata":{{"name":"long"}},"data":{{"k":"{}"}}}}"#,
+                "long ".repeat(40_000)
+            );
+            assert_eq!(ask(&server, As::Somebody(&admin), post, "", &body).status, 201);
+            let mut client = Client::connect(&server, As::Somebody(&admin));
+            let get = "HEAD /api/v1/namespaces/default/configmaps/long HTTP/1.1\r\nhost: localhost\r\n\
+                       connection: close\r\naccept-encoding: gzip\r\n\r\n";
+            client.send(get);
+            let answer = client.answer();
+            let expected = compresses.then_some("gzip");
+            assert_eq!((answer.status, answer.header("content-encoding")), (200, expected));
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_full_server_refuses_all_but_masters() {
     let config = Config { max_mutating_requests_inflight: 1, ..Config::ephemeral() };
     let server = Server::start(config).await.unwrap();

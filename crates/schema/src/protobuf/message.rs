@@ -137,7 +137,14 @@ impl<'s> Messages<'s> {
 
     /// Adds an entry of a map: a message of key and value.
     fn entry(&mut self, ty: TypeId, bytes: &[u8], name: &str, map: &mut Map) -> Result<(), Error> {
-        let (mut key, mut value) = (Default::default(), Value::Null);
+        // Go begins with a struct, and with lists and bytes that are empty and not nil.
+        let nothing = match self.schema.get(ty).shape {
+            Shape::Struct { .. } => Value::Object(Map::new()),
+            Shape::List { .. } => Value::Array(Vec::new()),
+            Shape::Scalar(Scalar::Bytes) => Value::from(""),
+            _ => Value::Null,
+        };
+        let (mut key, mut value) = (Default::default(), nothing);
         for field in Fields::new(bytes) {
             match field? {
                 (1, wire) => key = json::text(wire.bytes(name)?),

@@ -80,6 +80,14 @@ fn maps_are_entries() {
     let labels = [entry("b", "1"), entry("a", "2"), entry("b", "3")].concat();
     check_meta(&labels, r#"{"labels":{"a":"2","b":"3"}}"#);
     check_meta(&run(11, ""), r#"{"labels":{"":""}}"#);
+    // Lists and bytes that an entry does not have are empty.
+    let review = "io.k8s.api.authorization.v1.SubjectAccessReviewSpec";
+    check(review, &run(5, run(1, "k")), Ok(r#"{"extra":{"k":[]}}"#));
+    let map = "io.k8s.api.core.v1.ConfigMap";
+    check(map, &run(3, run(1, "k")), Ok(r#"{"binaryData":{"k":""}}"#));
+    let items = run(24, run(1, run(29, run(1, "k"))));
+    let schema = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
+    check(schema, &items, Ok(r#"{"items":{"properties":{"k":{}}}}"#));
 }
 
 #[test]

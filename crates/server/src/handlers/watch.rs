@@ -1,4 +1,5 @@
-//! Watches: one JSON document a line, each batch of events in one frame.
+//! Watches: one JSON document a line, each batch of events in one frame; or each event as a message on a
+//! WebSocket (WS-08).
 //!
 //! A thousand watchers of one change send the same bytes: where an object has its frame ready made, and
 //! the watcher wants it as it is, nothing is encoded or copied here.
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use pintle_meta::Status;
 use pintle_registry::answer::Event;
@@ -21,12 +23,13 @@ use pintle_value::cbor;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::Call;
-use crate::body::{Body, CHUNK_BYTES};
+use crate::body::{Body, CHUNK_BYTES, Frames};
 use crate::metrics::Counter;
 use crate::negotiation::{Form, watch_type};
 use crate::options::{list_options, watch_timeout};
 use crate::respond::{self, Rendering, Response, STATUS_TYPE, document, protobuf, status_json};
 use crate::target::Found;
+use crate::websocket::{self, Opcode};
 
 /// How often a client that wants bookmarks gets one, about (BM-01) …
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
@@ -44,8 +47,10 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
     let timeout = watch_timeout(call.query)?.unwrap_or_else(|| call.api.watch_timeout());
     let watch = call.api.registry.watch(&found.collection(), &options).await?;
     let mut stopping = call.api.lifecycle.stopping();
+    let on_socket = websocket::is_asked_for(&call.head.headers);
     let stream = Stream {
         watch,
+        frame_bytes: if on_socket { 1 } else { CHUNK_BYTES },
         encoder: Encoder { rendering, encoding: negotiated.encoding, columns_sent: false },
         pending: Vec::new().into_iter(),
         end: Box::pin(async move {
@@ -62,15 +67,33 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
         let frame = stream.next().await?;
         Some((frame, stream))
     });
+    if on_socket {
+        let (messages, opcode) = messages(Box::pin(frames), negotiated.encoding);
+        return websocket::accept(call.head, messages, opcode);
+    }
     let mut response = document(200, Body::frames(Box::pin(frames)), negotiated);
     let content_type = HeaderValue::from_static(watch_type(negotiated.encoding));
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     Ok(response)
 }
 
+/// Frames of one event each as messages on a WebSocket, where a message says itself how long it is.
+fn messages(frames: Frames, encoding: Encoding) -> (Frames, Opcode) {
+    const LENGTH_BYTES: usize = 4;
+    match encoding {
+        Encoding::Json | Encoding::Yaml => (frames, Opcode::Text),
+        Encoding::Cbor => (frames, Opcode::Binary),
+        Encoding::Protobuf => {
+            (Box::pin(frames.map(|frame| frame.slice(LENGTH_BYTES..))), Opcode::Binary)
+        }
+    }
+}
+
 /// A watch on its way to a client.
 struct Stream {
     watch: Watch,
+    /// A frame of so many bytes is sent, though there be more events.
+    frame_bytes: usize,
     encoder: Encoder,
     /// Events that did not go into the last frame.
     pending: std::vec::IntoIter<Event>,
@@ -121,7 +144,7 @@ impl Stream {
                 self.ended = true;
                 break;
             }
-            if frame.len() >= CHUNK_BYTES {
+            if frame.len() >= self.frame_bytes {
                 break;
             }
         }

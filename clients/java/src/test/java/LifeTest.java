@@ -19,8 +19,10 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** What programs with the fabric8 client rely on: list, watch, create, patch, delete. */
+@Timeout(60)
 class LifeTest {
   static final String NAMESPACE = "java-" + UUID.randomUUID().toString().substring(0, 8);
   static KubernetesClient client;
