@@ -16,6 +16,7 @@ mod definition;
 mod json_path;
 mod keeping;
 pub mod life;
+mod openapi;
 mod resource;
 mod strategy;
 mod structural;

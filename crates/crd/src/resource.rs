@@ -15,6 +15,7 @@ use crate::columns::Columns;
 use crate::definition::{Crd, Version, priority};
 use crate::json_path::JsonPath;
 use crate::keeping::{Conversion, Kept};
+use crate::openapi;
 use crate::strategy::Custom;
 use crate::structural::{Structural, table};
 use crate::webhook::Webhook;
@@ -71,7 +72,7 @@ pub fn resources(crd: &Value, source: Source, caller: Arc<dyn Caller>) -> Vec<Re
     let crd = Crd(crd);
     let Some(storage) = crd.storage_version() else { return Vec::new() };
     let kind = crd.accepted_names().kind();
-    let schemas = Arc::new(Schemas::new(crd, source));
+    let schemas = Arc::new(Schemas::new(crd, source.clone()));
     let tables = crd.versions().map(|version| {
         let (schemas, name) = (schemas.clone(), Str::from(version.name()));
         let type_name = type_name(crd.group(), version.name(), kind);
@@ -85,6 +86,7 @@ pub fn resources(crd: &Value, source: Source, caller: Arc<dyn Caller>) -> Vec<Re
         conversion: Webhook::of(crd, caller).map_or(Conversion::None, Conversion::Webhook).into(),
         tables: Arc::new(tables.collect()),
         schemas,
+        source,
     };
     let served = crd.versions().filter(|version| version.is_served());
     served.filter_map(|version| shared.resource(version)).collect()
@@ -100,6 +102,7 @@ struct Shared<'a> {
     conversion: Arc<Conversion>,
     tables: Arc<Vec<(Str, Arc<pintle_schema::Schema>)>>,
     schemas: Arc<Schemas>,
+    source: Source,
 }
 
 impl Shared<'_> {
@@ -146,6 +149,7 @@ impl Shared<'_> {
             action: None,
             deprecation: version.is_deprecated().then(|| deprecation(crd, version).into()),
             typed_items: true,
+            described: Some(openapi::described(crd, version, self.source.clone())),
         })
     }
 

@@ -59,6 +59,7 @@ fn define(
         action: None,
         deprecation: deprecation::warning(row).map(Str::from),
         typed_items: false,
+        described: None,
     })
 }
 

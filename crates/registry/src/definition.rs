@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use pintle_meta::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource, Status};
+use pintle_schema::openapi::Described;
 use pintle_schema::{Schema, TypeId};
 use pintle_value::{Str, Value};
 
@@ -97,6 +98,8 @@ pub struct ResourceDefinition {
     pub deprecation: Option<Str>,
     /// Whether items in JSON lists carry `kind` and `apiVersion` (those of custom resources do).
     pub typed_items: bool,
+    /// What OpenAPI says of its types, where the schema's table does not tell it all.
+    pub described: Option<Described>,
 }
 
 impl ResourceDefinition {

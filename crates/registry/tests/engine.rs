@@ -101,6 +101,7 @@ fn definition(
         action: None,
         deprecation: None,
         typed_items: false,
+        described: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `/openapi/v2` and `/openapi/v3`: documents that are built when they are first asked for, and kept
 //! compressed, for there are megabytes of them and most clients take them like that.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::query::percent_encode;
 use crate::respond::{self, Response};
 use crate::version;
 
-/// The documents that were asked for, of one set of definitions.
+/// The documents that were asked for.
 #[derive(Default)]
 pub(crate) struct OpenApi {
     kept: Mutex<Kept>,
@@ -35,9 +35,16 @@ pub(crate) struct OpenApi {
 
 #[derive(Default)]
 struct Kept {
-    /// Which set of definitions they describe.
-    number: u64,
+    index: Arc<Index>,
     documents: HashMap<(String, Format), Arc<Document>>,
+}
+
+/// Every document's hash, by path.
+#[derive(Default)]
+struct Index {
+    /// Which set of definitions they are of.
+    number: u64,
+    hashes: BTreeMap<String, String>,
 }
 
 /// A document.
@@ -54,6 +61,9 @@ enum Format {
     Json,
     Message,
 }
+
+const V2: &str = "/openapi/v2";
+const V3: &str = "/openapi/v3";
 
 /// The media types that clients ask for, by version of OpenAPI. Names with an `@`, which no media type
 /// may have, are from before that was noticed.
@@ -81,34 +91,47 @@ enum Wanted {
 impl OpenApi {
     /// The paths that do not depend on what is served.
     pub(crate) fn paths() -> [&'static str; 2] {
-        ["/openapi/v2", "/openapi/v3"]
+        [V2, V3]
     }
 
     /// Answers for a path below `/openapi`.
     pub(crate) async fn answer(&self, call: &Call<'_>) -> Result<Response, Status> {
         let path = call.info.path.trim_end_matches('/');
         let wanted = match path {
-            "/openapi/v2" => Wanted::V2,
-            "/openapi/v3" => Wanted::Index,
-            path => match path.strip_prefix("/openapi/v3/") {
+            V2 => Wanted::V2,
+            V3 => Wanted::Index,
+            path => match path.strip_prefix(V3).and_then(|rest| rest.strip_prefix('/')) {
                 Some(document) => Wanted::V3(document.to_owned()),
                 None => return Err(Status::no_such_path()),
             },
         };
         let format = wanted.format(&call.head.headers)?;
-        if let Wanted::V3(document) = &wanted {
-            let hash = hash_of(&call.api.registry, document).ok_or_else(Status::no_such_path)?;
-            match call.query.text("hash") {
-                "" => {}
-                said if said == hash => {
-                    let mut response = self.document(call, path, wanted, format).await?;
-                    forever(response.headers_mut());
-                    return Ok(response);
-                }
-                _ => return Ok(elsewhere(path, &hash)), // OAS-02
-            }
+        let index = self.index(&call.api.registry);
+        let hash = index.hashes.get(path).ok_or_else(Status::no_such_path)?;
+        let said = if matches!(wanted, Wanted::V3(_)) { call.query.text("hash") } else { "" };
+        if !said.is_empty() && said != *hash {
+            return Ok(elsewhere(path, hash)); // OAS-02
         }
-        self.document(call, path, wanted, format).await
+        let document = self.document(call, path, wanted, format, &index).await?;
+        let mut response = document.response(&call.head.headers)?;
+        if !said.is_empty() {
+            forever(response.headers_mut());
+        }
+        Ok(response)
+    }
+
+    /// The hashes of the documents as they are now. Documents whose hash is another go.
+    fn index(&self, registry: &Registry) -> Arc<Index> {
+        let (number, resources) = registry.resources();
+        let known = self.kept.lock().index.clone();
+        if known.number == number && !known.hashes.is_empty() {
+            return known;
+        }
+        let index = Arc::new(Index { number, hashes: hashes(&resources) });
+        let mut kept = self.kept.lock();
+        kept.documents.retain(|(path, _), _| index.hashes.get(path) == known.hashes.get(path));
+        kept.index = index.clone();
+        index
     }
 
     async fn document(
@@ -117,30 +140,20 @@ impl OpenApi {
         path: &str,
         wanted: Wanted,
         format: Format,
-    ) -> Result<Response, Status> {
+        index: &Arc<Index>,
+    ) -> Result<Arc<Document>, Status> {
         let key = (path.to_owned(), format);
-        let registry = call.api.registry.clone();
-        let (number, _) = registry.resources();
-        let known = {
-            let mut kept = self.kept.lock();
-            if kept.number != number {
-                *kept = Kept { number, documents: HashMap::new() };
-            }
-            kept.documents.get(&key).cloned()
-        };
-        let document = match known {
-            Some(document) => document,
-            None => {
-                let built = tokio::task::spawn_blocking(move || build(&registry, &wanted, format));
-                let document = Arc::new(built.await.map_err(Status::internal)??);
-                let mut kept = self.kept.lock();
-                if kept.number == number {
-                    kept.documents.insert(key, document.clone());
-                }
-                document
-            }
-        };
-        document.response(&call.head.headers)
+        if let Some(known) = self.kept.lock().documents.get(&key) {
+            return Ok(known.clone());
+        }
+        let (registry, of) = (call.api.registry.clone(), index.clone());
+        let built = tokio::task::spawn_blocking(move || build(&registry, &wanted, format, &of));
+        let document = Arc::new(built.await.map_err(Status::internal)??);
+        let mut kept = self.kept.lock();
+        if kept.index.hashes.get(path) == index.hashes.get(path) {
+            kept.documents.insert(key, document.clone());
+        }
+        Ok(document)
     }
 }
 
@@ -242,7 +255,12 @@ fn elsewhere(path: &str, hash: &str) -> Response {
     response
 }
 
-fn build(registry: &Registry, wanted: &Wanted, format: Format) -> Result<Document, Status> {
+fn build(
+    registry: &Registry,
+    wanted: &Wanted,
+    format: Format,
+    index: &Index,
+) -> Result<Document, Status> {
     let (_, resources) = registry.resources();
     let schema = pintle_schema::builtin();
     let descriptions = pintle_descriptions::load().map_err(Status::internal)?;
@@ -250,15 +268,20 @@ fn build(registry: &Registry, wanted: &Wanted, format: Format) -> Result<Documen
     let json = match wanted {
         Wanted::V2 => openapi::v2_document(schema, &versions, version::GIT_VERSION, &descriptions),
         Wanted::Index => {
-            let documents: Vec<(String, String)> =
-                pages(&versions).map(|page| (page.path(), page.hash())).collect();
-            openapi::v3_index(documents.iter().map(|(path, hash)| (&**path, &**hash)))
+            let documents = pages(&versions).map(|page| page.path());
+            let documents: Vec<(String, &str)> = documents
+                .filter_map(|path| {
+                    let hash = index.hashes.get(&format!("{V3}/{path}"))?;
+                    Some((path, hash.as_str()))
+                })
+                .collect();
+            openapi::v3_index(documents.iter().map(|(path, hash)| (&**path, *hash)))
         }
         Wanted::V3(path) => {
             let page = pages(&versions).find(|page| page.path() == *path);
             match page.ok_or_else(Status::no_such_path)? {
-                V3::Resources(version) => openapi::v3_document(schema, version, &descriptions),
-                V3::Page(page) => openapi::v3_page(schema, page, &descriptions),
+                V3Page::Resources(version) => openapi::v3_document(schema, version, &descriptions),
+                V3Page::Page(page) => openapi::v3_page(schema, page, &descriptions),
             }
         }
     };
@@ -266,12 +289,12 @@ fn build(registry: &Registry, wanted: &Wanted, format: Format) -> Result<Documen
 }
 
 /// A document of version 3.
-enum V3<'a> {
+enum V3Page<'a> {
     Resources(&'a GroupVersion),
     Page(Page<'a>),
 }
 
-impl V3<'_> {
+impl V3Page<'_> {
     /// Its path in the index.
     fn path(&self) -> String {
         match self {
@@ -291,19 +314,25 @@ impl V3<'_> {
     }
 }
 
-fn pages(versions: &[GroupVersion]) -> impl Iterator<Item = V3<'_>> {
+fn pages(versions: &[GroupVersion]) -> impl Iterator<Item = V3Page<'_>> {
     let mut groups: Vec<&str> = versions.iter().map(|version| version.group.as_str()).collect();
     groups.retain(|group| !group.is_empty());
     groups.dedup();
-    let groups = groups.into_iter().map(|group| V3::Page(Page::Group(group)));
-    let fixed = [Page::Core, Page::Groups, Page::Version].map(V3::Page);
-    fixed.into_iter().chain(groups).chain(versions.iter().map(V3::Resources))
+    let groups = groups.into_iter().map(|group| V3Page::Page(Page::Group(group)));
+    let fixed = [Page::Core, Page::Groups, Page::Version].map(V3Page::Page);
+    fixed.into_iter().chain(groups).chain(versions.iter().map(V3Page::Resources))
 }
 
-fn hash_of(registry: &Registry, path: &str) -> Option<String> {
-    let (_, resources) = registry.resources();
-    let versions = group_versions(&resources);
-    pages(&versions).find(|page| page.path() == path).map(|page| page.hash())
+/// The hashes of all documents, by their paths.
+fn hashes(resources: &[Arc<Resource>]) -> BTreeMap<String, String> {
+    let versions = group_versions(resources);
+    let pages = pages(&versions).map(|page| (format!("{V3}/{}", page.path()), page.hash()));
+    let mut hashes: BTreeMap<String, String> = pages.collect();
+    let all: String = hashes.iter().flat_map(|(path, hash)| [path.as_str(), hash]).collect();
+    for path in OpenApi::paths() {
+        hashes.insert(path.to_owned(), hex(all.as_bytes()));
+    }
+    hashes
 }
 
 /// What is served, in the terms of the documents' writer; sorted by group and version.
@@ -337,6 +366,7 @@ fn described(resource: &Resource) -> openapi::Resource {
         verbs: resource.verbs.iter().map(|verb| verb.as_str()).collect(),
         delete_returns_object: resource.strategy.delete_returns_object(),
         subresources: subresources.collect(),
+        described: resource.described.clone(),
     }
 }
 

@@ -6,6 +6,7 @@
 //!
 //! Must not know: where the resources come from, or how they are served.
 
+mod described;
 mod json;
 mod message;
 mod operations;
@@ -16,6 +17,7 @@ mod v3;
 use json::Json;
 use operations::Parameter;
 
+pub use described::{Definitions, Described};
 pub use message::{v2_message, v3_message};
 pub use v2::v2_document;
 pub use v3::{v3_document, v3_index, v3_page, v3_path};
@@ -48,6 +50,8 @@ pub struct Resource {
     pub delete_returns_object: bool,
     /// Its subresources.
     pub subresources: Vec<Subresource>,
+    /// What it says of its types itself.
+    pub described: Option<Described>,
 }
 
 /// A subresource, as far as documents show it.
@@ -114,7 +118,7 @@ impl Descriptions for NoDescriptions {
 
 /// The dialect of OpenAPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub enum Dialect {
     /// Swagger 2.0: no defaults, no enums, references stand alone.
     V2,
     /// OpenAPI 3.0.

@@ -97,6 +97,39 @@ const PATCHES: &[&str] = &[
     "application/apply-patch+cbor",
 ];
 const ANY: &[&str] = &["*/*"];
+const TEXTUAL: &[&str] = &["application/json", "application/yaml"];
+
+/// What the operations of a resource say that they take and give.
+#[derive(Debug)]
+struct Media {
+    objects: &'static [&'static str],
+    lists: &'static [&'static str],
+    bodies: &'static [&'static str],
+    patches: &'static [&'static str],
+    patch_codes: &'static [&'static str],
+}
+
+/// Of resources whose types are in the table.
+static TYPED: Media = Media {
+    objects: OBJECTS,
+    lists: LISTS,
+    bodies: ANY,
+    patches: PATCHES,
+    patch_codes: &["200", "201", "401"],
+};
+
+/// Of resources that are [described](super::Described) by their definitions.
+static DESCRIBED: Media = Media {
+    objects: TEXTUAL,
+    lists: TEXTUAL,
+    bodies: TEXTUAL,
+    patches: &[
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/apply-patch+yaml",
+    ],
+    patch_codes: &["200", "401"],
+};
 
 /// The path of a page.
 pub(crate) fn page(page: Page<'_>) -> PathItem {

@@ -1,9 +1,11 @@
 //! Types as OpenAPI schemas.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use pintle_value::{Value, json};
 
 use super::json::Json;
-use super::{Descriptions, Dialect};
+use super::{Descriptions, Dialect, Resource, described};
 use crate::builtin::builtin;
 use crate::generated::openapi::{BYTE_LISTS, GRANULAR, KINDS, UNDECLARED, UNIONS};
 use crate::generated::types::T;
@@ -11,11 +13,12 @@ use crate::table::{
     Default, Field, ListType, MapType, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,
 };
 
-/// Writes the types of one schema in one dialect.
+/// Writes the types of one schema, and those that resources describe themselves, in one dialect.
 pub(crate) struct Schemas<'a> {
     schema: &'a Schema,
     dialect: Dialect,
     descriptions: &'a dyn Descriptions,
+    described: BTreeMap<String, Value>,
 }
 
 impl<'a> Schemas<'a> {
@@ -24,13 +27,27 @@ impl<'a> Schemas<'a> {
         dialect: Dialect,
         descriptions: &'a dyn Descriptions,
     ) -> Self {
-        Self { schema, dialect, descriptions }
+        Self { schema, dialect, descriptions, described: BTreeMap::new() }
+    }
+
+    /// With the types that resources describe themselves.
+    pub(crate) fn with<'r>(mut self, resources: impl IntoIterator<Item = &'r Resource>) -> Self {
+        let described = resources.into_iter().filter_map(|resource| resource.described.as_ref());
+        self.described = described
+            .flat_map(|described| (described.definitions)(self.dialect, self.descriptions))
+            .collect();
+        self
     }
 
     /// The names of the types that `names` need, themselves included.
-    pub(crate) fn closure(&self, names: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+    pub(crate) fn closure<'s>(&'s self, names: &BTreeSet<&'s str>) -> BTreeSet<&'s str> {
         let mut all = BTreeSet::new();
         let mut due: Vec<TypeId> = names.iter().filter_map(|n| self.schema.find(n)).collect();
+        // What a resource describes refers to its own types and to the table's.
+        for (name, definition) in &self.described {
+            all.insert(name.as_str());
+            described::references(definition, &mut |name| due.extend(self.schema.find(name)));
+        }
         while let Some(id) = due.pop() {
             let ty = self.schema.get(id);
             if !ty.name.is_empty() && !all.insert(ty.name.as_ref()) {
@@ -48,7 +65,9 @@ impl<'a> Schemas<'a> {
     /// Writes the definitions of the named types as the members of an object.
     pub(crate) fn definitions(&self, json: &mut Json, names: &BTreeSet<&str>) {
         for name in names {
-            if let Some(id) = self.schema.find(name) {
+            if let Some(definition) = self.described.get(*name) {
+                json.key(name).raw(&json::to_string(definition));
+            } else if let Some(id) = self.schema.find(name) {
                 json.key(name).object(|json| self.definition(json, id));
             }
         }

@@ -18,7 +18,8 @@ pub fn v2_document(
     let items = items(schema, group_versions);
     let named: BTreeSet<&str> =
         items.iter().flat_map(|p| &p.operations).flat_map(Operation::types).collect();
-    let schemas = Schemas::new(schema, Dialect::V2, descriptions);
+    let schemas = Schemas::new(schema, Dialect::V2, descriptions)
+        .with(group_versions.iter().flat_map(|gv| &gv.resources));
     // Parameters that many operations share are written once. Those in paths, and those that differ
     // between operations (`body`), are written where they are.
     let shared: BTreeMap<(&str, &str), &Parameter> = items

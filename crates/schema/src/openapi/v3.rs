@@ -14,12 +14,14 @@ pub fn v3_document(
     group_version: &GroupVersion,
     descriptions: &dyn Descriptions,
 ) -> Vec<u8> {
-    document(schema, &paths(schema, group_version), descriptions)
+    let schemas = Schemas::new(schema, Dialect::V3, descriptions).with(&group_version.resources);
+    document(&schemas, &paths(schema, group_version), descriptions)
 }
 
 /// The document of a page.
 pub fn v3_page(schema: &Schema, page: Page<'_>, descriptions: &dyn Descriptions) -> Vec<u8> {
-    document(schema, &[super::operations::page(page)], descriptions)
+    let schemas = Schemas::new(schema, Dialect::V3, descriptions);
+    document(&schemas, &[super::operations::page(page)], descriptions)
 }
 
 /// The index: for each document its path (`apis/apps/v1`) and a hash that changes with its text.
@@ -40,11 +42,10 @@ pub fn v3_path(group: &str, version: &str) -> String {
     super::operations::base(group, version).split_off(1)
 }
 
-fn document(schema: &Schema, paths: &[PathItem], descriptions: &dyn Descriptions) -> Vec<u8> {
-    let schemas = Schemas::new(schema, Dialect::V3, descriptions);
+fn document(schemas: &Schemas<'_>, paths: &[PathItem], descriptions: &dyn Descriptions) -> Vec<u8> {
     let named: BTreeSet<&str> =
         paths.iter().flat_map(|p| &p.operations).flat_map(Operation::types).collect();
-    let writer = Writer { schemas: &schemas, descriptions };
+    let writer = Writer { schemas, descriptions };
     Json::document(|json| {
         json.key("openapi").text("3.0.0");
         json.key("info").object(super::info);

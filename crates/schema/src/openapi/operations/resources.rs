@@ -4,7 +4,7 @@ use super::parameters::{
     DELETE_OPTIONS, LIST_OPTIONS, WRITE_OPTIONS, in_path, options, path_parameters, queries, query,
 };
 use super::{
-    ANY, Body, LISTS, META, OBJECTS, Operation, PATCHES, Parameter, PathItem, TEXTS, base,
+    ANY, Body, DESCRIBED, LISTS, META, Media, Operation, Parameter, PathItem, TEXTS, TYPED, base,
     discovery_path, title, words,
 };
 use crate::openapi::{GroupVersion, Resource, Subresource};
@@ -46,7 +46,9 @@ struct Object {
     /// Its words in ids: `NamespacedPodStatus`.
     subject: String,
     type_name: String,
+    list_type: String,
     gvk: (String, String, String),
+    media: &'static Media,
 }
 
 impl Place<'_> {
@@ -67,7 +69,10 @@ impl Place<'_> {
             operations.push(self.write("post", "create", &object));
         }
         if has("deletecollection") {
-            operations.push(self.delete_collection(&object));
+            operations.push(match r.described {
+                None => self.delete_collection(&object),
+                Some(_) => self.delete_selected(&object),
+            });
         }
         self.push(out, collection.clone(), path_parameters(r, false), operations);
 
@@ -83,7 +88,7 @@ impl Place<'_> {
             let parameters = std::mem::take(&mut list.parameters);
             self.push(out, format!("{}/{plural}", self.base), parameters, vec![list]);
         }
-        if has("watch") {
+        if has("watch") && r.described.is_none() {
             self.watches(r, out);
         }
         for sub in &r.subresources {
@@ -97,7 +102,12 @@ impl Place<'_> {
         Object {
             subject: format!("{scope}{}", r.kind),
             type_name: r.type_name.clone(),
+            list_type: match &r.described {
+                None => format!("{}List", r.type_name),
+                Some(described) => described.list_type.clone(),
+            },
             gvk: (self.gv.group.clone(), self.gv.version.clone(), r.kind.clone()),
+            media: if r.described.is_none() { &TYPED } else { &DESCRIBED },
         }
     }
 
@@ -148,6 +158,7 @@ impl Place<'_> {
             subject: format!("{}{}", self.object(r).subject, title(&sub.name)),
             type_name: type_of(r, sub),
             gvk: (sub.group.clone(), sub.version.clone(), sub.kind.clone()),
+            ..self.object(r)
         };
         if sub.kind.ends_with("Options") {
             return self.connection(r, sub, object, path, out);
@@ -215,8 +226,8 @@ impl Place<'_> {
         }
         if verbs.contains(&"patch") {
             let mut patch = self.write("patch", "patch", object);
-            patch.codes = &["200", "201", "401"];
-            patch.consumes = PATCHES;
+            patch.codes = object.media.patch_codes;
+            patch.consumes = object.media.patches;
             patch.body = Some(Body { type_name: format!("{META}.Patch"), required: true });
             patch.parameters.push(query("force", "boolean", "PatchOptions"));
             out.push(patch);
@@ -226,10 +237,10 @@ impl Place<'_> {
 
     fn list(&self, object: &Object, everywhere: &str) -> Operation {
         let words = format!("list{}{everywhere}", object.subject);
-        let list = Object { type_name: format!("{}List", object.type_name), ..object.clone() };
+        let list = Object { type_name: object.list_type.clone(), ..object.clone() };
         let mut operation = self.operation("get", "list", &words, &list);
         operation.parameters = queries(LIST_OPTIONS, "ListOptions");
-        operation.produces = LISTS;
+        operation.produces = object.media.lists;
         operation
     }
 
@@ -267,6 +278,15 @@ impl Place<'_> {
         operation
     }
 
+    /// As [`Self::delete_collection`], where the definition is not the table's: upstream says less of it.
+    fn delete_selected(&self, object: &Object) -> Operation {
+        let words = format!("deleteCollection{}", object.subject);
+        let mut operation = self.operation("delete", "deletecollection", &words, object);
+        operation.answer = format!("{META}.Status");
+        operation.parameters = queries(LIST_OPTIONS, "ListOptions");
+        operation
+    }
+
     /// An operation; `words` is its id without the group and version, which stand behind the verb.
     fn operation(
         &self,
@@ -286,8 +306,8 @@ impl Place<'_> {
             body: None,
             answer: object.type_name.clone(),
             codes: &["200", "401"],
-            produces: OBJECTS,
-            consumes: ANY,
+            produces: object.media.objects,
+            consumes: object.media.bodies,
         }
     }
 }
