@@ -46,6 +46,7 @@ fn group_versions(sources: &Sources) -> Vec<openapi::GroupVersion> {
             verbs: s.verbs.into_iter().collect(),
         };
         gv.resources.push(openapi::Resource {
+            described: None,
             plural: r.plural,
             kind: r.kind.kind,
             type_name: r.type_name,

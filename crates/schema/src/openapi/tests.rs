@@ -20,6 +20,7 @@ fn sub(name: &str, gvk: (&str, &str, &str), verbs: &[&'static str]) -> Subresour
 fn core() -> GroupVersion {
     let write = ["get", "patch", "update"];
     let pods = Resource {
+        described: None,
         plural: "pods".into(),
         kind: "Pod".into(),
         type_name: "io.k8s.api.core.v1.Pod".into(),
