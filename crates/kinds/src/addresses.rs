@@ -138,6 +138,25 @@ pub(crate) fn canonical_range(text: &str) -> Vec<String> {
     }
 }
 
+/// What is wrong with the address of an interface: an address and how much of it is the network's, in
+/// canonical form.
+pub(crate) fn interface(text: &str) -> Vec<String> {
+    let Some(range) = Range::parse(text) else {
+        let words = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        return vec![words.to_owned()];
+    };
+    let canonical = match range.ip {
+        IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some() => {
+            format!("{}/{}", ip.to_canonical(), range.bits.saturating_sub(96))
+        }
+        ip => format!("{ip}/{}", range.bits),
+    };
+    if canonical == text {
+        return Vec::new();
+    }
+    vec![format!("must be in canonical form ({canonical:?})")]
+}
+
 /// What upstream warns of in a range that is taken, but not in its usual form.
 pub(crate) fn odd_range(text: &str) -> Vec<String> {
     let Some(range) = Range::parse(text) else { return Vec::new() };

@@ -97,7 +97,8 @@ fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-fn is_extended(name: &str) -> bool {
+/// Whether the name is that of something that only a domain of others knows.
+pub(crate) fn is_extended(name: &str) -> bool {
     let quota = format!("requests.{name}");
     !is_native(name) && !name.starts_with("requests.") && names::qualified_name(&quota).is_empty()
 }

@@ -17,10 +17,14 @@ pub(crate) use prepare::begin;
 pub(crate) use quality::quality;
 pub(crate) use status::{confine_status, validate_status, warn_of_status};
 pub(crate) use update::{
-    confine_resize, validate_ephemeral_containers, validate_resize, validate_update,
+    confine_resize, difference, validate_ephemeral_containers, validate_resize, validate_update,
 };
 pub(crate) use validation::{
-    CLAIM_SPEC as CLAIM_RULES, LABELS_MISMATCH, Options, check_template, check_template_metadata,
+    CLAIM_SPEC as CLAIM_RULES, LABELS_MISMATCH, Options, access_modes, check_node_selector,
+    check_persistent_sources, check_template, check_template_metadata, check_tolerations,
     validate_pod,
 };
-pub(crate) use warnings::{warn_of_claim, warn_of_name, warn_of_pod, warn_of_template};
+pub(crate) use warnings::{
+    old_label, warn_of_claim, warn_of_name, warn_of_node_selector, warn_of_pod, warn_of_sources,
+    warn_of_template,
+};

@@ -9,8 +9,8 @@
 
 use pintle_meta::{User, field};
 use pintle_registry::{
-    self as registry, Generation, GracePeriod, Members, NameRule, Owned, SelectableField,
-    request::Now,
+    self as registry, Dependents, Generation, GracePeriod, Members, NameRule, Owned,
+    SelectableField, request::Now,
 };
 use pintle_value::{Str, Value};
 
@@ -30,6 +30,7 @@ pub(crate) struct Strategy {
     pub owned: &'static [(&'static str, Owned)],
     pub generation: Generation,
     pub delete_returns_object: bool,
+    pub dependents: Dependents,
     /// `None` where the kind knows no grace.
     pub graceful: Option<fn(&Value) -> GracePeriod>,
     pub terminating: fn(&mut Value),
@@ -109,6 +110,7 @@ pub(crate) const PLAIN: Strategy = Strategy {
     owned: &[],
     generation: Generation::None,
     delete_returns_object: false,
+    dependents: Dependents::Collected,
     graceful: None,
     terminating: |_| {},
     held: |_| false,
@@ -206,6 +208,10 @@ impl registry::Strategy for Strategy {
         self.delete_returns_object
     }
 
+    fn dependents(&self) -> Dependents {
+        self.dependents
+    }
+
     fn grace_period(&self, object: &Value) -> GracePeriod {
         self.graceful.map_or(GracePeriod::Immediate, |period| period(object))
     }
@@ -251,6 +257,12 @@ impl registry::Strategy for Strategy {
     }
 
     fn prepare_part(&self, new: &mut Value, old: &Value, part: &str) {
+        // What a part's writers cannot own they cannot change.
+        if let Owned::Except(paths) = self.owned(part)
+            && paths.iter().any(|path| *path == ["metadata"])
+        {
+            keep_metadata(new, old);
+        }
         if let Some(part) = self.part(part) {
             (part.prepare)(new, old);
         }

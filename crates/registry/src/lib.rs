@@ -37,5 +37,6 @@ pub use object::{FRAME_TAIL, Index, Object, frame_head};
 pub use registry::{Options, Registry};
 pub use resource::Resource;
 pub use strategy::{
-    FieldText, Generation, GracePeriod, NameRule, Owned, SelectableField, Strategy, text_at,
+    Dependents, FieldText, Generation, GracePeriod, NameRule, Owned, SelectableField, Strategy,
+    text_at,
 };

@@ -61,6 +61,11 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// What becomes of the objects that have this one as their owner, where a DELETE does not say.
+    fn dependents(&self) -> Dependents {
+        Dependents::Collected
+    }
+
     /// How long a DELETE lets the object live on.
     fn grace_period(&self, object: &Value) -> GracePeriod {
         let _ = object;
@@ -210,6 +215,17 @@ pub enum Generation {
     /// As [`Generation::Spec`], and it also grows when this member of `metadata` changes:
     /// `annotations` of deployments, `labels` of endpoint slices.
     SpecAnd(&'static str),
+}
+
+/// What becomes of the dependents of a deleted object (upstream: `GarbageCollectionPolicy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dependents {
+    /// They go after it, unless the client says otherwise.
+    Collected,
+    /// They stay, unless the client says otherwise.
+    Orphaned,
+    /// It has none, whatever the client says.
+    None,
 }
 
 /// How long after a DELETE an object lives on, in seconds.

@@ -1,5 +1,6 @@
 //! `certificates.k8s.io`: signing requests; trust bundles and pod certificates are off by default.
 
+mod pods;
 mod signing;
 
 use pintle_meta::User;
@@ -10,7 +11,8 @@ use crate::{
     checks::{frozen, unchanged},
     conversion::renamed,
     kind::{Form, Kind, kind},
-    strategy::{PLAIN, Part, Strategy, WITH_STATUS, part, selectable},
+    place::Place,
+    strategy::{PLAIN, Part, Strategy, WITH_STATUS, keep_metadata, part, selectable},
 };
 
 const CERTIFICATES: &str = "certificates.k8s.io";
@@ -107,5 +109,10 @@ const POD_REQUEST: Strategy = Strategy {
         selectable!("spec.podName" at "spec"."podName"),
         selectable!("spec.nodeName" at "spec"."nodeName"),
     ],
+    validate: |new, old| match old {
+        None => pods::validate(&Place::root(new).get("spec")),
+        Some(_) => unchanged(new, old, &[frozen(&["spec"])]),
+    },
+    parts: &[Part { prepare: keep_metadata, validate: pods::validate_status, ..part("status") }],
     ..WITH_STATUS
 };

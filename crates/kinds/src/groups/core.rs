@@ -1,6 +1,7 @@
 //! The core group: `v1`.
 
 mod account;
+mod claim;
 mod config;
 mod endpoints;
 mod namespace;
@@ -9,7 +10,7 @@ mod pod;
 mod quota;
 mod replication;
 mod service;
-mod volume;
+pub(in crate::groups) mod volume;
 
 use pintle_registry::Generation;
 
@@ -35,7 +36,7 @@ pub(crate) const KINDS: &[Kind] = &[
     kind(CORE, "limitranges", quota::LIMIT_RANGE),
     kind(CORE, "namespaces", namespace::NAMESPACE),
     kind(CORE, "nodes", node::NODE),
-    kind(CORE, "persistentvolumeclaims", volume::CLAIM),
+    kind(CORE, "persistentvolumeclaims", claim::CLAIM),
     kind(CORE, "persistentvolumes", volume::VOLUME),
     kind(CORE, "pods", pod::POD),
     kind(CORE, "podtemplates", POD_TEMPLATE),

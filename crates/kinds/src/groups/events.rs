@@ -2,7 +2,7 @@
 //! group's, in whose form they are kept.
 
 use pintle_meta::{field::Error, names};
-use pintle_registry::NameRule;
+use pintle_registry::{Dependents, NameRule};
 use pintle_value::{Path, Str, Value};
 
 use crate::{
@@ -24,6 +24,7 @@ const TTL_SECONDS: u64 = 3600;
 /// The events of the core group, which are not held to much.
 pub(super) const CORE_EVENT: Strategy = Strategy {
     name: NameRule::PathSegment,
+    dependents: Dependents::None,
     create_on_update: true,
     ttl_seconds: Some(TTL_SECONDS),
     fields: &[
@@ -50,6 +51,7 @@ pub(super) const CORE_EVENT: Strategy = Strategy {
 /// The events of `events.k8s.io`, which are to be complete and do not change (EVT-05, EVT-06).
 const EVENT: Strategy = Strategy {
     name: NameRule::DnsSubdomain,
+    dependents: Dependents::None,
     fields: &[
         selectable!("regarding.kind" at "involvedObject"."kind"),
         selectable!("regarding.namespace" at "involvedObject"."namespace"),

@@ -7,6 +7,7 @@ use crate::{
     checks::{frozen, unchanged},
     kind::{Kind, kind},
     place::{Errors, Place},
+    pods,
     rules::{
         Rule::{At, Do, Labels},
         Rules, errors,
@@ -24,6 +25,13 @@ const RUNTIME_CLASS: Strategy = Strategy {
         Some(_) => unchanged(new, old, &[frozen(&["handler"])]),
     },
     declared_rules: false,
+    warnings: |new, _| {
+        let class = Place::root(new);
+        let scheduling = class.get("scheduling");
+        let selector = scheduling.get("nodeSelector");
+        let words = selector.pairs().filter_map(|(label, _)| pods::old_label(label));
+        words.map(|words| format!("{}: {words}", selector.path())).collect()
+    },
     ..PLAIN
 };
 
@@ -37,7 +45,7 @@ const RULES: Rules = &[
         );
     }),
     At("overhead", &[Do(check_overhead)]),
-    At("scheduling", &[Labels("nodeSelector")]),
+    At("scheduling", &[Labels("nodeSelector"), Do(pods::check_tolerations)]),
 ];
 
 /// What running a pod of the class costs besides its containers. Upstream checks it as limits.

@@ -1,7 +1,19 @@
-//! `resource.k8s.io`: dynamic resource allocation.
+//! `resource.k8s.io`: dynamic resource allocation. Rules are those of the stored form, `v1`.
+
+mod claims;
+mod classes;
+mod expressions;
+mod named;
+mod policies;
+mod slices;
+mod status;
+
+use pintle_meta::time;
+use pintle_registry::request::Now;
+use pintle_value::Value;
 
 use crate::{
-    checks::{frozen, unchanged},
+    checks::{frozen, same, unchanged},
     conversion::{device, renamed},
     defaults::{
         Condition::{Filled, Is},
@@ -11,8 +23,10 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
+    place::Place,
     strategy::{
-        COUNTED, COUNTED_WITH_STATUS, PLAIN, STATUS_ALONE, Strategy, WITH_STATUS, selectable,
+        COUNTED, COUNTED_WITH_STATUS, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part,
+        selectable,
     },
 };
 
@@ -66,22 +80,66 @@ pub(crate) const KINDS: &[Kind] = &[
     },
 ];
 
-const CLASS: Strategy = Strategy { delete_returns_object: true, ..COUNTED };
+const CLASS: Strategy = Strategy {
+    delete_returns_object: true,
+    validate: classes::validate,
+    declared_rules: false,
+    ..COUNTED
+};
 
-const TAINT_RULE: Strategy =
-    Strategy { owned: STATUS_ALONE, delete_returns_object: true, ..COUNTED_WITH_STATUS };
+const TAINT_RULE: Strategy = Strategy {
+    owned: STATUS_ALONE,
+    delete_returns_object: true,
+    note_time: |new, old, now| {
+        let taint = |rule: &Value| rule.at(&["spec", "taint"]).cloned();
+        let stored = old.and_then(taint).unwrap_or_default();
+        if let Some(taint) = new.get_mut("spec").and_then(|spec| spec.get_mut("taint")) {
+            let is_other = old.is_some() && stored.get("effect") != taint.get("effect");
+            if is_other && stored.get("timeAdded") == taint.get("timeAdded") {
+                taint.make_object().remove("timeAdded");
+            }
+            note_taint(taint, now);
+        }
+    },
+    validate: |new, old| classes::validate_taint_rule(&Place::root(new), old),
+    declared_rules: false,
+    parts: &[Part { validate: |new, _| classes::validate_taint_status(new), ..part("status") }],
+    ..COUNTED_WITH_STATUS
+};
+
+/// Since when a device has a taint is written down where it is not said.
+fn note_taint(taint: &mut Value, now: Now) {
+    if taint.get("timeAdded").is_none_or(Value::is_null) {
+        let now = Value::from(time::format(now.unix_seconds() * time::SECOND));
+        taint.make_object().insert("timeAdded", now);
+    }
+}
 
 const CLAIM: Strategy = Strategy {
     owned: STATUS_ALONE,
     delete_returns_object: true,
     default: |object| set(object, CLAIM_DEFAULTS),
+    validate: |new, old| match old {
+        None => claims::validate(&Place::root(new).get("spec")),
+        Some(_) => unchanged(new, old, &[frozen(&["spec"])]),
+    },
+    declared_rules: false,
+    parts: &[Part {
+        prepare: status::drop_deallocated,
+        validate: status::validate,
+        ..part("status")
+    }],
     ..WITH_STATUS
 };
 
 const CLAIM_TEMPLATE: Strategy = Strategy {
     delete_returns_object: true,
     default: |object| set(object, &[At("spec", CLAIM_DEFAULTS)]),
-    validate: |new, old| unchanged(new, old, &[frozen(&["spec"])]),
+    validate: |new, old| match old {
+        None => claims::validate_template(&Place::root(new).get("spec")),
+        Some(_) => unchanged(new, old, &[frozen(&["spec"])]),
+    },
+    declared_rules: false,
     ..PLAIN
 };
 
@@ -106,6 +164,14 @@ const POOL_REQUEST: Strategy = Strategy {
     owned: STATUS_ALONE,
     unconditional_update: false,
     delete_returns_object: true,
+    // A request is answered once.
+    parts: &[Part {
+        validate: |new, old| match same(old.get("status"), None) {
+            true => Vec::new(),
+            false => unchanged(new, Some(old), &[frozen(&["status"])]),
+        },
+        ..part("status")
+    }],
     ..WITH_STATUS
 };
 
@@ -115,13 +181,15 @@ const SLICE: Strategy = Strategy {
         selectable!("spec.nodeName" at "spec"."nodeName"),
         selectable!("spec.driver" at "spec"."driver"),
     ],
-    validate: |new, old| {
-        let frozen = [
-            frozen(&["spec", "nodeName"]),
-            frozen(&["spec", "driver"]),
-            frozen(&["spec", "pool", "name"]),
-        ];
-        unchanged(new, old, &frozen)
+    note_time: |slice, _, now| {
+        let devices = slice.get_mut("spec").and_then(|spec| spec.get_mut("devices"));
+        for device in devices.and_then(Value::as_array_mut).into_iter().flatten() {
+            let taints = device.get_mut("taints").and_then(Value::as_array_mut);
+            taints.into_iter().flatten().for_each(|taint| note_taint(taint, now));
+        }
     },
+    validate: slices::validate,
+    declared_rules: false,
+    warnings: |new, _| slices::warn(&Place::root(new)),
     ..COUNTED
 };

@@ -1,5 +1,7 @@
 //! `scheduling.k8s.io`: priority classes; pod groups and workloads are off by default.
 
+mod groups;
+
 use pintle_meta::field::Error;
 use pintle_value::{Path, Value};
 
@@ -9,15 +11,15 @@ use crate::{
     kind::{Kind, kind},
     place::Place,
     rules::{Rule::OneOf, Rules, check},
-    strategy::{PLAIN, STATUS_ALONE, Strategy, WITH_STATUS},
+    strategy::{PLAIN, Strategy},
 };
 
 const SCHEDULING: &str = "scheduling.k8s.io";
 
 pub(crate) const KINDS: &[Kind] = &[
-    kind(SCHEDULING, "podgroups", Strategy { owned: STATUS_ALONE, ..WITH_STATUS }),
+    kind(SCHEDULING, "podgroups", groups::POD_GROUP),
     kind(SCHEDULING, "priorityclasses", PRIORITY_CLASS),
-    kind(SCHEDULING, "workloads", PLAIN),
+    kind(SCHEDULING, "workloads", groups::WORKLOAD),
 ];
 
 /// The classes that the server makes, and their values.

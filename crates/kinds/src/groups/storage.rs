@@ -187,7 +187,7 @@ fn check_drivers_update(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
 }
 
 /// What a driver's name is like wherever it is said.
-fn csi_driver_name(place: &Place<'_>, errors: &mut Errors) {
+pub(super) fn csi_driver_name(place: &Place<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 63;
     if place.is_empty() {
         errors.push(place.required(""));
@@ -206,6 +206,21 @@ const CAPACITY: Strategy = Strategy {
         Some(_) => unchanged(new, old, &[frozen(&["nodeTopology"]), frozen(&["storageClassName"])]),
     },
     declared_rules: false,
+    warnings: |new, _| {
+        let mut warnings = Vec::new();
+        let topology = Place::root(new);
+        let topology = topology.get("nodeTopology");
+        for expression in topology.items("matchExpressions") {
+            let key = expression.get("key");
+            warn_of_label(&key, &format!("{} is ", key.text()), &mut warnings);
+        }
+        let labels = topology.get("matchLabels");
+        for (label, _) in labels.pairs() {
+            let key = Value::from(label);
+            warn_of_label(&labels.get(label).of(&key), "", &mut warnings);
+        }
+        warnings
+    },
     ..PLAIN
 };
 
@@ -232,6 +247,15 @@ const CLASS: Strategy = Strategy {
         Some(_) => unchanged(new, old, CLASS_FROZEN),
     },
     declared_rules: false,
+    warnings: |new, _| {
+        let mut warnings = Vec::new();
+        for term in Place::root(new).items("allowedTopologies") {
+            for expression in term.items("matchLabelExpressions") {
+                warn_of_label(&expression.get("key"), "", &mut warnings);
+            }
+        }
+        warnings
+    },
     ..PLAIN
 };
 
@@ -249,6 +273,13 @@ const CLASS_FROZEN: &[Frozen] = &[
     forbidden(&["reclaimPolicy"], "updates to reclaimPolicy are forbidden."),
     frozen(&["volumeBindingMode"]),
 ];
+
+/// What has become of a label of nodes, if it is an old one.
+fn warn_of_label(key: &Place<'_>, before: &str, warnings: &mut Vec<String>) {
+    if let Some(words) = pods::old_label(key.text()) {
+        warnings.push(format!("{}: {before}{words}", key.path()));
+    }
+}
 
 /// Who makes volumes: a qualified name, but for the case of its letters.
 fn provisioner(place: &Place<'_>, errors: &mut Errors) {
@@ -339,7 +370,9 @@ const ATTACHMENT_RULES: Rules = &[Rule::At(
                 (false, true) => {
                     volume.all_invalid(names::dns1123_subdomain(volume.text()), errors);
                 }
-                (true, false) => {}
+                (true, false) => {
+                    super::core::volume::check_inline(&source.get("inlineVolumeSpec"), errors);
+                }
             }
         }),
         Do(|spec, errors| {

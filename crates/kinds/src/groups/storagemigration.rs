@@ -1,9 +1,18 @@
 //! `storagemigration.k8s.io`: off by default.
 
+use pintle_meta::field::Error;
+use pintle_value::{Path, Value};
+
 use crate::{
-    checks::{frozen, unchanged},
+    checks::{NOT_NEGATIVE, frozen, items, unchanged},
+    conditions,
     kind::{Kind, kind},
-    strategy::{STATUS_ALONE, Strategy, WITH_STATUS},
+    place::{Errors, Place},
+    rules::{
+        Rule::{At, Needed},
+        Rules, errors,
+    },
+    strategy::{Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
 };
 
 pub(crate) const KINDS: &[Kind] =
@@ -12,6 +21,64 @@ pub(crate) const KINDS: &[Kind] =
 const MIGRATION: Strategy = Strategy {
     owned: STATUS_ALONE,
     unconditional_update: false,
-    validate: |new, old| unchanged(new, old, &[frozen(&["spec"])]),
+    validate: |new, old| {
+        let mut wrong = errors(new, RULES);
+        wrong.extend(unchanged(new, old, &[frozen(&["spec"])]));
+        wrong
+    },
+    parts: &[Part { validate: check_status, ..part("status") }],
     ..WITH_STATUS
 };
+
+const RULES: Rules =
+    &[At("spec", &[At("resource", &[Needed("resource", "resource is required")])])];
+
+/// A migration runs from one version on, and ends once.
+fn check_status(new: &Value, old: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let migration = Place::root(new);
+    let status = migration.get("status");
+    let version = status.get("resourceVersion");
+    match version.text().parse::<i64>() {
+        _ if version.is_empty() => {}
+        Ok(number) if number < 0 => errors.push(version.invalid_as(number, NOT_NEGATIVE)),
+        Ok(_) => {}
+        Err(_) => {
+            let text = version.text();
+            let words = format!(
+                "failed to parse resource version {text:?}: strconv.ParseInt: parsing {text:?}: \
+                 invalid syntax"
+            );
+            errors.push(version.invalid(words));
+        }
+    }
+    conditions::check(&status, &mut errors);
+    let stored = old.str_at(&["status", "resourceVersion"]).unwrap_or_default();
+    if !stored.is_empty() && stored != version.text() {
+        errors.push(version.invalid_as(version.text(), "cannot be updated"));
+    }
+    let is = |object: &Value, kind: &str| {
+        items(object, &["status", "conditions"]).iter().any(|condition| {
+            condition.str_at(&["type"]) == Some(kind)
+                && condition.str_at(&["status"]) == Some("True")
+        })
+    };
+    let [running, succeeded, failed] = ["Running", "Succeeded", "Failed"].map(|kind| is(new, kind));
+    for (is_wrong, words) in [
+        (succeeded && failed, "Both success and failed conditions cannot be true at the same time"),
+        (succeeded && running, "Running condition cannot be true when success condition is true"),
+        (failed && running, "Running condition cannot be true when failed condition is true"),
+        (
+            is(old, "Succeeded") && !succeeded,
+            "Success condition cannot be set to false once it is true",
+        ),
+        (is(old, "Failed") && !failed, "Failed condition cannot be set to false once it is true"),
+    ] {
+        if is_wrong {
+            let path = Path::new("status").field("conditions");
+            let value = new.at(&["status", "conditions"]).cloned().unwrap_or_default();
+            errors.push(Error::invalid(&path, &value, words));
+        }
+    }
+    errors
+}

@@ -15,6 +15,7 @@ use crate::{
     rules::{required, within},
 };
 
+pub(crate) use difference::difference;
 pub(crate) use ephemeral::validate_ephemeral_containers;
 pub(crate) use resize::{confine_resize, validate_resize};
 
@@ -174,7 +175,7 @@ fn check_rest(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
         check_gated(spec, old, &mut munged, errors);
     }
     if munged != *old {
-        let shown = difference::of_specs(old, &munged);
+        let shown = difference("core.PodSpec", old, &munged);
         let words = format!("pod updates may not change fields other than {MAY_CHANGE}\n{shown}");
         errors.push(spec.forbidden(words));
     }

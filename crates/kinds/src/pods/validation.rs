@@ -25,6 +25,7 @@ use crate::{
     },
 };
 
+pub(crate) use affinity::check_node_selector;
 pub(crate) use annotations::{
     APP_ARMOR, MIRROR, SECCOMP_CONTAINER, SECCOMP_POD, check_annotations,
 };
@@ -32,7 +33,7 @@ pub(crate) use containers::is_sidecar;
 pub(crate) use options::Options;
 pub(crate) use scheduling::check_tolerations;
 pub(crate) use security::app_armor_profile;
-pub(crate) use volumes::CLAIM_SPEC;
+pub(crate) use volumes::{CLAIM_SPEC, access_modes, check_persistent_sources};
 
 /// What upstream says where a workload does not select its own pods.
 pub(crate) const LABELS_MISMATCH: &str = "`selector` does not match template `labels`";

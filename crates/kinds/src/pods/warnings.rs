@@ -29,7 +29,32 @@ pub(crate) fn warn_of_template(template: &Place<'_>) -> Vec<String> {
 /// What to say of the spec of a claim.
 pub(crate) fn warn_of_claim(spec: &Place<'_>) -> Vec<String> {
     let mut warnings = Warnings(Vec::new());
-    warnings.add_fraction(&spec.at(&["resources", "requests"]).entry("storage"));
+    for list in ["requests", "limits"] {
+        let path = ["resources", list];
+        warnings.add_fraction(&spec.at(&path).entry("storage"));
+    }
+    warnings.0
+}
+
+/// Which old sources a PersistentVolume has.
+pub(crate) fn warn_of_sources(spec: &Place<'_>) -> Vec<String> {
+    let mut warnings = Warnings(Vec::new());
+    // Upstream says nothing of the others.
+    let is_told = |member: &str| !matches!(member, "gitRepo" | "flocker" | "quobyte");
+    for (member, name, words) in OLD_VOLUMES.iter().filter(|(member, ..)| is_told(member)) {
+        if spec.has(member) {
+            warnings.add(&spec.get(name).path(), words);
+        }
+    }
+    warnings.0
+}
+
+/// What to say of a NodeSelector.
+pub(crate) fn warn_of_node_selector(selector: &Place<'_>) -> Vec<String> {
+    let mut warnings = Warnings(Vec::new());
+    for term in selector.items("nodeSelectorTerms") {
+        warn_of_node_term(&term, false, &mut warnings);
+    }
     warnings.0
 }
 
@@ -113,7 +138,8 @@ const OLD_LABELS: &[(&str, &str)] = &[
     ),
 ];
 
-fn old_label(label: &str) -> Option<&'static str> {
+/// What has become of a label of nodes.
+pub(crate) fn old_label(label: &str) -> Option<&'static str> {
     OLD_LABELS.iter().find(|(old, _)| *old == label).map(|(_, words)| *words)
 }
 

@@ -270,3 +270,48 @@ fn versions_that_share_objects_share_their_index() {
         assert_eq!(shares, (kind.group, kind.resource) == ("events.k8s.io", "events"));
     }
 }
+
+/// What a status leaves of the metadata, and what becomes of dependents (STRAT-04, META-11).
+#[test]
+fn what_parts_and_deletions_leave_alone() {
+    use pintle_registry::{Dependents, Strategy as _};
+
+    let labelled = |label: &str| {
+        super::json(&format!(r#"{{"metadata":{{"labels":{{"a":"{label}"}}}},"spec":{{}}}}"#))
+    };
+    let old = labelled("old");
+    let (mut kept, mut orphaned, mut without) = (Vec::new(), Vec::new(), Vec::new());
+    for kind in crate::groups::all() {
+        let name = kind.resource;
+        let mut new = labelled("new");
+        kind.strategy.prepare_part(&mut new, &old, "status");
+        if new.at(&["metadata", "labels"]) == old.at(&["metadata", "labels"]) {
+            kept.push(name);
+        }
+        match kind.strategy.dependents() {
+            Dependents::Orphaned => orphaned.push(name),
+            Dependents::None => without.push(name),
+            Dependents::Collected => {}
+        }
+    }
+    kept.sort_unstable();
+    let expected = [
+        "apiservices",
+        "deployments",
+        "devicetaintrules",
+        "flowschemas",
+        "podcertificaterequests",
+        "podgroups",
+        "prioritylevelconfigurations",
+        "resourceclaims",
+        "resourcepoolstatusrequests",
+        "servicecidrs",
+        "storageversionmigrations",
+        "storageversions",
+        "validatingadmissionpolicies",
+        "volumeattachments",
+    ];
+    assert_eq!(kept, expected);
+    assert_eq!(orphaned, ["replicationcontrollers", "jobs"]);
+    assert_eq!(without, ["events", "events"]);
+}

@@ -266,3 +266,32 @@ fn selectable_fields_have_text() {
         assert_eq!(value, expected, "{resource} {label} {object}");
     }
 }
+
+/// Since when a volume has its phase: the server says it where the writer does not.
+#[test]
+fn phases_of_volumes() {
+    let now = pintle_registry::request::Now { unix_micros: 1_000_000 };
+    let (first, second) = (r#""1970-01-01T00:00:01Z""#, r#""1960-01-01T00:00:00Z""#);
+    let with = |phase: &str, time: &str| {
+        let time = if time.is_empty() {
+            String::new()
+        } else {
+            format!(r#","lastPhaseTransitionTime":{time}"#)
+        };
+        format!(r#"{{"status":{{"phase":"{phase}"{time}}}}}"#)
+    };
+    for (old, new, expected) in [
+        (None, with("Pending", ""), with("Pending", first)),
+        (Some(with("Pending", "")), with("Pending", ""), with("Pending", "")),
+        (Some(with("Pending", second)), with("Pending", ""), with("Pending", second)),
+        (Some(with("Pending", second)), with("Bound", second), with("Bound", first)),
+        (Some(with("Pending", second)), with("Bound", ""), with("Bound", first)),
+        (Some(with("Pending", first)), with("Bound", second), with("Bound", second)),
+        (Some(with("Pending", first)), with("Pending", second), with("Pending", second)),
+    ] {
+        let mut object = json(&new);
+        let old = old.as_deref().map(json);
+        (strategy("persistentvolumes").note_time)(&mut object, old.as_ref(), now);
+        assert_eq!(object, json(&expected), "{old:?} -> {new}");
+    }
+}

@@ -16,10 +16,12 @@ use crate::{RuntimeConfig, definitions, formats};
 const FILES: &[(&str, &str)] = &[
     ("admission", include_str!("rows/admission.yaml")),
     ("core", include_str!("rows/core.yaml")),
+    ("devices", include_str!("rows/devices.yaml")),
     ("groups", include_str!("rows/groups.yaml")),
     ("networking", include_str!("rows/networking.yaml")),
     ("services", include_str!("rows/services.yaml")),
     ("storage", include_str!("rows/storage.yaml")),
+    ("volumes", include_str!("rows/volumes.yaml")),
 ];
 
 #[test]

@@ -44,23 +44,6 @@ fn what_cannot_change() {
             r#"{"data":{"a":2}}"#,
             &["data: Invalid value: {\"a\":1}: field is immutable"],
         ),
-        (
-            "persistentvolumeclaims",
-            r#"{"spec":{"accessModes":["ReadWriteOnce"],"storageClassName":"b",
-                "resources":{"requests":{"storage":"1Gi"}}}}"#,
-            r#"{"spec":{"accessModes":["ReadWriteOnce"],"storageClassName":"a",
-                "resources":{"requests":{"storage":"1Gi"}}}}"#,
-            &["spec: Forbidden: spec is immutable after creation except resources.requests and \
-               volumeAttributesClassName for bound claims"],
-        ),
-        (
-            "persistentvolumeclaims",
-            r#"{"spec":{"accessModes":["ReadWriteOnce"],"volumeName":"v",
-                "resources":{"requests":{"storage":"2Gi"}}}}"#,
-            r#"{"spec":{"accessModes":["ReadWriteOnce"],
-                "resources":{"requests":{"storage":"1Gi"}}},"status":{"phase":"Bound"}}"#,
-            &[],
-        ),
     ] {
         check_update(resource, new, old, expected);
     }

@@ -11,7 +11,7 @@ use super::metadata;
 use crate::admission::{Attributes, Operation};
 use crate::answer::{Answer, Outcome};
 use crate::request::{Context, DeleteOptions, Propagation, Target};
-use crate::{GracePeriod, Object, Registry};
+use crate::{Dependents, GracePeriod, Object, Registry};
 
 const ATTEMPTS_MAX: usize = 100;
 
@@ -90,7 +90,7 @@ impl Registry {
     ) -> Step {
         let strategy = &*target.resource.strategy;
         let before = tree.clone();
-        self.set_collector_finalizers(&mut tree, options);
+        self.set_collector_finalizers(&mut tree, options, strategy.dependents());
         let now = context.now.unix_micros;
         let grace = grace_seconds(strategy.grace_period(&tree), options);
         if object::is_terminating(&tree) {
@@ -162,18 +162,26 @@ impl Registry {
     }
 
     /// Leaves the finalizers by which the garbage collector learns what to do with dependents.
-    fn set_collector_finalizers(&self, tree: &mut Value, options: &DeleteOptions) {
+    fn set_collector_finalizers(
+        &self,
+        tree: &mut Value,
+        options: &DeleteOptions,
+        dependents: Dependents,
+    ) {
         if !self.garbage_collection {
             return;
         }
         let current: Vec<String> = object::finalizers(tree).map(str::to_owned).collect();
         let has = |name: &str| current.iter().any(|f| f == name);
         let (orphan, foreground) = match (options.orphan_dependents, options.propagation) {
+            _ if dependents == Dependents::None => (false, false),
             (Some(orphan), _) => (orphan, false),
             (None, Some(Propagation::Orphan)) => (true, false),
             (None, Some(Propagation::Foreground)) => (false, true),
             (None, Some(Propagation::Background)) => (false, false),
-            (None, None) => (has(ORPHAN), !has(ORPHAN) && has(FOREGROUND)),
+            (None, None) if has(ORPHAN) => (true, false),
+            (None, None) if has(FOREGROUND) => (false, true),
+            (None, None) => (dependents == Dependents::Orphaned, false),
         };
         let mut wanted: Vec<String> =
             current.iter().filter(|f| *f != ORPHAN && *f != FOREGROUND).cloned().collect();

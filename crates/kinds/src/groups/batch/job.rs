@@ -7,6 +7,7 @@ mod success;
 mod template;
 
 use pintle_meta::{field::Error, labels::Selector, names, object, validation};
+use pintle_registry::Dependents;
 use pintle_value::{Map, Value};
 
 use super::super::workload;
@@ -31,6 +32,7 @@ const OLD_UID_LABEL: &str = "controller-uid";
 const OLD_NAME_LABEL: &str = "job-name";
 
 pub(super) const JOB: Strategy = Strategy {
+    dependents: Dependents::Orphaned,
     fields: &[selectable!("status.successful" by |job| count(job, &["status", "succeeded"]))],
     default: |object| set(object, DEFAULTS),
     prepare_create: select_own_pods,

@@ -139,7 +139,7 @@ pub(super) fn validate_bundle(bundle: &Value) -> Errors {
 }
 
 /// `example.com/signer`
-fn signer_name(signer: &Place<'_>, errors: &mut Errors) {
+pub(super) fn signer_name(signer: &Place<'_>, errors: &mut Errors) {
     const DOMAIN_LENGTH_MAX: usize = 253;
     const PATH_LENGTH_MAX: usize = 253 + 63 + 1;
     let text = signer.text();

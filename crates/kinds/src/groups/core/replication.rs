@@ -1,6 +1,7 @@
 //! ReplicationControllers.
 
 use pintle_meta::labels::Selector;
+use pintle_registry::Dependents;
 use pintle_value::{Map, Value};
 
 use super::super::workload;
@@ -21,6 +22,7 @@ use crate::{
 };
 
 pub(super) const CONTROLLER: Strategy = Strategy {
+    dependents: Dependents::Orphaned,
     fields: &[selectable!("status.replicas" by |controller| {
         count(controller, &["status", "replicas"])
     })],

@@ -6,17 +6,8 @@ use std::fmt::Write;
 use pintle_meta::field::shown;
 use pintle_value::{Map, Value};
 
-/// How two specs of pods differ.
-pub(super) fn of_specs(old: &Value, new: &Value) -> String {
-    difference("core.PodSpec", old, new)
-}
-
-/// How two ephemeral containers differ.
-pub(super) fn of_containers(old: &Value, new: &Value) -> String {
-    difference("core.EphemeralContainer", old, new)
-}
-
-fn difference(name: &str, old: &Value, new: &Value) -> String {
+/// How two values of Go's type `name` differ.
+pub(crate) fn difference(name: &str, old: &Value, new: &Value) -> String {
     let mut text = format!("  {name}{{\n");
     write_changes(&mut text, old, new, 1);
     text.push_str("  }\n");

@@ -33,7 +33,7 @@ pub(crate) fn validate_ephemeral_containers(new: &Value, old: &Value) -> Errors 
                 errors.push(list.forbidden(words));
             }
             Some(kept) if kept.value() != container.value() => {
-                let shown = difference::of_containers(container.value(), kept.value());
+                let shown = difference("core.EphemeralContainer", container.value(), kept.value());
                 let words =
                     format!("existing ephemeral containers {name:?} may not be changed\n{shown}");
                 errors.push(list.forbidden(words));

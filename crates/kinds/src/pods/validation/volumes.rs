@@ -2,6 +2,7 @@
 
 mod claim;
 mod files;
+mod persistent;
 mod projected;
 mod sources;
 
@@ -16,9 +17,10 @@ use crate::{
     rules::{Rules, check, required},
 };
 
-pub(crate) use claim::SPEC as CLAIM_SPEC;
+pub(crate) use claim::{SPEC as CLAIM_SPEC, access_modes};
 pub(super) use files::{field_reference, resource_reference};
 pub(super) use files::{has_backsteps, local_path, not_reserved};
+pub(crate) use persistent::check_persistent_sources;
 
 /// The volumes of a pod that are as they should be, by name. Only these can be mounted.
 pub(super) type Volumes<'a> = BTreeMap<&'a str, &'a Value>;
@@ -100,7 +102,9 @@ fn check_source(volume: &Place<'_>, owner: &Owner<'_>, errors: &mut Errors) {
             }
         }
         if source.member == "iscsi" {
-            sources::check_initiator_length(volume, &place, errors);
+            let name = volume.get("name");
+            let wrong = sources::wrong_initiator_length(name.text(), &place);
+            errors.extend(wrong.map(|words| name.invalid_as(name.text(), words)));
         }
     }
     if !is_found {

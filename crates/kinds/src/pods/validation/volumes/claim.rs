@@ -6,7 +6,7 @@ use pintle_value::Value;
 use crate::{
     place::{Errors, Place},
     rules::{
-        Rule::{Do, Formatted, Needed, OneOf},
+        Rule::{At, Do, Formatted, Needed, OneOf, Required},
         Rules,
     },
 };
@@ -22,13 +22,46 @@ pub(crate) const SPEC: Rules = &[
     Do(size),
     Formatted("storageClassName", names::dns1123_subdomain),
     OneOf("volumeMode", &["Block", "Filesystem"]),
+    At("dataSource", DATA_SOURCE),
+    At("dataSourceRef", DATA_SOURCE),
+    At("dataSourceRef", &[Formatted("namespace", names::dns1123_label)]),
+    Do(same_sources),
+    Formatted("volumeAttributesClassName", names::dns1123_subdomain),
 ];
+
+const DATA_SOURCE: Rules = &[
+    Required("name"),
+    Required("kind"),
+    Do(|source, errors| {
+        if source.str("apiGroup").is_empty() && source.str("kind") != "PersistentVolumeClaim" {
+            let words = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+            errors.push(source.invalid_as(source.str("kind"), words));
+        }
+    }),
+    Formatted("apiGroup", names::dns1123_subdomain),
+];
+
+/// Where data comes from is said twice, and the same twice, unless it comes from another namespace.
+/// What upstream shows of the value is empty.
+fn same_sources(spec: &Place<'_>, errors: &mut Errors) {
+    let (old, new) = (spec.get("dataSource"), spec.get("dataSourceRef"));
+    if !old.is_set() || !new.is_set() {
+        return;
+    }
+    let is_same = |member| old.str(member) == new.str(member);
+    if !new.str("namespace").is_empty() {
+        let words = "may not be specified when dataSourceRef.namespace is specified";
+        errors.push(spec.invalid_as(Value::object(), words));
+    } else if !["apiGroup", "kind", "name"].into_iter().all(is_same) {
+        errors.push(spec.invalid_as(Value::object(), "must match dataSourceRef"));
+    }
+}
 
 const ACCESS_MODES: &[&str] =
     &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 /// Upstream gives errors about one mode to the list.
-fn access_modes(spec: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn access_modes(spec: &Place<'_>, errors: &mut Errors) {
     let modes = spec.get("accessModes");
     let has = |wanted: fn(&str) -> bool| spec.items("accessModes").any(|mode| wanted(mode.text()));
     for mode in spec.items("accessModes") {

@@ -54,32 +54,33 @@ pub(super) const SOURCES: &[Source] = &[
 /// Checked after the reference, which only pods must have.
 pub(super) const IMAGE: Rules = &[Choice("pullPolicy", &["Always", "IfNotPresent", "Never"])];
 
-const fn source(member: &'static str, rules: Rules) -> Source {
+pub(super) const fn source(member: &'static str, rules: Rules) -> Source {
     Source { member, names: [member, member], rules }
 }
 
 const MODE: Rule = Do(|source, errors| files::check_mode(source, "defaultMode", errors));
 
-const HOST_PATH: Rules = &[Do(host_path)];
-const GCE_DISK: Rules = &[Required("pdName"), Do(partition)];
-const AWS_DISK: Rules = &[Required("volumeID"), Do(partition)];
-const NFS: Rules = &[Required("server"), Required("path"), Do(absolute_path)];
-const GLUSTERFS: Rules = &[Required("endpoints"), Required("path")];
-const RBD: Rules = &[Required("monitors"), Required("image")];
-const CEPHFS: Rules = &[Required("monitors")];
-const QUOBYTE: Rules = &[Do(quobyte_registry), Required("volume")];
-const FLOCKER: Rules = &[Do(flocker)];
-const FLEX: Rules = &[Required("driver"), Do(flex_options)];
-const SCALE_IO: Rules = &[Required("gateway"), Required("system"), Required("volumeName")];
+pub(super) const HOST_PATH: Rules = &[Do(host_path)];
+pub(super) const GCE_DISK: Rules = &[Required("pdName"), Do(partition)];
+pub(super) const AWS_DISK: Rules = &[Required("volumeID"), Do(partition)];
+pub(super) const NFS: Rules = &[Required("server"), Required("path"), Do(absolute_path)];
+pub(super) const GLUSTERFS: Rules = &[Required("endpoints"), Required("path")];
+pub(super) const RBD: Rules = &[Required("monitors"), Required("image")];
+pub(super) const CEPHFS: Rules = &[Required("monitors")];
+pub(super) const QUOBYTE: Rules = &[Do(quobyte_registry), Required("volume")];
+pub(super) const FLOCKER: Rules = &[Do(flocker)];
+pub(super) const FLEX: Rules = &[Required("driver"), Do(flex_options)];
+pub(super) const SCALE_IO: Rules =
+    &[Required("gateway"), Required("system"), Required("volumeName")];
 const DOWNWARD_API: Rules = &[MODE, Do(files::downward_files)];
-const FIBRE_CHANNEL: Rules = &[Do(fibre_channel)];
+pub(super) const FIBRE_CHANNEL: Rules = &[Do(fibre_channel)];
 const CSI: Rules = &[Do(driver_name), Do(publish_secret)];
-const STORAGE_OS: Rules = &[
+pub(super) const STORAGE_OS: Rules = &[
     Named("volumeName", names::dns1123_label),
     Formatted("volumeNamespace", names::dns1123_label),
     At("secretRef", &[Required("name")]),
 ];
-const AZURE_DISK: Rules = &[
+pub(super) const AZURE_DISK: Rules = &[
     Required("diskName"),
     Required("diskURI"),
     OneOf("cachingMode", &["None", "ReadOnly", "ReadWrite"]),
@@ -88,10 +89,10 @@ const AZURE_DISK: Rules = &[
 ];
 const ISCSI: Rules = &[
     Required("targetPortal"),
-    Do(qualified_name),
+    Do(|source, errors| check_target(&source.get("iqn"), FORMS, errors)),
     Within("lun", 0, 255),
     Do(chap_secret),
-    Do(initiator),
+    Do(|source, errors| check_initiator(source, FORMS, errors)),
 ];
 
 fn empty_dir(source: &Place<'_>, errors: &mut Errors) {
@@ -272,33 +273,37 @@ fn ephemeral(source: &Place<'_>, errors: &mut Errors) {
 
 const FORMS: &str = "must be valid format starting with iqn, eui, or naa";
 
-fn qualified_name(source: &Place<'_>, errors: &mut Errors) {
-    let name = source.get("iqn");
+/// The target's name must be there.
+pub(super) fn check_target(name: &Place<'_>, forms: &str, errors: &mut Errors) {
     if name.is_empty() {
         errors.push(name.required(""));
-    } else if !has_known_form(name.text()) {
-        errors.push(name.invalid(FORMS));
+    } else {
+        check_form(name, forms, errors);
+    }
+}
+
+/// Upstream tells who asks by a name without capitals.
+pub(super) fn check_initiator(source: &Place<'_>, forms: &str, errors: &mut Errors) {
+    if let Some(name) = source.find("initiatorName") {
+        check_form(&name.called("initiatorname"), forms, errors);
+    }
+}
+
+/// `forms` is what to say of a name of no known form.
+fn check_form(name: &Place<'_>, forms: &str, errors: &mut Errors) {
+    if !has_known_form(name.text()) {
+        errors.push(name.invalid(forms));
     } else if !is_qualified(name.text()) {
         errors.push(name.invalid("must be valid format"));
     }
 }
 
-fn chap_secret(source: &Place<'_>, errors: &mut Errors) {
+pub(super) fn chap_secret(source: &Place<'_>, errors: &mut Errors) {
     let is_asked_for =
         source.get("chapAuthDiscovery").is_true() || source.get("chapAuthSession").is_true();
     let secret = source.get("secretRef");
     if is_asked_for && !secret.is_set() {
         errors.push(secret.required(""));
-    }
-}
-
-fn initiator(source: &Place<'_>, errors: &mut Errors) {
-    let Some(name) = source.find("initiatorName") else { return };
-    let name = name.called("initiatorname");
-    if !has_known_form(name.text()) {
-        errors.push(name.invalid(FORMS));
-    } else if !is_qualified(name.text()) {
-        errors.push(name.invalid("must be valid format"));
     }
 }
 
@@ -335,14 +340,12 @@ fn is_iqn(rest: &str) -> Option<bool> {
     Some(is_dated && !authority.is_empty() && authority.bytes().all(inner) && has_target)
 }
 
-/// With an initiator, the volume's name and the portal make up a name.
-pub(super) fn check_initiator_length(volume: &Place<'_>, source: &Place<'_>, errors: &mut Errors) {
+/// What is wrong where the volume's name and the portal make up a name, as they do for an initiator.
+pub(super) fn wrong_initiator_length(volume: &str, source: &Place<'_>) -> Option<&'static str> {
     const LENGTH_MAX: usize = 64;
-    let name = volume.get("name");
-    let length = name.text().len() + 1 + source.str("targetPortal").len();
-    if source.has("initiatorName") && length > LENGTH_MAX {
-        let words = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters \
-                     if iscsi.initiatorName is specified.";
-        errors.push(name.invalid_as(name.text(), words));
-    }
+    let length = volume.len() + 1 + source.str("targetPortal").len();
+    (source.has("initiatorName") && length > LENGTH_MAX).then_some(
+        "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
+         iscsi.initiatorName is specified.",
+    )
 }

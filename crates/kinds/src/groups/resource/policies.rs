@@ -1,0 +1,106 @@
+//! How much of a device may be asked for, where it is shared.
+
+use pintle_meta::quantity::Quantity;
+use pintle_value::Value;
+
+use super::named;
+use crate::{
+    amounts,
+    place::{Errors, Place},
+};
+
+const VALUES_MAX: usize = 10;
+
+/// Checks the policy of a capacity: either listed values or a range, of which the default is one.
+pub(super) fn check_policy(capacity: &Place<'_>, policy: &Place<'_>, errors: &mut Errors) {
+    let (values, range) = (policy.get("validValues"), policy.get("validRange"));
+    if !values.is_empty() && range.is_set() {
+        let words = "exactly one policy can be specified, cannot specify \"validValues\" and \
+                     \"validRange\" at the same time";
+        return errors.push(policy.forbidden(words));
+    }
+    let kind = match (values.is_empty(), range.is_set()) {
+        (false, _) => "validValues",
+        (true, true) => "validRange",
+        (true, false) => return,
+    };
+    let default = policy.get("default");
+    let Some(usual) = amounts::parse(&default) else {
+        return errors.push(default.required(&format!("required when {kind} is defined")));
+    };
+    let Some(most) = amounts::parse(capacity) else { return };
+    match kind {
+        "validValues" => check_values(policy, &usual, &most, errors),
+        _ => check_range(&range, &usual, &most, errors),
+    }
+}
+
+fn check_values(policy: &Place<'_>, usual: &Quantity, most: &Quantity, errors: &mut Errors) {
+    let values = policy.get("validValues");
+    let amounts: Vec<Option<Quantity>> =
+        policy.items("validValues").map(|value| amounts::parse(&value)).collect();
+    for (place, pair) in policy.items("validValues").skip(1).zip(amounts.windows(2)) {
+        if pair[0] > pair[1] {
+            errors.push(place.invalid("values must be sorted in ascending order"));
+        }
+    }
+    named::each(policy, "validValues", VALUES_MAX, errors, &mut |place, errors| {
+        if amounts::parse(place).is_some_and(|amount| amount > *most) {
+            errors.push(place.invalid(format!("option is larger than capacity value: {most}")));
+        }
+    });
+    for (i, place) in policy.items("validValues").enumerate() {
+        if amounts[..i].contains(&amounts[i]) {
+            errors.push(place.duplicate());
+        }
+    }
+    if !amounts.iter().flatten().any(|amount| amount == usual) {
+        let words = "default value is not valid according to the requestPolicy";
+        errors.push(values.invalid_as(usual.to_string(), words));
+    }
+}
+
+fn check_range(range: &Place<'_>, usual: &Quantity, most: &Quantity, errors: &mut Errors) {
+    let (min, max, step) = (range.get("min"), range.get("max"), range.get("step"));
+    let Some(least) = amounts::parse(&min) else {
+        return errors.push(min.required("required when validRange is defined"));
+    };
+    let of_usual = Value::from(usual.to_string());
+    let default = range.get("default");
+    let default = default.of(&of_usual);
+    if least > *most {
+        errors.push(min.invalid(format!("min is larger than capacity value: {most}")));
+    }
+    if *usual < least {
+        errors.push(default.invalid(format!("default is less than min: {least}")));
+    }
+    let greatest = amounts::parse(&max);
+    if let Some(greatest) = &greatest {
+        if least > *greatest {
+            let words = format!("min is larger than max: {greatest}");
+            errors.push(max.invalid_as(least.to_string(), words));
+        }
+        if greatest > most {
+            errors.push(max.invalid(format!("max is larger than capacity value: {most}")));
+        }
+        if usual > greatest {
+            errors.push(default.invalid(format!("default is more than max: {greatest}")));
+        }
+    }
+    let Some(one) = amounts::parse(&step) else { return };
+    if one.signum() <= 0 {
+        return errors.push(step.invalid("must be greater than zero"));
+    }
+    if let Some(next) = least.checked_add(&one).filter(|next| next > most) {
+        let words = format!("one step {next} is larger than capacity value: {most}");
+        errors.push(step.invalid(words));
+    }
+    for amount in [Some(usual), greatest.as_ref()].into_iter().flatten() {
+        let distance = amount.value().checked_sub(least.value());
+        let is_reached = distance.and_then(|d| d.checked_rem(one.value())).is_none_or(|r| r == 0);
+        if !is_reached {
+            let words = format!("value is not a multiple of a given step ({one}) from ({least})");
+            errors.push(step.invalid_as(amount.to_string(), words));
+        }
+    }
+}
