@@ -3,7 +3,7 @@
 //! Paths in errors are those of upstream's internal form, as its clients see them: what all versions
 //! say alike stands at the top (`spec.validation`), what they don't in each version.
 
-mod conversion;
+pub(crate) mod conversion;
 mod defaults;
 mod openapi;
 mod spec;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pintle_meta::{GroupVersion, Status};
+use pintle_meta::{GroupVersion, Reason, Status};
 use pintle_registry::Keeping;
 use pintle_schema::{Schema, decode};
 use pintle_value::{Str, Value};
@@ -64,9 +64,8 @@ impl Kept {
         let said = object.str_at(&["apiVersion"]).unwrap_or_default();
         let version = Str::from(said.rsplit('/').next().unwrap_or_default());
         if !self.schemas.has(&version) {
-            return Err(Status::internal(format!(
-                "request to convert CR from an invalid group/version: {said}"
-            )));
+            let why = format!("request to convert CR from an invalid group/version: {said}");
+            return Err(Status::failure(Reason::Unknown, why));
         }
         self.prune(object, &version);
         self.schemas.of(&version).set_defaults(object);

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use pintle_meta::time;
 use pintle_value::{Map, Value};
 
+use crate::check::conversion::{bundle_of, is_bundle};
 use crate::definition::{Crd, Names};
 
 #[cfg(test)]
@@ -34,12 +35,14 @@ pub fn status(crd: &Value, others: &[Value], now_micros: i64) -> Option<Value> {
     };
     set("NamesAccepted", accepted, reason, &message);
     if !read.has("Established") {
-        if accepted {
-            let words = "the initial names have been accepted";
-            set("Established", true, "InitialNamesAccepted", words);
-        } else {
-            set("Established", false, "NotAccepted", "not all names are accepted");
-        }
+        let (holds, reason, words) = match (accepted, is_bundle(bundle_of(read))) {
+            (true, true) => (true, "InitialNamesAccepted", "the initial names have been accepted"),
+            (true, false) => {
+                (false, "InvalidCABundle", "The conversion webhook CABundle is invalid")
+            }
+            (false, _) => (false, "NotAccepted", "not all names are accepted"),
+        };
+        set("Established", holds, reason, words);
     }
     if let Some((holds, reason, message)) = approval(read) {
         set("KubernetesAPIApprovalPolicyConformant", holds, reason, &message);

@@ -104,10 +104,12 @@ impl Strategy for Custom {
             .then_some("create not allowed while custom resource definition is terminating")
     }
 
+    fn coerce(&self, object: &mut Value) {
+        self.schema().drop_nulls(object);
+    }
+
     fn default(&self, object: &mut Value) {
-        let schema = self.schema();
-        schema.drop_nulls(object);
-        schema.set_defaults(object);
+        self.schema().set_defaults(object);
     }
 
     fn validate(&self, new: &Value, old: Option<&Value>, part: &str) -> Vec<Error> {

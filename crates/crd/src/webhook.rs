@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_meta::{Status, field, object, validation};
+use pintle_meta::{Reason, Status, field, object, validation};
 use pintle_registry::webhook::{Caller, Endpoint};
 use pintle_value::{Map, Path, Value, json};
 
@@ -35,7 +35,12 @@ impl Webhook {
         let known = |said: &Value| ["v1", "v1beta1"].into_iter().find(|v| said.as_str() == Some(v));
         let said = webhook.get("conversionReviewVersions").and_then(Value::as_array);
         let review_version = said.unwrap_or_default().iter().find_map(known);
-        Some(Self { endpoint: Endpoint::of(webhook.get("clientConfig")?), review_version, caller })
+        let mut endpoint = Endpoint::of(webhook.get("clientConfig")?);
+        if endpoint.ca_bundle.trim_ascii().is_empty() {
+            endpoint.ca_bundle.clear(); // nothing but space is no authority
+        }
+        let endpoint = endpoint.within(PATIENCE.as_secs());
+        Some(Self { endpoint, review_version, caller })
     }
 
     /// Converts objects to a version; those that are in it already are not sent.
@@ -51,22 +56,18 @@ impl Webhook {
         let kind = first.str_at(&["kind"]).unwrap_or_default();
         let head = format!("conversion webhook for {version}, Kind={kind}");
         let sent: Vec<Value> = to_convert.iter().map(|object| (**object).clone()).collect();
-        let fail = |why: String| Status::internal(format!("{head} {why}"));
+        // No reason and no details: upstream answers with the bare error.
+        let fail = |why: String| Status::failure(Reason::Unknown, format!("{head} {why}"));
         let converted =
             self.ask(&sent, wanted).await.map_err(|why| fail(format!("failed: {why}")))?;
         if converted.len() != sent.len() {
             let (got, expected) = (converted.len(), sent.len());
             return Err(fail(format!("returned {got} objects, expected {expected}")));
         }
+        let is_list = sent.len() > 1;
         for (i, (place, answer)) in to_convert.iter_mut().zip(converted).enumerate() {
-            **place = believe(place, answer, wanted).map_err(|fault| match fault {
-                Fault::Object(why) => {
-                    fail(format!("returned invalid converted object at index {i}: {why}"))
-                }
-                Fault::Metadata(why) => {
-                    fail(format!("returned invalid metadata in object at index {i}: {why}"))
-                }
-            })?;
+            **place =
+                believe(place, answer, wanted).map_err(|fault| fail(fault.told(is_list, i)))?;
         }
         Ok(objects)
     }
@@ -129,15 +130,35 @@ fn read_answer(mut answer: Value, version: &str, uid: &str) -> Result<Vec<Value>
 
 /// Why a converted object is not believed.
 enum Fault {
+    /// It is of another version or kind.
+    Type(String),
+    /// It is another object.
     Object(String),
     Metadata(String),
+}
+
+impl Fault {
+    /// In upstream's words, which differ for one object and for several.
+    fn told(self, is_list: bool, index: usize) -> String {
+        match (self, is_list) {
+            (Self::Type(why), false) => format!("returned invalid object at index 0: {why}"),
+            (Self::Object(why), false) => format!("returned invalid object: {why}"),
+            (Self::Metadata(why), false) => format!("returned invalid metadata: {why}"),
+            (Self::Type(why) | Self::Object(why), true) => {
+                format!("returned invalid converted object at index {index}: {why}")
+            }
+            (Self::Metadata(why), true) => {
+                format!("returned invalid metadata in object at index {index}: {why}")
+            }
+        }
+    }
 }
 
 /// The converted object with the metadata of the original: a webhook may change labels and annotations,
 /// and nothing else of it.
 fn believe(original: &Value, mut converted: Value, wanted: &str) -> Result<Value, Fault> {
     let wrong = |what: &str, expected: &str, got: &str| {
-        Err(Fault::Object(format!("{what} (expected {expected}, received {got})")))
+        Err(Fault::Type(format!("{what} (expected {expected}, received {got})")))
     };
     let text = |object: &Value, key: &str| object.str_at(&[key]).unwrap_or_default().to_owned();
     let version = text(&converted, "apiVersion");

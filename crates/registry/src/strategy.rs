@@ -103,6 +103,12 @@ pub trait Strategy: Send + Sync {
         format!("field label not supported: {label}")
     }
 
+    /// Leaves out of a body what its schema takes for nothing said. What is applied says what it says:
+    /// there a null stays, and is judged (upstream: coercion belongs to decoding).
+    fn coerce(&self, object: &mut Value) {
+        let _ = object;
+    }
+
     /// Sets what the kind's defaults say, on every decode of the kind.
     fn default(&self, object: &mut Value) {
         let _ = object;

@@ -48,4 +48,35 @@ impl Endpoint {
         let url = format!("https://{name}.{namespace}.svc:{port}/{}", path.trim_start_matches('/'));
         Self { url, service: Some((namespace.into(), name.into(), port)), ca_bundle }
     }
+
+    /// Tells the webhook how long is waited for it, as upstream's client does.
+    pub fn within(mut self, seconds: u64) -> Self {
+        let host = self.url.find("://").map_or(0, |at| at + 3);
+        let end = self.url[host..].find(['/', '?']).map_or(self.url.len(), |at| host + at);
+        if !self.url[end..].starts_with('/') {
+            self.url.insert(end, '/');
+        }
+        let mark = if self.url.contains('?') { '&' } else { '?' };
+        self.url.push_str(&format!("{mark}timeout={seconds}s"));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_says_how_long_is_waited() {
+        for (url, expected) in [
+            ("https://a", "https://a/?timeout=30s"),
+            ("https://a:1", "https://a:1/?timeout=30s"),
+            ("https://a/", "https://a/?timeout=30s"),
+            ("https://a/b", "https://a/b?timeout=30s"),
+            ("https://a?b=c", "https://a/?b=c&timeout=30s"),
+        ] {
+            let endpoint = Endpoint { url: url.to_owned(), service: None, ca_bundle: Vec::new() };
+            assert_eq!(endpoint.within(30).url, expected);
+        }
+    }
 }

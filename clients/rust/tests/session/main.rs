@@ -3,6 +3,7 @@
 
 mod admission;
 mod apply;
+mod conversion;
 mod dynamic;
 mod pages;
 mod typed;

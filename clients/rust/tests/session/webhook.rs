@@ -14,7 +14,8 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
-/// What is answered to a request, given its path.
+/// What is answered to a request, given its path: the `response`, whose uid is the request's unless it
+/// says one; a text, which is then the whole body; or null for silence, and the connection ends.
 pub(crate) type Answer = dyn Fn(&str, &Value) -> Value + Send + Sync;
 
 pub(crate) struct Webhook {
@@ -25,7 +26,7 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    /// Begins to answer reviews: `answer` gives the `response` of each but for its uid.
+    /// Begins to answer reviews.
     pub(crate) fn start(
         answer: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
     ) -> Result<Self> {
@@ -82,10 +83,18 @@ fn converse(
         }
     };
     let mut response = answer(&path, &review["request"]);
-    response["uid"] = review["request"]["uid"].clone();
     asked.lock().push(review["request"].clone());
-    let (version, kind) = (&review["apiVersion"], &review["kind"]);
-    let body = json!({"apiVersion": version, "kind": kind, "response": response}).to_string();
+    let body = match &mut response {
+        Value::Null => return Ok(()),
+        Value::String(text) => std::mem::take(text),
+        response => {
+            if response.get("uid").is_none() {
+                response["uid"] = review["request"]["uid"].clone();
+            }
+            let (version, kind) = (&review["apiVersion"], &review["kind"]);
+            json!({"apiVersion": version, "kind": kind, "response": response}).to_string()
+        }
+    };
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
     stream.write_all(format!("{head}{body}").as_bytes())?;
     stream.conn.send_close_notify();

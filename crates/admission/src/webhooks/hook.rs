@@ -62,14 +62,13 @@ impl Hook {
         let seconds = hook.get("timeoutSeconds").and_then(Value::as_int).unwrap_or(10);
         let versions = texts(hook, "admissionReviewVersions");
         let known = |said: &Str| ["v1", "v1beta1"].into_iter().find(|version| *said == *version);
-        let mut endpoint = Endpoint::of(hook.get("clientConfig").unwrap_or(&Value::Null));
-        let mark = if endpoint.url.contains('?') { '&' } else { '?' };
-        endpoint.url.push_str(&format!("{mark}timeout={seconds}s"));
+        let seconds = u64::try_from(seconds).unwrap_or(10);
+        let endpoint = Endpoint::of(hook.get("clientConfig").unwrap_or(&Value::Null));
         let rules = hook.get("rules").and_then(Value::as_array).unwrap_or_default();
         Self {
             name: text("name").into(),
-            endpoint,
-            timeout: Duration::from_secs(u64::try_from(seconds).unwrap_or(10)),
+            endpoint: endpoint.within(seconds),
+            timeout: Duration::from_secs(seconds),
             lenient: text("failurePolicy") == "Ignore",
             dry_runs: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
             again: text("reinvocationPolicy") == "IfNeeded",

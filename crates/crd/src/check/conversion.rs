@@ -54,16 +54,19 @@ fn check_config(config: &Value, old: Option<Crd<'_>>, path: &Path, errors: &mut 
         (None, Some(service)) => check_service(service, &path.field("service"), errors),
         _ => errors.push(Error::required(path, "exactly one of url or service is required")),
     }
-    // A definition that was never usable may still be mended.
-    let must_hold = old.is_some_and(|old| old.has("Established"));
+    // A definition that was never usable, or is not any more, may still be mended.
+    let must_hold = old.is_some_and(|old| old.has("Established") && is_bundle(bundle_of(old)));
     let bundle = config.str_at(&["caBundle"]).unwrap_or_default();
-    let was = old.and_then(|old| {
-        old.0.str_at(&["spec", "conversion", "webhook", "clientConfig", "caBundle"])
-    });
-    if must_hold && was != Some(bundle) && !is_bundle(bundle) {
+    if must_hold && !is_bundle(bundle) {
         let words = "unable to load root certificates: unable to parse bytes as PEM block";
         errors.push(Error::invalid(&path.field("caBundle"), &bundle.into(), words));
     }
+}
+
+/// The authority of a definition's webhook, in base64.
+pub(crate) fn bundle_of<'a>(crd: Crd<'a>) -> &'a str {
+    let place = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
+    crd.0.str_at(&place).unwrap_or_default()
 }
 
 /// Whether base64 holds PEM with a certificate in it; nothing is fine too.

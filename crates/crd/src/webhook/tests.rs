@@ -34,7 +34,7 @@ fn a_webhook_changes_labels_and_annotations_and_nothing_else_of_metadata() {
     );
     let check = |converted: &str| match believe(&original, value(converted), "g/v2") {
         Ok(object) => Ok(json::to_string(object.get("metadata").expect("metadata"))),
-        Err(Fault::Object(why) | Fault::Metadata(why)) => Err(why),
+        Err(Fault::Type(why) | Fault::Object(why) | Fault::Metadata(why)) => Err(why),
     };
     for (converted, expected) in [
         (

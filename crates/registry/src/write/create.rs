@@ -48,7 +48,7 @@ impl Write<'_> {
         let Draft { mut tree, mut warnings, tracked } = draft;
         let resource = &self.target.resource;
         let given: Str = object::name(&tree).into();
-        self.store_form(&mut tree);
+        self.store_form(&mut tree, tracked);
         warnings.extend(metadata::unite_owners(&mut tree));
         self.admit(Operation::Create, &given, &tree, None)?;
         if let Some(changed) = self.mutate(Operation::Create, &given, &tree, None).await? {
@@ -177,7 +177,7 @@ impl Write<'_> {
         let body = Body { bytes: json::to_string(&object).into(), encoding: Encoding::Json };
         let mut draft = self.decode(&body)?;
         self.place(&mut draft.tree)?;
-        self.store_form(&mut draft.tree);
+        self.store_form(&mut draft.tree, false);
         Ok(Some(Draft { warnings, ..draft }))
     }
 

@@ -53,8 +53,11 @@ pub(crate) struct Draft {
 
 impl Write<'_> {
     /// The declared defaults and the kind's own, then the stored form.
-    fn store_form(&self, tree: &mut Value) {
+    fn store_form(&self, tree: &mut Value, applied: bool) {
         let resource = &self.target.resource;
+        if !applied {
+            resource.strategy.coerce(tree);
+        }
         pintle_schema::default::apply(&resource.schema, resource.ty, tree);
         resource.strategy.default(tree);
         resource.to_stored(tree);

@@ -81,7 +81,7 @@ impl Write<'_> {
         let old = resource.current(existing).await?;
         self.check_version(&new, existing.revision)?;
         self.check_uid(&new, &old)?;
-        self.store_form(&mut new);
+        self.store_form(&mut new, tracked);
         let mut new = self.confine(new, &old);
         metadata::carry_over(&mut new, &old);
         warnings.extend(metadata::unite_owners(&mut new));
