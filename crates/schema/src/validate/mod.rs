@@ -13,7 +13,7 @@ mod tests;
 use pintle_meta::field::{Error, ErrorType};
 use pintle_value::{Path, Value};
 
-use crate::{Field, Rule, Schema, Shape, TypeId};
+use crate::{Field, Rule, Scalar, Schema, Shape, TypeId};
 
 /// What is wrong with a (decoded, defaulted) object by the table's rules; `old` is what it replaces.
 pub fn validate(schema: &Schema, ty: TypeId, value: &Value, old: Option<&Value>) -> Vec<Error> {
@@ -144,6 +144,11 @@ impl Validator<'_> {
         }
         match self.schema.get(field.ty).shape {
             Shape::List { .. } | Shape::Map { .. } => false,
+            // What is left out is zero or false to Go, which only a bound refuses.
+            Shape::Scalar(Scalar::Bool | Scalar::Int32 | Scalar::Int64 | Scalar::Float64) => {
+                let is_bound = |rule: &Rule| matches!(rule, Rule::Minimum(1..));
+                member.is_none_or(Value::is_null) && field.rules.iter().any(is_bound)
+            }
             _ => match member {
                 None | Some(Value::Null) => true,
                 Some(Value::String(text)) if text.is_empty() => {

@@ -41,6 +41,13 @@ fn required_fields() {
             r#"{"spec":{"containers":[{"name":"a","livenessProbe":{"httpGet":{"port":1,"httpHeaders":[{"name":"","value":""}]}}}]}}"#,
             &["spec.containers[0].livenessProbe.httpGet.httpHeaders[0].name: Required value"],
         ),
+        // A number that is left out is zero, which is wrong only where a bound says so.
+        (
+            "io.k8s.api.scheduling.v1alpha2.Workload",
+            r#"{"spec":{"podGroupTemplates":[{"name":"a","schedulingPolicy":{"gang":{}}}]}}"#,
+            &["spec.podGroupTemplates[0].schedulingPolicy.gang.minCount: Required value"],
+        ),
+        ("io.k8s.api.apps.v1.ControllerRevision", "{}", &[]),
         // Components write status, and metadata has its own rules.
         (
             POD,
