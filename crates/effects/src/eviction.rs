@@ -25,6 +25,10 @@ impl Action for Evict {
         "io.k8s.api.policy.v1.Eviction"
     }
 
+    fn old_versions(&self) -> &'static [&'static str] {
+        &["policy/v1beta1"]
+    }
+
     fn perform<'a>(&'a self, request: Request<'a>) -> Performed<'a> {
         Box::pin(async move {
             let Request { registry, target, posted, options, context } = request;

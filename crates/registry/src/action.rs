@@ -17,6 +17,11 @@ pub trait Action: Send + Sync {
     /// The name of the type of what is posted, in the resource's schema.
     fn type_name(&self) -> &'static str;
 
+    /// The versions in which it may be posted too, in which it is the same.
+    fn old_versions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Does it. What was posted has passed admission.
     fn perform<'a>(&'a self, request: Request<'a>) -> Performed<'a>;
 }

@@ -46,6 +46,30 @@ fn what_is_wrong_is_said_as_upstream_says_it() {
     assert!(count >= 350, "there are {count} rows");
 }
 
+/// DEF-01, DEF-02: what becomes of minimal objects, exactly.
+#[test]
+fn minimal_objects_get_their_defaults() {
+    let config = RuntimeConfig::parse(["api/all=true"]).expect("a flag");
+    let definitions = definitions(&config);
+    let rows = pintle_value::yaml::parse(include_bytes!("rows/defaults.yaml")).expect("YAML");
+    let mut wrong = String::new();
+    for row in rows.as_array().expect("a list") {
+        let definition = find(&definitions, row);
+        let mut object = row.get("sent").expect("an object").clone();
+        default::apply(&definition.schema, definition.ty, &mut object);
+        definition.strategy.default(&mut object);
+        let mut expected = row.get("sent").cloned().unwrap_or_default();
+        merge(&mut expected, row.get("gets").unwrap_or(&Value::Null));
+        if object != expected {
+            let kind = row.str_at(&["kind"]).unwrap_or_default();
+            let object = pintle_value::json::to_string(&object);
+            let expected = pintle_value::json::to_string(&expected);
+            let _ = write!(wrong, "\n{kind}\n  {expected}\n  {object}");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
 /// No kind is without rows, but for those that nobody keeps. Pods have theirs in `cases`.
 #[test]
 fn every_kind_has_rows() {

@@ -32,7 +32,11 @@ impl Write<'_> {
         let api_version = kind.group_version().to_string();
         let ty = resource.schema.find(action.type_name());
         let ty = ty.ok_or_else(|| Status::internal("the type of what is posted is not known"))?;
-        let draft = self.decode_as(body, &resource.schema, ty, (&kind.kind, &api_version))?;
+        let versions: Vec<&str> = [api_version.as_str()]
+            .into_iter()
+            .chain(action.old_versions().iter().copied())
+            .collect();
+        let draft = self.decode_any(body, &resource.schema, ty, (&kind.kind, &versions))?;
         let Draft { mut tree, warnings, .. } = draft;
         tree.make_object().insert("kind", kind.kind.clone());
         tree.make_object().insert("apiVersion", api_version);

@@ -26,6 +26,18 @@ impl Write<'_> {
         ty: TypeId,
         (kind, api_version): (&str, &str),
     ) -> Result<Draft, Status> {
+        self.decode_any(body, schema, ty, (kind, &[api_version]))
+    }
+
+    /// Likewise, where an object of the kind is the same in several versions; the first is the usual.
+    pub(super) fn decode_any(
+        &self,
+        body: &Body,
+        schema: &Schema,
+        ty: TypeId,
+        (kind, api_versions): (&str, &[&str]),
+    ) -> Result<Draft, Status> {
+        let api_version = api_versions.first().copied().unwrap_or_default();
         let version = api_version.rsplit('/').next().unwrap_or_default();
         let refuse = |why: &dyn std::fmt::Display| {
             Status::bad_request(format!(
@@ -33,7 +45,9 @@ impl Write<'_> {
             ))
         };
         let decoded = read(body, schema, ty).map_err(|e| refuse(&e))?;
-        self.check_coordinates(&decoded.value, kind, api_version)?;
+        let said = decoded.value.str_at(&["apiVersion"]).unwrap_or_default();
+        let said = api_versions.iter().find(|version| **version == said).unwrap_or(&api_version);
+        self.check_coordinates(&decoded.value, kind, said)?;
         let problems = decoded.problems;
         let warnings = match self.options.field_validation {
             FieldValidation::Ignore => Vec::new(),
