@@ -38,7 +38,8 @@ pub fn run_dir(dir: &Path, target: &Target) -> Result<Report> {
 
 /// Runs scripts, `jobs` at a time; `done` hears of each as it ends.
 ///
-/// Those that make the server forget its history come last and alone, for that is felt by others.
+/// Those that make the server forget its history come last and alone, for that is felt by others; so do
+/// those that say so.
 pub fn run_scripts(
     scripts: &[Script],
     target: &Target,
@@ -46,7 +47,8 @@ pub fn run_scripts(
     mut done: impl FnMut(&Case),
 ) -> Report {
     let forgets = |script: &Script| script.requires.iter().any(|ability| ability == "compaction");
-    let (alone, together): (Vec<_>, Vec<_>) = scripts.iter().partition(|script| forgets(script));
+    let (alone, together): (Vec<_>, Vec<_>) =
+        scripts.iter().partition(|script| script.alone || forgets(script));
     let mut cases = run_some(&together, target, jobs.max(1), &mut done);
     cases.extend(run_some(&alone, target, 1, &mut done));
     Report { cases }

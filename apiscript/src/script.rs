@@ -27,6 +27,9 @@ pub struct Script {
     /// What the target must be able to do; the script is skipped elsewhere.
     #[serde(default)]
     pub requires: Vec<String>,
+    /// Runs after the others and by itself, for what they do can be felt in it.
+    #[serde(default)]
+    pub alone: bool,
     /// The conversation.
     pub steps: Vec<Spanned<Step>>,
     /// Paths to delete at the end, whatever happened.

@@ -1,13 +1,63 @@
 //! The admission chain's built-in plugins: who may still refuse a write that is authorized and well
-//! formed.
+//! formed, and who changes one.
 //!
-//! Webhooks are the one plugin that asks elsewhere, and may change what is written. Each other plugin is a decision without side effects, tested as such, and an adapter that asks the
-//! registry for what the decision depends on.
+//! Each plugin is a module; [`plugins`] knows their names, their order, and which of them run. A plugin
+//! asks the registry for what its decision depends on. Webhooks are the one plugin that asks elsewhere.
 //!
 //! Must not know: HTTP, users' permissions, how writes are made.
 
+pub mod default_class;
 pub mod namespace;
+pub mod nodes;
+pub mod plugins;
+pub mod priority;
+pub mod runtime_class;
+pub mod service_account;
+pub mod storage;
+pub mod tolerations;
 pub mod webhooks;
 
 pub use namespace::NamespaceLifecycle;
+pub use plugins::{Plugins, UnknownPlugin};
 pub use webhooks::Webhooks;
+
+use pintle_meta::{GroupVersionResource, Status, object};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Attributes, Operation};
+use pintle_value::Value;
+
+/// Whether a write is of a resource's objects as a whole, and not of a part of them.
+fn is_of(write: &Attributes<'_>, group: &str, resource: &str) -> bool {
+    let of = &write.resource.resource;
+    of.resource == resource && of.group == group && write.subresource.is_empty()
+}
+
+/// Whether a write makes an object of a resource.
+fn creates(write: &Attributes<'_>, group: &str, resource: &str) -> bool {
+    write.operation == Operation::Create && is_of(write, group, resource)
+}
+
+/// An object of version v1 of a resource; `namespace` is `""` for the cluster's.
+fn find(
+    registry: &Registry,
+    (group, resource): (&str, &str),
+    namespace: &str,
+    name: &str,
+) -> Option<Value> {
+    let resource = registry.resource(&GroupVersionResource::new(group, "v1", resource))?;
+    Some(registry.peek(&resource, namespace, name)?.tree())
+}
+
+/// All objects of version v1 of a resource of the cluster; for those of which there are few.
+fn all(registry: &Registry, group: &str, resource: &str) -> Vec<Value> {
+    let resource = registry.resource(&GroupVersionResource::new(group, "v1", resource));
+    let objects = resource.map(|resource| registry.objects(&resource).collect::<Vec<_>>());
+    objects.unwrap_or_default().iter().map(|object| object.tree()).collect()
+}
+
+/// A plugin's refusal, of the object as it is at the moment.
+fn forbidden(write: &Attributes<'_>, object: &Value, why: &str) -> Status {
+    let names = [write.name, object::name(object), object::text(object, "generateName")];
+    let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown");
+    Status::forbidden(&write.resource.group_resource(), name, why)
+}

@@ -28,6 +28,7 @@ use pintle_registry::webhook::Caller;
 use pintle_registry::{Keeping, Registry, Resource};
 use pintle_value::{Map, Value};
 
+use crate::Plugins;
 use hook::{Hook, Question};
 use review::{Inquiry, Verdict, denial};
 
@@ -36,8 +37,9 @@ const GROUP: &str = "admissionregistration.k8s.io";
 /// The plugin.
 pub struct Webhooks {
     caller: Arc<dyn Caller>,
-    mutating: Configurations,
-    validating: Configurations,
+    /// `None` where nobody is to be asked.
+    mutating: Option<Configurations>,
+    validating: Option<Configurations>,
 }
 
 /// The webhooks of all configurations of a kind, as they are now.
@@ -54,13 +56,16 @@ struct Concerned {
 }
 
 impl Webhooks {
-    /// All webhooks that there are, to be called by `caller`.
-    pub fn new(caller: Arc<dyn Caller>) -> Self {
-        let of = |resource| Configurations { resource, known: Mutex::default() };
+    /// All webhooks that there are of the plugins that run, to be called by `caller`.
+    pub fn new(caller: Arc<dyn Caller>, plugins: &Plugins) -> Self {
+        let of = |resource, plugin| {
+            let runs = plugins.has(plugin);
+            runs.then(|| Configurations { resource, known: Mutex::default() })
+        };
         Self {
             caller,
-            mutating: of("mutatingwebhookconfigurations"),
-            validating: of("validatingwebhookconfigurations"),
+            mutating: of("mutatingwebhookconfigurations", "MutatingAdmissionWebhook"),
+            validating: of("validatingwebhookconfigurations", "ValidatingAdmissionWebhook"),
         }
     }
 }
@@ -75,7 +80,7 @@ impl Admission for Webhooks {
         write: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, Mutated>> {
-        let concerned = self.mutating.concerned(write, registry);
+        let concerned = self.mutating.as_ref()?.concerned(write, registry);
         (!concerned.is_empty()).then(|| self.change(write, concerned))
     }
 
@@ -84,7 +89,7 @@ impl Admission for Webhooks {
         write: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
-        let concerned = self.validating.concerned(write, registry);
+        let concerned = self.validating.as_ref()?.concerned(write, registry);
         (!concerned.is_empty()).then(|| self.judge(write, concerned))
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
-use pintle_server::{Config, FeatureGates, PortRange, RuntimeConfig, Selection};
+use pintle_server::{Config, FeatureGates, Plugins, PortRange, RuntimeConfig, Selection};
 
 use crate::convert::Convert;
 use access::AccessFlags;
@@ -133,6 +133,12 @@ struct ApiFlags {
     /// (default false)
     #[arg(long, value_name = "NAME=BOOL,…")]
     feature_gates: Vec<String>,
+    /// Admission plugins to run besides the usual ones, by kube-apiserver's names
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    enable_admission_plugins: Vec<String>,
+    /// Usual admission plugins not to run: without ServiceAccount, pods need no account
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    disable_admission_plugins: Vec<String>,
     /// Which controllers run, for a kube-controller-manager to run the others: * is all, NAME one, -NAME
     /// all but that one; namespace-controller, garbage-collector-controller,
     /// clusterrole-aggregation-controller, serviceaccount-controller,
@@ -189,6 +195,11 @@ impl Serve {
         let feature_gates = FeatureGates::parse(api.feature_gates.iter().map(String::as_str))?;
         let controllers = Selection::parse(api.controllers.iter().map(String::as_str))
             .context("--controllers")?;
+        let admission_plugins = Plugins::parse(
+            api.enable_admission_plugins.iter().map(String::as_str),
+            api.disable_admission_plugins.iter().map(String::as_str),
+        )
+        .context("--enable-admission-plugins, --disable-admission-plugins")?;
         if limits.request_timeout.is_zero() {
             bail!("--request-timeout: must be longer than zero");
         }
@@ -207,6 +218,7 @@ impl Serve {
             livez_grace_period: serving.livez_grace_period,
             runtime_config,
             feature_gates,
+            admission_plugins,
             controllers,
             namespace_deletion_delay: api.namespace_deletion_delay,
             service_cluster_ip_range: api.service_cluster_ip_range,
@@ -286,6 +298,7 @@ mod tests {
             "--bind-address=nowhere",
             "--service-node-port-range=9-1",
             "--controllers=*,-nothing",
+            "--enable-admission-plugins=Nothing",
         ] {
             assert!(config(&[flag]).is_err(), "{flag}");
         }

@@ -59,13 +59,29 @@ pub trait Admission: Send + Sync {
     /// Refuses a write, or lets it pass.
     fn admit(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status>;
 
-    /// Changes an object, or refuses the write; `None` where nobody has anything to say.
+    /// Changes a new state, which `write` is without, or refuses the write. What is set here belongs to
+    /// nobody.
+    fn shape(&self, _: &Attributes<'_>, _: &mut Value, _: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// What must come to be before a write can be shaped, where there is hope that it does.
+    fn awaited<'a>(&'a self, _: &'a Attributes<'a>, _: &'a Registry) -> Option<Waited<'a, ()>> {
+        None
+    }
+
+    /// Asks elsewhere what to make of an object, or refuses the write; `None` where nobody has anything to
+    /// say.
     fn mutate<'a>(&'a self, _: &'a Attributes<'a>, _: &'a Registry) -> Option<Waited<'a, Mutated>> {
         None
     }
 
-    /// Refuses what is valid otherwise, or lets it pass with texts for `Warning` headers; `None` where
-    /// nobody has anything to say.
+    /// Refuses what is valid otherwise, or lets it pass with texts for `Warning` headers.
+    fn judge(&self, _: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
+        Ok(Vec::new())
+    }
+
+    /// As [`Admission::judge`], elsewhere; `None` where nobody has anything to say.
     fn review<'a>(
         &'a self,
         _: &'a Attributes<'a>,
@@ -75,7 +91,7 @@ pub trait Admission: Send + Sync {
     }
 }
 
-/// The admission chain: all are asked, in order. Only the last may ask elsewhere.
+/// The admission chain: all are asked, in order. Only one may wait, and one may ask elsewhere.
 pub struct Chain(pub Vec<Box<dyn Admission>>);
 
 impl Admission for Chain {
@@ -83,12 +99,41 @@ impl Admission for Chain {
         self.0.iter().try_for_each(|one| one.admit(attributes, registry))
     }
 
+    fn shape(
+        &self,
+        attributes: &Attributes<'_>,
+        object: &mut Value,
+        registry: &Registry,
+    ) -> Result<(), Status> {
+        self.0.iter().try_for_each(|one| one.shape(attributes, object, registry))
+    }
+
+    fn awaited<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, ()>> {
+        self.0.iter().find_map(|one| one.awaited(attributes, registry))
+    }
+
+    fn judge(
+        &self,
+        attributes: &Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<Vec<String>, Status> {
+        let mut warnings = Vec::new();
+        for one in &self.0 {
+            warnings.extend(one.judge(attributes, registry)?);
+        }
+        Ok(warnings)
+    }
+
     fn mutate<'a>(
         &'a self,
         attributes: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, Mutated>> {
-        self.0.last()?.mutate(attributes, registry)
+        self.0.iter().find_map(|one| one.mutate(attributes, registry))
     }
 
     fn review<'a>(
@@ -96,7 +141,7 @@ impl Admission for Chain {
         attributes: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
-        self.0.last()?.review(attributes, registry)
+        self.0.iter().find_map(|one| one.review(attributes, registry))
     }
 }
 

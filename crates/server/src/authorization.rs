@@ -1,6 +1,7 @@
 //! Who may do what: the authorizers of the configured modes, with roles and bindings from the registry.
 
 mod escalation;
+pub(crate) mod signers;
 
 use std::sync::Arc;
 

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pintle_admission::Plugins;
 use pintle_auth::Mode;
 use pintle_controllers::Selection;
 use pintle_effects::PortRange;
@@ -71,6 +72,8 @@ pub struct Config {
     pub min_request_timeout: Duration,
     /// Whether one may come without credentials.
     pub anonymous_auth: bool,
+    /// Which admission plugins run.
+    pub admission_plugins: Plugins,
     /// Which controllers run.
     pub controllers: Selection,
     /// How long a deleted namespace is left alone before its content goes.
@@ -109,6 +112,7 @@ impl Default for Config {
             min_request_timeout: Duration::from_secs(1800),
             anonymous_auth: true,
             authorization_modes: vec![Mode::Rbac],
+            admission_plugins: Plugins::default(),
             controllers: Selection::default(),
             namespace_deletion_delay: Duration::ZERO,
         }

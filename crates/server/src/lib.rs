@@ -44,6 +44,7 @@ mod websocket;
 
 pub use config::{Config, FeatureGates, RequestHeader, ServiceAccounts};
 pub use error::Error;
+pub use pintle_admission::Plugins;
 pub use pintle_auth::Mode;
 pub use pintle_controllers::Selection;
 pub use pintle_effects::PortRange;

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pintle_admission::NamespaceLifecycle;
 use pintle_auth::{Authorizer, User};
 use pintle_controllers::Environment;
 use pintle_controllers::definitions::Definitions;
@@ -22,7 +21,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::api::{Api, Settings, now};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
-use crate::authorization::{self, NoEscalation, Roles};
+use crate::authorization::{self, NoEscalation, Roles, signers};
 use crate::discovery::Discovery;
 use crate::kubeconfig::kubeconfig;
 use crate::lifecycle::Lifecycle;
@@ -85,7 +84,8 @@ impl Server {
         let authorizer = authorization::authorizer(&config.authorization_modes, &roles);
         let webhooks = Arc::new(Webhooks::default());
         let escalation = NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() };
-        let options = options(store.clone(), escalation, webhooks.clone());
+        let admission = admission(&config, &authorizer, escalation, webhooks.clone());
+        let options = options(store.clone(), admission);
         let registry = Arc::new(Registry::open(options, built_in(&config)?).await?);
         roles.follow(&registry);
         webhooks.resolve_in(&registry);
@@ -235,14 +235,24 @@ fn built_in(config: &Config) -> Result<Vec<ResourceDefinition>, Error> {
     Ok(definitions)
 }
 
-fn options(store: Arc<dyn Store>, escalation: NoEscalation, webhooks: Arc<Webhooks>) -> Options {
+/// The admission chain: the plugins that are wanted, and what is no plugin.
+fn admission(
+    config: &Config,
+    authorizer: &Arc<dyn Authorizer>,
+    escalation: NoEscalation,
+    webhooks: Arc<Webhooks>,
+) -> admission::Chain {
+    let plugins = &config.admission_plugins;
+    let mut chain: Vec<Box<dyn admission::Admission>> = vec![Box::new(escalation)];
+    chain.extend(plugins.in_order(random, signers::plugins(authorizer)));
+    chain.push(Box::new(pintle_admission::Webhooks::new(webhooks, plugins)));
+    admission::Chain(chain)
+}
+
+fn options(store: Arc<dyn Store>, admission: admission::Chain) -> Options {
     Options {
         store,
-        admission: Arc::new(admission::Chain(vec![
-            Box::new(NamespaceLifecycle),
-            Box::new(escalation),
-            Box::new(pintle_admission::Webhooks::new(webhooks)),
-        ])),
+        admission: Arc::new(admission),
         entropy: random,
         garbage_collection: true,
         history_bytes_max: HISTORY_BYTES_MAX,

@@ -173,8 +173,9 @@ mod tests {
         check(
             "--allow-privileged=true --bind-address=127.0.0.1 --secure-port 4711 --client-ca-file c \
              --etcd-servers=http://127.0.0.1:1 --disable-admission-plugins=ServiceAccount -v=4",
-            "--bind-address=127.0.0.1 --secure-port=4711 --client-ca-file=c --v=4",
-            &["--allow-privileged", "--disable-admission-plugins"],
+            "--bind-address=127.0.0.1 --secure-port=4711 --client-ca-file=c \
+             --disable-admission-plugins=ServiceAccount --v=4",
+            &["--allow-privileged"],
         );
         check("--secure-port=1 --secure-port=2", "--secure-port=2", &[]);
         check(

@@ -46,7 +46,7 @@ impl Write<'_> {
         } else {
             self.target.name.to_string()
         };
-        self.admit(Operation::Create, &name, &tree, None)?;
+        self.admit(Operation::Create, &name, &mut tree, None).await?;
         let answer = action
             .perform(Request {
                 registry: self.registry,

@@ -50,7 +50,11 @@ impl Write<'_> {
         let given: Str = object::name(&tree).into();
         self.store_form(&mut tree, tracked);
         warnings.extend(metadata::unite_owners(&mut tree));
-        self.admit(Operation::Create, &given, &tree, None)?;
+        // What admission makes of an object belongs to nobody.
+        if !tracked {
+            self.track(None, &mut tree);
+        }
+        self.admit(Operation::Create, &given, &mut tree, None).await?;
         if let Some(changed) = self.mutate(Operation::Create, &given, &tree, None).await? {
             warnings.extend(changed.warnings);
             tree = changed.tree;
@@ -63,9 +67,6 @@ impl Write<'_> {
         );
         let unset = pintle_schema::zero(&resource.schema, resource.stored_type());
         copy_members(&mut tree, &unset, resource.strategy.reset_fields());
-        if !tracked {
-            self.track(None, &mut tree);
-        }
 
         resource.strategy.note_author(&mut tree, &self.context.user);
 
@@ -140,20 +141,25 @@ impl Write<'_> {
         status
     }
 
-    /// Asks the admission chain.
-    pub(super) fn admit(
+    /// Asks the admission chain, which may change the new state.
+    pub(super) async fn admit(
         &self,
         operation: Operation,
         name: &str,
-        object: &Value,
+        object: &mut Value,
         old: Option<&Value>,
     ) -> Result<(), Status> {
         let refused = self.target.resource.strategy.refuse_create();
         if let Some(why) = refused.filter(|_| operation == Operation::Create) {
             return Err(Status::forbidden(&self.target.resource.group_resource(), name, why));
         }
-        let attributes = self.attributes(operation, name, object, old);
-        self.registry.admission.admit(&attributes, self.registry)
+        let (admission, registry) = (&self.registry.admission, self.registry);
+        let attributes = self.attributes(operation, name, Some(object), old);
+        admission.admit(&attributes, registry)?;
+        if let Some(awaited) = admission.awaited(&attributes, registry) {
+            awaited.await?;
+        }
+        admission.shape(&self.attributes(operation, name, None, old), object, registry)
     }
 
     /// What is made of a new state elsewhere, in the stored form; `None` where nothing is.
@@ -164,7 +170,7 @@ impl Write<'_> {
         object: &Value,
         old: Option<&Value>,
     ) -> Result<Option<Draft>, Status> {
-        let attributes = self.attributes(operation, name, object, old);
+        let attributes = self.attributes(operation, name, Some(object), old);
         let Some(mutated) = self.registry.admission.mutate(&attributes, self.registry) else {
             return Ok(None);
         };
@@ -181,7 +187,7 @@ impl Write<'_> {
         Ok(Some(Draft { warnings, ..draft }))
     }
 
-    /// Asks elsewhere whether a valid new state may be; gives warnings.
+    /// Asks whether a valid new state may be; gives warnings.
     pub(super) async fn review(
         &self,
         operation: Operation,
@@ -189,18 +195,19 @@ impl Write<'_> {
         object: &Value,
         old: Option<&Value>,
     ) -> Result<Vec<String>, Status> {
-        let attributes = self.attributes(operation, name, object, old);
-        match self.registry.admission.review(&attributes, self.registry) {
-            Some(reviewed) => reviewed.await,
-            None => Ok(Vec::new()),
+        let attributes = self.attributes(operation, name, Some(object), old);
+        let mut warnings = self.registry.admission.judge(&attributes, self.registry)?;
+        if let Some(reviewed) = self.registry.admission.review(&attributes, self.registry) {
+            warnings.extend(reviewed.await?);
         }
+        Ok(warnings)
     }
 
     fn attributes<'a>(
         &'a self,
         operation: Operation,
         name: &'a str,
-        object: &'a Value,
+        object: Option<&'a Value>,
         old: Option<&'a Value>,
     ) -> Attributes<'a> {
         Attributes {
@@ -209,7 +216,7 @@ impl Write<'_> {
             namespace: &self.target.namespace,
             name,
             subresource: &self.target.subresource,
-            object: Some(object),
+            object,
             old,
             user: &self.context.user,
             dry_run: self.options.dry_run,

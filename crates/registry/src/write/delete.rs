@@ -74,6 +74,7 @@ impl Registry {
         if let Some(mutated) = self.admission.mutate(&attributes, self) {
             warnings = mutated.await?.warnings;
         }
+        warnings.extend(self.admission.judge(&attributes, self)?);
         if let Some(reviewed) = self.admission.review(&attributes, self) {
             warnings.extend(reviewed.await?);
         }

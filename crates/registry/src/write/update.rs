@@ -86,14 +86,15 @@ impl Write<'_> {
         metadata::carry_over(&mut new, &old);
         warnings.extend(metadata::unite_owners(&mut new));
         let name = &self.target.name;
-        self.admit(Operation::Update, name, &new, Some(&old))?;
+        // What admission makes of an object belongs to nobody.
+        if !tracked {
+            self.track(Some(&old), &mut new);
+        }
+        self.admit(Operation::Update, name, &mut new, Some(&old)).await?;
         if let Some(changed) = self.mutate(Operation::Update, name, &new, Some(&old)).await? {
             warnings.extend(changed.warnings);
             new = self.confine(changed.tree, &old);
             metadata::carry_over(&mut new, &old);
-        }
-        if !tracked {
-            self.track(Some(&old), &mut new);
         }
         let part = self.target.subresource.as_str();
         if part.is_empty() {

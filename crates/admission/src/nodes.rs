@@ -1,0 +1,36 @@
+//! New nodes are not ready until someone says that they are (upstream: `TaintNodesByCondition`).
+
+use pintle_meta::Status;
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes};
+use pintle_value::Value;
+
+use crate::creates;
+
+/// The plugin.
+pub struct TaintNodesByCondition;
+
+impl Admission for TaintNodesByCondition {
+    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    fn shape(&self, write: &Attributes<'_>, node: &mut Value, _: &Registry) -> Result<(), Status> {
+        if creates(write, "", "nodes") {
+            taint(node);
+        }
+        Ok(())
+    }
+}
+
+fn taint(node: &mut Value) {
+    let [key, effect] = ["node.kubernetes.io/not-ready", "NoSchedule"];
+    let taints = node.object_entry("spec").entry_or("taints", || Vec::<Value>::new().into());
+    let Some(taints) = taints.as_array_mut() else { return };
+    let is_it = |taint: &Value| {
+        taint.str_at(&["key"]) == Some(key) && taint.str_at(&["effect"]) == Some(effect)
+    };
+    if !taints.iter().any(is_it) {
+        taints.push(Value::from([("effect", effect), ("key", key)]));
+    }
+}

@@ -1,0 +1,120 @@
+//! Pods get the priority of their class, and no other (upstream: `Priority`).
+
+use pintle_meta::{Status, object};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_value::Value;
+
+use crate::{all, find, forbidden, is_of};
+
+const GROUP: &str = "scheduling.k8s.io";
+const CLASSES: &str = "priorityclasses";
+
+/// The plugin.
+pub struct Priority;
+
+impl Admission for Priority {
+    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    fn shape(
+        &self,
+        write: &Attributes<'_>,
+        pod: &mut Value,
+        registry: &Registry,
+    ) -> Result<(), Status> {
+        if !is_of(write, "", "pods") {
+            return Ok(());
+        }
+        match (write.operation, write.old) {
+            (Operation::Create, _) => rank(write, pod, registry),
+            (Operation::Update, Some(old)) => {
+                keep(pod, old);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+        let Some(class) = write.object.filter(|_| is_of(write, GROUP, CLASSES)) else {
+            return Ok(Vec::new());
+        };
+        let default = is_default(class).then(|| default_class(registry)).flatten();
+        let Some(default) = default else { return Ok(Vec::new()) };
+        let name = object::name(&default);
+        if write.operation == Operation::Update && name == object::name(class) {
+            return Ok(Vec::new());
+        }
+        let why = format!(
+            "PriorityClass {name} is already marked as default. Only one default can exist"
+        );
+        Err(forbidden(write, class, &why))
+    }
+}
+
+/// Gives a new pod what its class says.
+fn rank(write: &Attributes<'_>, pod: &mut Value, registry: &Registry) -> Result<(), Status> {
+    let name = pod.str_at(&["spec", "priorityClassName"]).unwrap_or_default();
+    let class = if name.is_empty() {
+        default_class(registry)
+    } else {
+        let class = find(registry, (GROUP, CLASSES), "", name);
+        let missing =
+            || forbidden(write, pod, &format!("no PriorityClass with name {name} was found"));
+        Some(class.ok_or_else(missing)?)
+    };
+    let value = class.as_ref().map_or(0, value);
+    let policy = class.as_ref().and_then(|class| class.str_at(&["preemptionPolicy"]));
+    let policy = policy.unwrap_or("PreemptLowerPriority");
+    let said = pod.at(&["spec", "priority"]).and_then(Value::as_int);
+    if let Some(said) = said.filter(|said| *said != value) {
+        let why = format!(
+            "the integer value of priority ({said}) must not be provided in pod spec; priority \
+             admission controller computed {value} from the given PriorityClass name"
+        );
+        return Err(forbidden(write, pod, &why));
+    }
+    let said = pod.str_at(&["spec", "preemptionPolicy"]);
+    if let Some(said) = said.filter(|said| *said != policy) {
+        let why = format!(
+            "the string value of PreemptionPolicy ({said}) must not be provided in pod spec; \
+             priority admission controller computed {policy} from the given PriorityClass name"
+        );
+        return Err(forbidden(write, pod, &why));
+    }
+    let spec = pod.object_entry("spec");
+    if let Some(class) = class.as_ref().filter(|_| !spec.contains_key("priorityClassName")) {
+        spec.insert("priorityClassName", object::name(class));
+    }
+    spec.insert("preemptionPolicy", policy);
+    spec.insert("priority", value);
+    Ok(())
+}
+
+/// A pod that is written without what it was given keeps it; that it changes is not for here to refuse.
+fn keep(pod: &mut Value, old: &Value) {
+    for member in ["priority", "preemptionPolicy"] {
+        let Some(before) = old.at(&["spec", member]).filter(|before| !before.is_null()) else {
+            continue;
+        };
+        let spec = pod.object_entry("spec");
+        if spec.get(member).is_none_or(Value::is_null) {
+            spec.insert(member, before.clone());
+        }
+    }
+}
+
+/// The class of pods that name none; of several, which only a race makes, the lowest.
+fn default_class(registry: &Registry) -> Option<Value> {
+    all(registry, GROUP, CLASSES).into_iter().filter(is_default).min_by_key(value)
+}
+
+fn is_default(class: &Value) -> bool {
+    class.get("globalDefault").and_then(Value::as_bool).unwrap_or(false)
+}
+
+fn value(class: &Value) -> i64 {
+    class.get("value").and_then(Value::as_int).unwrap_or_default()
+}

@@ -1,0 +1,290 @@
+//! Pods run as a service account of their namespace, and get its token (upstream: `ServiceAccount`).
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use pintle_meta::{GroupVersionResource, Status, names, object};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes, Waited};
+use pintle_registry::answer::Event;
+use pintle_registry::request::{ListOptions, Target};
+use pintle_value::{Str, Value};
+
+use crate::{creates, find, forbidden};
+
+/// The account of pods that name none.
+const DEFAULT: &str = "default";
+
+/// How long a pod waits for the default account of its namespace, which comes by itself: upstream asks ten
+/// times, a tenth of a second apart.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const VOLUME: &str = "kube-api-access";
+const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// An hour and seven seconds: by that kubelets know that the token was not asked for.
+const TOKEN_SECONDS: i64 = 3607;
+const MIRROR: &str = "kubernetes.io/config.mirror";
+const ENFORCES: &str = "kubernetes.io/enforce-mountable-secrets";
+
+/// The plugin.
+pub struct ServiceAccount {
+    /// Fills a buffer with random bytes, for the names of volumes.
+    pub entropy: fn(&mut [u8]),
+}
+
+impl Admission for ServiceAccount {
+    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    fn awaited<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, ()>> {
+        let pod = write.object.filter(|_| creates(write, "", "pods"))?;
+        if is_mirror(pod) || !matches!(account_name(pod), "" | DEFAULT) {
+            return None;
+        }
+        let accounts =
+            registry.resource(&GroupVersionResource::new("", "v1", "serviceaccounts"))?;
+        if registry.peek(&accounts, write.namespace, DEFAULT).is_some() {
+            return None;
+        }
+        let target = Target {
+            resource: accounts,
+            namespace: write.namespace.into(),
+            name: Str::default(),
+            subresource: Str::default(),
+        };
+        Some(Box::pin(async move {
+            // That it does not come is for the pod to hear, when it is looked for again.
+            let _ = tokio::time::timeout(PATIENCE, appears(registry, &target)).await;
+            Ok(())
+        }))
+    }
+
+    fn shape(
+        &self,
+        write: &Attributes<'_>,
+        pod: &mut Value,
+        registry: &Registry,
+    ) -> Result<(), Status> {
+        if !creates(write, "", "pods") {
+            return Ok(());
+        }
+        if is_mirror(pod) {
+            return check_mirror(pod).map_err(|why| forbidden(write, pod, why));
+        }
+        if account_name(pod).is_empty() {
+            let spec = pod.object_entry("spec");
+            // The older of its two names is kept the same, as on every decode.
+            spec.insert("serviceAccount", DEFAULT);
+            spec.insert("serviceAccountName", DEFAULT);
+        }
+        let name = account_name(pod);
+        let Some(account) = find(registry, ("", "serviceaccounts"), write.namespace, name) else {
+            let quoted = pintle_meta::quote::quote(name);
+            let why = format!(
+                "error looking up service account {}/{name}: serviceaccount {quoted} not found",
+                write.namespace
+            );
+            return Err(forbidden(write, pod, &why));
+        };
+        if wants_token(pod, &account) {
+            mount_token(pod, || {
+                let mut bytes = [0; 8];
+                (self.entropy)(&mut bytes);
+                names::generate(&format!("{VOLUME}-"), u64::from_le_bytes(bytes))
+            });
+        }
+        lend_pull_secrets(pod, &account);
+        limit_secrets(pod, &account).map_err(|why| forbidden(write, pod, &why))
+    }
+}
+
+/// Waits for the default account of a namespace.
+async fn appears(registry: &Registry, accounts: &Target) -> Result<(), Status> {
+    let selector = format!("metadata.name={DEFAULT}");
+    let options = ListOptions { field_selector: selector.into(), ..ListOptions::default() };
+    let mut watch = registry.watch(accounts, &options).await?;
+    while let Some(events) = watch.next().await {
+        if events.iter().any(|event| matches!(event, Event::Added(_) | Event::Modified(_))) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn account_name(pod: &Value) -> &str {
+    pod.str_at(&["spec", "serviceAccountName"]).unwrap_or_default()
+}
+
+/// Whether a pod is what a kubelet shows of one that it was given by other means.
+fn is_mirror(pod: &Value) -> bool {
+    object::annotations(pod).is_some_and(|annotations| annotations.contains_key(MIRROR))
+}
+
+fn check_mirror(pod: &Value) -> Result<(), &'static str> {
+    if !account_name(pod).is_empty() {
+        return Err("a mirror pod may not reference service accounts");
+    }
+    if !secrets(pod).is_empty() {
+        return Err("a mirror pod may not reference secrets");
+    }
+    let is_token = |source: &Value| source.get("serviceAccountToken").is_some();
+    let sources = |volume| items(volume, &["projected", "sources"]);
+    if items(pod, &["spec", "volumes"]).iter().any(|volume| sources(volume).iter().any(is_token)) {
+        return Err("a mirror pod may not use ServiceAccountToken volume projections");
+    }
+    Ok(())
+}
+
+fn wants_token(pod: &Value, account: &Value) -> bool {
+    let member = "automountServiceAccountToken";
+    let said = pod.at(&["spec", member]).and_then(Value::as_bool);
+    said.or_else(|| account.get(member).and_then(Value::as_bool)).unwrap_or(true)
+}
+
+/// Gives every container the account's token, the cluster's authority and the namespace's name, unless it
+/// has something else in their place.
+fn mount_token(pod: &mut Value, new_name: impl FnOnce() -> String) {
+    let prefix = format!("{VOLUME}-");
+    let volumes = items(pod, &["spec", "volumes"]).iter();
+    let mut volume_names = volumes.filter_map(|volume| volume.str_at(&["name"]));
+    let present = volume_names.find(|name| name.starts_with(&prefix)).map(Str::from);
+    let name = present.clone().unwrap_or_else(|| new_name().into());
+    let mut mounted = false;
+    for list in ["initContainers", "containers"] {
+        let containers = pod.get_mut("spec").and_then(|spec| spec.get_mut(list));
+        for container in containers.and_then(Value::as_array_mut).into_iter().flatten() {
+            let is_there = |mount: &Value| mount.str_at(&["mountPath"]) == Some(MOUNT_PATH);
+            if items(container, &["volumeMounts"]).iter().any(is_there) {
+                continue;
+            }
+            let mounts =
+                container.make_object().entry_or("volumeMounts", || Vec::<Value>::new().into());
+            if let Some(mounts) = mounts.as_array_mut() {
+                mounts.push(Value::from([
+                    ("mountPath", Value::from(MOUNT_PATH)),
+                    ("name", name.clone().into()),
+                    ("readOnly", true.into()),
+                ]));
+                mounted = true;
+            }
+        }
+    }
+    if mounted && present.is_none() {
+        let volumes = pod.object_entry("spec").entry_or("volumes", || Vec::<Value>::new().into());
+        if let Some(volumes) = volumes.as_array_mut() {
+            volumes.push(Value::from([("name", name.into()), ("projected", token_sources())]));
+        }
+    }
+}
+
+/// What is in the volume of a token.
+fn token_sources() -> Value {
+    let token =
+        Value::from([("expirationSeconds", Value::from(TOKEN_SECONDS)), ("path", "token".into())]);
+    let authority = Value::from([
+        ("items", vec![Value::from([("key", "ca.crt"), ("path", "ca.crt")])].into()),
+        ("name", Value::from("kube-root-ca.crt")),
+    ]);
+    let field = Value::from([("apiVersion", "v1"), ("fieldPath", "metadata.namespace")]);
+    let file = Value::from([("fieldRef", field), ("path", "namespace".into())]);
+    let namespace = Value::from([("items", vec![file])]);
+    let sources = vec![
+        Value::from([("serviceAccountToken", token)]),
+        Value::from([("configMap", authority)]),
+        Value::from([("downwardAPI", namespace)]),
+    ];
+    Value::from([("defaultMode", Value::from(0o644)), ("sources", sources.into())])
+}
+
+/// A pod without secrets to pull images with gets its account's.
+fn lend_pull_secrets(pod: &mut Value, account: &Value) {
+    let lent = items(account, &["imagePullSecrets"]);
+    if items(pod, &["spec", "imagePullSecrets"]).is_empty() && !lent.is_empty() {
+        pod.object_entry("spec").insert("imagePullSecrets", lent.to_vec());
+    }
+}
+
+/// An account may say that its pods use no secrets but its own.
+fn limit_secrets(pod: &Value, account: &Value) -> Result<(), String> {
+    let enforces = object::annotations(account).and_then(|a| a.get(ENFORCES)?.as_str());
+    if !matches!(enforces, Some("1" | "t" | "T" | "true" | "TRUE" | "True")) {
+        return Ok(());
+    }
+    let own = |member: &str| -> Vec<&str> {
+        items(account, &[member]).iter().filter_map(|secret| secret.str_at(&["name"])).collect()
+    };
+    let (name, mountable, pull) = (object::name(account), own("secrets"), own("imagePullSecrets"));
+    let why = "because service account";
+    for (place, secret) in secrets(pod) {
+        if !mountable.contains(&secret) {
+            let quoted = format!("secret.secretName=\"{secret}\"");
+            return Err(match place {
+                Place::Volume => {
+                    format!(
+                        "volume with {quoted} is not allowed {why} {name} does not reference that secret"
+                    )
+                }
+                Place::Environment { container, variable } => format!(
+                    "{container} with envVar {variable} referencing {quoted} is not allowed {why} {name} does \
+                     not reference that secret"
+                ),
+                Place::Whole { container } => format!(
+                    "{container} with envFrom referencing {quoted} is not allowed {why} {name} does not \
+                     reference that secret"
+                ),
+            });
+        }
+    }
+    for (i, secret) in items(pod, &["spec", "imagePullSecrets"]).iter().enumerate() {
+        let secret = secret.str_at(&["name"]).unwrap_or_default();
+        if !pull.contains(&secret) {
+            return Err(format!(
+                "imagePullSecrets[{i}].name=\"{secret}\" is not allowed {why} {name} does not reference \
+                 that imagePullSecret"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Where a pod uses a secret.
+enum Place<'a> {
+    Volume,
+    Environment { container: String, variable: &'a str },
+    Whole { container: String },
+}
+
+/// The secrets that a pod uses in volumes and in its containers' environments.
+fn secrets(pod: &Value) -> Vec<(Place<'_>, &str)> {
+    let volumes = items(pod, &["spec", "volumes"]).iter();
+    let volumes = volumes.filter_map(|volume| volume.str_at(&["secret", "secretName"]));
+    let mut found: Vec<_> = volumes.map(|secret| (Place::Volume, secret)).collect();
+    for (list, what) in [("initContainers", "init container"), ("containers", "container")] {
+        for container in items(pod, &["spec", list]) {
+            let named = format!("{what} {}", container.str_at(&["name"]).unwrap_or_default());
+            for variable in items(container, &["env"]) {
+                if let Some(secret) = variable.str_at(&["valueFrom", "secretKeyRef", "name"]) {
+                    let variable = variable.str_at(&["name"]).unwrap_or_default();
+                    found.push((Place::Environment { container: named.clone(), variable }, secret));
+                }
+            }
+            for source in items(container, &["envFrom"]) {
+                if let Some(secret) = source.str_at(&["secretRef", "name"]) {
+                    found.push((Place::Whole { container: named.clone() }, secret));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn items<'v>(value: &'v Value, path: &[&str]) -> &'v [Value] {
+    value.at(path).and_then(Value::as_array).unwrap_or_default()
+}

@@ -1,0 +1,138 @@
+//! What pods get of their accounts, as rows.
+
+use pintle_value::{Value, json};
+
+use super::{check_mirror, lend_pull_secrets, limit_secrets, mount_token, wants_token};
+
+fn tree(text: &str) -> Value {
+    json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn pod(spec: &str) -> Value {
+    tree(&format!(r#"{{"spec":{spec}}}"#))
+}
+
+#[test]
+fn containers_get_the_token_where_they_have_nothing_else() {
+    let mount = r#"{"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount","name":"kube-api-access-abcde","readOnly":true}"#;
+    let volume = r#"{"name":"kube-api-access-abcde","projected":{"defaultMode":420,"sources":[{"serviceAccountToken":{"expirationSeconds":3607,"path":"token"}},{"configMap":{"items":[{"key":"ca.crt","path":"ca.crt"}],"name":"kube-root-ca.crt"}},{"downwardAPI":{"items":[{"fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"},"path":"namespace"}]}}]}}"#;
+    let own = r#"{"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount","name":"mine"}"#;
+    let rows = [
+        (
+            r#"{"containers":[{"name":"a"}],"initContainers":[{"name":"b"}]}"#.to_owned(),
+            format!(
+                r#"{{"containers":[{{"name":"a","volumeMounts":[{mount}]}}],"initContainers":[{{"name":"b","volumeMounts":[{mount}]}}],"volumes":[{volume}]}}"#
+            ),
+        ),
+        // What stands in its place stays, and then no volume is needed.
+        (
+            format!(r#"{{"containers":[{{"name":"a","volumeMounts":[{own}]}}]}}"#),
+            format!(r#"{{"containers":[{{"name":"a","volumeMounts":[{own}]}}]}}"#),
+        ),
+        // A volume of that name is taken for the one that is meant.
+        (
+            r#"{"containers":[{"name":"a"}],"volumes":[{"name":"kube-api-access-abcde"}]}"#
+                .to_owned(),
+            format!(
+                r#"{{"containers":[{{"name":"a","volumeMounts":[{mount}]}}],"volumes":[{{"name":"kube-api-access-abcde"}}]}}"#
+            ),
+        ),
+    ];
+    for (spec, expected) in rows {
+        let mut pod = pod(&spec);
+        mount_token(&mut pod, || "kube-api-access-abcde".to_owned());
+        assert_eq!(json::to_string(pod.get("spec").unwrap()), expected);
+    }
+}
+
+#[test]
+fn the_pod_says_whether_it_wants_a_token_before_its_account_does() {
+    let says = |wanted: Option<bool>| match wanted {
+        None => "{}".to_owned(),
+        Some(wanted) => format!(r#"{{"automountServiceAccountToken":{wanted}}}"#),
+    };
+    for (of_pod, of_account, expected) in [
+        (None, None, true),
+        (None, Some(false), false),
+        (Some(true), Some(false), true),
+        (Some(false), Some(true), false),
+    ] {
+        assert_eq!(wants_token(&pod(&says(of_pod)), &tree(&says(of_account))), expected);
+    }
+}
+
+#[test]
+fn pull_secrets_are_lent_to_pods_without() {
+    let account = tree(r#"{"imagePullSecrets":[{"name":"a"}]}"#);
+    for (spec, expected) in [
+        ("{}", r#"[{"name":"a"}]"#),
+        (r#"{"imagePullSecrets":[{"name":"b"}]}"#, r#"[{"name":"b"}]"#),
+    ] {
+        let mut pod = pod(spec);
+        lend_pull_secrets(&mut pod, &account);
+        assert_eq!(json::to_string(pod.at(&["spec", "imagePullSecrets"]).unwrap()), expected);
+    }
+}
+
+#[test]
+fn mirror_pods_have_nothing_of_the_api() {
+    for (spec, expected) in [
+        ("{}", Ok(())),
+        (r#"{"serviceAccountName":"a"}"#, Err("a mirror pod may not reference service accounts")),
+        (
+            r#"{"volumes":[{"secret":{"secretName":"a"}}]}"#,
+            Err("a mirror pod may not reference secrets"),
+        ),
+        (
+            r#"{"volumes":[{"projected":{"sources":[{"serviceAccountToken":{"path":"a"}}]}}]}"#,
+            Err("a mirror pod may not use ServiceAccountToken volume projections"),
+        ),
+    ] {
+        assert_eq!(check_mirror(&pod(spec)), expected, "{spec}");
+    }
+}
+
+#[test]
+fn accounts_may_limit_secrets() {
+    let account = |enforces: &str| {
+        tree(&format!(
+            r#"{{"metadata":{{"name":"x","annotations":{{"kubernetes.io/enforce-mountable-secrets":"{enforces}"}}}},
+                "secrets":[{{"name":"own"}}],"imagePullSecrets":[{{"name":"pull"}}]}}"#
+        ))
+    };
+    let rows = [
+        (r#"{"volumes":[{"secret":{"secretName":"own"}}]}"#, None),
+        (
+            r#"{"volumes":[{"secret":{"secretName":"other"}}]}"#,
+            Some(
+                r#"volume with secret.secretName="other" is not allowed because service account x does not reference that secret"#,
+            ),
+        ),
+        (
+            r#"{"containers":[{"name":"c","env":[{"name":"E","valueFrom":{"secretKeyRef":{"name":"other"}}}]}]}"#,
+            Some(
+                r#"container c with envVar E referencing secret.secretName="other" is not allowed because service account x does not reference that secret"#,
+            ),
+        ),
+        (
+            r#"{"initContainers":[{"name":"c","envFrom":[{"secretRef":{"name":"other"}}]}]}"#,
+            Some(
+                r#"init container c with envFrom referencing secret.secretName="other" is not allowed because service account x does not reference that secret"#,
+            ),
+        ),
+        (
+            r#"{"imagePullSecrets":[{"name":"other"}]}"#,
+            Some(
+                r#"imagePullSecrets[0].name="other" is not allowed because service account x does not reference that imagePullSecret"#,
+            ),
+        ),
+    ];
+    for (spec, expected) in rows {
+        assert_eq!(
+            limit_secrets(&pod(spec), &account("true")).err().as_deref(),
+            expected,
+            "{spec}"
+        );
+        assert_eq!(limit_secrets(&pod(spec), &account("false")), Ok(()));
+    }
+}

@@ -1,0 +1,90 @@
+//! Volumes and claims: which of them must not go while they are used, and which may grow (upstream:
+//! `StorageObjectInUseProtection`, `PersistentVolumeClaimResize`).
+
+use pintle_meta::{Status, object};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_value::Value;
+
+use crate::{creates, find, forbidden, is_of};
+
+/// What is kept while it is used, and the finalizer that keeps it.
+const KEPT: [(&str, &str, &str); 3] = [
+    ("", "persistentvolumes", "kubernetes.io/pv-protection"),
+    ("", "persistentvolumeclaims", "kubernetes.io/pvc-protection"),
+    ("storage.k8s.io", "volumeattributesclasses", "kubernetes.io/vac-protection"),
+];
+
+/// The plugin that gives new objects their finalizers; controllers take them away.
+pub struct StorageObjectInUseProtection;
+
+impl Admission for StorageObjectInUseProtection {
+    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    fn shape(&self, write: &Attributes<'_>, new: &mut Value, _: &Registry) -> Result<(), Status> {
+        let kept = KEPT.iter().find(|(group, resource, _)| creates(write, group, resource));
+        let Some((_, _, finalizer)) = kept else { return Ok(()) };
+        if object::finalizers(new).any(|held| held == *finalizer) {
+            return Ok(());
+        }
+        let metadata = object::metadata_mut(new);
+        let finalizers = metadata.entry_or("finalizers", || Vec::<Value>::new().into());
+        if let Some(finalizers) = finalizers.as_array_mut() {
+            finalizers.push((*finalizer).into());
+        }
+        Ok(())
+    }
+}
+
+/// The plugin that lets claims grow only where their class says that they can.
+pub struct ClaimResize;
+
+impl Admission for ClaimResize {
+    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+        let is_it =
+            is_of(write, "", "persistentvolumeclaims") && write.operation == Operation::Update;
+        let (Some(new), Some(old)) = (write.object.filter(|_| is_it), write.old) else {
+            return Ok(Vec::new());
+        };
+        if size(new) <= size(old) {
+            return Ok(Vec::new());
+        }
+        if old.str_at(&["status", "phase"]) != Some("Bound") {
+            let why = "Only bound persistent volume claims can be expanded";
+            return Err(forbidden(write, new, why));
+        }
+        if !can_grow(new, old, registry) {
+            let why = "only dynamically provisioned pvc can be resized and the storageclass that \
+                       provisions the pvc must support resize";
+            return Err(forbidden(write, new, why));
+        }
+        Ok(Vec::new())
+    }
+}
+
+fn size(claim: &Value) -> Option<pintle_meta::Quantity> {
+    claim.str_at(&["spec", "resources", "requests", "storage"])?.parse().ok()
+}
+
+/// Whether the class of a claim, which must be the same as before, lets it grow.
+fn can_grow(new: &Value, old: &Value, registry: &Registry) -> bool {
+    let (class, before) = (class(new), class(old));
+    if class.is_empty() || class != before {
+        return false;
+    }
+    let class = find(registry, ("storage.k8s.io", "storageclasses"), "", class);
+    class.is_some_and(|c| c.get("allowVolumeExpansion").and_then(Value::as_bool) == Some(true))
+}
+
+fn class(claim: &Value) -> &str {
+    let annotation = "volume.beta.kubernetes.io/storage-class";
+    let annotated =
+        object::annotations(claim).and_then(|a| a.get(annotation)).and_then(Value::as_str);
+    annotated.or_else(|| claim.str_at(&["spec", "storageClassName"])).unwrap_or_default()
+}

@@ -1,0 +1,135 @@
+//! Who may have requests for certificates granted, and for which names (upstream: `CertificateApproval`,
+//! `CertificateSigning`, `CertificateSubjectRestriction`, `ClusterTrustBundleAttest`).
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use pintle_auth::certificate_request::{API_CLIENT, CertificateRequest};
+use pintle_auth::{Attributes, Authorizer, Subject};
+use pintle_meta::quote::quote;
+use pintle_meta::{Status, object};
+use pintle_registry::Registry;
+use pintle_registry::admission::{self, Admission, Operation};
+use pintle_value::Value;
+
+const GROUP: &str = "certificates.k8s.io";
+
+/// A plugin that asks whether the writer may act for a signer.
+pub(crate) struct Signers {
+    authorizer: Arc<dyn Authorizer>,
+    /// The name of the signer for whom a write acts, with the verb and the end of the refusal.
+    acts: fn(&admission::Attributes<'_>) -> Option<(String, &'static str, &'static str)>,
+}
+
+/// The plugins, by their names.
+pub(crate) fn plugins(authorizer: &Arc<dyn Authorizer>) -> [(&'static str, Box<dyn Admission>); 4] {
+    let signers = |acts| Box::new(Signers { authorizer: authorizer.clone(), acts });
+    [
+        ("CertificateApproval", signers(approves)),
+        ("CertificateSigning", signers(signs)),
+        ("ClusterTrustBundleAttest", signers(attests)),
+        ("CertificateSubjectRestriction", Box::new(SubjectRestriction)),
+    ]
+}
+
+impl Admission for Signers {
+    fn admit(&self, _: &admission::Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    fn judge(
+        &self,
+        write: &admission::Attributes<'_>,
+        _: &Registry,
+    ) -> Result<Vec<String>, Status> {
+        let Some((signer, verb, what)) = (self.acts)(write) else { return Ok(Vec::new()) };
+        let may = |name: &str| {
+            let (resource, subresource, namespace) = ("signers", "", "");
+            let subject =
+                Subject::Resource { group: GROUP, resource, subresource, namespace, name };
+            self.authorizer.authorize(&Attributes { user: write.user, verb, subject }).allowed()
+        };
+        // Leave may be given for all signers of a domain.
+        let domain = signer.split('/').next().unwrap_or_default();
+        if may(&signer) || may(&format!("{domain}/*")) {
+            return Ok(Vec::new());
+        }
+        let why = format!("user not permitted to {verb} {what} with signerName {}", quote(&signer));
+        Err(forbidden(write, &why))
+    }
+}
+
+fn signer(object: &Value) -> String {
+    object.str_at(&["spec", "signerName"]).unwrap_or_default().to_owned()
+}
+
+/// The request before an update of a part of it: what it says of its signer is not for the writer to change.
+fn request_before<'a>(write: &admission::Attributes<'a>, part: &str) -> Option<&'a Value> {
+    let of = &write.resource.resource;
+    let is_it = of.group == GROUP && of.resource == "certificatesigningrequests";
+    let updates = write.operation == Operation::Update && write.subresource == part;
+    write.old.filter(|_| is_it && updates)
+}
+
+fn approves(write: &admission::Attributes<'_>) -> Option<(String, &'static str, &'static str)> {
+    Some((signer(request_before(write, "approval")?), "approve", "requests"))
+}
+
+fn signs(write: &admission::Attributes<'_>) -> Option<(String, &'static str, &'static str)> {
+    let old = request_before(write, "status")?;
+    let changes = ["certificate", "conditions"].into_iter().any(|member| {
+        write.object.and_then(|new| new.at(&["status", member])) != old.at(&["status", member])
+    });
+    changes.then(|| (signer(old), "sign", "requests"))
+}
+
+fn attests(write: &admission::Attributes<'_>) -> Option<(String, &'static str, &'static str)> {
+    let of = &write.resource.resource;
+    let is_it = of.group == GROUP && of.resource == "clustertrustbundles";
+    let bundle = write.object.filter(|_| is_it)?;
+    let signer = signer(bundle);
+    // One that changes nothing but who collects it is not attested anew.
+    let same = write.old.is_some_and(|old| old.get("spec") == bundle.get("spec"));
+    (!signer.is_empty() && !same).then_some((signer, "attest", "bundles"))
+}
+
+/// The plugin that keeps signers of the API's clients from making masters.
+struct SubjectRestriction;
+
+impl Admission for SubjectRestriction {
+    fn admit(&self, _: &admission::Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    fn judge(
+        &self,
+        write: &admission::Attributes<'_>,
+        _: &Registry,
+    ) -> Result<Vec<String>, Status> {
+        let of = &write.resource.resource;
+        let is_it = of.group == GROUP && of.resource == "certificatesigningrequests";
+        let creates = write.operation == Operation::Create && write.subresource.is_empty();
+        let Some(request) = write.object.filter(|_| is_it && creates) else {
+            return Ok(Vec::new());
+        };
+        if signer(request) != API_CLIENT {
+            return Ok(Vec::new());
+        }
+        let bytes =
+            request.str_at(&["spec", "request"]).and_then(|text| STANDARD.decode(text).ok());
+        let parsed = CertificateRequest::from_pem(&bytes.unwrap_or_default())
+            .map_err(|why| forbidden(write, &format!("failed to parse CSR: {why}")))?;
+        if parsed.organizations.iter().any(|group| group == "system:masters") {
+            let why =
+                format!("use of {API_CLIENT} signer with system:masters group is not allowed");
+            return Err(forbidden(write, &why));
+        }
+        Ok(Vec::new())
+    }
+}
+
+fn forbidden(write: &admission::Attributes<'_>, why: &str) -> Status {
+    let name = write.object.map_or(write.name, object::name);
+    Status::forbidden(&write.resource.group_resource(), name, why)
+}
