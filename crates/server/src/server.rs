@@ -83,9 +83,8 @@ impl Server {
         let roles = Arc::new(Roles::default());
         let authorizer = authorization::authorizer(&config.authorization_modes, &roles);
         let webhooks = Arc::new(Webhooks::default());
-        let escalation = NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() };
-        let admission = admission(&config, &authorizer, escalation, webhooks.clone());
-        let options = options(store.clone(), admission);
+        let chain = admission(&config, &authorizer, &roles, webhooks.clone());
+        let options = options(store.clone(), chain);
         let registry = Arc::new(Registry::open(options, built_in(&config)?).await?);
         roles.follow(&registry);
         webhooks.resolve_in(&registry);
@@ -239,9 +238,10 @@ fn built_in(config: &Config) -> Result<Vec<ResourceDefinition>, Error> {
 fn admission(
     config: &Config,
     authorizer: &Arc<dyn Authorizer>,
-    escalation: NoEscalation,
+    roles: &Arc<Roles>,
     webhooks: Arc<Webhooks>,
 ) -> admission::Chain {
+    let escalation = NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() };
     let plugins = &config.admission_plugins;
     let mut chain: Vec<Box<dyn admission::Admission>> = vec![Box::new(escalation)];
     chain.extend(plugins.in_order(random, signers::plugins(authorizer)));
