@@ -9,8 +9,8 @@ use crate::{
     kind::{Kind, kind},
     place::{Errors, Place},
     rules::{
-        Rule::{At, Needed},
-        Rules, errors,
+        Rule::{Do, Needed},
+        Rules, check, errors,
     },
     strategy::{Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
 };
@@ -30,8 +30,10 @@ const MIGRATION: Strategy = Strategy {
     ..WITH_STATUS
 };
 
-const RULES: Rules =
-    &[At("spec", &[At("resource", &[Needed("resource", "resource is required")])])];
+const RULES: Rules = &[Do(|migration, errors| {
+    let resource = migration.at(&["spec", "resource"]);
+    check(&resource, &[Needed("resource", "resource is required")], errors);
+})];
 
 /// A migration runs from one version on, and ends once.
 fn check_status(new: &Value, old: &Value) -> Errors {

@@ -13,7 +13,7 @@ mod tests;
 use pintle_meta::field::{Error, ErrorType};
 use pintle_value::{Path, Value};
 
-use crate::{Field, Rule, Scalar, Schema, Shape, TypeId};
+use crate::{Field, Presence, Rule, Scalar, Schema, Shape, TypeId};
 
 /// What is wrong with a (decoded, defaulted) object by the table's rules; `old` is what it replaces.
 pub fn validate(schema: &Schema, ty: TypeId, value: &Value, old: Option<&Value>) -> Vec<Error> {
@@ -116,7 +116,13 @@ impl Validator<'_> {
             return;
         }
         if self.is_missing(ty, field, member) {
-            self.errors.push(Error::required(&self.path, ""));
+            // What is a struct to Go, and no pointer to one, is there with nothing in it.
+            let is_struct = matches!(self.schema.get(field.ty).shape, Shape::Struct { .. });
+            if is_struct && field.presence == Presence::Always {
+                self.value(field.ty, &Value::object(), None);
+            } else {
+                self.errors.push(Error::required(&self.path, ""));
+            }
             return;
         }
         let Some(member) = member else { return };

@@ -48,6 +48,17 @@ fn required_fields() {
             &["spec.podGroupTemplates[0].schedulingPolicy.gang.minCount: Required value"],
         ),
         ("io.k8s.api.apps.v1.ControllerRevision", "{}", &[]),
+        // What is a struct to Go is there with nothing in it, and lacks what it needs.
+        (
+            "io.k8s.api.coordination.v1beta1.LeaseCandidate",
+            "{}",
+            &[
+                "spec.binaryVersion: Required value",
+                "spec.leaseName: Required value",
+                "spec.strategy: Required value",
+            ],
+        ),
+        ("io.k8s.api.core.v1.Event", "{}", &[]),
         // Components write status, and metadata has its own rules.
         (
             POD,
