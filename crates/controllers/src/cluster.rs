@@ -147,6 +147,15 @@ impl Cluster {
         self.environment.registry.delete(&one, &options, &context).await.map(|_| ())
     }
 
+    /// Deletes an object without the time that its kind is given.
+    pub(crate) async fn delete_now(&self, resource: &str, namespace: &str, name: &str) {
+        let one = target(&self.resource(resource), namespace, name, "");
+        let context = self.environment.context("test");
+        let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+        let deleted = self.environment.registry.delete(&one, &options, &context).await;
+        deleted.map(|_| ()).unwrap_or_else(|status| panic!("{status}"));
+    }
+
     pub(crate) async fn delete_with(
         &self,
         resource: &str,

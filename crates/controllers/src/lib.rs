@@ -23,6 +23,7 @@ pub mod root_ca;
 mod selection;
 pub mod service_accounts;
 pub mod signing_requests;
+pub mod storage_protection;
 pub mod token_secrets;
 
 pub use selection::{Controller, Selection, UnknownController};

@@ -25,6 +25,12 @@ pub enum Controller {
     SigningRequestCleaner,
     /// Deletes jobs some time after they are finished.
     TtlAfterFinished,
+    /// Lets claims go that no pod uses.
+    ClaimProtection,
+    /// Lets volumes go that are not bound.
+    VolumeProtection,
+    /// Lets classes of volumes' attributes go that nothing is of.
+    AttributesClassProtection,
 }
 
 /// All of them: name, the name that it once had, controller.
@@ -55,6 +61,13 @@ const ALL: &[(&str, &str, Controller)] = &[
         Controller::SigningRequestCleaner,
     ),
     ("ttl-after-finished-controller", "ttl-after-finished", Controller::TtlAfterFinished),
+    ("persistentvolumeclaim-protection-controller", "pvc-protection", Controller::ClaimProtection),
+    ("persistentvolume-protection-controller", "pv-protection", Controller::VolumeProtection),
+    (
+        "volumeattributesclass-protection-controller",
+        "vac-protection",
+        Controller::AttributesClassProtection,
+    ),
 ];
 
 /// The controllers that are switched off.

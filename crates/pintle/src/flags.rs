@@ -144,7 +144,9 @@ struct ApiFlags {
     /// clusterrole-aggregation-controller, serviceaccount-controller,
     /// root-ca-certificate-publisher-controller, serviceaccount-token-controller,
     /// certificatesigningrequest-approving-controller, certificatesigningrequest-signing-controller,
-    /// certificatesigningrequest-cleaner-controller, ttl-after-finished-controller
+    /// certificatesigningrequest-cleaner-controller, ttl-after-finished-controller,
+    /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller,
+    /// volumeattributesclass-protection-controller
     #[arg(
         long,
         value_name = "NAME,…",

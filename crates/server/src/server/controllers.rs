@@ -5,9 +5,10 @@ use std::sync::Arc;
 use pintle_auth::Authorizer;
 use pintle_auth::token::Issuer;
 use pintle_controllers::definitions::Definitions;
+use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
     Controller, Environment, aggregation, bootstrap, expiry, finished_jobs, garbage, namespaces,
-    root_ca, service_accounts, signing_requests, token_secrets,
+    root_ca, service_accounts, signing_requests, storage_protection, token_secrets,
 };
 use pintle_kinds::bootstrap::BootstrapObject;
 use tokio::task::JoinSet;
@@ -15,6 +16,13 @@ use tokio::task::JoinSet;
 use crate::Config;
 use crate::lifecycle::Lifecycle;
 use crate::pki::Signer;
+
+/// What stays while it is used, and who sees to it.
+const PROTECTED: [(Controller, Protected); 3] = [
+    (Controller::ClaimProtection, storage_protection::CLAIMS),
+    (Controller::VolumeProtection, storage_protection::VOLUMES),
+    (Controller::AttributesClassProtection, storage_protection::ATTRIBUTES_CLASSES),
+];
 
 /// What controllers work with.
 pub(super) struct Parts<'a> {
@@ -72,6 +80,11 @@ impl Parts<'_> {
         }
         if wanted(Controller::TtlAfterFinished) {
             running.spawn(finished_jobs::run(environment(), stopping()));
+        }
+        for (controller, of) in PROTECTED {
+            if wanted(controller) {
+                running.spawn(storage_protection::run(environment(), of, stopping()));
+            }
         }
         if wanted(Controller::GarbageCollector) {
             running.spawn(garbage::run(environment(), stopping()));

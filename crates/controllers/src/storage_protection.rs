@@ -1,0 +1,158 @@
+//! Volumes, claims and their classes go when nobody uses them any more: who deletes one that is in use
+//! waits (upstream: `pvc-protection`, `pv-protection`, `volumeattributesclass-protection`).
+//!
+//! Only what is on its way out is looked at, and again and again while it is used: pods come and go all the
+//! time, and none of them is read for this.
+
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use pintle_meta::{Status, object};
+use pintle_registry::request::{WriteOptions, granted};
+use pintle_registry::{Object, Resource};
+use pintle_value::{Str, Value};
+
+use crate::reconcile::{Progress, Reconciler, Source, itself, work};
+use crate::{Environment, body, split, target, until};
+
+/// What is protected: claims.
+pub const CLAIMS: Protected = Protected {
+    resource: ("", "persistentvolumeclaims"),
+    finalizer: "kubernetes.io/pvc-protection",
+    user: "system:serviceaccount:kube-system:pvc-protection-controller",
+    is_used: is_mounted,
+};
+
+/// What is protected: volumes.
+pub const VOLUMES: Protected = Protected {
+    resource: ("", "persistentvolumes"),
+    finalizer: "kubernetes.io/pv-protection",
+    user: "system:serviceaccount:kube-system:pv-protection-controller",
+    is_used: |_, volume| volume.str_at(&["status", "phase"]) == Some("Bound"),
+};
+
+/// What is protected: classes of volumes' attributes.
+pub const ATTRIBUTES_CLASSES: Protected = Protected {
+    resource: ("storage.k8s.io", "volumeattributesclasses"),
+    finalizer: "kubernetes.io/vac-protection",
+    user: "system:serviceaccount:kube-system:volumeattributesclass-protection-controller",
+    is_used: is_referred_to,
+};
+
+/// A resource whose objects stay while they are used.
+#[derive(Clone, Copy)]
+pub struct Protected {
+    /// Group and resource.
+    resource: (&'static str, &'static str),
+    /// What holds an object back.
+    finalizer: &'static str,
+    user: &'static str,
+    is_used: fn(&Environment, &Value) -> bool,
+}
+
+/// Lets unused objects of a resource go until told to stop.
+pub async fn run(environment: Environment, of: Protected, shutdown: impl Future<Output = ()>) {
+    let (group, resource) = of.resource;
+    let Some(resource) = environment.resource(group, "v1", resource) else { return };
+    let protection = Protection { environment: &environment, of, resource };
+    until(shutdown, work(&environment, &protection)).await;
+}
+
+struct Protection<'e> {
+    environment: &'e Environment,
+    of: Protected,
+    resource: Arc<Resource>,
+}
+
+impl Reconciler for Protection<'_> {
+    fn purpose(&self) -> &'static str {
+        "let an unused object go"
+    }
+
+    fn sources(&self) -> Vec<Source> {
+        vec![Source::new(&self.resource, that_goes)]
+    }
+
+    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.look_at(name))
+    }
+}
+
+/// Most are not on their way out; a look at their bytes tells.
+fn that_goes(object: &Object) -> Option<Str> {
+    let goes = memchr::memmem::find(object.json_bytes(), b"\"deletionTimestamp\"");
+    goes.and_then(|_| itself(object))
+}
+
+impl Protection<'_> {
+    async fn look_at(&self, name: &str) -> Result<Progress, Status> {
+        let registry = &self.environment.registry;
+        let (namespace, name) = split(name);
+        let Some(stored) = registry.peek(&self.resource, namespace, name) else {
+            return Ok(Progress::Done);
+        };
+        let mut object = self.resource.tree(&stored);
+        let held = object::finalizers(&object).any(|held| held == self.of.finalizer);
+        if !held || !object::is_terminating(&object) {
+            return Ok(Progress::Done);
+        }
+        if (self.of.is_used)(self.environment, &object) {
+            return Ok(Progress::Waiting);
+        }
+        let finalizers = object::metadata_mut(&mut object).get_mut("finalizers");
+        if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
+            finalizers.retain(|held| held.as_str() != Some(self.of.finalizer));
+        }
+        let one = target(&self.resource, namespace, name, "");
+        let (body, options) = (body(&object), WriteOptions::default());
+        let context = self.environment.context(self.of.user);
+        match registry.update(&one, &body, &options, &context, &granted).await {
+            Err(status) if status.code != 404 => Err(status),
+            Ok(_) | Err(_) => Ok(Progress::Done),
+        }
+    }
+}
+
+/// Whether a pod that was given a node uses a claim.
+fn is_mounted(environment: &Environment, claim: &Value) -> bool {
+    let Some(pods) = environment.resource("", "v1", "pods") else { return false };
+    let pods = environment.registry.objects_in(&pods, object::namespace(claim));
+    pods.iter().any(|pod| mounts(&pod.tree(), object::name(claim)))
+}
+
+/// Whether a pod has a node, and a claim among its volumes: by name, or as one that was made for it.
+fn mounts(pod: &Value, claim: &str) -> bool {
+    let has_node = pod.str_at(&["spec", "nodeName"]).is_some_and(|node| !node.is_empty());
+    let volumes = pod.at(&["spec", "volumes"]).and_then(Value::as_array).unwrap_or_default();
+    let made_for = |volume: &Value| {
+        let name = volume.str_at(&["name"]).unwrap_or_default();
+        volume.get("ephemeral").is_some()
+            && claim.strip_prefix(object::name(pod)).and_then(|rest| rest.strip_prefix('-'))
+                == Some(name)
+    };
+    let is_it = |volume: &Value| {
+        volume.str_at(&["persistentVolumeClaim", "claimName"]) == Some(claim) || made_for(volume)
+    };
+    has_node && volumes.iter().any(is_it)
+}
+
+/// Whether a claim or volume is of a class, or is to be.
+fn is_referred_to(environment: &Environment, class: &Value) -> bool {
+    let places: [&[&str]; 3] = [
+        &["spec", "volumeAttributesClassName"],
+        &["status", "currentVolumeAttributesClassName"],
+        &["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"],
+    ];
+    let refers = |object: &Object| {
+        let tree = object.tree();
+        places.iter().any(|place| tree.str_at(place) == Some(object::name(class)))
+    };
+    ["persistentvolumeclaims", "persistentvolumes"].into_iter().any(|resource| {
+        let resource = environment.resource("", "v1", resource);
+        resource.is_some_and(|r| environment.registry.objects(&r).any(|object| refers(&object)))
+    })
+}
