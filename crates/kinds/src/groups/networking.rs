@@ -210,7 +210,7 @@ fn domain_prefixed_path(place: &Place<'_>, errors: &mut Errors) {
 }
 
 const PARAMETERS: Rules = &[
-    Formatted("apiGroup", names::dns1123_subdomain),
+    Do(ingress::api_group),
     Named("kind", names::path_segment),
     Named("name", names::path_segment),
     Choice("scope", &["Cluster", "Namespace"]),

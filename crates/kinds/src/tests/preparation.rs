@@ -295,3 +295,45 @@ fn phases_of_volumes() {
         assert_eq!(object, json(&expected), "{old:?} -> {new}");
     }
 }
+
+/// Since when a device has a taint, and that of a rule since when its effect is this.
+#[test]
+fn times_of_taints() {
+    let now = pintle_registry::request::Now { unix_micros: 1_000_000 };
+    let rule = |effect: &str, time: &str| {
+        json(&format!(r#"{{"spec":{{"taint":{{"effect":"{effect}"{time}}}}}}}"#))
+    };
+    let (then, first) =
+        (r#","timeAdded":"1960-01-01T00:00:00Z""#, r#","timeAdded":"1970-01-01T00:00:01Z""#);
+    for (old, new, expected) in [
+        (None, rule("None", ""), rule("None", first)),
+        (Some(rule("None", then)), rule("None", then), rule("None", then)),
+        (Some(rule("None", then)), rule("NoExecute", then), rule("NoExecute", first)),
+        (Some(rule("None", first)), rule("NoExecute", then), rule("NoExecute", then)),
+    ] {
+        let mut object = new.clone();
+        let strategy = strategy("resource.k8s.io/devicetaintrules");
+        (strategy.note_time)(&mut object, old.as_ref(), now);
+        assert_eq!(object, expected, "{old:?} -> {new:?}");
+    }
+    let mut slice = json(r#"{"spec":{"devices":[{"taints":[{"effect":"None"}]},{}]}}"#);
+    (strategy("resource.k8s.io/resourceslices").note_time)(&mut slice, None, now);
+    let taint = format!(r#"{{"effect":"None"{first}}}"#);
+    let expected = format!(r#"{{"spec":{{"devices":[{{"taints":[{taint}]}},{{}}]}}}}"#);
+    assert_eq!(slice, json(&expected));
+}
+
+/// Drivers' words on devices that a claim has no more are forgotten.
+#[test]
+fn devices_that_are_given_back() {
+    let status = |results: &str, devices: &str| {
+        let allocation = format!(r#"{{"devices":{{"results":[{results}]}}}}"#);
+        json(&format!(r#"{{"status":{{"allocation":{allocation},"devices":[{devices}]}}}}"#))
+    };
+    let [a, b] = ["a", "b"].map(|name| format!(r#"{{"driver":"d","pool":"p","device":"{name}"}}"#));
+    let both = format!("{a},{b}");
+    let mut new = status(&a, &both);
+    let part = strategy("resource.k8s.io/resourceclaims").parts[0];
+    (part.prepare)(&mut new, &status(&both, &both));
+    assert_eq!(new, status(&a, &a));
+}

@@ -9,7 +9,7 @@ use crate::{
     formats::{ip, parse_ip, port_name, port_number},
     place::{Errors, Place},
     rules::{
-        Rule::{At, Do, Each, Formatted, Named},
+        Rule::{At, Do, Each, Named},
         Rules, check,
     },
 };
@@ -92,7 +92,7 @@ fn check_path(item: &Place<'_>, errors: &mut Errors) {
     let text = path.text();
     let is_absolute = text.starts_with('/');
     match kind.text() {
-        "" => return errors.push(kind.required("pathType must be specified")),
+        _ if !kind.is_set() => return errors.push(kind.required("pathType must be specified")),
         "Exact" | "Prefix" => {
             if !is_absolute {
                 errors.push(path.invalid_as(text, "must be an absolute path"));
@@ -127,11 +127,15 @@ const BACKEND: Rules =
         }
     })];
 
-const RESOURCE: Rules = &[
-    Formatted("apiGroup", names::dns1123_subdomain),
-    Named("kind", names::path_segment),
-    Named("name", names::path_segment),
-];
+const RESOURCE: Rules =
+    &[Do(api_group), Named("kind", names::path_segment), Named("name", names::path_segment)];
+
+/// A group that is said must be one, though it may be left out.
+pub(super) fn api_group(reference: &Place<'_>, errors: &mut Errors) {
+    if let Some(group) = reference.find("apiGroup") {
+        group.all_invalid(names::dns1123_subdomain(group.text()), errors);
+    }
+}
 
 fn check_service(backend: &Place<'_>, errors: &mut Errors) {
     let service = backend.get("service");
