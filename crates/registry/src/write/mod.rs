@@ -1,4 +1,4 @@
-//! The write path (law 6): decode, default, admit, own, prepare, validate, encode, commit, answer. Create,
+//! The write path (law 6): decode, default, own, admit, prepare, validate, encode, commit, answer. Create,
 //! update, every patch, subresources and finalizers are this path with other steps filled in; a dry
 //! run is this path without the commit.
 //!
