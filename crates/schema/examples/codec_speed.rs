@@ -109,14 +109,20 @@ fn measure(name: &str, schema: &Schema, ty: TypeId, value: &Value) {
     });
 }
 
-/// Runs for a moment and prints the best of several rounds.
+/// Runs for a moment and prints the best of many rounds. They are short, so that on a busy machine some
+/// are not interrupted.
 fn report(what: &str, size: usize, f: &mut dyn FnMut()) {
-    let mut best = Duration::MAX;
+    const SHORT: Duration = Duration::from_micros(20);
+    let (mut best, mut calls) = (Duration::MAX, 1);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(400) {
         let round = Instant::now();
-        (0..10).for_each(|_| f());
-        best = best.min(round.elapsed() / 10);
+        (0..calls).for_each(|_| f());
+        let took = round.elapsed();
+        best = best.min(took / calls);
+        if took < SHORT {
+            calls *= 2;
+        }
     }
     let speed = size as f64 / best.as_secs_f64() / 1e6;
     println!("  {what:<26} {:>9.2} µs {speed:>8.0} MB/s", best.as_secs_f64() * 1e6);

@@ -1,6 +1,6 @@
 //! Messages to the members of objects.
 
-use pintle_value::{DEPTH_MAX, Map, Value, json};
+use pintle_value::{DEPTH_MAX, Map, Str, Value, json};
 
 use super::{
     is_wrapped,
@@ -32,7 +32,10 @@ impl<'s> Messages<'s> {
         bytes: &[u8],
         members: &mut Map,
     ) -> Result<(), Error> {
-        self.embedded(ty, &[], bytes, members)
+        let Some(mut found) = Found::of(self.schema, ty, members) else { return Ok(()) };
+        let result = self.embedded(ty, &[], bytes, &mut found);
+        *members = found.into_members();
+        result
     }
 
     /// Reads the message within a message that `inside` leads to, whose members JSON has inline.
@@ -41,16 +44,17 @@ impl<'s> Messages<'s> {
         ty: TypeId,
         inside: &[u32],
         bytes: &[u8],
-        members: &mut Map,
+        found: &mut Found<'s>,
     ) -> Result<(), Error> {
-        let Shape::Struct { fields, .. } = &self.schema.get(ty).shape else { return Ok(()) };
+        let ranks = self.schema.index().tagged(ty);
+        let mut places = Places { ranks, inside, last: 0 };
         self.open()?;
         for field in Fields::new(bytes) {
             let (tag, wire) = field?;
-            match place(fields, inside, tag) {
-                Some(Place::Field(field)) => self.member(ty, field, wire, members)?,
+            match places.find(found, tag) {
+                Some(Place::Field(rank)) => self.member(ty, rank, wire, found)?,
                 Some(Place::Embedded(inside)) => {
-                    self.embedded(ty, inside, wire.bytes("embedded")?, members)?;
+                    self.embedded(ty, inside, wire.bytes("embedded")?, found)?;
                 }
                 None => {}
             }
@@ -68,46 +72,52 @@ impl<'s> Messages<'s> {
         self.depth -= 1;
     }
 
-    /// Adds what one field of a message says to the members.
+    /// Adds what one field of a message says to what was found.
     fn member(
         &mut self,
         holder: TypeId,
-        field: &Field,
+        rank: u16,
         wire: Wire<'_>,
-        members: &mut Map,
+        found: &mut Found<'s>,
     ) -> Result<(), Error> {
+        let field = found.field(rank);
         let name = field.name.as_ref();
         match &self.schema.get(field.ty).shape {
             Shape::Struct { .. } => {
-                let bytes = wire.bytes(name)?;
-                self.read(field.ty, bytes, members.entry_object(name))
+                let members = found.entry(rank, Value::object).make_object();
+                self.read(field.ty, wire.bytes(name)?, members)
             }
             Shape::List { .. } if is_wrapped(self.schema, holder, name) => {
                 let list = self.value(field.ty, wire, name)?;
-                members.insert(name, list);
+                *found.entry(rank, Value::default) = list;
                 Ok(())
             }
             Shape::List { item, .. } => {
-                let list = members.entry_or(name, || Value::Array(Vec::new()));
+                let list = found.entry(rank, || Value::Array(Vec::new()));
                 list.as_array_mut().map_or(Ok(()), |items| self.items(*item, wire, name, items))
             }
             Shape::Map { value, .. } => {
-                self.entry(*value, wire.bytes(name)?, name, members.entry_object(name))
+                let map = found.entry(rank, Value::object).make_object();
+                self.entry(*value, wire.bytes(name)?, name, map)
             }
             Shape::Scalar(_) => {
                 let value = self.value(field.ty, wire, name)?;
-                let missing = match field.presence {
-                    Presence::OmitZero => is_zero(self.schema, field.ty, &value),
-                    _ => value.is_null(),
-                };
-                // Go's encoder writes zero values of plain fields too.
-                if missing {
-                    members.remove(name)
-                } else {
-                    members.insert(name, value)
-                };
+                self.set(field, rank, value, found);
                 Ok(())
             }
+        }
+    }
+
+    /// Sets a scalar. Go's encoder writes zero values of plain fields too.
+    fn set(&self, field: &Field, rank: u16, value: Value, found: &mut Found<'s>) {
+        let missing = match field.presence {
+            Presence::OmitZero => is_zero(self.schema, field.ty, &value),
+            _ => value.is_null(),
+        };
+        if missing {
+            found.remove(rank);
+        } else {
+            *found.entry(rank, Value::default) = value;
         }
     }
 
@@ -182,21 +192,91 @@ impl<'s> Messages<'s> {
     }
 }
 
-/// What a number stands for in a message.
+/// The members of a struct that were found, by the ranks of their names, in any order: a few numbers
+/// are found and sorted sooner than as many names.
+struct Found<'s> {
+    fields: &'s [Field],
+    by_name: &'s [u16],
+    values: Vec<(u16, Value)>,
+}
+
+impl<'s> Found<'s> {
+    /// Goes on with the members of a struct; `None` for other types.
+    fn of(schema: &'s Schema, ty: TypeId, members: &mut Map) -> Option<Self> {
+        let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else { return None };
+        let before = std::mem::take(members).into_iter().filter_map(|(name, value)| {
+            Some((schema.index().rank(ty, fields, by_name, &name)?, value))
+        });
+        Some(Self { fields, by_name, values: before.collect() })
+    }
+
+    fn field(&self, rank: u16) -> &'s Field {
+        &self.fields[usize::from(self.by_name[usize::from(rank)])]
+    }
+
+    /// Where a value is; one that comes again comes at once.
+    fn position(&self, rank: u16) -> Option<usize> {
+        self.values.iter().rposition(|(other, _)| *other == rank)
+    }
+
+    /// The value of a field, made if there is none.
+    fn entry(&mut self, rank: u16, make: impl FnOnce() -> Value) -> &mut Value {
+        let at = self.position(rank).unwrap_or_else(|| {
+            self.values.push((rank, make()));
+            self.values.len() - 1
+        });
+        &mut self.values[at].1
+    }
+
+    fn remove(&mut self, rank: u16) {
+        if let Some(at) = self.position(rank) {
+            self.values.swap_remove(at);
+        }
+    }
+
+    fn into_members(mut self) -> Map {
+        self.values.sort_unstable_by_key(|(rank, _)| *rank);
+        let name =
+            |rank| Str::from(&*self.fields[usize::from(self.by_name[usize::from(rank)])].name);
+        Map::from_sorted(self.values.into_iter().map(|(rank, value)| (name(rank), value)).collect())
+    }
+}
+
+/// What the numbers in a message stand for.
+struct Places<'s, 'i> {
+    /// The fields in the order of their numbers, by the ranks of their names.
+    ranks: &'s [u16],
+    /// The way to the message.
+    inside: &'i [u32],
+    /// What was found last. Fields are written in order, so that the next one is near.
+    last: usize,
+}
+
 enum Place<'s> {
-    Field(&'s Field),
+    Field(u16),
     /// A message whose members JSON has inline; the way to it.
     Embedded(&'s [u32]),
 }
 
-/// What the number `tag` stands for in the message that `inside` leads to.
-fn place<'s>(fields: &'s [Field], inside: &[u32], tag: u32) -> Option<Place<'s>> {
-    fields.iter().find_map(|field| {
-        let rest = field.inside.strip_prefix(inside)?;
-        match rest.first() {
-            None if field.tag == tag => Some(Place::Field(field)),
-            Some(first) if *first == tag => Some(Place::Embedded(&field.inside[..=inside.len()])),
-            _ => None,
-        }
-    })
+impl Places<'_, '_> {
+    fn find<'s>(&mut self, of: &Found<'s>, tag: u32) -> Option<Place<'s>> {
+        let found = (self.last..self.ranks.len()).chain(0..self.last).find_map(|at| {
+            let field = of.field(self.ranks[at]);
+            let rest = match self.inside {
+                [] => &*field.inside,
+                inside => field.inside.strip_prefix(inside)?,
+            };
+            let place = match rest.first() {
+                None if field.tag == tag => Place::Field(self.ranks[at]),
+                Some(first) if *first == tag => {
+                    Place::Embedded(&field.inside[..=self.inside.len()])
+                }
+                _ => return None,
+            };
+            Some((at, place))
+        });
+        let (at, place) = found?;
+        self.last = at;
+        Some(place)
+    }
 }
