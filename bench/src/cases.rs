@@ -1,5 +1,6 @@
 //! What is measured. Each case makes what it needs, measures for a bounded time, and adds rows.
 
+pub mod definitions;
 pub mod encodings;
 pub mod lists;
 pub mod starts;

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand};
-use pintle_bench::cases::{Extent, Namespace, encodings, lists, starts, watches, writes};
+use pintle_bench::cases::{
+    Extent, Namespace, definitions, encodings, lists, starts, watches, writes,
+};
 use pintle_bench::crash::{self, Campaign};
 use pintle_bench::objects;
 use pintle_bench::process::Program;
@@ -15,7 +17,7 @@ use pintle_bench::report::Report;
 use pintle_bench::server::Server;
 
 /// Everything that can be measured; `--only` takes these.
-const CASES: [&str; 10] = [
+const CASES: [&str; 11] = [
     "start",
     "restart",
     "create",
@@ -26,6 +28,7 @@ const CASES: [&str; 10] = [
     "watch",
     "list",
     "encodings",
+    "definitions",
 ];
 
 #[derive(Parser)]
@@ -54,7 +57,8 @@ struct Measure {
     /// A shell command that stops it; without one it gets SIGTERM.
     #[arg(long)]
     stop: Option<String>,
-    /// What to measure: start, restart, create, get, update, patch, delete, watch, list, encodings.
+    /// What to measure: start, restart, create, get, update, patch, delete, watch, list, encodings,
+    /// definitions.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// How long each measurement takes.
@@ -72,6 +76,12 @@ struct Measure {
     /// How many objects there are at a restart.
     #[arg(long, default_value_t = 100_000)]
     objects: usize,
+    /// CustomResourceDefinitions in YAML, of which many are made under other names.
+    #[arg(long = "definition", value_name = "FILE")]
+    models: Vec<PathBuf>,
+    /// How many are made.
+    #[arg(long, default_value_t = 2_000)]
+    definitions: usize,
     /// A pod to measure with, in YAML, instead of our own.
     #[arg(long)]
     pod: Option<PathBuf>,
@@ -192,6 +202,15 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
     }
     if let Some(running) = running {
         running.stop().await?;
+    }
+    if let Some(program) = program.as_ref().filter(|_| wanted("definitions")) {
+        // Last, for they stay.
+        match options.models.as_slice() {
+            [] => report.note("definitions: there is no --definition"),
+            models => {
+                definitions::measure(program, models, options.definitions, report).await?;
+            }
+        }
     }
     if program.is_none() {
         report.note("start, memory and restart: there is no --start");

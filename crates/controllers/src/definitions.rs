@@ -3,7 +3,11 @@
 //!
 //! A definition is served before its status says so: a client that sees `Established` can use it.
 //!
-//! What is kept here could be found out again from the definitions themselves.
+//! What is kept here could be found out again from the definitions themselves. Their schemas are long,
+//! and whoever has thousands uses few: nothing here reads one, or keeps one a second time.
+
+mod api_services;
+mod cleanup;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +15,11 @@ use std::sync::Arc;
 use pintle_crd::{Crd, life};
 use pintle_meta::{GroupVersionResource, Reason, Status, object};
 use pintle_registry::answer::Event;
-use pintle_registry::request::{DeleteOptions, ListOptions, WriteOptions, granted};
+use pintle_registry::request::{ListOptions, WriteOptions, granted};
+use pintle_registry::watch::Watch;
 use pintle_registry::webhook::Caller;
-use pintle_registry::{Registry, Resource};
-use pintle_value::{Str, Value};
+use pintle_registry::{Object, Registry, Resource};
+use pintle_value::{Str, Value, json};
 
 use crate::retry::Queue;
 use crate::{Environment, SERVER, body, target};
@@ -27,6 +32,14 @@ pub struct Definitions {
     environment: Environment,
     caller: Arc<dyn Caller>,
     known: BTreeMap<Str, Known>,
+    queue: Queue<Due>,
+}
+
+/// What is to be looked at, by its name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Due {
+    Definition(Str),
+    ApiService(Str),
 }
 
 /// A definition, as far as it matters to others and to what is served of it.
@@ -34,55 +47,71 @@ struct Known {
     group: Str,
     /// A definition with nothing but its accepted names.
     names: Value,
+    /// It waits for names that another has.
+    lacks_names: bool,
+    /// It was as it should be when the server started.
+    is_settled: bool,
+    /// The versions that are to be served.
+    versions: Vec<Str>,
     /// What is served, and of which state of the definition that was made.
     served: Vec<GroupVersionResource>,
-    made_of: Option<State>,
+    made_of: State,
 }
 
-/// What the resources of a definition depend on.
-#[derive(PartialEq)]
+/// What the resources of a definition depend on: of what is stored, the spec.
 struct State {
+    stored: Arc<Object>,
     uid: Str,
-    spec: Value,
     accepted_names: Option<Value>,
     is_terminating: bool,
 }
 
 impl State {
-    fn of(crd: &Value) -> Self {
+    fn of(stored: &Arc<Object>, outline: &Value) -> Self {
         Self {
-            uid: object::uid(crd).into(),
-            // The schemas are looked at later, and by their text: a hash of them is enough here.
-            spec: without_schemas(crd),
-            accepted_names: crd.at(&["status", "acceptedNames"]).cloned(),
-            is_terminating: Crd(crd).is_terminating(),
+            stored: stored.clone(),
+            uid: object::uid(outline).into(),
+            accepted_names: outline.at(&["status", "acceptedNames"]).cloned(),
+            is_terminating: Crd(outline).is_terminating(),
         }
+    }
+
+    /// Whether objects look the same under both, whatever becomes of them.
+    fn looks_like(&self, other: &Self) -> bool {
+        self.uid == other.uid
+            && self.accepted_names == other.accepted_names
+            && self.spec() == other.spec()
+    }
+
+    fn spec(&self) -> Option<&[u8]> {
+        let json = self.stored.json_bytes();
+        json::member(json, "spec").map(|range| &json[range])
     }
 }
 
-/// The spec with hashes in the place of schemas, which may be long.
-fn without_schemas(crd: &Value) -> Value {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut spec = crd.get("spec").cloned().unwrap_or_default();
-    let versions = spec.get_mut("versions").and_then(Value::as_array_mut);
-    for version in versions.into_iter().flatten() {
-        let Some(schema) = version.get("schema") else { continue };
-        let mut hasher = DefaultHasher::new();
-        pintle_value::json::to_string(schema).hash(&mut hasher);
-        version.make_object().insert("schema", format!("{:016x}", hasher.finish()));
-    }
-    spec
+/// A definition without its schemas.
+fn outline(stored: &Object) -> Value {
+    // What the store gives back is what an encoder wrote.
+    json::parse(&json::without(stored.json_bytes(), "openAPIV3Schema")).unwrap_or_default()
 }
 
 impl Definitions {
     /// Serves what the definitions in the store say; before the server takes requests.
     pub fn restore(environment: Environment, caller: Arc<dyn Caller>) -> Self {
-        let mut definitions = Self { environment, caller, known: BTreeMap::new() };
+        let (known, queue) = (BTreeMap::new(), Queue::default());
+        let mut definitions = Self { environment, caller, known, queue };
         let Some(crds) = definitions.crds() else { return definitions };
+        let now = (definitions.environment.clock)().unix_micros;
         let mut resources = Vec::new();
         for stored in definitions.environment.registry.objects(&crds) {
-            let crd = stored.tree();
-            resources.extend(definitions.make(&crd));
+            let outline = outline(&stored);
+            resources.extend(definitions.make(&stored, &outline));
+            let nobody = std::iter::empty();
+            let is_settled =
+                !object::is_terminating(&outline) && life::status(&outline, nobody, now).is_none();
+            if let Some(known) = definitions.known.get_mut(object::name(&outline)) {
+                known.is_settled = is_settled;
+            }
         }
         definitions.environment.registry.define(resources);
         definitions
@@ -99,50 +128,79 @@ impl Definitions {
 
     async fn work(&mut self) {
         let Some(crds) = self.crds() else { return };
-        let mut queue = Queue::default();
+        self.expect_api_services();
         loop {
-            let all = target(&crds, "", "", "");
-            let watch = self.environment.registry.watch(&all, &ListOptions::default()).await;
-            let Ok(mut watch) = watch else {
+            if let Ok((definitions, api_services)) = self.watches(&crds).await {
+                self.forget_gone(&crds);
+                self.follow(&crds, definitions, api_services).await;
+            } else {
                 tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-                continue;
-            };
-            self.forget_gone(&crds, &mut queue);
-            loop {
-                tokio::select! {
-                    biased;
-                    events = watch.next() => {
-                        let Some(events) = events else { break };
-                        if !self.note(events, &mut queue) {
-                            break;
-                        }
+            }
+        }
+    }
+
+    async fn watches(&self, crds: &Arc<Resource>) -> Result<(Watch, Watch), Status> {
+        let (registry, all) = (&self.environment.registry, ListOptions::default());
+        let services = self.api_services().unwrap_or_else(|| crds.clone());
+        let definitions = registry.watch(&target(crds, "", "", ""), &all).await?;
+        Ok((definitions, registry.watch(&target(&services, "", "", ""), &all).await?))
+    }
+
+    /// Does what is due until one of the watches ends.
+    async fn follow(&mut self, crds: &Arc<Resource>, mut all: Watch, mut api_services: Watch) {
+        loop {
+            tokio::select! {
+                biased;
+                events = all.next() => {
+                    let Some(events) = events else { return };
+                    if !self.note(events) {
+                        return;
                     }
-                    name = queue.next() => match self.settle(&crds, &name, &mut queue).await {
-                        Ok(Progress::Done) => queue.forget(&name),
-                        Ok(Progress::Waiting) => queue.retry(&name),
-                        Err(status) => {
-                            if status.reason != Some(Reason::Conflict) {
-                                tracing::warn!(definition = %name, %status, "cannot settle it");
-                            }
-                            queue.retry(&name);
-                        }
-                    },
                 }
+                events = api_services.next() => {
+                    let Some(events) = events else { return };
+                    if !self.note_api_services(events) {
+                        return;
+                    }
+                }
+                due = self.queue.next() => self.look_at(crds, &due).await,
+            }
+        }
+    }
+
+    async fn look_at(&mut self, crds: &Arc<Resource>, due: &Due) {
+        let looked_at = match due {
+            Due::Definition(name) => self.settle(crds, name).await,
+            Due::ApiService(name) => self.register(name).await,
+        };
+        match looked_at {
+            Ok(Progress::Done) => self.queue.forget(due),
+            Ok(Progress::Waiting) => self.queue.retry(due),
+            Err(status) => {
+                if status.reason != Some(Reason::Conflict) {
+                    tracing::warn!(?due, %status, "cannot settle a definition");
+                }
+                self.queue.retry(due);
             }
         }
     }
 
     /// Takes in what the watch tells; `false` where it is over.
-    fn note(&mut self, events: Vec<Event>, queue: &mut Queue<Str>) -> bool {
+    fn note(&mut self, events: Vec<Event>) -> bool {
         for event in events {
             match event {
                 Event::Added(crd) | Event::Modified(crd) => {
-                    queue.forget(&crd.name().into());
-                    queue.add(&crd.name().into());
+                    let known = self.known.get(crd.name());
+                    let is_old = |known: &Known| Arc::ptr_eq(&known.made_of.stored, &crd);
+                    if !known.is_some_and(|known| known.is_settled && is_old(known)) {
+                        let due = Due::Definition(crd.name().into());
+                        self.queue.forget(&due);
+                        self.queue.add(&due);
+                    }
                 }
                 Event::Deleted(crd) => {
-                    queue.forget(&crd.name().into());
-                    self.forget(crd.name(), queue);
+                    self.queue.forget(&Due::Definition(crd.name().into()));
+                    self.forget(crd.name());
                 }
                 Event::Bookmark { .. } => {}
                 Event::Error(_) => return false,
@@ -152,90 +210,95 @@ impl Definitions {
     }
 
     /// Definitions that went while nobody looked.
-    fn forget_gone(&mut self, crds: &Arc<Resource>, queue: &mut Queue<Str>) {
+    fn forget_gone(&mut self, crds: &Arc<Resource>) {
         let registry = self.environment.registry.clone();
         let gone = self.known.keys().filter(|name| registry.peek(crds, "", name).is_none());
         for name in gone.cloned().collect::<Vec<_>>() {
-            self.forget(&name, queue);
+            self.forget(&name);
         }
     }
 
     /// Serves a definition no longer; its names are free.
-    fn forget(&mut self, name: &str, queue: &mut Queue<Str>) {
+    fn forget(&mut self, name: &str) {
         let Some(known) = self.known.remove(name) else { return };
         self.environment.registry.redefine(&known.served, Vec::new());
-        self.look_again(name, &known.group, queue);
+        self.expect_api_services_of(&known.group, &known.versions);
+        self.look_again(name, &known.group);
     }
 
-    /// Has the other definitions of a group looked at: a name may have become free.
-    fn look_again(&self, name: &str, group: &str, queue: &mut Queue<Str>) {
-        let others =
-            self.known.iter().filter(|(other, known)| *other != name && known.group == group);
-        others.for_each(|(other, _)| queue.add(other));
+    /// Has those definitions of a group looked at that lack names: one may have become free.
+    fn look_again(&mut self, name: &str, group: &str) {
+        for (other, known) in &self.known {
+            if other != name && known.group == group && known.lacks_names {
+                self.queue.add(&Due::Definition(other.clone()));
+            }
+        }
     }
 
     /// Brings what is served, and what the definition says of itself, up to date.
-    async fn settle(
-        &mut self,
-        crds: &Arc<Resource>,
-        name: &str,
-        queue: &mut Queue<Str>,
-    ) -> Result<Progress, Status> {
-        let registry = self.environment.registry.clone();
-        let Some(stored) = registry.peek(crds, "", name) else { return Ok(Progress::Done) };
-        let mut crd = stored.tree();
+    async fn settle(&mut self, crds: &Arc<Resource>, name: &Str) -> Result<Progress, Status> {
+        let Some(stored) = self.environment.registry.peek(crds, "", name) else {
+            return Ok(Progress::Done);
+        };
+        let mut crd = outline(&stored);
         let group = Str::from(Crd(&crd).group());
-        let others: Vec<Value> = self
-            .known
-            .iter()
-            .filter(|(other, known)| *other != name && known.group == group)
-            .map(|(_, known)| known.names.clone())
-            .collect();
+        let others = self.known.iter().filter(|(other, k)| *other != name && k.group == group);
         let now = (self.environment.clock)().unix_micros;
-        let status = life::status(&crd, &others, now);
-        let changed = status.is_some();
-        if let Some(status) = status {
-            crd.make_object().insert("status", status);
+        let status = life::status(&crd, others.map(|(_, known)| &known.names), now);
+        if let Some(status) = &status {
+            crd.make_object().insert("status", status.clone());
         }
-        self.serve(&crd);
-        if changed {
-            self.write_status(crds, &crd).await?;
-            self.look_again(name, &group, queue);
+        self.serve(&stored, &crd);
+        if let Some(status) = status {
+            self.write(crds, &stored, |crd| _ = crd.make_object().insert("status", status)).await?;
+            self.look_again(name, &group);
             return Ok(Progress::Done); // the watch brings it back
         }
         if object::is_terminating(&crd)
             && object::finalizers(&crd).any(|f| f == life::CLEANUP_FINALIZER)
         {
-            return self.clean_up(crds, crd).await;
+            return self.clean_up(crds, &stored, &crd).await;
         }
         Ok(Progress::Done)
     }
 
     /// Serves a definition as it is, unless that is so already.
-    fn serve(&mut self, crd: &Value) {
-        let name = Str::from(object::name(crd));
-        let before = self.known.remove(&name);
-        let mut now = State::of(crd);
-        let made_of = before.as_ref().and_then(|known| known.made_of.as_ref());
-        if made_of == Some(&now) {
-            self.known.extend(before.map(|known| (name, known)));
-            return;
+    fn serve(&mut self, stored: &Arc<Object>, crd: &Value) {
+        let now = State::of(stored, crd);
+        let before = self.known.get_mut(object::name(crd));
+        let looks_the_same = before.as_ref().is_some_and(|known| known.made_of.looks_like(&now));
+        if let Some(known) = before.filter(|_| looks_the_same) {
+            let goes_on = known.made_of.is_terminating == now.is_terminating;
+            known.made_of.stored = now.stored; // the older one need not be kept
+            if goes_on {
+                return;
+            }
         }
-        now.is_terminating = !now.is_terminating;
-        let only_terminates = made_of == Some(&now);
-        let resources = self.make(crd);
-        let old = before.map_or(Vec::new(), |known| known.served);
+        let before = self.known.remove(object::name(crd));
+        let resources = self.make(stored, crd);
+        let old = before.map_or(Vec::new(), |known| {
+            self.expect_api_services_of(&known.group, &known.versions);
+            known.served
+        });
         let still = |gvr: &GroupVersionResource| resources.iter().any(|r| r.resource == *gvr);
         let removed: Vec<_> = old.into_iter().filter(|gvr| !still(gvr)).collect();
-        if only_terminates && removed.is_empty() {
+        if looks_the_same && removed.is_empty() {
             self.environment.registry.revise(resources);
         } else {
             self.environment.registry.redefine(&removed, resources);
         }
+        if let Some(known) = self.known.get(object::name(crd)) {
+            let (group, versions) = (known.group.clone(), known.versions.clone());
+            self.expect_api_services_of(&group, &versions);
+        }
     }
 
     /// The resources of a definition that is established, noted as known.
-    fn make(&mut self, crd: &Value) -> Vec<pintle_registry::ResourceDefinition> {
+    fn make(
+        &mut self,
+        stored: &Arc<Object>,
+        crd: &Value,
+    ) -> Vec<pintle_registry::ResourceDefinition> {
         let name = Str::from(object::name(crd));
         let read = Crd(crd);
         let resources = if read.has("Established") {
@@ -244,84 +307,36 @@ impl Definitions {
         } else {
             Vec::new()
         };
-        let accepted = crd.at(&["status", "acceptedNames"]).cloned().unwrap_or_default();
-        let names = Value::from([("status", Value::from([("acceptedNames", accepted)]))]);
+        let made_of = State::of(stored, crd);
+        let accepted = made_of.accepted_names.clone().unwrap_or_default();
+        let served = read.versions().filter(|version| version.is_served());
         let known = Known {
             group: read.group().into(),
-            names,
+            names: Value::from([("status", Value::from([("acceptedNames", accepted)]))]),
+            lacks_names: !read.has("NamesAccepted"),
+            is_settled: false,
+            versions: served.map(|version| version.name().into()).collect(),
             served: resources.iter().map(|r| r.resource.clone()).collect(),
-            made_of: Some(State::of(crd)),
+            made_of,
         };
         self.known.insert(name, known);
         resources
     }
 
-    async fn write_status(&self, crds: &Arc<Resource>, crd: &Value) -> Result<(), Status> {
-        let part = target(crds, "", object::name(crd), "status");
-        let (body, options) = (body(crd), WriteOptions::default());
+    /// Writes a definition's status, and what may be written with it.
+    async fn write(
+        &self,
+        crds: &Arc<Resource>,
+        stored: &Object,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<(), Status> {
+        let mut crd = stored.tree();
+        change(&mut crd);
+        let part = target(crds, "", object::name(&crd), "status");
+        let (body, options) = (body(&crd), WriteOptions::default());
         let context = self.environment.context(SERVER);
         self.environment.registry.update(&part, &body, &options, &context, &granted).await?;
         Ok(())
-    }
-
-    /// Deletes the objects of a definition that goes, and lets it go when there are none.
-    async fn clean_up(&self, crds: &Arc<Resource>, mut crd: Value) -> Result<Progress, Status> {
-        let registry = &self.environment.registry;
-        let name = object::name(&crd).to_owned();
-        let served = self.known.get(name.as_str()).and_then(|known| known.served.first());
-        let resource = served.and_then(|gvr| registry.resource(gvr));
-        let (reason, words) = match resource {
-            None => ("NeverEstablished", "resource was never established"),
-            Some(resource) => {
-                if registry.objects(&resource).next().is_some() {
-                    return self.delete_objects(crds, crd, &resource).await;
-                }
-                ("InstanceDeletionCompleted", "removed all instances")
-            }
-        };
-        let mut status = crd.get("status").cloned().unwrap_or_else(Value::object);
-        let now = (self.environment.clock)().unix_micros;
-        life::set_condition(&mut status, ("Terminating", false, reason, words), now);
-        let others: Vec<Value> = object::finalizers(&crd)
-            .filter(|finalizer| *finalizer != life::CLEANUP_FINALIZER)
-            .map(Value::from)
-            .collect();
-        object::metadata_mut(&mut crd).insert("finalizers", others);
-        crd.make_object().insert("status", status);
-        self.write_status(crds, &crd).await?;
-        Ok(Progress::Done)
-    }
-
-    async fn delete_objects(
-        &self,
-        crds: &Arc<Resource>,
-        mut crd: Value,
-        resource: &Arc<Resource>,
-    ) -> Result<Progress, Status> {
-        let registry = &self.environment.registry;
-        let context = self.environment.context(SERVER);
-        let everything = target(resource, "", "", "");
-        let (selection, options) = (ListOptions::default(), DeleteOptions::default());
-        let deleted = registry.delete_collection(&everything, &selection, &options, &context).await;
-        let (reason, words) = match deleted {
-            Ok(_) => {
-                ("InstanceDeletionInProgress", "CustomResource deletion is in progress".into())
-            }
-            Err(status) => {
-                ("InstanceDeletionFailed", format!("could not issue all deletes: {status}"))
-            }
-        };
-        let mut status = crd.get("status").cloned().unwrap_or_else(Value::object);
-        life::set_condition(
-            &mut status,
-            ("Terminating", true, reason, &words),
-            context.now.unix_micros,
-        );
-        if crd.get("status") != Some(&status) {
-            crd.make_object().insert("status", status);
-            self.write_status(crds, &crd).await?;
-        }
-        Ok(Progress::Waiting)
     }
 }
 

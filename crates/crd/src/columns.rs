@@ -22,9 +22,9 @@ impl Columns {
     /// Reads `additionalPrinterColumns`. From the first that has no path on, upstream shows none.
     pub(crate) fn read(columns: &[Value]) -> Self {
         let mut table = Self { columns: Vec::new(), paths: Vec::new() };
-        table.columns.push(column("Name", "string", "name", NAME, 0));
+        table.columns.push(column("Name", "string", "name", Str::const_new(NAME), 0));
         if columns.is_empty() {
-            table.columns.push(column("Age", "date", "", AGE, 0));
+            table.columns.push(column("Age", "date", "", Str::const_new(AGE), 0));
             table.paths.extend(JsonPath::parse(".metadata.creationTimestamp"));
             return table;
         }
@@ -38,7 +38,8 @@ impl Columns {
             };
             let priority = said.get("priority").and_then(Value::as_int).unwrap_or(0);
             let priority = i32::try_from(priority).unwrap_or(i32::MAX);
-            let shown = column(text("name"), text("type"), text("format"), &description, priority);
+            let shown =
+                column(text("name"), text("type"), text("format"), description.into(), priority);
             table.columns.push(shown);
             table.paths.push(parsed);
         }
@@ -46,11 +47,11 @@ impl Columns {
     }
 }
 
-fn column(name: &str, kind: &str, format: &str, description: &str, priority: i32) -> Column {
+fn column(name: &str, kind: &str, format: &str, description: Str, priority: i32) -> Column {
     const KINDS: [&str; 5] = ["string", "integer", "number", "boolean", "date"];
     let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or("string");
     let (name, format) = (Str::from(name), Str::from(format));
-    Column { name, kind, format, description: Str::from(description), priority }
+    Column { name, kind, format, description, priority }
 }
 
 impl Printer for Columns {

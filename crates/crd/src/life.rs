@@ -2,6 +2,8 @@
 //! `pkg/controller/{status,establish,apiapproval,nonstructuralschema}`). Pure: the other definitions
 //! and the time come in.
 
+use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::collections::HashSet;
 
 use pintle_meta::time;
@@ -17,8 +19,12 @@ mod tests;
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// What the status of a definition should be, given the other definitions of its group; `None` where it
-/// is so already.
-pub fn status(crd: &Value, others: &[Value], now_micros: i64) -> Option<Value> {
+/// is so already. The others are not looked at where it has its names.
+pub fn status<'o>(
+    crd: &Value,
+    others: impl Iterator<Item = &'o Value>,
+    now_micros: i64,
+) -> Option<Value> {
     let read = Crd(crd);
     let mut names = read.names().choose(read.accepted_names(), others);
     let mut status = crd.get("status").cloned().unwrap_or_else(Value::object);
@@ -87,21 +93,35 @@ struct Given {
     conflict: Option<(&'static str, String)>,
 }
 
+/// The names that other definitions have.
+#[derive(Default)]
+struct Used<'o> {
+    resources: HashSet<Cow<'o, str>>,
+    kinds: HashSet<&'o str>,
+}
+
+impl<'o> Used<'o> {
+    fn by(others: impl Iterator<Item = &'o Value>) -> Self {
+        let mut used = Self::default();
+        for other in others.map(|crd| Crd(crd).accepted_names()) {
+            used.resources.extend([other.plural().into(), other.singular().into()]);
+            let short_names = other.short_names().into_iter();
+            used.resources.extend(short_names.map(|name| Cow::Owned(name.to_string())));
+            used.kinds.extend([other.kind(), other.list_kind()]);
+        }
+        used
+    }
+}
+
 impl Names<'_> {
     /// Gives each wanted name that is this definition's already, or nobody's.
-    fn choose(self, accepted: Names<'_>, others: &[Value]) -> Given {
-        let mut resources = HashSet::new();
-        let mut kinds = HashSet::new();
-        for other in others.iter().map(|crd| Crd(crd).accepted_names()) {
-            resources.extend([other.plural().to_owned(), other.singular().to_owned()]);
-            resources.extend(other.short_names().iter().map(ToString::to_string));
-            kinds.extend([other.kind().to_owned(), other.list_kind().to_owned()]);
-        }
+    fn choose<'o>(self, accepted: Names<'_>, others: impl Iterator<Item = &'o Value>) -> Given {
+        let used = LazyCell::new(|| Used::by(others));
         let mut result = Given { given: Map::new(), conflict: None };
         let taken = |name: &str| format!("{} is already in use", pintle_meta::quote::quote(name));
         let mut give =
-            |key: &'static str, reason, wanted: &str, had: &str, used: &HashSet<String>| {
-                let name = if wanted == had || !used.contains(wanted) {
+            |key: &'static str, reason, wanted: &str, had: &str, is_used: &dyn Fn(&str) -> bool| {
+                let name = if wanted == had || !is_used(wanted) {
                     wanted
                 } else {
                     result.conflict = Some((reason, taken(wanted)));
@@ -109,14 +129,16 @@ impl Names<'_> {
                 };
                 result.given.insert(key, name);
             };
-        give("plural", "PluralConflict", self.plural(), accepted.plural(), &resources);
-        give("singular", "SingularConflict", self.singular(), accepted.singular(), &resources);
-        give("kind", "KindConflict", self.kind(), accepted.kind(), &kinds);
-        give("listKind", "ListKindConflict", self.list_kind(), accepted.list_kind(), &kinds);
+        let resource = |name: &str| used.resources.contains(name);
+        let kind = |name: &str| used.kinds.contains(name);
+        give("plural", "PluralConflict", self.plural(), accepted.plural(), &resource);
+        give("singular", "SingularConflict", self.singular(), accepted.singular(), &resource);
+        give("kind", "KindConflict", self.kind(), accepted.kind(), &kind);
+        give("listKind", "ListKindConflict", self.list_kind(), accepted.list_kind(), &kind);
         let (wanted, had) = (self.short_names(), accepted.short_names());
         let conflicts: Vec<String> = wanted
             .iter()
-            .filter(|name| !had.contains(name) && resources.contains(name.as_str()))
+            .filter(|name| !had.contains(name) && resource(name))
             .map(|name| taken(name))
             .collect();
         let short_names = if conflicts.is_empty() { wanted } else { had };

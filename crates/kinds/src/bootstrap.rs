@@ -18,7 +18,7 @@ use pintle_value::{Map, Value};
 
 use crate::RuntimeConfig;
 
-pub use apiservice::{Priority, priority};
+pub use apiservice::{AUTOMANAGED, Priority, custom_api_service, priority};
 
 /// What the objects of a server depend on.
 #[derive(Clone, Copy, Debug)]

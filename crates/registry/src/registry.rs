@@ -100,14 +100,14 @@ impl Registry {
 
     /// A resource in all versions that are served, itself included.
     pub fn versions_of(&self, resource: &Resource) -> Vec<Arc<Resource>> {
-        let collection =
-            |resource: &Resource| resource.storage.as_ref().map(|s| s.collection.clone());
-        let wanted = collection(resource);
         let served = self.served.load();
-        if wanted.is_none() {
+        let Some(storage) = &resource.storage else {
             return served.by_name.get(&resource.resource).cloned().into_iter().collect();
-        }
-        served.all.iter().filter(|one| collection(one) == wanted).cloned().collect()
+        };
+        let is_one = |one: &&Arc<Resource>| {
+            one.storage.as_ref().is_some_and(|s| s.collection == storage.collection)
+        };
+        served.all.iter().filter(is_one).cloned().collect()
     }
 
     /// Serves further resources, or other definitions of served ones.

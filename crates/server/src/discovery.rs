@@ -142,26 +142,20 @@ impl Tagged {
 
 /// Resources by group and version, in the order in which discovery shows them.
 fn groups(resources: &[Arc<Resource>]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for resource in resources {
-        let (group, version) = (&resource.resource.group, &resource.resource.version);
-        let at = groups.iter().position(|g| g.name == group).unwrap_or_else(|| {
-            groups.push(Group { name: group, versions: Vec::new() });
-            groups.len() - 1
+    let mut sorted: Vec<&Resource> = resources.iter().map(|resource| &**resource).collect();
+    sorted.sort_by(|a, b| a.resource.cmp(&b.resource));
+    let same_group = |a: &&Resource, b: &&Resource| a.resource.group == b.resource.group;
+    let same_version = |a: &&Resource, b: &&Resource| a.resource.version == b.resource.version;
+    let groups = sorted.chunk_by(same_group).map(|of_group| {
+        let versions = of_group.chunk_by(same_version).map(|resources| Version {
+            name: &resources[0].resource.version,
+            resources: resources.to_vec(),
         });
-        let versions = &mut groups[at].versions;
-        let at = versions.iter().position(|v| v.name == version).unwrap_or_else(|| {
-            versions.push(Version { name: version, resources: Vec::new() });
-            versions.len() - 1
-        });
-        versions[at].resources.push(resource);
-    }
-    for group in &mut groups {
-        group.versions.sort_by(|a, b| order::versions(a.name, b.name));
-        for version in &mut group.versions {
-            version.resources.sort_by(|a, b| a.resource.resource.cmp(&b.resource.resource));
-        }
-    }
+        let mut versions: Vec<_> = versions.collect();
+        versions.sort_by(|a, b| order::versions(a.name, b.name));
+        Group { name: &of_group[0].resource.group, versions }
+    });
+    let mut groups: Vec<_> = groups.collect();
     groups.sort_by(|a, b| order::groups(a.priority_key(), b.priority_key()));
     groups
 }

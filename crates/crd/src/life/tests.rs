@@ -22,26 +22,26 @@ fn condition(status: &Value, condition_type: &str) -> String {
 #[test]
 fn free_names_are_given_at_once() {
     let mut first = crd("tabs", "Tab", "t");
-    let given = status(&first, &[], 0).expect("a change");
+    let given = status(&first, [].iter(), 0).expect("a change");
     assert_eq!(condition(&given, "NamesAccepted"), "True NoConflicts: no conflicts found");
     let established = "True InitialNamesAccepted: the initial names have been accepted";
     assert_eq!(condition(&given, "Established"), established);
     assert_eq!(given.str_at(&["acceptedNames", "plural"]), Some("tabs"));
     first.make_object().insert("status", given);
-    assert_eq!(status(&first, &[], 99), None, "nothing is left to say");
+    assert_eq!(status(&first, [].iter(), 99), None, "nothing is left to say");
 }
 
 #[test]
 fn names_that_are_taken_are_not() {
     let mut first = crd("tabs", "Tab", "t");
-    let given = status(&first, &[], 0).expect("a change");
+    let given = status(&first, [].iter(), 0).expect("a change");
     first.make_object().insert("status", given);
     for (second, expected) in [
         (crd("others", "Tab", "o"), r#"False KindConflict: "Tab" is already in use"#),
         (crd("others", "Other", "t"), r#"False ShortNamesConflict: "t" is already in use"#),
         (crd("others", "Other", "tabs"), r#"False ShortNamesConflict: "tabs" is already in use"#),
     ] {
-        let status = status(&second, std::slice::from_ref(&first), 0).expect("a change");
+        let status = status(&second, [&first].into_iter(), 0).expect("a change");
         let shown = condition(&status, "NamesAccepted");
         if expected.contains("Kind") {
             // The list's kind is in use too, and is told last.

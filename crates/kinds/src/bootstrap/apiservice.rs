@@ -73,17 +73,34 @@ pub(super) fn objects(config: &RuntimeConfig) -> Vec<BootstrapObject> {
 }
 
 fn local(group: &str, version: &str, group_priority: u32, priority: u32) -> BootstrapObject {
+    let priority = Priority { group: group_priority, version: priority };
+    let made = service(group, version, priority, "onstart");
+    BootstrapObject::new([GROUP, "v1", "apiservices"], made, Keep::Exactly)
+}
+
+/// The label of those that the server looks after.
+pub const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+
+/// What upstream gives the versions of custom resources.
+const CUSTOM: Priority = Priority { group: 1000, version: 100 };
+
+/// The APIService of a group version of custom resources; `None` if that is one of the server's own.
+pub fn custom_api_service(group: &str, version: &str) -> Option<Value> {
+    (priority(group, version).is_none() && !group.is_empty())
+        .then(|| service(group, version, CUSTOM, "true"))
+}
+
+fn service(group: &str, version: &str, priority: Priority, managed: &str) -> Value {
     let mut spec = Map::new();
     if !group.is_empty() {
         spec.insert("group", group);
     }
     spec.insert("version", version);
-    spec.insert("groupPriorityMinimum", i64::from(group_priority));
-    spec.insert("versionPriority", i64::from(priority));
+    spec.insert("groupPriorityMinimum", i64::from(priority.group));
+    spec.insert("versionPriority", i64::from(priority.version));
     let name = format!("{version}.{group}");
     let mut made = object("apiregistration.k8s.io/v1", "APIService", "", &name);
-    let label = Value::from([("kube-aggregator.kubernetes.io/automanaged", "onstart")]);
-    made.entry_object("metadata").insert("labels", label);
+    made.entry_object("metadata").insert("labels", Value::from([(AUTOMANAGED, managed)]));
     made.insert("spec", spec);
-    BootstrapObject::new([GROUP, "v1", "apiservices"], Value::Object(made), Keep::Exactly)
+    Value::Object(made)
 }

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use memchr::memmem;
+
 /// The value of the member `key` of the object in `json`, as a range of bytes. `json` is what an encoder
 /// of ours wrote: compact, without escapes in member names.
 pub fn member(json: &[u8], key: &str) -> Option<Range<usize>> {
@@ -16,6 +18,24 @@ pub fn member(json: &[u8], key: &str) -> Option<Range<usize>> {
         at = value.end + 1; // past `,`
     }
     None
+}
+
+/// The JSON with `null` for what every member `key` has, at any depth: for those who want to know all
+/// but what is long. `json` is as for [`member`].
+pub fn without(json: &[u8], key: &str) -> Vec<u8> {
+    // Within a string there is no such text: its quotes are escaped there.
+    let name = format!("\"{key}\":");
+    let finder = memmem::Finder::new(&name);
+    let (mut rest, mut kept) = (json, Vec::new());
+    while let Some(at) = finder.find(rest) {
+        let value = at + name.len();
+        let Some(end) = value_end(rest, value) else { break };
+        kept.extend_from_slice(&rest[..value]);
+        kept.extend_from_slice(b"null");
+        rest = &rest[end..];
+    }
+    kept.extend_from_slice(rest);
+    kept
 }
 
 /// Just behind the string whose opening quote is at `at`.
@@ -76,11 +96,29 @@ mod tests {
     }
 
     #[test]
+    fn members_are_left_out_at_any_depth() {
+        for (json, expected) in [
+            (r#"{"a":{"x":1},"b":2}"#, r#"{"a":null,"b":2}"#),
+            (
+                r#"{"b":[{"a":[1,"]"],"c":{"a":"}"}},{"a":1}]}"#,
+                r#"{"b":[{"a":null,"c":{"a":null}},{"a":null}]}"#,
+            ),
+            (r#"{"a":{"a":1,"b":"\"a\":2"}}"#, r#"{"a":null}"#),
+            (r#"{"b":"\"a\":2","aa":1}"#, r#"{"b":"\"a\":2","aa":1}"#),
+            ("{}", "{}"),
+        ] {
+            let kept = without(json.as_bytes(), "a");
+            assert_eq!(String::from_utf8(kept).expect("text"), expected, "{json}");
+        }
+    }
+
+    #[test]
     fn damaged_json_is_no_panic() {
         for json in
             ["", "{", "{\"", "{\"a\"", "{\"a\":", "{\"a\":{", "{\"a\":\"\\", "[1,2]", "null"]
         {
             let _ = member(json.as_bytes(), "metadata");
+            let _ = without(json.as_bytes(), "a");
         }
     }
 }

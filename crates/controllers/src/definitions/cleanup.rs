@@ -1,0 +1,83 @@
+//! With a definition go its objects (upstream: `pkg/controller/finalizer`).
+
+use std::sync::Arc;
+
+use pintle_crd::life;
+use pintle_meta::{Status, object};
+use pintle_registry::request::{DeleteOptions, ListOptions};
+use pintle_registry::{Object, Resource};
+use pintle_value::Value;
+
+use super::{Definitions, Progress};
+use crate::target;
+
+impl Definitions {
+    /// Deletes the objects of a definition that goes, and lets it go when there are none.
+    pub(super) async fn clean_up(
+        &self,
+        crds: &Arc<Resource>,
+        stored: &Object,
+        crd: &Value,
+    ) -> Result<Progress, Status> {
+        let registry = &self.environment.registry;
+        let served = self.known.get(object::name(crd)).and_then(|known| known.served.first());
+        let resource = served.and_then(|gvr| registry.resource(gvr));
+        let (reason, words) = match resource {
+            None => ("NeverEstablished", "resource was never established"),
+            Some(resource) => {
+                if registry.objects(&resource).next().is_some() {
+                    return self.delete_objects(crds, stored, crd, &resource).await;
+                }
+                ("InstanceDeletionCompleted", "removed all instances")
+            }
+        };
+        let now = (self.environment.clock)().unix_micros;
+        let others: Vec<Value> = object::finalizers(crd)
+            .filter(|finalizer| *finalizer != life::CLEANUP_FINALIZER)
+            .map(Value::from)
+            .collect();
+        self.write(crds, stored, |crd| {
+            set_terminating(crd, (false, reason, words), now);
+            object::metadata_mut(crd).insert("finalizers", others);
+        })
+        .await?;
+        Ok(Progress::Done)
+    }
+
+    async fn delete_objects(
+        &self,
+        crds: &Arc<Resource>,
+        stored: &Object,
+        crd: &Value,
+        resource: &Arc<Resource>,
+    ) -> Result<Progress, Status> {
+        let registry = &self.environment.registry;
+        let context = self.environment.context(crate::SERVER);
+        let everything = target(resource, "", "", "");
+        let (selection, options) = (ListOptions::default(), DeleteOptions::default());
+        let deleted = registry.delete_collection(&everything, &selection, &options, &context).await;
+        let (reason, words) = match deleted {
+            Ok(_) => {
+                ("InstanceDeletionInProgress", "CustomResource deletion is in progress".into())
+            }
+            Err(status) => {
+                ("InstanceDeletionFailed", format!("could not issue all deletes: {status}"))
+            }
+        };
+        let now = context.now.unix_micros;
+        let mut told = crd.clone();
+        set_terminating(&mut told, (true, reason, &words), now);
+        if told != *crd {
+            self.write(crds, stored, |crd| set_terminating(crd, (true, reason, &words), now))
+                .await?;
+        }
+        Ok(Progress::Waiting)
+    }
+}
+
+/// Sets the condition `Terminating`: whether it holds, why, and in words.
+fn set_terminating(crd: &mut Value, (holds, reason, words): (bool, &str, &str), now_micros: i64) {
+    let mut status = crd.get("status").cloned().unwrap_or_else(Value::object);
+    life::set_condition(&mut status, ("Terminating", holds, reason, words), now_micros);
+    crd.make_object().insert("status", status);
+}
