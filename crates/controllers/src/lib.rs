@@ -16,6 +16,7 @@ mod each_namespace;
 pub mod expiry;
 pub mod finished_jobs;
 pub mod garbage;
+pub mod manifests;
 pub mod namespaces;
 mod reconcile;
 mod retry;

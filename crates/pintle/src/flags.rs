@@ -158,6 +158,10 @@ struct ApiFlags {
     /// How long a deleted namespace is left alone before its content goes
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     namespace_deletion_delay: Duration,
+    /// Objects to apply at the start, before the server is ready: a file of YAML or JSON, or a directory of
+    /// them; may be repeated
+    #[arg(long, value_name = "PATH")]
+    manifests: Vec<PathBuf>,
     /// The addresses of services, at most one range for IPv4 and one for IPv6
     #[arg(long, value_name = "CIDR,…", default_value = "10.0.0.0/24")]
     service_cluster_ip_range: String,
@@ -223,6 +227,7 @@ impl Serve {
             admission_plugins,
             controllers,
             namespace_deletion_delay: api.namespace_deletion_delay,
+            manifests: api.manifests,
             service_cluster_ip_range: api.service_cluster_ip_range,
             service_node_port_range: api.service_node_port_range,
             max_requests_inflight: limits.max_requests_inflight,

@@ -78,6 +78,10 @@ pub struct Config {
     pub controllers: Selection,
     /// How long a deleted namespace is left alone before its content goes.
     pub namespace_deletion_delay: Duration,
+    /// Files and directories with objects that are applied before the server is ready.
+    pub manifests: Vec<PathBuf>,
+    /// More such objects, as YAML or JSON.
+    pub objects: Vec<String>,
 }
 
 impl Default for Config {
@@ -115,6 +119,8 @@ impl Default for Config {
             admission_plugins: Plugins::default(),
             controllers: Selection::default(),
             namespace_deletion_delay: Duration::ZERO,
+            manifests: Vec::new(),
+            objects: Vec::new(),
         }
     }
 }

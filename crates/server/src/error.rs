@@ -35,6 +35,14 @@ pub enum Error {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// A file does not hold objects.
+    #[error("{path}: {reason}")]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// A certificate could not be made.
     #[error("cannot make a certificate: {0}")]
     MakeCertificate(String),

@@ -1,4 +1,4 @@
-//! The kubeconfig that lets an administrator in, certificates and all.
+//! The kubeconfig that lets somebody in, certificates and all.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,10 +6,10 @@ use base64::engine::general_purpose::STANDARD;
 use crate::pki::Credentials;
 
 /// A kubeconfig for one cluster and one user.
-pub(crate) fn kubeconfig(url: &str, ca_pem: &str, admin: &Credentials) -> String {
+pub fn kubeconfig(url: &str, ca_pem: &str, user: &Credentials) -> String {
     let ca = STANDARD.encode(ca_pem);
-    let certificate = STANDARD.encode(&admin.certificate_pem);
-    let key = STANDARD.encode(&admin.key_pem);
+    let certificate = STANDARD.encode(&user.certificate_pem);
+    let key = STANDARD.encode(&user.key_pem);
     format!(
         "\
 apiVersion: v1

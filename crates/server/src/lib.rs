@@ -44,11 +44,12 @@ mod websocket;
 
 pub use config::{Config, FeatureGates, RequestHeader, ServiceAccounts};
 pub use error::Error;
+pub use kubeconfig::kubeconfig;
 pub use pintle_admission::Plugins;
 pub use pintle_auth::Mode;
 pub use pintle_controllers::Selection;
 pub use pintle_effects::PortRange;
 pub use pintle_kinds::RuntimeConfig;
-pub use pki::Credentials;
+pub use pki::{Credentials, Signer};
 pub use server::{Running, Server};
 pub use version::GIT_VERSION as KUBERNETES_VERSION;

@@ -10,6 +10,7 @@ mod signer;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -17,7 +18,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::Error;
 use authority::{Authority, Pair, Profile};
 pub(crate) use files::{make_private_directory, read, write_private};
-pub(crate) use signer::Signer;
+pub use signer::Signer;
 
 /// The names under which the API server is known in a cluster, and on this machine.
 const DNS_NAMES: &[&str] = &[
@@ -64,7 +65,7 @@ pub(crate) struct Pki {
     /// The administrator's certificate and key, as PEM.
     pub(crate) admin: Credentials,
     /// Makes certificates for others.
-    pub(crate) signer: Signer,
+    pub(crate) signer: Arc<Signer>,
 }
 
 /// A client certificate and its key, as PEM.
@@ -123,7 +124,7 @@ impl Pki {
                 certificate_pem: admin.certificate_pem.clone(),
                 key_pem: admin.key_pem.clone(),
             },
-            signer: Signer::of(&authority)?,
+            signer: Arc::new(Signer::of(&authority)?),
         })
     }
 }

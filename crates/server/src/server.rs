@@ -3,6 +3,7 @@
 mod bootstrap;
 mod compaction;
 mod controllers;
+mod manifests;
 mod tokens;
 
 use std::net::SocketAddr;
@@ -28,7 +29,7 @@ use crate::lifecycle::Lifecycle;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
-use crate::pki::{Credentials, Pki, Wanted, make_private_directory, write_private};
+use crate::pki::{Credentials, Pki, Signer, Wanted, make_private_directory, write_private};
 use crate::tls::Tls;
 use crate::token_issuer::TokenIssuer;
 use crate::webhooks::Webhooks;
@@ -53,6 +54,7 @@ pub struct Running {
     temporary: Option<PathBuf>,
     ca_pem: String,
     admin: Credentials,
+    signer: Arc<Signer>,
     api: Arc<Api>,
     store: Arc<dyn Store>,
     connections: JoinHandle<()>,
@@ -70,14 +72,7 @@ impl Server {
             address: SocketAddr::new(config.bind_address, config.secure_port),
             source,
         })?;
-        let wanted = wanted_certificates(&config);
-        let of_tokens = config.clone();
-        let certificates = tokio::task::spawn_blocking(move || {
-            let pki = Pki::prepare(&wanted)?;
-            let tls = Tls::new(&pki)?;
-            let directory = wanted.directory.as_deref();
-            Ok::<_, Error>((pki, tls, tokens::prepare(&of_tokens, directory)?))
-        });
+        let certificates = prepare_certificates(config.clone());
         let store = open_store(&config)?;
         phases.end("store");
         let roles = Arc::new(Roles::default());
@@ -101,17 +96,18 @@ impl Server {
         let api = Arc::new(api(&config, registry.clone(), authorizer, (&tls, tokens), address));
         let connections = tokio::spawn(connection::serve(listener, tls.config, api.clone()));
         let mut controllers = controllers::Parts {
-            environment,
+            environment: environment.clone(),
             definitions,
             objects: &objects,
             ca_pem: &pki.ca_pem,
-            signer: pki.signer,
+            signer: pki.signer.clone(),
             issuer: api.tokens.issuer.clone(),
             authorizer: api.authorizer.clone(),
             lifecycle: &api.lifecycle,
         }
         .start(&config);
         controllers.spawn(compaction::run(registry, config.watch_history));
+        manifests::apply(&environment, &config).await?;
         let url = format!("https://{}", reachable(address));
         let kubeconfig = kubeconfig(&url, &pki.ca_pem, &pki.admin);
         let (kubeconfig_path, temporary) = write_kubeconfig(&config, &kubeconfig)?;
@@ -125,6 +121,7 @@ impl Server {
             temporary,
             ca_pem: pki.ca_pem,
             admin: pki.admin,
+            signer: pki.signer,
             api,
             store,
             connections,
@@ -158,6 +155,11 @@ impl Running {
     /// The administrator's certificate and key.
     pub const fn admin(&self) -> &Credentials {
         &self.admin
+    }
+
+    /// What makes certificates that the server trusts.
+    pub const fn signer(&self) -> &Arc<Signer> {
+        &self.signer
     }
 
     /// Stops the server: it says that it is not ready, serves on for the configured delay, ends watches,
@@ -198,6 +200,20 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     });
     listener.map_err(|source| Error::Listen { address, source })
 }
+
+/// Certificates, and what depends on them: reading and making them takes a while.
+fn prepare_certificates(config: Config) -> JoinHandle<Result<(Pki, Tls, Issued), Error>> {
+    tokio::task::spawn_blocking(move || {
+        let wanted = wanted_certificates(&config);
+        let pki = Pki::prepare(&wanted)?;
+        let tls = Tls::new(&pki)?;
+        let tokens = tokens::prepare(&config, wanted.directory.as_deref())?;
+        Ok((pki, tls, tokens))
+    })
+}
+
+/// The tokens that are known, and what issues them.
+type Issued = (Tokens, TokenIssuer);
 
 fn wanted_certificates(config: &Config) -> Wanted {
     let kept = config.cert_dir.clone().unwrap_or_else(|| config.data_dir.join("pki"));
@@ -264,7 +280,7 @@ fn api(
     config: &Config,
     registry: Arc<Registry>,
     authorizer: Arc<dyn Authorizer>,
-    (tls, (tokens, issuer)): (&Tls, (Tokens, TokenIssuer)),
+    (tls, (tokens, issuer)): (&Tls, Issued),
     address: SocketAddr,
 ) -> Api {
     let mut seed = [0; 8];

@@ -5,15 +5,43 @@
 //! println!("{}", server.kubeconfig_path().display());
 //! ```
 //!
+//! It is a whole server: RBAC, admission, garbage collection, namespaces that go away, service accounts,
+//! custom resources. What a test needs from the beginning is applied before the server is ready, custom
+//! resources and their definitions in any order:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), pintle_testing::Error> {
+//! use pintle_testing::TestServer;
+//!
+//! let server = TestServer::builder()
+//!     .manifests("config/crd")
+//!     .objects("{apiVersion: v1, kind: Namespace, metadata: {name: team}}")
+//!     .start()?;
+//! let developer = server.kubeconfig_of("jane", &["dev"])?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Tests that can do with a namespace of their own share a server: [`TestServer::shared`]. With the
+//! feature `kube` there are clients of kube-rs, too; see the module of that name for the test of a
+//! controller.
+//!
 //! The server runs on threads of its own, so a test may be synchronous or asynchronous, on any runtime,
 //! and may block.
 
+mod builder;
+#[cfg(feature = "kube")]
+pub mod kube;
+
+pub use builder::Builder;
+
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, Weak, mpsc};
 use std::thread::{self, JoinHandle};
 
+use parking_lot::Mutex;
 pub use pintle_server::{Config, Credentials, Error, FeatureGates, PortRange, RuntimeConfig};
-use pintle_server::{Running, Server};
+use pintle_server::{Running, Server, Signer, kubeconfig};
 use tokio::sync::oneshot;
 
 /// A server that runs as long as this lives.
@@ -30,6 +58,7 @@ struct Facts {
     kubeconfig_path: std::path::PathBuf,
     ca_pem: String,
     admin: Credentials,
+    signer: Arc<Signer>,
 }
 
 impl TestServer {
@@ -39,6 +68,25 @@ impl TestServer {
     /// If it does not start.
     pub fn start() -> Self {
         Self::start_with(Config::ephemeral()).expect("a server that keeps nothing starts")
+    }
+
+    /// A server that has things in it from the beginning.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The server that all who hold it share: started for the first of them, and gone with the last.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn shared() -> Arc<Self> {
+        static SHARED: Mutex<Weak<TestServer>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock();
+        shared.upgrade().unwrap_or_else(|| {
+            let server = Arc::new(Self::start());
+            *shared = Arc::downgrade(&server);
+            server
+        })
     }
 
     /// Starts a server as configured; it is ready when this returns.
@@ -78,6 +126,17 @@ impl TestServer {
     /// A client certificate that may do everything.
     pub const fn admin(&self) -> &Credentials {
         &self.facts.admin
+    }
+
+    /// A client certificate for a user in groups, with a key of its own. What the user may do is for RBAC
+    /// to say.
+    pub fn user(&self, name: &str, groups: &[&str]) -> Result<Credentials, Error> {
+        self.facts.signer.client(name, groups)
+    }
+
+    /// A kubeconfig for such a user.
+    pub fn kubeconfig_of(&self, name: &str, groups: &[&str]) -> Result<String, Error> {
+        Ok(kubeconfig(self.url(), self.ca_pem(), &self.user(name, groups)?))
     }
 
     /// Stops the server as a signal would: requests finish first.
@@ -128,6 +187,7 @@ impl Facts {
             kubeconfig_path: server.kubeconfig_path().to_owned(),
             ca_pem: server.ca_pem().to_owned(),
             admin: server.admin().clone(),
+            signer: server.signer().clone(),
         }
     }
 }

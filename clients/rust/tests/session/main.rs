@@ -3,6 +3,7 @@
 
 mod admission;
 mod apply;
+mod controller;
 mod conversion;
 mod dynamic;
 mod pages;

@@ -11,12 +11,16 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use pintle_auth::certificate_request::CertificateRequest;
 use pintle_controllers::signing_requests::{self, Order};
 use pintle_meta::time;
-use rcgen::{KeyPair, SignatureAlgorithm, SigningKey as _};
+use rcgen::{KeyPair, PublicKeyData as _, SignatureAlgorithm, SigningKey as _};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::Credentials;
 use super::authority::Authority;
+use super::pem::elliptic;
+use crate::Error;
+use crate::api::now;
 use crate::server::random;
 
 /// Certificates are valid from a little before they are made: clocks differ.
@@ -65,7 +69,7 @@ const ALGORITHMS: &[(&SignatureAlgorithm, &[u8])] = &[
 ];
 
 /// The server's authority, ready to sign.
-pub(crate) struct Signer {
+pub struct Signer {
     /// Its certificate, in DER.
     certificate: Vec<u8>,
     /// Its key, as PEM: read when it is needed, which is seldom.
@@ -73,7 +77,7 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
-    pub(super) fn of(authority: &Authority) -> Result<Self, crate::Error> {
+    pub(super) fn of(authority: &Authority) -> Result<Self, Error> {
         let certificate = authority.certificate_der()?.to_vec();
         Ok(Self { certificate, key_pem: authority.key_pem().to_owned() })
     }
@@ -86,6 +90,62 @@ impl signing_requests::Signer for Signer {
         request
             .verify_signature()
             .map_err(|why| format!("unable to verify certificate request signature: {why}"))?;
+        let info = &request.certification_request_info;
+        let leaf = Leaf {
+            subject: info.subject.as_raw(),
+            key: info.subject_pki.raw,
+            names: &names(order.request),
+            usages: order.usages,
+            seconds: order.seconds,
+            now: order.now.unix_seconds(),
+        };
+        self.issue(&leaf)
+    }
+}
+
+/// What differs from certificate to certificate, in DER where it is bytes.
+struct Leaf<'a> {
+    subject: &'a [u8],
+    key: &'a [u8],
+    names: &'a [u8],
+    usages: &'a [&'a str],
+    /// How long it lives.
+    seconds: i64,
+    /// When it is made, in seconds since 1970.
+    now: i64,
+}
+
+impl Signer {
+    /// A certificate for a client of the server, with a key of its own: a name, and groups.
+    ///
+    /// # Errors
+    /// If the authority cannot sign.
+    pub fn client(&self, name: &str, groups: &[&str]) -> Result<Credentials, Error> {
+        const DAY: i64 = 24 * 60 * 60;
+        let text = |kind: &[u8], text: &str| {
+            let pair = [der(OBJECT, kind), der(0x0c, text.as_bytes())].concat();
+            der(0x31, &der(SEQUENCE, &pair))
+        };
+        let mut subject: Vec<u8> =
+            groups.iter().flat_map(|group| text(&[0x55, 4, 10], group)).collect();
+        subject.extend(text(&[0x55, 4, 3], name));
+        let failed = |why: String| Error::MakeCertificate(why);
+        let key = KeyPair::generate().map_err(|why| failed(why.to_string()))?;
+        let certificate_pem = self.issue(&Leaf {
+            subject: &der(SEQUENCE, &subject),
+            key: &key.subject_public_key_info(),
+            names: &[],
+            usages: &["digital signature", "client auth"],
+            seconds: 365 * DAY,
+            now: now().unix_seconds(),
+        });
+        Ok(Credentials {
+            certificate_pem: certificate_pem.map_err(failed)?,
+            key_pem: elliptic(&key).unwrap_or_else(|| key.serialize_pem()),
+        })
+    }
+
+    fn issue(&self, leaf: &Leaf<'_>) -> Result<String, String> {
         let (_, authority) =
             X509Certificate::from_der(&self.certificate).map_err(|why| why.to_string())?;
         let key = KeyPair::from_pem(&self.key_pem).map_err(|why| why.to_string())?;
@@ -96,7 +156,6 @@ impl signing_requests::Signer for Signer {
         let mut serial = [0; 16];
         random(&mut serial);
         serial[0] = serial[0] & 0x7f | 0x40; // positive, and of one length
-        let info = &request.certification_request_info;
         let body = der(
             SEQUENCE,
             &[
@@ -104,10 +163,10 @@ impl signing_requests::Signer for Signer {
                 der(INTEGER, &serial),
                 algorithm.clone(),
                 authority.subject().as_raw().to_vec(),
-                validity(order, authority.validity().not_after.timestamp())?,
-                info.subject.as_raw().to_vec(),
-                info.subject_pki.raw.to_vec(),
-                der(0xa3, &der(SEQUENCE, &extensions(order, &authority)?)),
+                validity(leaf, authority.validity().not_after.timestamp())?,
+                leaf.subject.to_vec(),
+                leaf.key.to_vec(),
+                der(0xa3, &der(SEQUENCE, &extensions(leaf, &authority)?)),
             ]
             .concat(),
         );
@@ -120,10 +179,10 @@ impl signing_requests::Signer for Signer {
     }
 }
 
-fn validity(order: &Order<'_>, authority_ends: i64) -> Result<Vec<u8>, String> {
-    let now = order.now.unix_seconds();
-    let early = if order.seconds < SHORT_SECONDS { 0 } else { BACKDATED_SECONDS };
-    let end = now.saturating_add(order.seconds - early).min(authority_ends);
+fn validity(leaf: &Leaf<'_>, authority_ends: i64) -> Result<Vec<u8>, String> {
+    let now = leaf.now;
+    let early = if leaf.seconds < SHORT_SECONDS { 0 } else { BACKDATED_SECONDS };
+    let end = now.saturating_add(leaf.seconds - early).min(authority_ends);
     if now >= authority_ends {
         return Err("refusing to sign a certificate that expired in the past".to_owned());
     }
@@ -140,14 +199,14 @@ fn moment(unix_seconds: i64) -> Vec<u8> {
     }
 }
 
-fn extensions(order: &Order<'_>, authority: &X509Certificate<'_>) -> Result<Vec<u8>, String> {
+fn extensions(leaf: &Leaf<'_>, authority: &X509Certificate<'_>) -> Result<Vec<u8>, String> {
     const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
     const PURPOSE: &[u8] = &[0x55, 0x1d, 0x25];
     const CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
     const AUTHORITY_KEY: &[u8] = &[0x55, 0x1d, 0x23];
     const OTHER_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
     let mut all = Vec::new();
-    let (bits, purposes) = usages(order.usages)?;
+    let (bits, purposes) = usages(leaf.usages)?;
     if let Some(bits) = bits {
         all.extend(extension(KEY_USAGE, true, &bits));
     }
@@ -162,9 +221,8 @@ fn extensions(order: &Order<'_>, authority: &X509Certificate<'_>) -> Result<Vec<
     if let Some(key) = key {
         all.extend(extension(AUTHORITY_KEY, false, &der(SEQUENCE, &der(0x80, key))));
     }
-    let names = names(order.request);
-    if !names.is_empty() {
-        all.extend(extension(OTHER_NAMES, false, &der(SEQUENCE, &names)));
+    if !leaf.names.is_empty() {
+        all.extend(extension(OTHER_NAMES, false, &der(SEQUENCE, leaf.names)));
     }
     Ok(all)
 }
@@ -294,6 +352,16 @@ mod tests {
         let names = &certificate.subject_alternative_name().unwrap().unwrap().value.general_names;
         let address = GeneralName::IPAddress(&[192, 0, 2, 1]);
         assert_eq!(*names, [GeneralName::DNSName("example.com"), address]);
+    }
+
+    #[test]
+    fn clients_have_all_their_groups() {
+        let signer = Signer::of(&Authority::prepare(None).unwrap()).unwrap();
+        let made = signer.client("jane", &["dev", "ops"]).unwrap();
+        let (_, block) = x509_parser::pem::parse_x509_pem(made.certificate_pem.as_bytes()).unwrap();
+        let holder = pintle_auth::certificate::holder(&block.contents).unwrap().unwrap();
+        assert_eq!(holder.user.name, "jane");
+        assert_eq!(holder.user.groups, ["dev", "ops", "system:authenticated"]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(super) struct Parts<'a> {
     /// What clients must trust, as PEM.
     pub(super) ca_pem: &'a str,
     /// Makes certificates.
-    pub(super) signer: Signer,
+    pub(super) signer: Arc<Signer>,
     /// Makes tokens.
     pub(super) issuer: Arc<Issuer>,
     pub(super) authorizer: Arc<dyn Authorizer>,
@@ -72,8 +72,7 @@ impl Parts<'_> {
             running.spawn(signing_requests::approve(environment(), authorizer, stopping()));
         }
         if wanted(Controller::SigningRequestSigning) {
-            let signer = Arc::new(self.signer);
-            running.spawn(signing_requests::sign(environment(), signer, stopping()));
+            running.spawn(signing_requests::sign(environment(), self.signer, stopping()));
         }
         if wanted(Controller::SigningRequestCleaner) {
             running.spawn(signing_requests::clean(environment(), stopping()));

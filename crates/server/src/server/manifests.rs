@@ -1,0 +1,78 @@
+//! Files with objects that are to be there from the beginning.
+
+use std::path::{Path, PathBuf};
+
+use pintle_controllers::{Environment, manifests};
+use pintle_value::{Value, yaml};
+
+use crate::{Config, Error};
+
+/// Applies what the configuration names; the server is not ready before.
+pub(super) async fn apply(environment: &Environment, config: &Config) -> Result<(), Error> {
+    let mut objects = Vec::new();
+    for path in &config.manifests {
+        for file in files(path)? {
+            let text = crate::pki::read(&file)?;
+            let wrong = |reason: String| Error::Manifest { path: file.clone(), reason };
+            collect(&text, &mut objects).map_err(wrong)?;
+        }
+    }
+    for text in &config.objects {
+        let wrong = |reason: String| Error::Manifest { path: "objects".into(), reason };
+        collect(text, &mut objects).map_err(wrong)?;
+    }
+    let applied = manifests::apply(environment, objects).await;
+    applied.map_err(|status| Error::Bootstrap { reason: status.message })
+}
+
+/// The objects of a text, those of lists one by one.
+fn collect(text: &str, objects: &mut Vec<Value>) -> Result<(), String> {
+    for document in yaml::parse_documents(text.as_bytes()).map_err(|why| why.to_string())? {
+        let is_list = document.str_at(&["kind"]).is_some_and(|kind| kind.ends_with("List"));
+        match document.get("items").and_then(Value::as_array).filter(|_| is_list) {
+            Some(items) => objects.extend_from_slice(items),
+            None if document.is_null() => {}
+            None if document.str_at(&["kind"]).is_some() => objects.push(document),
+            None => return Err("there is something without a kind in it".to_owned()),
+        }
+    }
+    Ok(())
+}
+
+/// A file, or those of a directory in the order of their names.
+fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let unreadable = |source| Error::File { action: "read", path: path.to_owned(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(unreadable)? {
+        let file = entry.map_err(unreadable)?.path();
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        if matches!(extension, Some("yaml" | "yml" | "json")) && file.is_file() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<usize, &str>) {
+        let mut objects = Vec::new();
+        let found = collect(text, &mut objects).map(|()| objects.len());
+        assert_eq!(found, expected.map_err(str::to_owned), "{text}");
+    }
+
+    #[test]
+    fn objects_are_found() {
+        check("", Ok(0));
+        check("---\n---\nkind: A\n---\n# nothing\n---\nkind: B\n", Ok(2));
+        check(r#"{"kind": "List", "items": [{"kind": "A"}, {"kind": "B"}]}"#, Ok(2));
+        check("kind: ConfigMapList\nitems: []\n", Ok(0));
+        check("name: a", Err("there is something without a kind in it"));
+    }
+}
