@@ -5,6 +5,7 @@ mod admission;
 mod apply;
 mod controller;
 mod conversion;
+mod custom;
 mod dynamic;
 mod pages;
 mod typed;
