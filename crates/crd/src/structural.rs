@@ -138,7 +138,7 @@ impl Structural {
                 schema => Additional::Schema(below(schema)),
             })
         });
-        Self {
+        let mut read = Self {
             ty: Type::named(text("type")),
             nullable: flag("nullable"),
             int_or_string: flag("x-kubernetes-int-or-string"),
@@ -156,7 +156,12 @@ impl Structural {
             items: schema.get("items").filter(|i| i.as_object().is_some()).map(|i| below(i).into()),
             rules: Rules::read(schema, below).map(Box::new),
             expressions: Expression::read(schema),
+        };
+        if let Some(mut default) = read.default.take() {
+            read.prune_metadata(&mut default);
+            read.default = Some(default);
         }
+        read
     }
 
     /// The member of that name.

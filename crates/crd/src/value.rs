@@ -27,7 +27,7 @@ pub(crate) fn validate(
     prefix: &str,
 ) -> Vec<Error> {
     let mut validator = Validator { prefix, path: String::new(), findings: Findings::default() };
-    if old != Some(value) {
+    if old.is_none_or(|old| !lists::is_same(schema, value, old)) {
         validator.value(schema, value, old);
     }
     validator.findings.errors
@@ -88,7 +88,7 @@ impl Validator<'_> {
         value: &Value,
         old: Option<&Value>,
     ) {
-        if old == Some(value) {
+        if old.is_some_and(|old| lists::is_same(schema, value, old)) {
             return;
         }
         let back = self.path.len();

@@ -60,7 +60,8 @@ fn scope(resource: &Resource, info: &ResourceInfo, verb: &str) -> Result<Str, St
         }
         return match verb {
             "list" | "watch" => Ok(Str::default()),
-            _ if info.named => Err(Status::no_such_path()),
+            // Whoever serves custom resources does not know the path at all.
+            _ if info.named || resource.typed_items => Err(Status::no_such_path()),
             _ => Err(Status::wrong_method()),
         };
     }

@@ -4,6 +4,25 @@ use pintle_value::Value;
 
 use super::Structural;
 
+/// What metadata may say.
+const OBJECT_META: [&str; 15] = [
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
 impl Structural {
     /// Takes away members that are null, may not be, and have no default (upstream:
     /// PruneNonNullableNullsWithoutDefaults).
@@ -65,6 +84,30 @@ impl Structural {
 }
 
 impl Structural {
+    /// Drops what the metadata of embedded objects cannot say, from a default that has some (upstream:
+    /// PruneDefaults).
+    pub(super) fn prune_metadata(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                if self.embedded
+                    && let Some(Value::Object(said)) = members.get_mut("metadata")
+                {
+                    said.retain(|name, _| OBJECT_META.contains(&name.as_str()));
+                }
+                for (name, member) in members.iter_mut() {
+                    if let Some(schema) = self.member(name) {
+                        schema.prune_metadata(member);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(schema) = &self.items else { return };
+                items.iter_mut().for_each(|item| schema.prune_metadata(item));
+            }
+            _ => {}
+        }
+    }
+
     /// Drops what the schema does not know (upstream: `pruning`).
     pub(crate) fn prune(&self, value: &mut Value) {
         match value {

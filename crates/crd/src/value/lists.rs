@@ -116,3 +116,33 @@ impl<'v> Correlated<'v> {
         self.items.get(&json::to_string(&key_of(self.keys, item))).copied()
     }
 }
+
+/// Whether a value is what it was: the order of a list's items counts only where they have no keys
+/// (upstream: `CorrelatedObject.CachedDeepEqual`).
+pub(crate) fn is_same(schema: &Structural, new: &Value, old: &Value) -> bool {
+    if new == old {
+        return true;
+    }
+    match (new, old) {
+        (Value::Array(items), Value::Array(olds)) => {
+            let (List::Map(_), Some(below)) = (&schema.list, &schema.items) else { return false };
+            let correlated = Correlated::new(schema, Some(old));
+            // As many different keys as items: then nothing can be missing.
+            items.len() == olds.len()
+                && correlated.items.len() == olds.len()
+                && Correlated::new(schema, Some(new)).items.len() == items.len()
+                && items
+                    .iter()
+                    .all(|item| correlated.item(item).is_some_and(|old| is_same(below, item, old)))
+        }
+        (Value::Object(members), Value::Object(olds)) => {
+            members.len() == olds.len()
+                && members.iter().all(|(name, member)| {
+                    let Some(old) = olds.get(name) else { return false };
+                    let below = schema.property(name).or(schema.additional());
+                    below.map_or(member == old, |below| is_same(below, member, old))
+                })
+        }
+        _ => false,
+    }
+}

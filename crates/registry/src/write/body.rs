@@ -1,9 +1,9 @@
 //! Reading a body: bytes against the schema, and what they must say about themselves.
 
-use pintle_meta::Status;
+use pintle_meta::{GroupKind, Status, field};
 use pintle_schema::decode::{self, Decoded, Format};
 use pintle_schema::{Error, Problem, Schema, TypeId, protobuf};
-use pintle_value::{Str, Value, cbor};
+use pintle_value::{Path, Str, Value, cbor, json};
 
 use super::{Draft, Write};
 use crate::request::{Body, Encoding, FieldValidation};
@@ -82,6 +82,10 @@ fn read(body: &Body, schema: &Schema, ty: TypeId) -> Result<Decoded, Error> {
 impl Write<'_> {
     /// A body that names a kind must name the right one (PATH-15: it need not name any).
     fn check_coordinates(&self, tree: &Value, kind: &str, api_version: &str) -> Result<(), Status> {
+        let resource = &self.target.resource;
+        if resource.typed_items && resource.kind == kind {
+            return check_typed(tree, kind, api_version, &resource.resource.group);
+        }
         let said = |member| tree.str_at(&[member]).filter(|said| !said.is_empty());
         let said_version = said("apiVersion").unwrap_or(api_version);
         let said_kind = said("kind").unwrap_or(kind);
@@ -149,4 +153,32 @@ impl Write<'_> {
         }
         Ok(())
     }
+}
+
+/// An object that no Go type stands for must say what it is, and one of another kind is read and found
+/// invalid (upstream: `UnstructuredJSONScheme`, `ValidateTypeMeta`).
+fn check_typed(tree: &Value, kind: &str, api_version: &str, group: &str) -> Result<(), Status> {
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    let said = |member| tree.str_at(&[member]).unwrap_or_default();
+    if said("kind").is_empty() {
+        let body = json::to_string(tree);
+        return Err(Status::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: Object 'Kind' is missing in \
+             '{body}'"
+        )));
+    }
+    let said_version = said("apiVersion");
+    if !said_version.is_empty() && said_version != api_version {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({said_version}) does not match the expected API version \
+             ({api_version})"
+        )));
+    }
+    if said("kind") == kind {
+        return Ok(());
+    }
+    let words = format!("must be {kind}");
+    let error = field::Error::invalid(&Path::new("kind"), &said("kind").into(), words);
+    let named = GroupKind::new(Str::from(group), said("kind"));
+    Err(Status::invalid(&named, pintle_meta::object::name(tree), &[error]))
 }

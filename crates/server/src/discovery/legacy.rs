@@ -102,12 +102,19 @@ pub(super) fn group(group: &Group<'_>) -> Bytes {
 
 /// `/api/v1` and `/apis/G/V`
 pub(super) fn resource_list(group: &Group<'_>, version: &Version<'_>) -> Bytes {
+    let mut by_name: Vec<_> = version.resources.iter().collect();
+    by_name.sort_by_key(|resource| resource.resource.resource.as_str());
     let mut resources = Vec::new();
-    for resource in &version.resources {
+    for resource in by_name {
         resources.push(api_resource(resource));
-        resources.extend(resource.subresources.iter().map(|sub| api_subresource(resource, sub)));
+        let parts = resource.subresources.iter().map(|sub| api_subresource(resource, sub));
+        let mut parts: Vec<_> = parts.collect();
+        // Those of custom resources come as their definitions are read: status, then scale.
+        if !resource.typed_items {
+            parts.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        resources.append(&mut parts);
     }
-    resources.sort_by(|a, b| a.name.cmp(&b.name));
     json(&ApiResourceList {
         kind: "APIResourceList",
         api_version: (!group.name.is_empty()).then_some("v1"),
