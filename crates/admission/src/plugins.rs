@@ -6,6 +6,7 @@ use std::fmt;
 use pintle_registry::admission::Admission;
 
 use crate::default_class::{INGRESS, STORAGE};
+use crate::limits::LimitRanger;
 use crate::nodes::TaintNodesByCondition;
 use crate::priority::Priority;
 use crate::runtime_class::RuntimeClass;
@@ -116,11 +117,12 @@ impl Plugins {
         entropy: fn(&mut [u8]),
         others: impl IntoIterator<Item = (&'static str, Box<dyn Admission>)>,
     ) -> impl Iterator<Item = Box<dyn Admission>> {
-        let own: [(&str, Box<dyn Admission>); 10] = [
+        let own: [(&str, Box<dyn Admission>); 11] = [
             ("NamespaceLifecycle", Box::new(NamespaceLifecycle)),
+            ("LimitRanger", Box::new(LimitRanger::default())),
             ("ServiceAccount", Box::new(service_account::ServiceAccount { entropy })),
             ("TaintNodesByCondition", Box::new(TaintNodesByCondition)),
-            ("Priority", Box::new(Priority)),
+            ("Priority", Box::new(Priority::default())),
             ("DefaultTolerationSeconds", Box::new(DefaultTolerationSeconds)),
             ("DefaultStorageClass", Box::new(STORAGE)),
             ("StorageObjectInUseProtection", Box::new(StorageObjectInUseProtection)),

@@ -1,17 +1,28 @@
 //! Pods get the priority of their class, and no other (upstream: `Priority`).
 
+use std::sync::Arc;
+
 use pintle_meta::{Status, object};
-use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::{Object, Registry};
 use pintle_value::Value;
 
-use crate::{all, find, forbidden, is_of};
+use crate::known::Known;
+use crate::{forbidden, is_of};
 
 const GROUP: &str = "scheduling.k8s.io";
 const CLASSES: &str = "priorityclasses";
 
 /// The plugin.
-pub struct Priority;
+pub struct Priority {
+    classes: Known<Value>,
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self { classes: Known::new(GROUP, CLASSES, Object::tree) }
+    }
+}
 
 impl Admission for Priority {
     fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
@@ -28,7 +39,7 @@ impl Admission for Priority {
             return Ok(());
         }
         match (write.operation, write.old) {
-            (Operation::Create, _) => rank(write, pod, registry),
+            (Operation::Create, _) => rank(write, pod, &self.classes.within("", registry)),
             (Operation::Update, Some(old)) => {
                 keep(pod, old);
                 Ok(())
@@ -41,9 +52,12 @@ impl Admission for Priority {
         let Some(class) = write.object.filter(|_| is_of(write, GROUP, CLASSES)) else {
             return Ok(Vec::new());
         };
-        let default = is_default(class).then(|| default_class(registry)).flatten();
-        let Some(default) = default else { return Ok(Vec::new()) };
-        let name = object::name(&default);
+        if !is_default(class) {
+            return Ok(Vec::new());
+        }
+        let classes = self.classes.within("", registry);
+        let Some(default) = default_class(&classes) else { return Ok(Vec::new()) };
+        let name = object::name(default);
         if write.operation == Operation::Update && name == object::name(class) {
             return Ok(Vec::new());
         }
@@ -55,18 +69,18 @@ impl Admission for Priority {
 }
 
 /// Gives a new pod what its class says.
-fn rank(write: &Attributes<'_>, pod: &mut Value, registry: &Registry) -> Result<(), Status> {
+fn rank(write: &Attributes<'_>, pod: &mut Value, classes: &[Arc<Value>]) -> Result<(), Status> {
     let name = pod.str_at(&["spec", "priorityClassName"]).unwrap_or_default();
     let class = if name.is_empty() {
-        default_class(registry)
+        default_class(classes)
     } else {
-        let class = find(registry, (GROUP, CLASSES), "", name);
+        let class = classes.iter().find(|class| object::name(class) == name);
         let missing =
             || forbidden(write, pod, &format!("no PriorityClass with name {name} was found"));
-        Some(class.ok_or_else(missing)?)
+        Some(&**class.ok_or_else(missing)?)
     };
-    let value = class.as_ref().map_or(0, value);
-    let policy = class.as_ref().and_then(|class| class.str_at(&["preemptionPolicy"]));
+    let value = class.map_or(0, value);
+    let policy = class.and_then(|class| class.str_at(&["preemptionPolicy"]));
     let policy = policy.unwrap_or("PreemptLowerPriority");
     let said = pod.at(&["spec", "priority"]).and_then(Value::as_int);
     if let Some(said) = said.filter(|said| *said != value) {
@@ -85,7 +99,7 @@ fn rank(write: &Attributes<'_>, pod: &mut Value, registry: &Registry) -> Result<
         return Err(forbidden(write, pod, &why));
     }
     let spec = pod.object_entry("spec");
-    if let Some(class) = class.as_ref().filter(|_| !spec.contains_key("priorityClassName")) {
+    if let Some(class) = class.filter(|_| !spec.contains_key("priorityClassName")) {
         spec.insert("priorityClassName", object::name(class));
     }
     spec.insert("preemptionPolicy", policy);
@@ -107,8 +121,8 @@ fn keep(pod: &mut Value, old: &Value) {
 }
 
 /// The class of pods that name none; of several, which only a race makes, the lowest.
-fn default_class(registry: &Registry) -> Option<Value> {
-    all(registry, GROUP, CLASSES).into_iter().filter(is_default).min_by_key(value)
+fn default_class(classes: &[Arc<Value>]) -> Option<&Value> {
+    classes.iter().map(|class| &**class).filter(|class| is_default(class)).min_by_key(|c| value(c))
 }
 
 fn is_default(class: &Value) -> bool {

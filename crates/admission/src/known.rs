@@ -1,0 +1,90 @@
+//! What is known of a resource's objects, kept for decisions about others: each object is read once, and
+//! not for every write that it concerns.
+//!
+//! It follows a [`Feed`], which is asked before each use: a LimitRange counts from the moment its write is
+//! acknowledged, and where there is none a look costs next to nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use pintle_meta::GroupVersionResource;
+use pintle_registry::{Feed, News, Object, Registry};
+use pintle_store::Kind;
+use pintle_value::Str;
+
+/// The objects of a resource, as `T`, by namespace and name.
+pub(crate) struct Known<T> {
+    resource: (&'static str, &'static str),
+    read: fn(&Object) -> T,
+    state: RwLock<State<T>>,
+}
+
+struct State<T> {
+    /// `None` before the first look.
+    feed: Option<Feed>,
+    namespaces: BTreeMap<Str, BTreeMap<Str, Arc<T>>>,
+}
+
+impl<T> Known<T> {
+    /// Nothing yet of a resource, given as group and plural, in version v1.
+    pub(crate) const fn new(
+        group: &'static str,
+        plural: &'static str,
+        read: fn(&Object) -> T,
+    ) -> Self {
+        let state = State { feed: None, namespaces: BTreeMap::new() };
+        Self { resource: (group, plural), read, state: RwLock::new(state) }
+    }
+
+    /// Those in a namespace, `""` for cluster-scoped resources, in the order of their names.
+    pub(crate) fn within(&self, namespace: &str, registry: &Registry) -> Vec<Arc<T>> {
+        let state = self.current(registry);
+        state
+            .namespaces
+            .get(namespace)
+            .map(|all| all.values().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    fn current(&self, registry: &Registry) -> RwLockReadGuard<'_, State<T>> {
+        let state = self.state.read();
+        if state.feed.as_ref().is_some_and(Feed::is_current) {
+            return state;
+        }
+        drop(state);
+        let mut state = self.state.write();
+        self.catch_up(&mut state, registry);
+        RwLockWriteGuard::downgrade(state)
+    }
+
+    fn catch_up(&self, state: &mut State<T>, registry: &Registry) {
+        let State { feed, namespaces } = state;
+        if feed.is_none() {
+            let name = GroupVersionResource::new(self.resource.0, "v1", self.resource.1);
+            *feed = registry.resource(&name).map(|resource| registry.feed(&resource));
+        }
+        let objects = match feed.as_mut().map(Feed::take) {
+            Some(Ok(News::State(objects))) => {
+                namespaces.clear();
+                objects
+            }
+            Some(Ok(News::Changes(objects))) => objects,
+            // A server that does not serve the resource has none of it.
+            Some(Err(_)) | None => return,
+        };
+        for object in objects {
+            let (namespace, name) = (object.namespace(), object.name());
+            if object.kind() == Kind::Deleted {
+                let Some(all) = namespaces.get_mut(namespace) else { continue };
+                all.remove(name);
+                if all.is_empty() {
+                    namespaces.remove(namespace);
+                }
+            } else {
+                let all = namespaces.entry(namespace.into()).or_default();
+                all.insert(name.into(), Arc::new((self.read)(&object)));
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What pods ask for: the amounts of all their containers together.
+
+use std::collections::BTreeMap;
+
+use pintle_meta::quantity::Quantity;
+use pintle_value::{Map, Value};
+
+/// Amounts of resources by their names.
+pub(crate) type Amounts = BTreeMap<String, Quantity>;
+
+/// The amounts that a map of quantities holds.
+pub(crate) fn amounts(map: Option<&Value>) -> Amounts {
+    let members = map.and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    members.filter_map(|(name, amount)| Some((name.to_string(), read(amount)?))).collect()
+}
+
+/// A quantity, also one that stands there as a number.
+pub(crate) fn read(amount: &Value) -> Option<Quantity> {
+    match amount {
+        Value::String(text) => text.parse().ok(),
+        Value::Int(number) => number.to_string().parse().ok(),
+        _ => None,
+    }
+}
+
+/// What is added to amounts.
+pub(crate) fn add(to: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        let sum = to.get(name).unwrap_or(&Quantity::ZERO).checked_add(amount);
+        to.insert(name.clone(), sum.unwrap_or(*amount));
+    }
+}
+
+fn grow(to: &mut Amounts, other: &Amounts) {
+    for (name, amount) in other {
+        let larger = to.get(name).is_none_or(|known| known < amount);
+        if larger {
+            to.insert(name.clone(), *amount);
+        }
+    }
+}
+
+/// The `requests` or `limits` of a pod: what its containers have together, or the largest of what has run
+/// before them, beside what goes on running (upstream: `PodRequests`, `PodLimits`).
+pub(crate) fn total(pod: &Value, member: &str) -> Amounts {
+    let of = |container: &Value| amounts(container.at(&["resources", member]));
+    let mut sum = Amounts::new();
+    for container in items(pod, &["spec", "containers"]) {
+        add(&mut sum, &of(container));
+    }
+    let (mut lasting, mut largest) = (Amounts::new(), Amounts::new());
+    for container in items(pod, &["spec", "initContainers"]) {
+        let own = of(container);
+        let mut running = lasting.clone();
+        add(&mut running, &own);
+        if container.str_at(&["restartPolicy"]) == Some("Always") {
+            add(&mut sum, &own);
+            lasting.clone_from(&running);
+        }
+        grow(&mut largest, &running);
+    }
+    grow(&mut sum, &largest);
+    sum
+}
+
+/// The items of a list within an object; none where there is no list.
+pub(crate) fn items<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+    object.at(path).and_then(Value::as_array).unwrap_or_default()
+}
