@@ -1,11 +1,12 @@
 use std::collections::BTreeSet;
 
 use pintle_meta::GroupVersionResource;
-use pintle_registry::{Generation, ResourceDefinition, SubresourceBehaviour};
+use pintle_registry::Strategy as _;
+use pintle_registry::{Generation, Owned, ResourceDefinition, SubresourceBehaviour};
 use pintle_value::Value;
 
 use super::fact;
-use crate::{Error, RuntimeConfig, definitions, generated, groups, kind::Kept};
+use crate::{Error, RuntimeConfig, definitions, generated, groups, kind::Kept, strategy::Strategy};
 
 fn config(flag: &str) -> RuntimeConfig {
     RuntimeConfig::parse([flag]).unwrap_or_else(|error| panic!("{flag}: {error}"))
@@ -213,6 +214,7 @@ fn strategies_agree_with_the_facts() {
         assert_eq!(strategy.ttl_seconds.is_some(), entry.str_at(&["ttl"]).is_some(), "{key} ttl");
         check_fields(key, entry, strategy.fields.iter().map(|field| &*field.label));
         check_generation(key, entry, strategy.generation);
+        check_owned(key, entry, strategy);
         // A node may be created with a status.
         let drops = entry.at(&["subresources", "status"]).is_some() && key != "/nodes";
         assert_eq!(strategy.reset_fields == [&["status"][..]], drops, "{key} resets status");
@@ -233,6 +235,26 @@ fn check_fields(key: &str, entry: &Value, labels: impl Iterator<Item = &'static 
         expected.insert("spec.host"); // an alias
     }
     assert_eq!(labels.collect::<BTreeSet<_>>(), expected, "{key} selectable fields");
+}
+
+/// SSAI-05: what a write to each part resets, and so nobody owns by it.
+fn check_owned(key: &str, entry: &Value, strategy: &Strategy) {
+    let parts = entry.get("resetFields").and_then(Value::as_object);
+    for (part, by_version) in parts.into_iter().flat_map(pintle_value::Map::iter) {
+        let mut versions = by_version.as_object().into_iter().flat_map(pintle_value::Map::values);
+        // Upstream's entry for this resource names a version that is not served.
+        let void = key == "certificates.k8s.io/podcertificaterequests";
+        // Those that keep only some members are told in words.
+        let Some(facts) = versions.next().and_then(Value::as_array).filter(|_| !void) else {
+            continue;
+        };
+        let facts: BTreeSet<String> =
+            facts.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let part = if part == "main" { "" } else { part.as_str() };
+        let Owned::Except(members) = strategy.owned(part) else { panic!("{key} {part}") };
+        let members: BTreeSet<String> = members.iter().map(|path| path.join(".")).collect();
+        assert_eq!(members, facts, "{key} {part:?}: what nobody owns by such a write");
+    }
 }
 
 /// META-06

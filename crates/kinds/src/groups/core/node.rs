@@ -2,6 +2,7 @@
 
 mod rules;
 
+use pintle_registry::Owned;
 use pintle_value::{Map, Value};
 
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
 };
 
 /// A kubelet registers its node with a status, so that creation keeps it, and only updates do not
-/// change it.
+/// change it; still nobody owns it but by writing the status.
 pub(super) const NODE: Strategy = Strategy {
     fields: &[selectable!("spec.unschedulable" by |node| truth(node, &["spec", "unschedulable"]))],
     default: |object| set(object, &[At("status", &[Do(allocatable_is_capacity)])]),
@@ -33,6 +34,7 @@ pub(super) const NODE: Strategy = Strategy {
     },
     validate: rules::validate,
     declared_rules: false,
+    owned: &[("", Owned::Except(&[&["status"]]))],
     parts: &[Part { validate: |new, old| rules::validate(new, Some(old)), ..part("status") }],
     warnings: |node, _| {
         let mut warnings = Vec::new();
