@@ -334,7 +334,9 @@ impl Schema {
 
     /// The member `name` of a struct type; `None` for unknown members and other shapes.
     pub fn field(&self, id: TypeId, name: &str) -> Option<&Field> {
-        self.get(id).field(name)
+        let Shape::Struct { fields, by_name, .. } = &self.get(id).shape else { return None };
+        let rank = self.index().rank(id, fields, by_name, name)?;
+        Some(&fields[usize::from(by_name[usize::from(rank)])])
     }
 }
 

@@ -5,7 +5,7 @@
 use pintle_value::{Value, json};
 
 use super::fieldset::FieldSet;
-use super::typed::{self, Typing, check, compare, field_set};
+use super::typed::{self, Typing, check, compare};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -29,10 +29,9 @@ pub(super) fn fields(ty: Typing<'_>, api_version: &str, live: &Value) -> Option<
     if applied.str_at(&["apiVersion"]) != Some(api_version) {
         return None;
     }
-    check(ty, live, false).and_then(|()| check(ty, &applied, false)).ok()?;
+    let fields = check(ty, live, false).and_then(|_| check(ty, &applied, false)).ok()?;
     let change = compare(ty, &applied, live);
     let typed::Comparison { added, modified, removed } = change;
-    let fields = field_set(ty, &applied);
     Some(fields.difference(&modified).difference(&added).difference(&removed))
 }
 

@@ -18,7 +18,6 @@ mod tests;
 mod typed;
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
 use pintle_meta::object;
 use pintle_schema::conform;
@@ -75,8 +74,12 @@ impl Ownership<'_> {
                 Record::Entries(entries) => kept.and_then(Value::as_array) == Some(entries),
             };
             if says_so || !self.subresource.is_empty() {
-                if let Some(kept) = kept.cloned() {
-                    new.object_entry("metadata").insert("managedFields", kept);
+                let entries = match said {
+                    Record::Entries(entries) if says_so => Some(Value::Array(entries)),
+                    _ => kept.cloned(),
+                };
+                if let Some(entries) = entries {
+                    new.object_entry("metadata").insert("managedFields", entries);
                 }
                 return;
             }
@@ -104,7 +107,6 @@ impl Ownership<'_> {
         let change = (&*live, &*new);
         match managers::update(self.kind_of_write(), self.api_version, change, &mut known) {
             Ok(fields) => {
-                let fields = fields.difference(&UNTRACKED);
                 managers::grant(&mut known, who, self.api_version, fields, now_unix_micros);
                 managers::cap(&mut known, UPDATERS_MAX);
             }
@@ -118,34 +120,30 @@ impl Ownership<'_> {
     /// into the form of its schema, and defaulted.
     pub fn apply(
         &self,
-        live: Option<&Value>,
+        live: Option<Value>,
         mut applied: Value,
         manager: &str,
         force: bool,
         now_unix_micros: i64,
     ) -> Result<Value, Error> {
-        self.check(&mut applied)?;
-        let mut known = live.map(stored_managers).unwrap_or_default();
-        let live = live.map_or_else(|| self.empty(), without_managers);
+        let fields = self.check(&mut applied)?;
+        let mut object = live.unwrap_or_else(|| self.empty());
+        // While the object changes, its managers are kept apart from it.
+        let mut known = managers::take(&mut object);
         if known.is_empty() {
-            self.note_what_was_there(&live, &mut known, now_unix_micros)?;
+            self.note_what_was_there(&object, &mut known, now_unix_micros)?;
         }
         let who = self.identity(manager, Operation::Apply);
         let kept = |object| last_applied::is_kept(object, manager);
-        let configuration = (kept(&live) || kept(&applied)).then(|| applied.clone());
-        let outcome = self.merge(&live, applied, &mut known, &who, force);
-        let merged = outcome.map_err(|failure| match failure {
+        let configuration = (kept(&object) || kept(&applied)).then(|| applied.clone());
+        let outcome = self.merge(&mut object, (applied, fields), &mut known, &who, force);
+        let changed = outcome.map_err(|failure| match failure {
             Failure::Conflict(conflicts) => Error::Conflict(conflicts),
             Failure::Other(message) => Error::Unclassified(message),
         })?;
-        if let Some(owned) = known.get_mut(&who) {
-            owned.change(|fields| fields.difference(&UNTRACKED));
-            if merged.is_some() {
-                owned.unix_micros = Some(now_unix_micros);
-            }
+        if let Some(owned) = known.get_mut(&who).filter(|_| changed) {
+            owned.unix_micros = Some(now_unix_micros);
         }
-        known.retain(|_, owned| !owned.fields.is_empty());
-        let mut object = merged.unwrap_or(live);
         managers::write(&mut object, known);
         if let Some(configuration) = configuration {
             last_applied::keep(&mut object, configuration);
@@ -153,31 +151,32 @@ impl Ownership<'_> {
         Ok(object)
     }
 
-    /// Merges, by force if all that is in the way is what kubectl itself had applied (SSA-38).
+    /// Merges, by force if all that is in the way is what kubectl itself had applied (SSA-38). Says
+    /// whether anything changed.
     fn merge(
         &self,
-        live: &Value,
-        applied: Value,
+        live: &mut Value,
+        applied: (Value, FieldSet),
         known: &mut Managers,
         who: &Identity,
         force: bool,
-    ) -> Result<Option<Value>, Failure> {
+    ) -> Result<bool, Failure> {
         let (kind, version) = (self.kind_of_write(), self.api_version);
         let again = last_applied::is_kept(live, &who.manager) && !force;
-        let kept = again.then(|| (applied.clone(), known.clone()));
-        let outcome = managers::apply(kind, version, (live, applied), known, who, force);
-        let (Some((applied, before)), Err(Failure::Conflict(conflicts))) = (kept, &outcome) else {
+        let kept = again.then(|| (live.clone(), applied.clone(), known.clone()));
+        let outcome = managers::apply(kind, version, live, applied, known, who, force);
+        let (Some((before, applied, owners)), Err(Failure::Conflict(conflicts))) = (kept, &outcome)
+        else {
             return outcome;
         };
-        let Some(own) = self.typing().and_then(|ty| last_applied::fields(ty, version, live)) else {
-            return outcome;
-        };
+        let own = self.typing().and_then(|ty| last_applied::fields(ty, version, &before));
+        let Some(own) = own else { return outcome };
         let conflicts = conflicts.clone().without(&own);
         if !conflicts.is_empty() {
             return Err(Failure::Conflict(conflicts));
         }
-        *known = before;
-        managers::apply(kind, version, (live, applied), known, who, true)
+        (*live, *known) = (before, owners);
+        managers::apply(kind, version, live, applied, known, who, true)
     }
 
     /// What is there already belongs to somebody, too.
@@ -193,14 +192,13 @@ impl Ownership<'_> {
                 Error::Unclassified("failed to create manager for existing fields".into())
             })?;
         let who = self.identity(BEFORE_FIRST_APPLY, Operation::Update);
-        let fields = fields.difference(&UNTRACKED);
         managers::grant(known, who, self.api_version, fields, now_unix_micros);
         Ok(())
     }
 
-    /// A configuration must be of the kind and version, must fit the types, and says nothing of
-    /// owners (SSA-20, SSA-49, SSA-50).
-    fn check(&self, applied: &mut Value) -> Result<(), Error> {
+    /// The fields of a configuration, which must be of the kind and version, must fit the types, and
+    /// says nothing of owners (SSA-20, SSA-49, SSA-50).
+    fn check(&self, applied: &mut Value) -> Result<FieldSet, Error> {
         let text = |member| applied.str_at(&[member]).unwrap_or_default();
         let (version, kind) = (text("apiVersion"), text("kind"));
         if (version, kind) != (self.api_version, self.kind) {
@@ -263,40 +261,6 @@ fn stored_managers(object: &Value) -> Managers {
     let entries = entries.unwrap_or_default().iter().cloned();
     managers::read(entries, Source::Store).flatten().collect()
 }
-
-/// The object without its managers, who are kept apart from it while it changes.
-fn without_managers(object: &Value) -> Value {
-    let Value::Object(of_object) = object else { return object.clone() };
-    let of_object = of_object.iter().map(|(name, value)| {
-        let value = match value {
-            Value::Object(metadata) if name == "metadata" => {
-                let others = metadata.iter().filter(|(name, _)| *name != "managedFields");
-                Value::Object(others.map(|(name, value)| (name.clone(), value.clone())).collect())
-            }
-            value => value.clone(),
-        };
-        (name.clone(), value)
-    });
-    Value::Object(of_object.collect())
-}
-
-/// What nobody owns, whoever sets it (SSAI-05).
-static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
-    FieldSet::from([
-        &["apiVersion"][..],
-        &["kind"],
-        &["metadata"],
-        &["metadata", "name"],
-        &["metadata", "namespace"],
-        &["metadata", "creationTimestamp"],
-        &["metadata", "selfLink"],
-        &["metadata", "uid"],
-        &["metadata", "clusterName"],
-        &["metadata", "generation"],
-        &["metadata", "managedFields"],
-        &["metadata", "resourceVersion"],
-    ])
-});
 
 /// Whether two objects are the same but for the times of their managers: such a write changes
 /// nothing (SSAI-09, SSAI-11).

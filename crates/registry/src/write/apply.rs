@@ -42,10 +42,11 @@ impl Write<'_> {
                 Some(live)
             }
         };
-        let mut draft = self.merge(live.as_ref(), configuration.value.clone())?;
+        let is_new = live.is_none();
+        let mut draft = self.merge(live, configuration.value.clone())?;
         draft.warnings = self.check_duplicates(configuration)?;
         self.target.resource.stamp(&mut draft.tree);
-        if live.is_none() {
+        if is_new {
             self.check_no_uid(&draft.tree)?;
         }
         self.place(&mut draft.tree)?;

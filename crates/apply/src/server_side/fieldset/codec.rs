@@ -61,7 +61,7 @@ impl FieldSet {
 /// Whether the path of these keys is a member, and what is below it. An empty object is a member:
 /// something must have been meant.
 fn read(members: &Map) -> Result<(bool, FieldSet), String> {
-    let (mut member, mut set) = (false, Builder::default());
+    let (mut member, mut set) = (false, Builder::with_room(members.len()));
     for (key, below) in members.iter() {
         if key == SELF {
             member = true;

@@ -162,31 +162,35 @@ impl FieldSet {
 
     /// The paths that are not in the other.
     #[must_use]
-    pub fn difference(self, other: &Self) -> Self {
-        self.without(other, false)
+    pub fn difference(mut self, other: &Self) -> Self {
+        self.take_out(other, false);
+        self
     }
 
     /// The paths that are not in the other, nor below a path that is.
     #[must_use]
-    pub fn recursive_difference(self, other: &Self) -> Self {
-        self.without(other, true)
+    pub fn recursive_difference(mut self, other: &Self) -> Self {
+        self.take_out(other, true);
+        self
     }
 
-    fn without(self, other: &Self, recursive: bool) -> Self {
-        if self.is_empty() || other.is_empty() {
-            return self;
-        }
-        let nodes = zip(self.nodes, &other.nodes).filter_map(|pair| match pair {
-            Pair::Left(node) => Some(node),
-            Pair::Right(_) => None,
-            Pair::Both(_, b) if recursive && b.member => None,
-            Pair::Both(a, b) => {
-                let below = a.below.without(&b.below, recursive);
-                let node = Node { element: a.element, member: a.member && !b.member, below };
-                (!node.is_empty()).then_some(node)
+    fn take_out(&mut self, other: &Self, recursive: bool) {
+        let mut others = &other.nodes[..];
+        self.nodes.retain_mut(|node| {
+            while let [other, rest @ ..] = others {
+                match other.element.cmp(&node.element) {
+                    Ordering::Less => others = rest,
+                    Ordering::Equal if recursive && other.member => return false,
+                    Ordering::Equal => {
+                        node.member &= !other.member;
+                        node.below.take_out(&other.below, recursive);
+                        return !node.is_empty();
+                    }
+                    Ordering::Greater => break,
+                }
             }
+            true
         });
-        Self { nodes: nodes.collect() }
     }
 
     /// Whether every path is in the other, too.
@@ -238,6 +242,12 @@ impl FieldSet {
         }
     }
 
+    /// Whether something holds for a node: `is` is given the element, whether it is a member, and what
+    /// is below.
+    pub(crate) fn any_node(&self, mut is: impl FnMut(&PathElement, bool, &Self) -> bool) -> bool {
+        self.nodes.iter().any(|node| is(&node.element, node.member, &node.below))
+    }
+
     /// Changes every node: `change` is given the element, whether it is a member, and what is below.
     pub(crate) fn change_nodes(
         &mut self,
@@ -283,6 +293,11 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
+    /// For so many elements.
+    pub(crate) fn with_room(elements: usize) -> Self {
+        Self { nodes: Vec::with_capacity(elements), unsorted: false }
+    }
+
     /// Adds an element if it is a member or has something below.
     pub(crate) fn add(
         &mut self,
@@ -296,6 +311,13 @@ impl Builder {
         let element = element();
         self.unsorted |= self.nodes.last().is_some_and(|last| last.element >= element);
         self.nodes.push(Node { element, member, below });
+    }
+
+    /// Adds elements, each with whether it is a member and what is below it.
+    pub(crate) fn extend(&mut self, some: impl IntoIterator<Item = (PathElement, bool, FieldSet)>) {
+        for (element, member, below) in some {
+            self.add(|| element, member, below);
+        }
     }
 
     /// The set.

@@ -12,17 +12,17 @@ const ANCIENT: &str = "ancient-changes";
 /// Merges the oldest updaters, version by version, until there are at most `updaters_max`. One of
 /// each version remains, so there can be more.
 pub(crate) fn cap(managers: &mut Managers, updaters_max: usize) {
-    let updaters = managers.iter().filter(|(who, _)| who.operation == Operation::Update);
-    let mut updaters: Vec<(i64, Identity)> = updaters
+    let updaters = || managers.iter().filter(|(who, _)| who.operation == Operation::Update);
+    let mut count = updaters().count();
+    if count <= updaters_max {
+        return;
+    }
+    let mut updaters: Vec<(i64, Identity)> = updaters()
         .map(|(who, owned)| {
             let second = owned.unix_micros.map_or(0, |t| t.div_euclid(1_000_000));
             (second, who.clone())
         })
         .collect();
-    let mut count = updaters.len();
-    if count <= updaters_max {
-        return;
-    }
     updaters.sort();
     let mut first_of = BTreeMap::<Str, Identity>::new();
     for (_, who) in updaters {
@@ -44,7 +44,7 @@ pub(crate) fn cap(managers: &mut Managers, updaters_max: usize) {
         }
         let Some(owned) = managers.remove(&who) else { continue };
         if let Some(ancient) = managers.get_mut(&bucket) {
-            ancient.change(|before| before.union(owned.fields));
+            ancient.change(|before| before.union(owned.fields().clone()));
             ancient.unix_micros = owned.unix_micros;
         }
         count -= 1;

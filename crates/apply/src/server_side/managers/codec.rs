@@ -64,13 +64,24 @@ pub(crate) fn read(
         if api_version.is_empty() || text("fieldsType") != FIELDS_TYPE {
             return None;
         }
-        let set = FieldSet::from_value(&fields).ok()?;
-        let mut owned = Owned::new(api_version.into(), set, time::parse(text("time")).ok());
-        let kept = source == Source::Store && fields.as_object().is_some();
-        owned.entry = kept.then_some(fields);
+        let unix_micros = time::parse(text("time")).ok();
+        let owned = if source == Source::Store && fields.as_object().is_some() {
+            Owned::written(api_version.into(), fields, unix_micros)
+        } else {
+            let fields = FieldSet::from_value(&fields).ok()?;
+            Owned::new(api_version.into(), fields, unix_micros)
+        };
         let identity = Identity::new(text("manager"), operation, api_version, text("subresource"));
         Some((identity, owned))
     })
+}
+
+/// Takes the managers out of a stored object. What cannot be read of them is dropped (SSAI-08).
+pub(crate) fn take(object: &mut Value) -> Managers {
+    match record(object) {
+        Record::Entries(entries) => read(entries, Source::Store).flatten().collect(),
+        Record::Absent | Record::Reset => Managers::new(),
+    }
 }
 
 /// Writes the entries into an object, in upstream's order (SSAI-06).
@@ -92,10 +103,10 @@ fn order((who, owned): &(Identity, Owned)) -> impl Ord {
 }
 
 fn entry(who: Identity, owned: Owned) -> Value {
-    let mut entry = Map::with_capacity(7);
-    entry.insert("apiVersion", owned.api_version);
+    let (mut entry, unix_micros) = (Map::with_capacity(7), owned.unix_micros);
+    entry.insert("apiVersion", owned.api_version.clone());
     entry.insert("fieldsType", FIELDS_TYPE);
-    entry.insert("fieldsV1", owned.entry.unwrap_or_else(|| owned.fields.to_value()));
+    entry.insert("fieldsV1", owned.into_value());
     if !who.manager.is_empty() {
         entry.insert("manager", who.manager);
     }
@@ -103,7 +114,7 @@ fn entry(who: Identity, owned: Owned) -> Value {
     if !who.subresource.is_empty() {
         entry.insert("subresource", who.subresource);
     }
-    if let Some(micros) = owned.unix_micros {
+    if let Some(micros) = unix_micros {
         entry.insert("time", time::format(micros));
     }
     entry.into()

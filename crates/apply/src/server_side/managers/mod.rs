@@ -7,6 +7,7 @@
 mod cap;
 mod codec;
 mod conflict;
+mod owned;
 mod prune;
 mod scale;
 mod write;
@@ -17,8 +18,9 @@ use pintle_schema::{Schema, TypeId};
 use pintle_value::{Str, Value};
 
 pub(crate) use cap::cap;
-pub(crate) use codec::{Record, Source, read, record, write};
+pub(crate) use codec::{Record, Source, read, record, take, write};
 pub use conflict::Conflicts;
+pub(crate) use owned::Owned;
 pub use scale::ScaleOwnership;
 pub(crate) use write::{Failure, apply, grant, update};
 
@@ -65,39 +67,6 @@ impl Identity {
             Operation::Update => api_version.into(),
         };
         Self { manager: manager.into(), operation, api_version, subresource: subresource.into() }
-    }
-}
-
-/// What a manager owns.
-#[derive(Clone, Debug)]
-pub(crate) struct Owned {
-    /// The version that the fields are of.
-    pub(crate) api_version: Str,
-    pub(crate) fields: FieldSet,
-    /// When it last changed something.
-    pub(crate) unix_micros: Option<i64>,
-    /// The fields as they stood in the entry, while they are the same: most writes leave most entries
-    /// as they are, and need not write them anew.
-    pub(crate) entry: Option<Value>,
-}
-
-/// How the fields were written does not count.
-impl PartialEq for Owned {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.api_version, &self.fields, self.unix_micros)
-            == (&other.api_version, &other.fields, other.unix_micros)
-    }
-}
-
-impl Owned {
-    pub(crate) const fn new(api_version: Str, fields: FieldSet, unix_micros: Option<i64>) -> Self {
-        Self { api_version, fields, unix_micros, entry: None }
-    }
-
-    /// Makes the fields others.
-    pub(crate) fn change(&mut self, change: impl FnOnce(FieldSet) -> FieldSet) {
-        self.fields = change(std::mem::take(&mut self.fields));
-        self.entry = None;
     }
 }
 

@@ -14,17 +14,13 @@ use crate::server_side::typed::{Typing, field_set, remove, with_named_fields};
 pub(super) fn prune(
     kind: Kind<'_>,
     merged: Value,
-    last: Owned,
+    last: &Owned,
     others: &Managers,
     now: &Owned,
 ) -> Result<Value, Failure> {
-    let nothing_went = last.api_version == now.api_version && last.fields.is_subset(&now.fields);
-    if nothing_went || last.fields.is_empty() {
-        return Ok(merged);
-    }
     let Some(ty) = kind.typing(&last.api_version) else { return Ok(merged) };
     let mut merged = convert(kind, Cow::Owned(merged), &now.api_version, &last.api_version)?;
-    let gone = with_named_fields(last.fields, ty);
+    let gone = with_named_fields(last.fields().clone(), ty);
     let mut pruned = merged.clone();
     remove(ty, pruned.to_mut(), &gone);
 
@@ -70,7 +66,7 @@ fn owned_by_version(others: &Managers, now: &Owned) -> BTreeMap<Str, FieldSet> {
     let mut by_version = BTreeMap::<Str, FieldSet>::new();
     for owned in others.values().chain([now]) {
         let fields = by_version.entry(owned.api_version.clone()).or_default();
-        *fields = std::mem::take(fields).union(owned.fields.clone());
+        *fields = std::mem::take(fields).union(owned.fields().clone());
     }
     by_version
 }

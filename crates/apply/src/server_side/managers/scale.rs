@@ -26,7 +26,7 @@ impl ScaleOwnership<'_> {
     pub fn to_scale(&self, object: &Value, scale: &mut Value) {
         let path = self.path();
         let owners = stored_managers(object).into_iter().filter(|(_, owned)| {
-            self.versions.type_of(&owned.api_version).is_some() && owned.fields.has(&path)
+            self.versions.type_of(&owned.api_version).is_some() && owned.fields().has(&path)
         });
         let owners = owners.map(|(who, owned)| {
             let fields = FieldSet::from([&["spec", "replicas"][..]]);
@@ -50,16 +50,17 @@ impl ScaleOwnership<'_> {
             if self.versions.type_of(&owned.api_version).is_none() {
                 continue;
             }
-            if owned.fields.has(&path) && of_scale.remove(&who.with_version(API_VERSION)).is_none()
+            if owned.fields().has(&path)
+                && of_scale.remove(&who.with_version(API_VERSION)).is_none()
             {
                 owned.change(|fields| fields.difference(&count));
             }
-            if !owned.fields.is_empty() {
+            if !owned.is_empty() {
                 owners.insert(who, owned);
             }
         }
         for (who, owned) in of_scale {
-            if owned.fields.has(&[PathElement::field("spec"), PathElement::field("replicas")]) {
+            if owned.fields().has(&[PathElement::field("spec"), PathElement::field("replicas")]) {
                 // As upstream has it, an owner by way of the Scale has no time.
                 let who = who.with_version(self.api_version);
                 owners.insert(who, Owned::new(self.api_version.into(), count.clone(), None));

@@ -2,13 +2,31 @@
 //! applier must not take what others own unless it is forced to.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use pintle_value::{Str, Value};
 
 use super::{Conflicts, FieldSet, Identity, Kind, Managers, Owned, prune};
 use crate::server_side::fieldset::order;
 use crate::server_side::typed::{self, Comparison};
+
+/// What nobody owns, whoever sets it (SSAI-05).
+static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
+    FieldSet::from([
+        &["apiVersion"][..],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+});
 
 /// Why a write cannot be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +45,10 @@ pub(crate) fn update(
     (live, new): (&Value, &Value),
     managers: &mut Managers,
 ) -> Result<FieldSet, Failure> {
-    reconcile(kind, managers);
-    let change = take_over(kind, api_version, (live, new), managers, None, true)?;
-    Ok(change.modified.union(change.added))
+    forget_unserved(kind, managers);
+    let mut changes = Changes { kind, api_version, live, new, by_version: Vec::new() };
+    let change = take_over(&mut changes, managers, None, true)?;
+    Ok(change.modified.union(change.added).difference(&UNTRACKED))
 }
 
 /// Gives fields to a manager.
@@ -43,73 +62,102 @@ pub(crate) fn grant(
     if fields.is_empty() {
         return;
     }
-    let before = managers.remove(&who).map(|owned| owned.fields).unwrap_or_default();
-    let fields = fields.union(before);
-    let api_version = api_version.into();
-    managers.insert(who, Owned::new(api_version, fields, Some(unix_micros)));
+    let Some(owned) = managers.get_mut(&who) else {
+        managers.insert(who, Owned::new(api_version.into(), fields, Some(unix_micros)));
+        return;
+    };
+    owned.unix_micros = Some(unix_micros);
+    if !fields.is_subset(owned.fields()) {
+        owned.change(|before| fields.union(before));
+    }
 }
 
-/// Merges a checked configuration of `api_version` into the live object of that version, and takes
-/// out what `me` applied before and does not now. `None` if nothing changes.
+/// Merges a checked configuration of `api_version`, which has these `fields`, into the live object of
+/// that version, and takes out what `me` applied before and does not now. Says whether anything
+/// changed; after a failure the object is of no use.
 pub(crate) fn apply(
     kind: Kind<'_>,
     api_version: &str,
-    (live, applied): (&Value, Value),
+    live: &mut Value,
+    (applied, fields): (Value, FieldSet),
     managers: &mut Managers,
     me: &Identity,
     force: bool,
-) -> Result<Option<Value>, Failure> {
+) -> Result<bool, Failure> {
     let Some(ty) = kind.typing(api_version) else { return Err(unknown(api_version)) };
-    reconcile(kind, managers);
-    let fields = kind.filter.keep(typed::field_set(ty, &applied));
-    let mut merged = live.clone();
-    typed::merge(ty, &mut merged, applied)
-        .map_err(|why| Failure::Other(format!("failed to merge config: {why}")))?;
+    forget_unserved(kind, managers);
     let last = managers.remove(me);
-    let unix_micros = last.as_ref().and_then(|last| last.unix_micros);
-    let owned = Owned::new(api_version.into(), fields, unix_micros);
-    let merged = match last {
-        Some(last) => prune::prune(kind, merged, last, managers, &owned)?,
-        None => merged,
-    };
-    managers.insert(me.clone(), owned);
-    if order::same(live, &merged) {
-        managers.retain(|_, owned| !owned.fields.is_empty());
-        return Ok(None);
+    let fields = kind.filter.keep(fields);
+    let untracked = fields.intersection(&UNTRACKED);
+    let mut owned = Owned::new(api_version.into(), fields.difference(&UNTRACKED), None);
+    let goes = last.as_ref().is_some_and(|last| {
+        last.api_version != api_version
+            || !(last.is_written_as(&mut owned) || last.fields().is_subset(owned.fields()))
+    });
+    // What a merge does, it knows by itself. Only what goes, and what the same is in other versions,
+    // is found by comparing what was there with what is.
+    let foreign = managers.values().any(|owned| owned.api_version != api_version);
+    let before = (goes || foreign).then(|| live.clone());
+    let merged = typed::merge(ty, live, applied)
+        .map_err(|why| Failure::Other(format!("failed to merge config: {why}")))?;
+    if let Some(last) = last {
+        owned.unix_micros = last.unix_micros;
+        if goes {
+            reconcile(kind, managers.values_mut());
+            let fields = owned.fields().clone().union(untracked);
+            let now = Owned::new(api_version.into(), fields, None);
+            *live = prune::prune(kind, std::mem::take(live), &last, managers, &now)?;
+        }
     }
-    take_over(kind, api_version, (live, &merged), managers, Some(me), force)?;
-    Ok(Some(merged))
+    managers.insert(me.clone(), owned);
+    let changed = match &before {
+        None => merged.is_other(),
+        Some(before) => !order::same(before, live),
+    };
+    if changed {
+        let old = before.as_ref().unwrap_or(live);
+        let mut changes =
+            Changes { kind, api_version, live: old, new: live, by_version: Vec::new() };
+        if before.is_none() {
+            changes.add(api_version, merged.change);
+        }
+        take_over(&mut changes, managers, Some(me), force)?;
+    }
+    managers.retain(|_, owned| !owned.is_empty());
+    Ok(changed)
 }
 
-/// Brings what managers own up to the schema as it is; entries of versions that are not served any
-/// more go.
-fn reconcile(kind: Kind<'_>, managers: &mut Managers) {
-    managers.retain(|_, owned| match kind.typing(&owned.api_version) {
-        Some(ty) => {
-            if typed::reconcile(ty, &mut owned.fields) {
-                owned.entry = None;
-            }
-            true
+/// Entries of versions that are not served any more go.
+fn forget_unserved(kind: Kind<'_>, managers: &mut Managers) {
+    managers.retain(|_, owned| kind.versions.type_of(&owned.api_version).is_some());
+}
+
+/// Brings what managers own up to the schema as it is.
+fn reconcile<'o>(kind: Kind<'_>, managers: impl IntoIterator<Item = &'o mut Owned>) {
+    for owned in managers {
+        if let Some(ty) = kind.typing(&owned.api_version) {
+            owned.change_if(|fields| typed::reconcile(ty, fields));
         }
-        None => false,
-    });
+    }
 }
 
 /// Takes what changed from everyone but `me`; without force, only if nobody owns what was changed.
 fn take_over(
-    kind: Kind<'_>,
-    api_version: &str,
-    (live, new): (&Value, &Value),
+    changes: &mut Changes<'_>,
     managers: &mut Managers,
     me: Option<&Identity>,
     force: bool,
 ) -> Result<Comparison, Failure> {
-    let mut changes = Changes { kind, api_version, live, new, by_version: BTreeMap::new() };
     let mut conflicts = Conflicts::default();
-    for (who, owned) in managers.iter().filter(|(who, _)| Some(*who) != me) {
-        let change = changes.at(&owned.api_version)?;
-        let modified = owned.fields.intersection(&change.modified);
-        let changed = modified.union(owned.fields.intersection(&change.added));
+    for (who, owned) in managers.iter_mut().filter(|(who, _)| Some(*who) != me) {
+        let kind = changes.kind;
+        let Comparison { added, modified, removed } = changes.at(&owned.api_version)?;
+        if ![&*added, modified, removed].iter().any(|fields| owned.may_meet(fields)) {
+            continue;
+        }
+        reconcile(kind, [&mut *owned]);
+        let own = owned.fields();
+        let changed = own.intersection(modified).union(own.intersection(added));
         if !changed.is_empty() {
             conflicts.owners.push((who.clone(), changed));
         }
@@ -124,13 +172,12 @@ fn take_over(
     }
     for (_, owned) in managers.iter_mut().filter(|(who, _)| Some(*who) != me) {
         let removed = &changes.at(&owned.api_version)?.removed;
-        if owned.fields.meets(removed) {
+        if owned.may_meet(removed) && owned.fields().meets(removed) {
             owned.change(|before| before.difference(removed));
         }
     }
-    managers.retain(|_, owned| !owned.fields.is_empty());
-    changes.at(api_version)?;
-    Ok(changes.by_version.remove(api_version).unwrap_or_default())
+    managers.retain(|_, owned| !owned.is_empty());
+    Ok(std::mem::take(changes.at(changes.api_version)?))
 }
 
 /// What a write changes, in each version that a manager has fields of.
@@ -139,24 +186,35 @@ struct Changes<'a> {
     api_version: &'a str,
     live: &'a Value,
     new: &'a Value,
-    by_version: BTreeMap<Str, Comparison>,
+    by_version: Vec<(Str, Comparison)>,
 }
 
 impl Changes<'_> {
-    fn at(&mut self, version: &str) -> Result<&Comparison, Failure> {
-        if !self.by_version.contains_key(version) {
-            let Some(ty) = self.kind.typing(version) else { return Err(unknown(version)) };
-            let convert = |object, which: &str| {
-                let converted = self.kind.convert(Cow::Borrowed(object), self.api_version, version);
-                converted.map_err(|why| {
-                    Failure::Other(format!("failed to convert {which} object: {why}"))
-                })
-            };
-            let (live, new) = (convert(self.live, "old")?, convert(self.new, "new")?);
-            let change = typed::compare(ty, &live, &new).filtered(self.kind.filter);
-            self.by_version.insert(version.into(), change);
-        }
-        Ok(&self.by_version[version])
+    fn at(&mut self, version: &str) -> Result<&mut Comparison, Failure> {
+        let known = self.by_version.iter().position(|(known, _)| known == version);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let Some(ty) = self.kind.typing(version) else { return Err(unknown(version)) };
+                let convert = |object, which: &str| {
+                    let object = Cow::Borrowed(object);
+                    let converted = self.kind.convert(object, self.api_version, version);
+                    converted.map_err(|why| {
+                        Failure::Other(format!("failed to convert {which} object: {why}"))
+                    })
+                };
+                let (live, new) = (convert(self.live, "old")?, convert(self.new, "new")?);
+                let change = typed::compare(ty, &live, &new);
+                self.add(version, change)
+            }
+        };
+        Ok(&mut self.by_version[at].1)
+    }
+
+    /// Keeps of a comparison what such a write can change, and says where it is.
+    fn add(&mut self, version: &str, change: Comparison) -> usize {
+        self.by_version.push((version.into(), change.filtered(self.kind.filter)));
+        self.by_version.len() - 1
     }
 }
 

@@ -10,7 +10,7 @@ use crate::server_side::fieldset::{FieldSet, Filter};
 use crate::server_side::managers::{
     Failure, Identity, Kind, Managers, Operation, Versions, apply, grant, update,
 };
-use crate::server_side::typed::{Typing, check, extract, merge};
+use crate::server_side::typed::{Typing, check, extract, field_set, merge};
 
 /// How the objects of a case go from one version to another.
 struct Converter {
@@ -95,25 +95,23 @@ impl State {
             return Ok(());
         }
         if sort == "extract" {
-            let own = self.managers.get(&who).map(|owned| owned.fields.clone().leaves());
+            let own = self.managers.get(&who).map(|owned| owned.fields().clone().leaves());
             let mut extracted = extract(ty, &self.live, &own.unwrap_or_default());
             merge(ty, &mut extracted, object).map_err(|e| Failure::Other(e.to_string()))?;
             object = extracted;
         }
-        let mut managers = self.managers.clone();
-        let write = (&self.live, object);
-        let merged = apply(kind, version, write, &mut managers, &who, sort != "apply")?;
-        self.managers = managers;
-        if let Some(merged) = merged {
-            self.live = merged;
-        }
+        let (mut managers, mut live) = (self.managers.clone(), self.live.clone());
+        let fields = field_set(ty, &object);
+        let applied = (object, fields);
+        apply(kind, version, &mut live, applied, &mut managers, &who, sort != "apply")?;
+        (self.managers, self.live) = (managers, live);
         Ok(())
     }
 
     /// What each manager owns: its version and fields.
     fn managed(&self) -> Value {
         let managed = self.managers.iter().map(|(who, owned)| {
-            let fields = Value::from(owned.fields.to_json());
+            let fields = Value::from(owned.fields().to_json());
             (who.manager.clone(), vec![Value::from(owned.api_version.clone()), fields].into())
         });
         Value::Object(managed.collect::<Map>())

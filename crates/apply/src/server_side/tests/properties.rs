@@ -7,7 +7,7 @@ use pintle_value::{Map, Str, Value};
 use proptest::prelude::*;
 
 use super::schemas;
-use crate::server_side::fieldset::{FieldSet, Filter, PathElement};
+use crate::server_side::fieldset::{FieldSet, Filter, PathElement, order};
 use crate::server_side::managers::{
     Alike, Failure, Identity, Kind, Managers, Operation, apply, grant, update,
 };
@@ -162,13 +162,13 @@ impl World {
             self.live = value;
             return Ok(());
         }
-        let mut managers = self.managers.clone();
-        let merged = apply(kind, "v1", (&self.live, value), &mut managers, &who, force)?;
+        let (mut managers, mut live) = (self.managers.clone(), self.live.clone());
+        let applied = (value.clone(), field_set(self.typing(), &value));
+        let changed = apply(kind, "v1", &mut live, applied, &mut managers, &who, force)?;
+        assert_eq!(changed, !order::same(&self.live, &live), "it says whether anything changed");
+        // A real object never loses all of its members.
+        self.live = if live.is_null() { Value::object() } else { live };
         self.managers = managers;
-        if let Some(merged) = merged {
-            // A real object never loses all of its members.
-            self.live = if merged.is_null() { Value::object() } else { merged };
-        }
         Ok(())
     }
 }
@@ -178,6 +178,23 @@ fn has_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty() || items.iter().any(has_empty),
         Value::Object(members) => members.is_empty() || members.values().any(has_empty),
         _ => false,
+    }
+}
+
+/// Doubles some items of lists, by the bits of `seed`.
+fn double_items(value: &mut Value, seed: &mut u64) {
+    match value {
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| double_items(item, seed));
+            let doubled = items.clone().into_iter().filter(|_| {
+                *seed = seed.rotate_left(1);
+                *seed & 1 == 1
+            });
+            let doubled: Vec<Value> = doubled.collect();
+            items.extend(doubled);
+        }
+        Value::Object(members) => members.iter_mut().for_each(|(_, v)| double_items(v, seed)),
+        _ => {}
     }
 }
 
@@ -201,18 +218,23 @@ proptest! {
                 continue;
             }
             let ty = world.typing();
-            prop_assert_eq!(check(ty, &world.live, false), Ok(()));
-            let nobody = world.managers.values().find(|owned| owned.fields.is_empty());
+            prop_assert_eq!(check(ty, &world.live, false), Ok(field_set(ty, &world.live)));
+            let nobody = world.managers.values().find(|owned| owned.is_empty());
             prop_assert!(nobody.is_none(), "no manager owns nothing");
             let (who, value, is_update, _) = step.clone();
             let who = ["x", "y", "z"][who];
             for (other, owned) in &world.managers {
                 if is_update || other.manager != who {
-                    let absent = absent(ty, &world.live, &owned.fields);
+                    let absent = absent(ty, &world.live, owned.fields());
                     prop_assert!(absent.is_empty(), "{other} owns what is not there: {absent}");
                 }
             }
             // What an applier empties becomes null, and empty again when it applies that again.
+            if !is_update {
+                let mine = Identity::new(who, Operation::Apply, "v1", "");
+                let fields = world.managers.get(&mine).map(|owned| owned.fields().clone());
+                prop_assert_eq!(fields.unwrap_or_default(), field_set(ty, &value));
+            }
             if !is_update && !has_empty(&value) {
                 let mut merged = world.live.clone();
                 merge(ty, &mut merged, value.clone()).expect("it fits");
@@ -234,7 +256,9 @@ proptest! {
         let values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();
         for pair in values.windows(2) {
             let mut merged = pair[0].clone();
-            merge(ty, &mut merged, pair[1].clone()).expect("it fits");
+            let outcome = merge(ty, &mut merged, pair[1].clone()).expect("it fits");
+            prop_assert_eq!(&outcome.change, &compare(ty, &pair[0], &merged));
+            prop_assert_eq!(outcome.is_other(), !order::same(&pair[0], &merged));
             let fields = field_set(ty, &pair[0]).union(field_set(ty, &pair[1]));
             prop_assert!(field_set(ty, &merged).is_subset(&fields));
             let over = compare(ty, &pair[1], &merged);
@@ -244,6 +268,22 @@ proptest! {
             let mut same = pair[0].clone();
             merge(ty, &mut same, pair[0].clone()).expect("it fits");
             prop_assert_eq!(&same, &pair[0]);
+        }
+    }
+
+    /// A merge knows what it did, also where items of what is there come more than once.
+    #[test]
+    fn a_merge_knows_what_it_did((root, steps) in histories(), seed in any::<u64>()) {
+        let world = World::new(&root);
+        let ty = world.typing();
+        let values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();
+        for pair in values.windows(2) {
+            let mut live = pair[0].clone();
+            double_items(&mut live, &mut seed.clone());
+            let mut merged = live.clone();
+            let outcome = merge(ty, &mut merged, pair[1].clone()).expect("it fits");
+            prop_assert_eq!(&outcome.change, &compare(ty, &live, &merged));
+            prop_assert_eq!(outcome.is_other(), !order::same(&live, &merged));
         }
     }
 

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use pintle_meta::quote::{plain, quote};
-use pintle_schema::{ListType, Scalar, Shape};
+use pintle_schema::{Scalar, Shape};
 use pintle_value::{Map, Value};
 
-use super::items::Items;
-use super::{Role, Typing};
-use crate::server_side::fieldset::{PathElement, show};
+use super::{Items, Role, Typing, View, walk};
+use crate::server_side::fieldset::{Builder, FieldSet, PathElement, show};
 
 /// So many problems are named; an object could have any number.
 const PROBLEMS_MAX: usize = 100;
@@ -30,12 +29,13 @@ impl fmt::Display for Problems {
     }
 }
 
-/// Checks that `value` has only members that its type knows and values of the right sort, and that
-/// its items can be told apart; unless `duplicates` are allowed, no two are the same.
-pub(crate) fn check(ty: Typing<'_>, value: &Value, duplicates: bool) -> Result<(), Problems> {
+/// The fields of `value`, as [`super::field_set`] has them, if it has only members that its type knows
+/// and values of the right sort, and its items can be told apart; unless `duplicates` are allowed, no
+/// two are the same.
+pub(crate) fn check(ty: Typing<'_>, value: &Value, duplicates: bool) -> Result<FieldSet, Problems> {
     let mut checker = Checker { path: Vec::new(), duplicates, problems: Problems::default() };
-    checker.value(ty, value);
-    if checker.problems.0.is_empty() { Ok(()) } else { Err(checker.problems) }
+    let (_, fields) = checker.value(ty, value);
+    if checker.problems.0.is_empty() { Ok(fields) } else { Err(checker.problems) }
 }
 
 struct Checker {
@@ -53,24 +53,15 @@ impl Checker {
         }
     }
 
-    fn value(&mut self, ty: Typing<'_>, value: &Value) {
+    /// Whether the value is a field itself, and the fields in it.
+    fn value(&mut self, ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
         match (ty.shape(), value) {
             (_, Value::Null) | (None | Some(Shape::Scalar(Scalar::Any)), _) => {}
             (Some(Shape::Scalar(scalar)), value) => self.scalar(*scalar, value),
             (Some(Shape::Struct { .. } | Shape::Map { .. }), Value::Object(members)) => {
-                self.members(ty, members);
+                return self.members(ty, members);
             }
-            (Some(Shape::List { item, list_type }), Value::Array(list)) => {
-                let keys = match list_type {
-                    ListType::Atomic => None,
-                    ListType::Set => Some(&[][..]),
-                    ListType::Map(keys) => Some(&keys[..]),
-                };
-                match keys {
-                    None => self.list(ty.of(*item), list),
-                    Some(keys) => self.items(Items::new(ty.of(*item), keys), list),
-                }
-            }
+            (Some(Shape::List { .. }), Value::Array(list)) => return self.list(ty, list),
             (Some(Shape::Struct { .. } | Shape::Map { .. }), other) => {
                 self.note(format_args!("expected map, got &{{{}}}", plain(other)));
             }
@@ -78,46 +69,62 @@ impl Checker {
                 self.note(format_args!("expected list, got &{{{}}}", plain(other)));
             }
         }
+        walk::walk(ty, value)
     }
 
-    fn members(&mut self, ty: Typing<'_>, members: &Map) {
+    fn members(&mut self, ty: Typing<'_>, members: &Map) -> (bool, FieldSet) {
+        let whole = matches!(ty.view(), View::Leaf);
+        let mut set = Builder::with_room(if whole { 0 } else { members.len() });
         for (name, value) in members.iter() {
             let (ty, role) = ty.member(name);
             self.path.push(PathElement::field(name));
             if role == Role::Unknown {
                 self.note("field not declared in schema");
-            } else {
-                self.value(ty, value);
+                self.path.pop();
+                break; // as upstream: one for each object
             }
-            self.path.pop();
-            if role == Role::Unknown {
-                return; // as upstream: one for each object
+            let (leaf, below) = self.value(ty, value);
+            let element = self.path.pop().filter(|_| !whole);
+            let member = leaf || walk::is_bare(value) || role != Role::Field;
+            set.extend(element.map(|element| (element, member, below)));
+        }
+        (whole, set.finish())
+    }
+
+    fn list(&mut self, ty: Typing<'_>, list: &[Value]) -> (bool, FieldSet) {
+        match (ty.view(), ty.shape()) {
+            (View::Items(items), _) => (false, self.items(items, list)),
+            (_, Some(Shape::List { item, .. })) => {
+                for (at, item_value) in (0..).zip(list) {
+                    self.path.push(PathElement::Index(at));
+                    self.value(ty.of(*item), item_value);
+                    self.path.pop();
+                }
+                (true, FieldSet::new())
             }
+            _ => (true, FieldSet::new()),
         }
     }
 
-    fn list(&mut self, ty: Typing<'_>, list: &[Value]) {
-        for (at, item) in (0..).zip(list) {
-            self.path.push(PathElement::Index(at));
-            self.value(ty, item);
-            self.path.pop();
-        }
-    }
-
-    fn items(&mut self, items: Items<'_>, list: &[Value]) {
+    fn items(&mut self, items: Items<'_>, list: &[Value]) -> FieldSet {
         let mut seen = BTreeSet::new();
+        let mut set = Builder::with_room(list.len());
         for (at, item) in list.iter().enumerate() {
             let element = match items.element(item) {
                 Ok(element) => element,
-                Err(why) => return self.note(format_args!("element {at}: {why}")),
+                Err(why) => {
+                    self.note(format_args!("element {at}: {why}"));
+                    break;
+                }
             };
             if !self.duplicates && list.len() > 1 && !seen.insert(element.clone()) {
                 self.note(format_args!("duplicate entries for key {element}"));
             }
             self.path.push(element);
-            self.value(items.ty, item);
-            self.path.pop();
+            let (_, below) = self.value(items.ty, item);
+            set.extend(self.path.pop().map(|element| (element, true, below)));
         }
+        set.finish()
     }
 
     fn scalar(&mut self, scalar: Scalar, value: &Value) {

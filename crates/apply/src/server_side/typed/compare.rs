@@ -1,6 +1,6 @@
 //! What changed from one object to another.
 
-use pintle_value::{Map, Value};
+use pintle_value::{Map, Str, Value};
 
 use super::{Items, Typing, View};
 use crate::server_side::fieldset::{Builder, FieldSet, Filter, PathElement, order};
@@ -17,6 +17,11 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
+    /// Whether nothing differs.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+
     /// What a filter keeps of it.
     pub(crate) fn filtered(self, filter: &Filter) -> Self {
         Self {
@@ -29,116 +34,153 @@ impl Comparison {
 
 /// Compares two objects of one type.
 pub(crate) fn compare(ty: Typing<'_>, old: &Value, new: &Value) -> Comparison {
-    walk(ty, Some(old), Some(new)).below
+    walk(ty, old, new).below
 }
 
 /// What changed at one path: of itself, and below it.
 #[derive(Default)]
-struct Change {
+pub(super) struct Change {
     added: bool,
     modified: bool,
     removed: bool,
-    below: Comparison,
+    pub(super) below: Comparison,
+}
+
+impl Change {
+    /// Whether nothing changed.
+    pub(super) const fn is_none(&self) -> bool {
+        !(self.added || self.modified || self.removed) && self.below.is_empty()
+    }
+
+    /// Something that was not there.
+    pub(super) fn added(ty: Typing<'_>, value: &Value) -> Self {
+        let added = everything(ty, value);
+        Self {
+            added: true,
+            below: Comparison { added, ..Comparison::default() },
+            ..Self::default()
+        }
+    }
+
+    /// Something that is not there any more.
+    fn removed(ty: Typing<'_>, value: &Value) -> Self {
+        let removed = everything(ty, value);
+        let below = Comparison { removed, ..Comparison::default() };
+        Self { removed: true, below, ..Self::default() }
+    }
+
+    /// What was there and changed as a whole, or not.
+    fn modified(modified: bool) -> Self {
+        Self { modified, ..Self::default() }
+    }
+
+    /// The same, after items that cannot be told apart went.
+    pub(super) fn in_place_of_many(self) -> Self {
+        Self { removed: true, ..self }
+    }
 }
 
 /// The changes of the children of a path.
 #[derive(Default)]
-struct Children {
+pub(super) struct Children {
     added: Builder,
     modified: Builder,
     removed: Builder,
 }
 
 impl Children {
-    fn add(&mut self, element: impl Fn() -> PathElement, change: Change) {
+    pub(super) fn add(&mut self, element: impl Fn() -> PathElement, change: Change) {
         let Change { added, modified, removed, below } = change;
         self.added.add(&element, added, below.added);
         self.modified.add(&element, modified, below.modified);
         self.removed.add(&element, removed, below.removed);
     }
 
-    fn finish(self) -> Comparison {
-        Comparison {
+    /// The change of a path that is there before and after.
+    pub(super) fn finish(self) -> Change {
+        let below = Comparison {
             added: self.added.finish(),
             modified: self.modified.finish(),
             removed: self.removed.finish(),
-        }
+        };
+        Change { below, ..Change::default() }
     }
 }
 
-fn walk(ty: Typing<'_>, old: Option<&Value>, new: Option<&Value>) -> Change {
+/// The change from one value at a path to another.
+pub(super) fn walk(ty: Typing<'_>, old: &Value, new: &Value) -> Change {
+    let as_a_whole = || Change::modified(!order::same(old, new));
     match ty.view() {
-        View::Leaf => leaf(old, new),
-        View::Items(items) => {
-            let (old_items, new_items) = (list(old), list(new));
-            if old_items.is_empty() && new_items.is_empty() {
-                return leaf(old, new);
+        View::Leaf => as_a_whole(),
+        // Most of an object does not change: to see that takes less than to go through it.
+        View::Items(_) | View::Members if old == new => Change::default(),
+        View::Items(items) => match (list(old), list(new)) {
+            ([], []) => as_a_whole(),
+            (old, new) => of_items(items, old, new),
+        },
+        // Empty and absent are told apart only where there are no members on either side.
+        View::Members | View::Deduced => match (members(old), members(new)) {
+            ([], []) => as_a_whole(),
+            (old_members, new_members) => {
+                let change = of_members(ty, old_members, new_members);
+                let whole = |value: &Value| !matches!(value, Value::Object(_) | Value::Null);
+                match ty.view() {
+                    // Members come or go beside the change of what the value is.
+                    View::Deduced if whole(old) || whole(new) => {
+                        Change { modified: true, ..change }
+                    }
+                    _ => change,
+                }
             }
-            // Most lists do not change: to see that takes less than to index them.
-            if old_items == new_items {
-                return Change::default();
-            }
-            container(old, new, of_items(items, old_items, new_items))
+        },
+    }
+}
+
+/// All that is below a path that comes or goes: each step on the way is a field itself. Items that
+/// come more than once are one field, whatever is in them.
+fn everything(ty: Typing<'_>, value: &Value) -> FieldSet {
+    match (ty.view(), value) {
+        (View::Items(items), Value::Array(list)) => {
+            let mut set = Builder::with_room(list.len());
+            items.index(list).for_each(|element, only| {
+                let below = only.map(|item| everything(items.ty, item));
+                set.add(|| element, true, below.unwrap_or_default());
+            });
+            set.finish()
         }
-        View::Members => of_object(ty, old, new),
-        View::Deduced => {
-            let whole = |value: Option<&Value>| {
-                value.is_some_and(|v| !matches!(v, Value::Object(_) | Value::Null))
-            };
-            if !whole(old) && !whole(new) {
-                return of_object(ty, old, new);
+        (View::Members | View::Deduced, Value::Object(members)) => {
+            let mut set = Builder::with_room(members.len());
+            for (name, value) in members.iter() {
+                let below = everything(ty.member(name).0, value);
+                set.add(|| PathElement::field(name), true, below);
             }
-            // Members come or go beside the change of what the value is.
-            let below = of_members(ty, members(old), members(new));
-            Change { below, ..leaf(old, new) }
+            set.finish()
         }
+        _ => FieldSet::new(),
     }
 }
 
-/// A path that is owned as a whole.
-fn leaf(old: Option<&Value>, new: Option<&Value>) -> Change {
-    let mut change = Change::default();
-    match (old, new) {
-        (None, Some(_)) => change.added = true,
-        (Some(_), None) => change.removed = true,
-        (Some(old), Some(new)) => change.modified = !order::same(old, new),
-        (None, None) => {}
-    }
-    change
-}
-
-/// A path with children: it is there or it isn't.
-fn container(old: Option<&Value>, new: Option<&Value>, below: Comparison) -> Change {
-    Change { added: old.is_none(), removed: new.is_none(), modified: false, below }
-}
-
-/// Empty and absent are told apart only where there are no members on either side.
-fn of_object(ty: Typing<'_>, old: Option<&Value>, new: Option<&Value>) -> Change {
-    let (old_members, new_members) = (members(old), members(new));
-    let empty = |members: Option<&Map>| members.is_none_or(Map::is_empty);
-    if empty(old_members) && empty(new_members) {
-        return leaf(old, new);
-    }
-    container(old, new, of_members(ty, old_members, new_members))
-}
-
-fn of_members(ty: Typing<'_>, old: Option<&Map>, new: Option<&Map>) -> Comparison {
+fn of_members(ty: Typing<'_>, mut old: &[(Str, Value)], mut new: &[(Str, Value)]) -> Change {
     let mut children = Children::default();
-    let (mut old, mut new) = (entries(old), entries(new));
     loop {
         let name = match (old.first(), new.first()) {
             (Some((old, _)), Some((new, _))) => old.min(new),
             (Some((name, _)), None) | (None, Some((name, _))) => name,
             (None, None) => return children.finish(),
         };
-        let (old, new) = (take(&mut old, name), take(&mut new, name));
-        let change = walk(ty.member(name).0, old, new);
+        let ty = ty.member(name).0;
+        let change = match (take(&mut old, name), take(&mut new, name)) {
+            (Some(old), Some(new)) => walk(ty, old, new),
+            (Some(old), None) => Change::removed(ty, old),
+            (None, Some(new)) => Change::added(ty, new),
+            (None, None) => Change::default(),
+        };
         children.add(|| PathElement::field(name), change);
     }
 }
 
 /// Takes the value of `name` if it comes next.
-fn take<'v>(entries: &mut &'v [(pintle_value::Str, Value)], name: &str) -> Option<&'v Value> {
+fn take<'v>(entries: &mut &'v [(Str, Value)], name: &str) -> Option<&'v Value> {
     let ((first, value), rest) = entries.split_first()?;
     (first == name).then(|| {
         *entries = rest;
@@ -147,26 +189,23 @@ fn take<'v>(entries: &mut &'v [(pintle_value::Str, Value)], name: &str) -> Optio
 }
 
 /// Items that come more than once are compared as a whole: what was or is in them has no owner.
-fn of_items(items: Items<'_>, old: &[Value], new: &[Value]) -> Comparison {
+fn of_items(items: Items<'_>, old: &[Value], new: &[Value]) -> Change {
     let mut children = Children::default();
     let (old, new) = (items.index(old), items.index(new));
     old.zip(&new, |element, old, new| {
         let change = match (old, new) {
-            ([] | [_], [] | [_]) => {
-                walk(items.ty, old.first().map(|(_, v)| *v), new.first().map(|(_, v)| *v))
-            }
+            ([], []) => Change::default(),
+            ([(_, old)], [(_, new)]) => walk(items.ty, old, new),
+            ([(_, old)], []) => Change::removed(items.ty, old),
+            ([], [(_, new)]) => Change::added(items.ty, new),
+            ([_, _, ..], []) => Change { removed: true, ..Change::default() },
+            ([], [_, _, ..]) => Change { added: true, ..Change::default() },
+            ([_, _, ..], [(_, new)]) => Change::added(items.ty, new).in_place_of_many(),
+            ([(_, old)], [_, _, ..]) => Change { added: true, ..Change::removed(items.ty, old) },
             ([_, _, ..], [_, _, ..]) => {
                 let equal = old.len() == new.len()
                     && old.iter().zip(new).all(|(old, new)| order::same(old.1, new.1));
-                Change { modified: !equal, ..Change::default() }
-            }
-            ([_, _, ..], _) => {
-                let one = new.first().map(|(_, new)| walk(items.ty, None, Some(new)));
-                Change { removed: true, ..one.unwrap_or_default() }
-            }
-            (_, [_, _, ..]) => {
-                let one = old.first().map(|(_, old)| walk(items.ty, Some(old), None));
-                Change { added: true, ..one.unwrap_or_default() }
+                Change::modified(!equal)
             }
         };
         children.add(|| element.clone(), change);
@@ -174,14 +213,10 @@ fn of_items(items: Items<'_>, old: &[Value], new: &[Value]) -> Comparison {
     children.finish()
 }
 
-fn list(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).unwrap_or_default()
+fn list(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_default()
 }
 
-fn members(value: Option<&Value>) -> Option<&Map> {
-    value.and_then(Value::as_object)
-}
-
-fn entries(members: Option<&Map>) -> &[(pintle_value::Str, Value)] {
-    members.map_or(&[], Map::as_slice)
+fn members(value: &Value) -> &[(Str, Value)] {
+    value.as_object().map_or(&[], Map::as_slice)
 }

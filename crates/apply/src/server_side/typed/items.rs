@@ -95,7 +95,7 @@ impl<'s> Items<'s> {
     /// The value of a key that an item leaves out: the declared default, or what Go has for a member
     /// that is always written (upstream's OpenAPI calls that its default, too).
     fn default(self, key: &str) -> Option<Value> {
-        let field = self.ty.schema.field(self.ty.ty?, key)?;
+        let field = self.ty.field(key)?;
         match &field.default {
             Some(Default::String(text)) => Some(Value::String((**text).into())),
             Some(Default::Int(n)) => Some(Value::Int(*n)),

@@ -2,41 +2,91 @@
 
 use pintle_value::Value;
 
+use super::compare::{self, Change, Children, Comparison};
 use super::items::Unkeyed;
 use super::{Items, Typing, View};
 use crate::server_side::fieldset::PathElement;
 
+/// What a merge did.
+pub(crate) struct Merged {
+    /// The fields that came or changed, as [`super::compare`] finds them.
+    pub(crate) change: Comparison,
+    /// Whether items changed their places.
+    pub(crate) moved: bool,
+}
+
+impl Merged {
+    /// Whether the object is another than before.
+    pub(crate) const fn is_other(&self) -> bool {
+        self.moved || !self.change.is_empty()
+    }
+}
+
 /// Sets in `live` all that `applied` has. Items come in the order of `live`, but in that of `applied`
 /// where the two disagree. Nothing goes; an empty list, an empty object and null say nothing of the
 /// items and members that are there.
-pub(crate) fn merge(ty: Typing<'_>, live: &mut Value, applied: Value) -> Result<(), Unkeyed> {
+pub(crate) fn merge(ty: Typing<'_>, live: &mut Value, applied: Value) -> Result<Merged, Unkeyed> {
+    let mut moved = false;
+    let change = walk(ty, live, applied, &mut moved)?.below;
+    Ok(Merged { change, moved })
+}
+
+fn walk(
+    ty: Typing<'_>,
+    live: &mut Value,
+    applied: Value,
+    moved: &mut bool,
+) -> Result<Change, Unkeyed> {
     match (ty.view(), &mut *live, applied) {
         (View::Items(items), Value::Array(old), Value::Array(new)) if !old.is_empty() => {
-            if !new.is_empty() && items.are_aligned(old, &new) {
-                for (old, new) in old.iter_mut().zip(new) {
-                    merge(items.ty, old, new)?;
-                }
-            } else if !new.is_empty() {
-                *old = merge_items(items, std::mem::take(old), new)?;
+            if new.is_empty() {
+                return Ok(Change::default());
             }
+            if !items.are_aligned(old, &new) {
+                return merge_items(items, old, new, moved);
+            }
+            let mut children = Children::default();
+            for (old, new) in old.iter_mut().zip(new) {
+                let change = walk(items.ty, old, new, moved)?;
+                if !change.is_none() {
+                    let element = items.element(old)?;
+                    children.add(|| element.clone(), change);
+                }
+            }
+            Ok(children.finish())
         }
         (View::Members | View::Deduced, Value::Object(old), Value::Object(new))
             if !old.is_empty() =>
         {
+            let mut children = Children::default();
             for (name, value) in new {
-                match old.get_mut(&name) {
-                    Some(old) => merge(ty.member(&name).0, old, value)?,
+                let ty = ty.member(&name).0;
+                let change = match old.get_mut(&name) {
+                    Some(old) => walk(ty, old, value, moved)?,
                     None => {
-                        old.insert(name, value);
+                        let change = Change::added(ty, &value);
+                        old.insert(name.clone(), value);
+                        change
                     }
-                }
+                };
+                children.add(|| PathElement::Field(name.clone()), change);
             }
+            Ok(children.finish())
         }
-        (View::Items(_), Value::Array(old), Value::Null) if !old.is_empty() => {}
-        (View::Members | View::Deduced, Value::Object(old), Value::Null) if !old.is_empty() => {}
-        (_, live, applied) => *live = applied,
+        (View::Items(_), Value::Array(old), Value::Null) if !old.is_empty() => {
+            Ok(Change::default())
+        }
+        (View::Members | View::Deduced, Value::Object(old), Value::Null) if !old.is_empty() => {
+            Ok(Change::default())
+        }
+        (_, live, applied) => {
+            let change = compare::walk(ty, live, &applied);
+            if !change.is_none() {
+                *live = applied;
+            }
+            Ok(change)
+        }
     }
-    Ok(())
 }
 
 /// The items of one list that stand for those of a path element.
@@ -64,8 +114,13 @@ impl Keyed {
 
 /// Upstream's order: both lists are gone through at once; items that only `old` has come where they
 /// stand there, items that both have come where they stand in `new`.
-fn merge_items(items: Items<'_>, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>, Unkeyed> {
-    let (of_old, of_new) = (Keyed::new(items, &old)?, Keyed::new(items, &new)?);
+fn merge_items(
+    items: Items<'_>,
+    list: &mut Vec<Value>,
+    new: Vec<Value>,
+    moved: &mut bool,
+) -> Result<Change, Unkeyed> {
+    let (of_old, of_new) = (Keyed::new(items, list)?, Keyed::new(items, &new)?);
     // For each item, where the other list has it.
     let in_new: Vec<_> = of_old.elements.iter().map(|e| of_new.find(e).map(|(i, _)| i)).collect();
     let in_old: Vec<_> = of_new.elements.iter().map(|e| of_old.find(e)).collect();
@@ -74,9 +129,15 @@ fn merge_items(items: Items<'_>, old: Vec<Value>, new: Vec<Value>) -> Result<Vec
     for (i, shared) in in_old.iter().enumerate().rev() {
         next_shared[i] = shared.map_or(next_shared[i + 1], |_| Some(i));
     }
-    let (mut old, mut new) = (parts(old), parts(new));
-    let mut merged = Vec::with_capacity(old.len().max(new.len()));
-    let (mut at_old, mut at_new) = (0, 0);
+    let (mut old, mut new) = (parts(std::mem::take(list)), parts(new));
+    list.reserve(old.len().max(new.len()));
+    let mut children = Children::default();
+    let (mut at_old, mut at_new, mut last) = (0, 0, 0);
+    let mut moved_within = false;
+    let mut comes = |at: usize| {
+        *moved |= at < last;
+        last = at;
+    };
     while at_old < old.len() || at_new < new.len() {
         let shared = in_new.get(at_old).copied().flatten();
         let next = next_shared[at_new];
@@ -90,7 +151,8 @@ fn merge_items(items: Items<'_>, old: Vec<Value>, new: Vec<Value>) -> Result<Vec
             Some(i) if i <= at_new => at_old += 1,
             Some(_) => {}
             None if at_old < old.len() => {
-                merged.extend(old[at_old].take());
+                list.extend(old[at_old].take());
+                comes(at_old);
                 at_old += 1;
                 continue;
             }
@@ -98,19 +160,28 @@ fn merge_items(items: Items<'_>, old: Vec<Value>, new: Vec<Value>) -> Result<Vec
         }
         if at_new < new.len() {
             let applied = new[at_new].take().unwrap_or_default();
+            let (live, only) = in_old[at_new].unzip();
             // Which of several equal items would be meant cannot be told: none is merged into.
-            let live = in_old[at_new].filter(|(_, only)| *only);
-            merged.push(match live.and_then(|(i, _)| old[i].take()) {
-                Some(mut live) => {
-                    merge(items.ty, &mut live, applied)?;
-                    live
+            let same = live.filter(|_| only == Some(true));
+            let (item, change) = match same.and_then(|at| Some((at, old[at].take()?))) {
+                Some((at, mut live)) => {
+                    comes(at);
+                    let change = walk(items.ty, &mut live, applied, &mut moved_within)?;
+                    (live, change)
                 }
-                None => applied,
-            });
+                None => {
+                    let change = Change::added(items.ty, &applied);
+                    let many = only == Some(false);
+                    (applied, if many { change.in_place_of_many() } else { change })
+                }
+            };
+            list.push(item);
+            children.add(|| of_new.elements[at_new].clone(), change);
             at_new += 1;
         }
     }
-    Ok(merged)
+    *moved |= moved_within;
+    Ok(children.finish())
 }
 
 fn parts(list: Vec<Value>) -> Vec<Option<Value>> {

@@ -18,7 +18,7 @@ mod remove;
 mod tests;
 mod walk;
 
-use pintle_schema::{ListType, MapType, Scalar, Schema, Shape, TypeId, Unknown};
+use pintle_schema::{Field, ListType, MapType, Scalar, Schema, Shape, TypeId, Unknown};
 
 pub(crate) use check::check;
 pub(crate) use compare::{Comparison, compare};
@@ -35,7 +35,7 @@ pub(crate) use walk::{field_set, with_named_fields};
 pub(crate) struct Typing<'s> {
     schema: &'s Schema,
     /// `None` below a value that may be anything.
-    ty: Option<TypeId>,
+    known: Option<(TypeId, &'s Shape)>,
 }
 
 /// How a value is owned.
@@ -63,20 +63,25 @@ pub(crate) enum Role {
 }
 
 impl<'s> Typing<'s> {
-    pub(crate) const fn new(schema: &'s Schema, ty: TypeId) -> Self {
-        Self { schema, ty: Some(ty) }
+    pub(crate) fn new(schema: &'s Schema, ty: TypeId) -> Self {
+        Self { schema, known: Some((ty, &schema.get(ty).shape)) }
     }
 
-    const fn of(self, ty: TypeId) -> Self {
-        Self { ty: Some(ty), ..self }
+    fn of(self, ty: TypeId) -> Self {
+        Self::new(self.schema, ty)
     }
 
     const fn deduced(self) -> Self {
-        Self { ty: None, ..self }
+        Self { known: None, ..self }
     }
 
     fn shape(self) -> Option<&'s Shape> {
-        self.ty.map(|ty| &self.schema.get(ty).shape)
+        self.known.map(|(_, shape)| shape)
+    }
+
+    /// The declared field `name`.
+    fn field(self, name: &str) -> Option<&'s Field> {
+        self.schema.field(self.known?.0, name)
     }
 
     /// Whether its values have members or items, however they are owned.
@@ -112,8 +117,8 @@ impl<'s> Typing<'s> {
                     Unknown::Drop => Role::Unknown,
                     Unknown::Keep => Role::Entry,
                 };
-                let field = self.ty.and_then(|ty| self.schema.field(ty, name));
-                field.map_or((self.deduced(), other), |field| (self.of(field.ty), Role::Field))
+                self.field(name)
+                    .map_or((self.deduced(), other), |field| (self.of(field.ty), Role::Field))
             }
             Some(Shape::Map { value, .. }) => (self.of(*value), Role::Entry),
             _ => (self.deduced(), Role::Entry),

@@ -26,7 +26,7 @@ fn outcome(row: &Value, ty: Typing<'_>) -> (String, String) {
         "merge" => {
             let mut merged = value("live").clone();
             let outcome = merge(ty, &mut merged, value("applied").clone());
-            (outcome.map_or_else(|e| e.to_string(), |()| show(&merged)), show(value("result")))
+            (outcome.map_or_else(|e| e.to_string(), |_| show(&merged)), show(value("result")))
         }
         "remove" => {
             let mut object = value("object").clone();
@@ -43,7 +43,7 @@ fn outcome(row: &Value, ty: Typing<'_>) -> (String, String) {
             let duplicates = value("duplicates").as_bool().unwrap_or_default();
             let outcome = check(ty, value("object"), duplicates);
             let expected = value("error").as_str().unwrap_or("fits");
-            (outcome.map_or_else(|e| e.to_string(), |()| "fits".to_owned()), expected.to_owned())
+            (outcome.map_or_else(|e| e.to_string(), |_| "fits".to_owned()), expected.to_owned())
         }
         other => panic!("nothing does {other}"),
     }

@@ -1,6 +1,6 @@
 //! Which fields an object has.
 
-use pintle_value::Value;
+use pintle_value::{Map, Value};
 
 use super::{Items, Role, Typing, View};
 use crate::server_side::fieldset::{Builder, FieldSet, PathElement};
@@ -11,17 +11,17 @@ pub(crate) fn field_set(ty: Typing<'_>, value: &Value) -> FieldSet {
 }
 
 /// Whether the value is a field itself, and the fields in it.
-fn walk(ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
+pub(super) fn walk(ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
     match (ty.view(), value) {
         (View::Leaf, _) => (true, FieldSet::new()),
         (View::Items(items), Value::Array(list)) => (false, of_items(items, list)),
         (View::Members | View::Deduced, Value::Object(members)) => {
-            let mut set = Builder::default();
+            let mut set = Builder::with_room(members.len());
             for (name, value) in members.iter() {
                 let (ty, role) = ty.member(name);
                 let (leaf, below) = walk(ty, value);
-                let bare = value.is_null() || value.as_object().is_some_and(|m| m.is_empty());
-                set.add(|| PathElement::field(name), leaf || bare || role != Role::Field, below);
+                let member = leaf || is_bare(value) || role != Role::Field;
+                set.add(|| PathElement::field(name), member, below);
             }
             (false, set.finish())
         }
@@ -32,9 +32,14 @@ fn walk(ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
     }
 }
 
+/// Whether a member is a field for having nothing in it.
+pub(super) fn is_bare(value: &Value) -> bool {
+    value.is_null() || value.as_object().is_some_and(Map::is_empty)
+}
+
 /// Items that come more than once have one owner, whatever is in them.
 fn of_items(items: Items<'_>, list: &[Value]) -> FieldSet {
-    let mut set = Builder::default();
+    let mut set = Builder::with_room(list.len());
     items.index(list).for_each(|element, only| {
         let below = only.map(|item| walk(items.ty, item).1);
         set.add(|| element, true, below.unwrap_or_default());
