@@ -121,12 +121,14 @@ impl Ownership<'_> {
     pub fn apply(
         &self,
         live: Option<Value>,
-        mut applied: Value,
+        applied: &Value,
         manager: &str,
         force: bool,
         now_unix_micros: i64,
     ) -> Result<Value, Error> {
-        let fields = self.check(&mut applied)?;
+        self.check_kind(applied)?;
+        let applied = &*without_managers(applied)?;
+        let fields = self.check(applied)?;
         let mut object = live.unwrap_or_else(|| self.empty());
         // While the object changes, its managers are kept apart from it.
         let mut known = managers::take(&mut object);
@@ -135,7 +137,7 @@ impl Ownership<'_> {
         }
         let who = self.identity(manager, Operation::Apply);
         let kept = |object| last_applied::is_kept(object, manager);
-        let configuration = (kept(&object) || kept(&applied)).then(|| applied.clone());
+        let configuration = (kept(&object) || kept(applied)).then(|| applied.clone());
         let outcome = self.merge(&mut object, (applied, fields), &mut known, &who, force);
         let changed = outcome.map_err(|failure| match failure {
             Failure::Conflict(conflicts) => Error::Conflict(conflicts),
@@ -156,7 +158,7 @@ impl Ownership<'_> {
     fn merge(
         &self,
         live: &mut Value,
-        applied: (Value, FieldSet),
+        applied: (&Value, FieldSet),
         known: &mut Managers,
         who: &Identity,
         force: bool,
@@ -196,21 +198,19 @@ impl Ownership<'_> {
         Ok(())
     }
 
-    /// The fields of a configuration, which must be of the kind and version, must fit the types, and
-    /// says nothing of owners (SSA-20, SSA-49, SSA-50).
-    fn check(&self, applied: &mut Value) -> Result<FieldSet, Error> {
+    /// A configuration must be of the kind and version (SSA-49).
+    fn check_kind(&self, applied: &Value) -> Result<(), Error> {
         let text = |member| applied.str_at(&[member]).unwrap_or_default();
         let (version, kind) = (text("apiVersion"), text("kind"));
-        if (version, kind) != (self.api_version, self.kind) {
-            let group = if version.contains('/') { "" } else { "/" };
-            let message = format!("invalid object type: {group}{version}, Kind={kind}");
-            return Err(Error::Malformed(message));
+        if (version, kind) == (self.api_version, self.kind) {
+            return Ok(());
         }
-        let metadata = applied.get_mut("metadata").and_then(Value::as_object_mut);
-        let owners = metadata.and_then(|metadata| metadata.remove("managedFields"));
-        if owners.is_some_and(|owners| !owners.is_null()) {
-            return Err(Error::malformed("metadata.managedFields must be nil"));
-        }
+        let group = if version.contains('/') { "" } else { "/" };
+        Err(Error::Malformed(format!("invalid object type: {group}{version}, Kind={kind}")))
+    }
+
+    /// The fields of a configuration, which must fit the types (SSA-50).
+    fn check(&self, applied: &Value) -> Result<FieldSet, Error> {
         let Some(ty) = self.typing() else {
             let message = format!("no corresponding type for {}", self.gvk());
             return Err(Error::Unclassified(message));
@@ -260,6 +260,19 @@ fn stored_managers(object: &Value) -> Managers {
     let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
     let entries = entries.unwrap_or_default().iter().cloned();
     managers::read(entries, Source::Store).flatten().collect()
+}
+
+/// A configuration says nothing of owners (SSA-20).
+fn without_managers(applied: &Value) -> Result<Cow<'_, Value>, Error> {
+    match applied.at(&["metadata", "managedFields"]) {
+        None => Ok(Cow::Borrowed(applied)),
+        Some(Value::Null) => {
+            let mut applied = applied.clone();
+            applied.object_entry("metadata").remove("managedFields");
+            Ok(Cow::Owned(applied))
+        }
+        Some(_) => Err(Error::malformed("metadata.managedFields must be nil")),
+    }
 }
 
 /// Whether two objects are the same but for the times of their managers: such a write changes

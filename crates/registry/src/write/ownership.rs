@@ -58,10 +58,10 @@ impl Write<'_> {
 
     /// Merges a configuration into what is there, or into nothing: a draft that needs no tracking. All
     /// of it is of the version that the client speaks.
-    pub(super) fn merge(&self, live: Option<Value>, applied: Value) -> Result<Draft, Status> {
+    pub(super) fn merge(&self, live: Option<Value>, applied: &Value) -> Result<Draft, Status> {
         let resource = &self.target.resource;
         let (manager, now) = (self.manager(), self.context.now.unix_micros);
-        let place = (object::namespace(&applied).to_owned(), object::name(&applied).to_owned());
+        let place = (object::namespace(applied), object::name(applied));
         let force = self.options.force;
         let mut tree = self
             .with_ownership(|o| o.apply(live, applied, &manager, force, now))

@@ -120,8 +120,9 @@ impl Write<'_> {
         let conditional = !object::resource_version(&configuration.value).is_empty();
         let applied = |current: &Value, ownership: &Ownership<'_>| {
             let (manager, force) = (self.manager(), self.options.force);
-            let (applied, now) = (configuration.value.clone(), self.context.now.unix_micros);
-            let merged = ownership.apply(Some(current), applied, &manager, force, now);
+            let (applied, now) = (&configuration.value, self.context.now.unix_micros);
+            let current = Some(current.clone());
+            let merged = ownership.apply(current, applied, &manager, force, now);
             let mut tree = merged.map_err(|error| error.status())?;
             // What fits the type as it is applied may still be no value of it.
             pintle_schema::conform(schema, ty, &mut tree)

@@ -33,6 +33,29 @@ impl FieldSet {
         own.into_iter().chain(nodes).collect()
     }
 
+    /// Whether the set is written like this.
+    pub(crate) fn is_written(&self, fields: &Value) -> bool {
+        fields.as_object().is_some_and(|fields| self.is_tree(false, fields))
+    }
+
+    fn is_tree(&self, member: bool, tree: &Map) -> bool {
+        let own = usize::from(member && !self.is_empty());
+        if tree.len() != self.nodes.len() + own || (own == 1 && !tree.contains_key(SELF)) {
+            return false;
+        }
+        // Where no key is a number, the two are in the same order.
+        self.nodes.iter().zip(&tree.as_slice()[own..]).all(|(node, (key, below))| {
+            let below = if node.element.is_text(key) {
+                Some(below)
+            } else {
+                tree.get(&node.element.to_text())
+            };
+            below
+                .and_then(Value::as_object)
+                .is_some_and(|tree| node.below.is_tree(node.member, tree))
+        })
+    }
+
     /// The set as the JSON that upstream writes, byte for byte.
     pub fn to_json(&self) -> String {
         let mut out = Vec::new();

@@ -55,6 +55,11 @@ impl PathElement {
         }))
     }
 
+    /// Whether this is what [`Self::to_text`] writes, as far as that can be told without writing it.
+    pub(super) fn is_text(&self, text: &str) -> bool {
+        matches!(self, Self::Field(name) if text.strip_prefix("f:") == Some(name))
+    }
+
     /// The element as a key of FieldsV1.
     pub fn to_text(&self) -> Str {
         let mut out = Vec::new();

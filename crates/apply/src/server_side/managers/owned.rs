@@ -74,11 +74,13 @@ impl Owned {
         }
     }
 
-    /// Whether another one's fields, once written, are the same as these were written; they are
-    /// written for that, since they would have to be.
-    pub(crate) fn is_written_as(&self, other: &mut Self) -> bool {
-        let fields = other.written.take().unwrap_or_else(|| other.fields().to_value());
-        self.written.as_ref() == Some(other.written.insert(fields))
+    /// Whether another one has the same fields of the same version.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let same = match (self.fields.get(), &self.written) {
+            (None, Some(written)) => other.fields().is_written(written),
+            _ => self.fields() == other.fields(),
+        };
+        same && self.api_version == other.api_version
     }
 
     /// Whether a path of the set may be one of these, or on the way to one: if not, nothing of the set

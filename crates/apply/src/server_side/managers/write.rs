@@ -79,7 +79,7 @@ pub(crate) fn apply(
     kind: Kind<'_>,
     api_version: &str,
     live: &mut Value,
-    (applied, fields): (Value, FieldSet),
+    (applied, fields): (&Value, FieldSet),
     managers: &mut Managers,
     me: &Identity,
     force: bool,
@@ -92,7 +92,7 @@ pub(crate) fn apply(
     let mut owned = Owned::new(api_version.into(), fields.difference(&UNTRACKED), None);
     let goes = last.as_ref().is_some_and(|last| {
         last.api_version != api_version
-            || !(last.is_written_as(&mut owned) || last.fields().is_subset(owned.fields()))
+            || !(last.is_same(&owned) || last.fields().is_subset(owned.fields()))
     });
     // What a merge does, it knows by itself. Only what goes, and what the same is in other versions,
     // is found by comparing what was there with what is.
@@ -101,12 +101,15 @@ pub(crate) fn apply(
     let merged = typed::merge(ty, live, applied)
         .map_err(|why| Failure::Other(format!("failed to merge config: {why}")))?;
     if let Some(last) = last {
-        owned.unix_micros = last.unix_micros;
         if goes {
             reconcile(kind, managers.values_mut());
             let fields = owned.fields().clone().union(untracked);
             let now = Owned::new(api_version.into(), fields, None);
             *live = prune::prune(kind, std::mem::take(live), &last, managers, &now)?;
+        }
+        owned.unix_micros = last.unix_micros;
+        if last.is_same(&owned) {
+            owned = last;
         }
     }
     managers.insert(me.clone(), owned);

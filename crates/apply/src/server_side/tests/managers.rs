@@ -97,12 +97,11 @@ impl State {
         if sort == "extract" {
             let own = self.managers.get(&who).map(|owned| owned.fields().clone().leaves());
             let mut extracted = extract(ty, &self.live, &own.unwrap_or_default());
-            merge(ty, &mut extracted, object).map_err(|e| Failure::Other(e.to_string()))?;
+            merge(ty, &mut extracted, &object).map_err(|e| Failure::Other(e.to_string()))?;
             object = extracted;
         }
         let (mut managers, mut live) = (self.managers.clone(), self.live.clone());
-        let fields = field_set(ty, &object);
-        let applied = (object, fields);
+        let applied = (&object, field_set(ty, &object));
         apply(kind, version, &mut live, applied, &mut managers, &who, sort != "apply")?;
         (self.managers, self.live) = (managers, live);
         Ok(())

@@ -72,7 +72,7 @@ impl Object {
     fn try_apply(&mut self, manager: &str, text: &str, force: bool) -> Result<(), crate::Error> {
         let applied = self.parse(text);
         let merged =
-            self.with(|o, live, now| o.apply(live.cloned(), applied, manager, force, now))?;
+            self.with(|o, live, now| o.apply(live.cloned(), &applied, manager, force, now))?;
         self.settle(merged);
         Ok(())
     }
@@ -316,7 +316,7 @@ fn a_configuration_must_fit() {
     }
     let mut object = Object::new(DEPLOYMENT);
     let applied = Value::from([("apiVersion", "v1"), ("kind", "Pod")]);
-    let error = object.with(|o, live, now| o.apply(live.cloned(), applied, "me", false, now));
+    let error = object.with(|o, live, now| o.apply(live.cloned(), &applied, "me", false, now));
     let error = error.expect_err("another kind");
     assert_eq!(
         (error.status().code, error.to_string().as_str()),

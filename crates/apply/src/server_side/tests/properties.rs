@@ -163,7 +163,7 @@ impl World {
             return Ok(());
         }
         let (mut managers, mut live) = (self.managers.clone(), self.live.clone());
-        let applied = (value.clone(), field_set(self.typing(), &value));
+        let applied = (&value, field_set(self.typing(), &value));
         let changed = apply(kind, "v1", &mut live, applied, &mut managers, &who, force)?;
         assert_eq!(changed, !order::same(&self.live, &live), "it says whether anything changed");
         // A real object never loses all of its members.
@@ -237,7 +237,7 @@ proptest! {
             }
             if !is_update && !has_empty(&value) {
                 let mut merged = world.live.clone();
-                merge(ty, &mut merged, value.clone()).expect("it fits");
+                merge(ty, &mut merged, &value).expect("it fits");
                 let mut change = compare(ty, &world.live, &merged);
                 change.removed = FieldSet::new();
                 prop_assert!(change.modified.is_empty() && change.added.is_empty());
@@ -256,7 +256,7 @@ proptest! {
         let values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();
         for pair in values.windows(2) {
             let mut merged = pair[0].clone();
-            let outcome = merge(ty, &mut merged, pair[1].clone()).expect("it fits");
+            let outcome = merge(ty, &mut merged, &pair[1]).expect("it fits");
             prop_assert_eq!(&outcome.change, &compare(ty, &pair[0], &merged));
             prop_assert_eq!(outcome.is_other(), !order::same(&pair[0], &merged));
             let fields = field_set(ty, &pair[0]).union(field_set(ty, &pair[1]));
@@ -266,7 +266,7 @@ proptest! {
             over.modified.for_each(|path| assert!(!emptied(path), "set to what nobody said"));
             prop_assert!(over.removed.intersection(&field_set(ty, &merged)).is_empty());
             let mut same = pair[0].clone();
-            merge(ty, &mut same, pair[0].clone()).expect("it fits");
+            merge(ty, &mut same, &pair[0]).expect("it fits");
             prop_assert_eq!(&same, &pair[0]);
         }
     }
@@ -281,7 +281,7 @@ proptest! {
             let mut live = pair[0].clone();
             double_items(&mut live, &mut seed.clone());
             let mut merged = live.clone();
-            let outcome = merge(ty, &mut merged, pair[1].clone()).expect("it fits");
+            let outcome = merge(ty, &mut merged, &pair[1]).expect("it fits");
             prop_assert_eq!(&outcome.change, &compare(ty, &live, &merged));
             prop_assert_eq!(outcome.is_other(), !order::same(&live, &merged));
         }

@@ -25,7 +25,7 @@ impl Merged {
 /// Sets in `live` all that `applied` has. Items come in the order of `live`, but in that of `applied`
 /// where the two disagree. Nothing goes; an empty list, an empty object and null say nothing of the
 /// items and members that are there.
-pub(crate) fn merge(ty: Typing<'_>, live: &mut Value, applied: Value) -> Result<Merged, Unkeyed> {
+pub(crate) fn merge(ty: Typing<'_>, live: &mut Value, applied: &Value) -> Result<Merged, Unkeyed> {
     let mut moved = false;
     let change = walk(ty, live, applied, &mut moved)?.below;
     Ok(Merged { change, moved })
@@ -34,7 +34,7 @@ pub(crate) fn merge(ty: Typing<'_>, live: &mut Value, applied: Value) -> Result<
 fn walk(
     ty: Typing<'_>,
     live: &mut Value,
-    applied: Value,
+    applied: &Value,
     moved: &mut bool,
 ) -> Result<Change, Unkeyed> {
     match (ty.view(), &mut *live, applied) {
@@ -42,7 +42,7 @@ fn walk(
             if new.is_empty() {
                 return Ok(Change::default());
             }
-            if !items.are_aligned(old, &new) {
+            if !items.are_aligned(old, new) {
                 return merge_items(items, old, new, moved);
             }
             let mut children = Children::default();
@@ -59,14 +59,13 @@ fn walk(
             if !old.is_empty() =>
         {
             let mut children = Children::default();
-            for (name, value) in new {
-                let ty = ty.member(&name).0;
-                let change = match old.get_mut(&name) {
+            for (name, value) in new.iter() {
+                let ty = ty.member(name).0;
+                let change = match old.get_mut(name) {
                     Some(old) => walk(ty, old, value, moved)?,
                     None => {
-                        let change = Change::added(ty, &value);
-                        old.insert(name.clone(), value);
-                        change
+                        old.insert(name.clone(), value.clone());
+                        Change::added(ty, value)
                     }
                 };
                 children.add(|| PathElement::Field(name.clone()), change);
@@ -80,9 +79,9 @@ fn walk(
             Ok(Change::default())
         }
         (_, live, applied) => {
-            let change = compare::walk(ty, live, &applied);
+            let change = compare::walk(ty, live, applied);
             if !change.is_none() {
-                *live = applied;
+                *live = applied.clone();
             }
             Ok(change)
         }
@@ -117,10 +116,10 @@ impl Keyed {
 fn merge_items(
     items: Items<'_>,
     list: &mut Vec<Value>,
-    new: Vec<Value>,
+    new: &[Value],
     moved: &mut bool,
 ) -> Result<Change, Unkeyed> {
-    let (of_old, of_new) = (Keyed::new(items, list)?, Keyed::new(items, &new)?);
+    let (of_old, of_new) = (Keyed::new(items, list)?, Keyed::new(items, new)?);
     // For each item, where the other list has it.
     let in_new: Vec<_> = of_old.elements.iter().map(|e| of_new.find(e).map(|(i, _)| i)).collect();
     let in_old: Vec<_> = of_new.elements.iter().map(|e| of_old.find(e)).collect();
@@ -129,7 +128,7 @@ fn merge_items(
     for (i, shared) in in_old.iter().enumerate().rev() {
         next_shared[i] = shared.map_or(next_shared[i + 1], |_| Some(i));
     }
-    let (mut old, mut new) = (parts(std::mem::take(list)), parts(new));
+    let mut old: Vec<_> = std::mem::take(list).into_iter().map(Some).collect();
     list.reserve(old.len().max(new.len()));
     let mut children = Children::default();
     let (mut at_old, mut at_new, mut last) = (0, 0, 0);
@@ -158,8 +157,7 @@ fn merge_items(
             }
             None => {}
         }
-        if at_new < new.len() {
-            let applied = new[at_new].take().unwrap_or_default();
+        if let Some(applied) = new.get(at_new) {
             let (live, only) = in_old[at_new].unzip();
             // Which of several equal items would be meant cannot be told: none is merged into.
             let same = live.filter(|_| only == Some(true));
@@ -170,9 +168,9 @@ fn merge_items(
                     (live, change)
                 }
                 None => {
-                    let change = Change::added(items.ty, &applied);
+                    let change = Change::added(items.ty, applied);
                     let many = only == Some(false);
-                    (applied, if many { change.in_place_of_many() } else { change })
+                    (applied.clone(), if many { change.in_place_of_many() } else { change })
                 }
             };
             list.push(item);
@@ -182,8 +180,4 @@ fn merge_items(
     }
     *moved |= moved_within;
     Ok(children.finish())
-}
-
-fn parts(list: Vec<Value>) -> Vec<Option<Value>> {
-    list.into_iter().map(Some).collect()
 }

@@ -25,7 +25,7 @@ fn outcome(row: &Value, ty: Typing<'_>) -> (String, String) {
         }
         "merge" => {
             let mut merged = value("live").clone();
-            let outcome = merge(ty, &mut merged, value("applied").clone());
+            let outcome = merge(ty, &mut merged, value("applied"));
             (outcome.map_or_else(|e| e.to_string(), |_| show(&merged)), show(value("result")))
         }
         "remove" => {
