@@ -46,10 +46,6 @@ pub const INGRESS: DefaultClass = DefaultClass {
 };
 
 impl Admission for DefaultClass {
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn shape(
         &self,
         write: &Attributes<'_>,

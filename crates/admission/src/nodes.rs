@@ -11,10 +11,6 @@ use crate::creates;
 pub struct TaintNodesByCondition;
 
 impl Admission for TaintNodesByCondition {
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn shape(&self, write: &Attributes<'_>, node: &mut Value, _: &Registry) -> Result<(), Status> {
         if creates(write, "", "nodes") {
             taint(node);

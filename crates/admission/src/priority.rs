@@ -25,10 +25,6 @@ impl Default for Priority {
 }
 
 impl Admission for Priority {
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn shape(
         &self,
         write: &Attributes<'_>,

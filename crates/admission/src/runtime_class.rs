@@ -13,10 +13,6 @@ const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass'
 pub struct RuntimeClass;
 
 impl Admission for RuntimeClass {
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn shape(
         &self,
         write: &Attributes<'_>,

@@ -35,10 +35,6 @@ pub struct ServiceAccount {
 }
 
 impl Admission for ServiceAccount {
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn awaited<'a>(
         &'a self,
         write: &'a Attributes<'a>,

@@ -19,10 +19,6 @@ const KEPT: [(&str, &str, &str); 3] = [
 pub struct StorageObjectInUseProtection;
 
 impl Admission for StorageObjectInUseProtection {
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn shape(&self, write: &Attributes<'_>, new: &mut Value, _: &Registry) -> Result<(), Status> {
         let kept = KEPT.iter().find(|(group, resource, _)| creates(write, group, resource));
         let Some((_, _, finalizer)) = kept else { return Ok(()) };
@@ -42,10 +38,6 @@ impl Admission for StorageObjectInUseProtection {
 pub struct ClaimResize;
 
 impl Admission for ClaimResize {
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let is_it =
             is_of(write, "", "persistentvolumeclaims") && write.operation == Operation::Update;

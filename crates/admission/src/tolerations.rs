@@ -17,10 +17,6 @@ const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/u
 pub struct DefaultTolerationSeconds;
 
 impl Admission for DefaultTolerationSeconds {
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn shape(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
         if is_of(write, "", "pods") && write.operation != Operation::Delete {
             TAINTS.into_iter().for_each(|taint| tolerate(pod, taint));

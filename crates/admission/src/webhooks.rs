@@ -71,10 +71,6 @@ impl Webhooks {
 }
 
 impl Admission for Webhooks {
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn mutate<'a>(
         &'a self,
         write: &'a Attributes<'a>,

@@ -25,7 +25,8 @@ const RESERVED: &[&str] = &[
     "while",
 ];
 
-pub(crate) fn is_reserved(word: &str) -> bool {
+/// Whether a word is the language's own.
+pub fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 

@@ -39,7 +39,7 @@ pub use cost::Estimate;
 pub use declaration::{Declaration, Field, List, Map, Merge, Object, SIZE_MAX};
 pub use environment::Environment;
 pub use error::{CompileError, EvalError};
-pub use escape::{escape, unescape};
+pub use escape::{escape, is_reserved, unescape};
 pub use program::{Bindings, Program};
 pub use source::{Issue, Issues};
 pub use types::Type;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use pintle_kinds::{RuntimeConfig, definitions};
 use pintle_meta::{GroupVersionResource, Status, User};
-use pintle_registry::admission::{Admission, Attributes};
+use pintle_registry::admission::AdmitAll;
 use pintle_registry::answer::{Answer, Outcome};
 use pintle_registry::request::{Body, Context, Encoding, Now, Target, WriteOptions, granted};
 use pintle_registry::{Object, Options, Registry};
@@ -36,14 +36,6 @@ async fn main() {
     }
 }
 
-struct AllowAll;
-
-impl Admission for AllowAll {
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-}
-
 fn entropy(bytes: &mut [u8]) {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut state = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -56,7 +48,7 @@ fn entropy(bytes: &mut [u8]) {
 async fn open() -> Registry {
     let options = Options {
         store: pintle_store::memory().expect("memory is to be had"),
-        admission: Arc::new(AllowAll),
+        admission: Arc::new(AdmitAll),
         entropy,
         garbage_collection: true,
         history_bytes_max: 1 << 20,

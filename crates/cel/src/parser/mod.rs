@@ -11,6 +11,7 @@ mod token;
 use std::sync::Arc;
 
 use crate::ast::{Call, Entry, Expr, Field, Id, Item, Kind, Literal, Select, Struct};
+use crate::escape::is_reserved;
 use crate::source::{Issues, Offset};
 use token::{Spanned, Token};
 
@@ -58,27 +59,6 @@ const RELATIONS: &[(&str, &str)] = &[
 const FACTORS: &[(&str, &str)] = &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")];
 
 const TERMS: &[(&str, &str)] = &[("+", "_+_"), ("-", "_-_")];
-
-/// Names that can't be those of variables and functions.
-const RESERVED: &[&str] = &[
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// A parsed expression and how many nodes have a number.
 pub(crate) struct Parsed {
@@ -321,7 +301,7 @@ impl Parser<'_> {
         }
         let text = self.take_text();
         let name: Arc<str> = format!("{dot}{text}").into();
-        if RESERVED.contains(&text) {
+        if is_reserved(text) {
             self.issues.report(Some(start), format!("reserved identifier: {text}"));
             if self.take("(").is_some() {
                 self.list_until(")", Self::expr)?;

@@ -34,10 +34,6 @@ pub(crate) fn plugins(authorizer: &Arc<dyn Authorizer>) -> [(&'static str, Box<d
 }
 
 impl Admission for Signers {
-    fn admit(&self, _: &admission::Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn judge(
         &self,
         write: &admission::Attributes<'_>,
@@ -98,10 +94,6 @@ fn attests(write: &admission::Attributes<'_>) -> Option<(String, &'static str, &
 struct SubjectRestriction;
 
 impl Admission for SubjectRestriction {
-    fn admit(&self, _: &admission::Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn judge(
         &self,
         write: &admission::Attributes<'_>,

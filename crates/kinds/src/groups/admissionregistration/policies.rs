@@ -18,31 +18,6 @@ const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ANNOTATIONS_MAX: usize = 20;
 const EXPRESSION_LENGTH_MAX: usize = 5 * 1024;
 
-/// Words that CEL keeps to itself.
-const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
 /// What is wrong with a ValidatingAdmissionPolicy.
 pub(super) fn validate_validating(policy: &Value) -> Errors {
     let mut errors = Errors::new();
@@ -120,7 +95,7 @@ fn is_identifier(name: &str) -> bool {
     let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     !name.starts_with(|c: char| c.is_ascii_digit())
         && name.bytes().all(inner)
-        && !RESERVED.contains(&name)
+        && !pintle_cel::is_reserved(name)
 }
 
 fn check_param_kind(place: &Place<'_>, errors: &mut Errors) {
