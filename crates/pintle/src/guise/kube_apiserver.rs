@@ -20,6 +20,11 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("namespace-deletion-delay", "300ms"),
 ];
 
+/// What a harness that wants no service accounts does not expect in its namespaces: its tests count what is
+/// in them.
+const WITHOUT_ACCOUNTS: &str =
+    "*,-serviceaccount-controller,-root-ca-certificate-publisher-controller";
+
 /// The command line for `pintle serve`, and what to warn about.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Translation {
@@ -106,8 +111,14 @@ fn with_defaults(flags: &[Flag]) -> Vec<Flag> {
     let said = |name: &str| flags.iter().any(|flag| flag.name == name);
     let defaults = DEFAULTS.iter().filter(|(name, _)| !said(name));
     let defaults = defaults.map(|(name, value)| flag(name, value));
+    let without_accounts = flags
+        .iter()
+        .filter(|flag| flag.name == "disable-admission-plugins" && !said("controllers"))
+        .filter_map(|flag| flag.value.as_deref())
+        .any(|plugins| plugins.split(',').any(|plugin| plugin == "ServiceAccount"));
+    let controllers = without_accounts.then(|| flag("controllers", WITHOUT_ACCOUNTS));
     // A short flag of one letter is a long one here: -v=4.
-    flags.iter().cloned().chain(defaults).collect()
+    flags.iter().cloned().chain(defaults).chain(controllers).collect()
 }
 
 /// A pair in `--cert-dir` is the serving certificate, whoever made it (upstream: PairName "apiserver").
@@ -174,7 +185,8 @@ mod tests {
             "--allow-privileged=true --bind-address=127.0.0.1 --secure-port 4711 --client-ca-file c \
              --etcd-servers=http://127.0.0.1:1 --disable-admission-plugins=ServiceAccount -v=4",
             "--bind-address=127.0.0.1 --secure-port=4711 --client-ca-file=c \
-             --disable-admission-plugins=ServiceAccount --v=4",
+             --disable-admission-plugins=ServiceAccount --v=4 \
+             --controllers=*,-serviceaccount-controller,-root-ca-certificate-publisher-controller",
             &["--allow-privileged"],
         );
         check("--secure-port=1 --secure-port=2", "--secure-port=2", &[]);
