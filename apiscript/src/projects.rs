@@ -1,12 +1,14 @@
-//! Other projects' custom resources: their definitions are created, their sample objects stored, and
-//! what is broken about those refused.
+//! Other projects' objects: their definitions are created, their sample objects stored, and what is
+//! broken about those refused. A project without definitions has samples of the server's own kinds.
 //!
 //! Nothing of theirs is kept here, only where it is (`apiscript/projects.yaml`). What a broken object is
 //! follows from the definition's schema by a few plain rules (`breaking`), which know nothing of how a
-//! server checks it. Whoever reads the remarks judges whether a sample or the server is wrong.
+//! server checks it; the schemas of the server's own kinds are those that it publishes (`own`). Whoever
+//! reads the remarks judges whether a sample or the server is wrong.
 
 mod breaking;
 mod documents;
+mod own;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,6 +37,7 @@ pub struct Project {
     /// What the figures in docs/conformance.md were made with.
     pub commit: String,
     /// Files and folders of definitions.
+    #[serde(default)]
     pub definitions: Vec<String>,
     /// Files and folders in which samples are looked for.
     pub samples: Vec<String>,
@@ -91,13 +94,21 @@ pub fn run(project: &Project, checkouts: &Path, target: &Target) -> Result<Outco
         target,
         connection: target.connect(false)?,
         kinds: BTreeMap::new(),
+        versions: BTreeMap::new(),
         namespace: format!("projects-{name}"),
         outcome: Outcome { repository: project.repository.clone(), ..Outcome::default() },
     };
     session.enter()?;
     let names = session.define(&definitions)?;
-    for sample in documents::read(&root, &project.samples)? {
-        session.try_sample(&sample)?;
+    let samples = documents::read(&root, &project.samples)?;
+    if project.definitions.is_empty() {
+        session.prepare(&samples)?;
+    }
+    for sample in samples {
+        match project.definitions.is_empty() {
+            true => session.try_own(&sample)?,
+            false => session.try_sample(&sample)?,
+        }
     }
     for sample in documents::read(&root, &project.invalid)? {
         session.try_invalid(&sample)?;
@@ -113,6 +124,8 @@ struct Kind {
     schema: Value,
     /// The status is written apart, so what a create says of it does not count.
     has_status: bool,
+    /// One of the server's own: it leaves out what is empty, and adds to lists.
+    is_own: bool,
 }
 
 struct Session<'a> {
@@ -120,6 +133,8 @@ struct Session<'a> {
     connection: Connection,
     /// By `apiVersion` and `kind`.
     kinds: BTreeMap<(String, String), Kind>,
+    /// What the server tells of the versions of its own kinds: the resources, and the OpenAPI document.
+    versions: BTreeMap<String, Option<(Value, Value)>>,
     namespace: String,
     outcome: Outcome,
 }
@@ -203,16 +218,65 @@ impl Session<'_> {
                 path,
                 schema: version["schema"]["openAPIV3Schema"].clone(),
                 has_status: version.pointer("/subresources/status").is_some(),
+                is_own: false,
             };
             self.kinds.insert((api_version, text(spec, "/names/kind").to_owned()), kind);
         }
         Ok(())
     }
 
+    /// Makes the accounts that pods are to run as: without them they are not let in.
+    fn prepare(&mut self, samples: &[Document]) -> Result<()> {
+        let named = samples.iter().map(|sample| text(&sample.tree, "/spec/serviceAccountName"));
+        let path = format!("/api/v1/namespaces/{}/serviceaccounts", self.namespace);
+        for name in named.chain(["default"]).filter(|name| !name.is_empty()) {
+            self.post(&path, &json!({"metadata": {"name": name}}))?;
+        }
+        Ok(())
+    }
+
+    /// As [`Self::try_sample`], for an object of a kind of the server's own.
+    fn try_own(&mut self, document: &Document) -> Result<()> {
+        let version = text(&document.tree, "/apiVersion").to_owned();
+        let kind = text(&document.tree, "/kind").to_owned();
+        if !self.versions.contains_key(&version) {
+            let known = self.version(&version)?;
+            self.versions.insert(version.clone(), known);
+        }
+        let Some(Some((resources, schemas))) = self.versions.get(&version) else { return Ok(()) };
+        let Some((plural, is_namespaced)) = own::resource(resources, &kind) else { return Ok(()) };
+        let Some(schema) = own::schema(schemas, &version, &kind, &document.tree) else {
+            return Ok(());
+        };
+        let root = if version.contains('/') { "/apis" } else { "/api" };
+        let path = match is_namespaced {
+            true => format!("{root}/{version}/namespaces/{}/{plural}", self.namespace),
+            false => format!("{root}/{version}/{plural}"),
+        };
+        let has_status = own::has_status(resources, plural);
+        self.kinds.insert((version, kind), Kind { path, schema, has_status, is_own: true });
+        self.try_sample(document)
+    }
+
+    /// What the server tells of a version, if it serves it.
+    fn version(&mut self, version: &str) -> Result<Option<(Value, Value)>> {
+        let path = if version.contains('/') { "apis" } else { "api" };
+        let path = format!("{path}/{version}");
+        if version.is_empty() || version.contains(['{', '$', ' ']) {
+            return Ok(None);
+        }
+        let (status, resources) = self.ask("GET", &format!("/{path}"), None)?;
+        if status != 200 {
+            return Ok(None);
+        }
+        let (_, document) = self.ask("GET", &format!("/openapi/v3/{path}"), None)?;
+        Ok(Some((resources, document)))
+    }
+
     /// Creates an object if its kind is known, sees that nothing of it is lost, and breaks it.
     fn try_sample(&mut self, document: &Document) -> Result<()> {
         let Some((about, kind, object)) = self.understand(document) else { return Ok(()) };
-        let (path, has_status) = (kind.path.clone(), kind.has_status);
+        let (path, has_status, is_own) = (kind.path.clone(), kind.has_status, kind.is_own);
         let broken = breaking::broken(&kind.schema, &object, has_status);
 
         self.outcome.samples += 1;
@@ -222,18 +286,18 @@ impl Session<'_> {
             return Ok(());
         }
         self.outcome.accepted += 1;
-        if let Some(lost) = breaking::lost(&object, &answer, has_status) {
+        if let Some(lost) = breaking::lost(&object, &answer, has_status, is_own) {
             self.remark(format!("{about}: {lost} was not kept"));
         }
         let name = text(&answer, "/metadata/name").to_owned();
-        self.refuse(&path, &about, broken)?;
+        self.refuse(&path, &about, broken, is_own)?;
         self.remove(&format!("{path}/{name}"))
     }
 
     fn try_invalid(&mut self, document: &Document) -> Result<()> {
         let Some((about, kind, object)) = self.understand(document) else { return Ok(()) };
         let path = kind.path.clone();
-        self.refuse(&path, &about, vec![("invalid by its project".to_owned(), object)])
+        self.refuse(&path, &about, vec![("invalid by its project".to_owned(), object)], false)
     }
 
     /// What an object is to be called in a remark, its kind, and the object as it can be created.
@@ -253,7 +317,13 @@ impl Session<'_> {
         Some((format!("{}: {} {name}", document.place, id.1), kind, object))
     }
 
-    fn refuse(&mut self, path: &str, about: &str, broken: Vec<(String, Value)>) -> Result<()> {
+    fn refuse(
+        &mut self,
+        path: &str,
+        about: &str,
+        broken: Vec<(String, Value)>,
+        is_own: bool,
+    ) -> Result<()> {
         for (what, mut object) in broken {
             if let Some(metadata) = object["metadata"].as_object_mut() {
                 metadata.insert("name".to_owned(), json!("broken"));
@@ -261,6 +331,10 @@ impl Session<'_> {
             self.outcome.broken += 1;
             let path = format!("{path}?fieldValidation=Strict&dryRun=All");
             match self.post(&path, &object)? {
+                (400 | 422, answer) if is_own && !own::is_named(&what, &answer) => {
+                    let message = text(&answer, "/message");
+                    self.remark(format!("{about}: {what}: not named: {message}"));
+                }
                 (400 | 422, _) => self.outcome.refused += 1,
                 (status, _) => self.remark(format!("{about}: {what}: {status}")),
             }

@@ -136,32 +136,87 @@ fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Where the first thing is that was sent and did not come back.
-pub(super) fn lost(sent: &Value, got: &Value, has_status: bool) -> Option<String> {
+/// Where the first thing is that was sent and did not come back. Kinds of the server's own have types,
+/// so that quantities have one form and what is empty is left out; and lists may grow, as those of
+/// volumes and tolerations do.
+pub(super) fn lost(sent: &Value, got: &Value, has_status: bool, is_own: bool) -> Option<String> {
     let members = sent.as_object()?;
     members.iter().find_map(|(name, value)| match name.as_str() {
         "status" if has_status => None,
+        "stringData" if is_own => None, // it is written as `data`
         "metadata" => ["labels", "annotations"].iter().find_map(|part| {
-            differs(&value[part], &got["metadata"][part], &format!("metadata.{part}"))
+            let at = format!("metadata.{part}");
+            differs(&value[part], &got["metadata"][part], &at, is_own)
         }),
-        _ => differs(value, &got[name.as_str()], name),
+        _ => differs(value, &got[name.as_str()], name, is_own),
     })
 }
 
-fn differs(sent: &Value, got: &Value, at: &str) -> Option<String> {
+fn differs(sent: &Value, got: &Value, at: &str, is_own: bool) -> Option<String> {
     match (sent, got) {
         (Value::Null, _) => None,
         (Value::Object(sent), Value::Object(got)) => sent.iter().find_map(|(name, value)| {
-            differs(value, got.get(name).unwrap_or(&Value::Null), &format!("{at}.{name}"))
+            differs(value, got.get(name).unwrap_or(&Value::Null), &format!("{at}.{name}"), is_own)
         }),
-        (Value::Array(sent), Value::Array(got)) if sent.len() == got.len() => {
-            let pairs = sent.iter().zip(got).enumerate();
-            pairs.into_iter().find_map(|(i, (sent, got))| differs(sent, got, &format!("{at}[{i}]")))
+        (Value::Array(sent), Value::Array(got))
+            if sent.len() == got.len() || (is_own && sent.len() < got.len()) =>
+        {
+            sent.iter().zip(got).enumerate().find_map(|(i, (sent, got))| {
+                differs(sent, got, &format!("{at}[{i}]"), is_own)
+            })
         }
         (Value::Number(sent), Value::Number(got)) if sent.as_f64() == got.as_f64() => None,
+        (sent, Value::Null) if is_own && is_empty(sent) => None,
+        (sent, Value::String(got)) if is_own && amount(sent).is_some_and(|a| near(a, got)) => None,
         _ if sent == got => None,
         _ => Some(at.to_owned()),
     }
+}
+
+/// Whether there is nothing in a value, however deep.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.values().all(is_empty),
+        Value::Bool(true) => false,
+    }
+}
+
+fn near(amount: f64, got: &str) -> bool {
+    let got = self::amount(&Value::from(got));
+    got.is_some_and(|got| (got - amount).abs() <= amount.abs() * 1e-9)
+}
+
+/// The number that a quantity is.
+fn amount(quantity: &Value) -> Option<f64> {
+    const UNITS: [(&str, f64); 15] = [
+        ("Ki", 1024.0),
+        ("Mi", 1_048_576.0),
+        ("Gi", 1_073_741_824.0),
+        ("Ti", 1_099_511_627_776.0),
+        ("Pi", 1_125_899_906_842_624.0),
+        ("n", 1e-9),
+        ("u", 1e-6),
+        ("m", 1e-3),
+        ("k", 1e3),
+        ("M", 1e6),
+        ("G", 1e9),
+        ("T", 1e12),
+        ("P", 1e15),
+        ("E", 1e18),
+        ("", 1.0),
+    ];
+    let text = match quantity {
+        Value::Number(number) => return number.as_f64(),
+        Value::String(text) => text.as_str(),
+        _ => return None,
+    };
+    let (number, factor) =
+        UNITS.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
+    Some(number.parse::<f64>().ok()? * factor)
 }
 
 #[cfg(test)]
@@ -214,8 +269,18 @@ mod tests {
         let sent = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"n": 1, "none": null, "l": [{"k": 2}]}});
         let mut got = sent.clone();
         got["spec"]["n"] = json!(1.0);
-        assert_eq!(lost(&sent, &got, true), None);
+        assert_eq!(lost(&sent, &got, true, false), None);
         got["spec"]["l"][0] = json!({});
-        assert_eq!(lost(&sent, &got, true).as_deref(), Some("spec.l[0].k"));
+        assert_eq!(lost(&sent, &got, true, false).as_deref(), Some("spec.l[0].k"));
+    }
+
+    #[test]
+    fn what_has_types_may_be_said_in_other_words() {
+        let sent = json!({"spec": {"cpu": 0.5, "memory": "1024Mi", "none": [], "l": [{"k": 1}]}});
+        let got = json!({"spec": {"cpu": "500m", "memory": "1Gi", "l": [{"k": 1}, {"k": 2}]}});
+        assert_eq!(lost(&sent, &got, true, true), None);
+        assert_eq!(lost(&sent, &got, true, false).as_deref(), Some("spec.cpu"));
+        let other = json!({"spec": {"cpu": "501m", "memory": "1Gi", "l": [{"k": 1}]}});
+        assert_eq!(lost(&sent, &other, true, true).as_deref(), Some("spec.cpu"));
     }
 }
