@@ -23,6 +23,8 @@ mod retry;
 pub mod root_ca;
 mod selection;
 pub mod service_accounts;
+pub mod service_addresses;
+pub mod service_ranges;
 pub mod signing_requests;
 pub mod storage_protection;
 pub mod token_secrets;

@@ -31,6 +31,8 @@ pub enum Controller {
     VolumeProtection,
     /// Lets classes of volumes' attributes go that nothing is of.
     AttributesClassProtection,
+    /// Keeps ranges of addresses as long as addresses of theirs are in use.
+    ServiceCidr,
 }
 
 /// All of them: name, the name that it once had, controller.
@@ -68,6 +70,7 @@ const ALL: &[(&str, &str, Controller)] = &[
         "vac-protection",
         Controller::AttributesClassProtection,
     ),
+    ("service-cidr-controller", "service-cidr-controller", Controller::ServiceCidr),
 ];
 
 /// The controllers that are switched off.

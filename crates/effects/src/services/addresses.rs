@@ -16,7 +16,9 @@ use super::network::{Family, Network};
 use super::service::{self, family, invalid, is_headless, needs_address, set_texts, texts, value};
 
 const GROUP: &str = "networking.k8s.io";
-/// Who made an `IPAddress`, in its label.
+const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
+/// Who made an `IPAddress`.
+const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
 const MANAGER: &str = "ipallocator.k8s.io";
 const TAKEN: &str = "provided IP is already allocated";
 
@@ -107,7 +109,7 @@ impl Pool<'_> {
 }
 
 /// The addresses that a service holds.
-pub(super) fn held(service: &Value) -> Vec<String> {
+pub fn held(service: &Value) -> Vec<String> {
     if needs_address(service) && !is_headless(service) {
         texts(service, "clusterIPs")
     } else {
@@ -125,11 +127,13 @@ pub(super) fn taking(
     let Some(addresses) = resource(registry, "ipaddresses") else {
         return Ok(Companion::mark(UNSERVED, address, object::name(service)));
     };
+    registry.creation(&addresses, ip_address(service, address), now)
+}
+
+/// The `IPAddress` object of an address that a service holds.
+pub fn ip_address(service: &Value, address: &str) -> Value {
     let family = service::family_of(address).map_or("", Family::name);
-    let labels = Value::from([
-        ("ipaddress.kubernetes.io/ip-family", family),
-        ("ipaddress.kubernetes.io/managed-by", MANAGER),
-    ]);
+    let labels = Value::from([(FAMILY_LABEL, family), (MANAGER_LABEL, MANAGER)]);
     let parent = Value::from([
         ("resource", "services"),
         ("namespace", object::namespace(service)),
@@ -140,7 +144,13 @@ pub(super) fn taking(
     metadata.insert("name", address);
     metadata.insert("labels", labels);
     tree.entry_object("spec").insert("parentRef", parent);
-    registry.creation(&addresses, Value::Object(tree), now)
+    Value::Object(tree)
+}
+
+/// Whether an `IPAddress` was made for a service by whoever gives services their addresses.
+pub fn is_for_services(ip_address: &Value) -> bool {
+    let labels = object::labels(ip_address);
+    labels.and_then(|labels| labels.get(MANAGER_LABEL)).and_then(Value::as_str) == Some(MANAGER)
 }
 
 /// The end of a service's `IPAddress`, if it is there and the service's.

@@ -18,7 +18,9 @@ use pintle_registry::allocation::{Allocator, Companion};
 use pintle_registry::request::Now;
 use pintle_value::Value;
 
-use self::network::{Family, Network};
+pub use self::addresses::{held as held_addresses, ip_address, is_for_services};
+use self::network::Family;
+pub use self::network::Network;
 pub use self::ports::PortRange;
 use self::service::{
     health_port, needs_address, needs_health_port, needs_node_ports, node_ports, number, ports,

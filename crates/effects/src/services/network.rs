@@ -52,7 +52,7 @@ const V6_PREFIX_MIN: u32 = 64;
 /// A range of addresses in CIDR notation, without those that no service can have: the network's own,
 /// and for IPv4 the one for broadcasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Network {
+pub struct Network {
     pub(crate) family: Family,
     network: u128,
     first: u128,
@@ -63,7 +63,7 @@ pub(crate) struct Network {
 
 impl Network {
     /// Reads `10.0.0.0/24`; the error says what is wrong with it.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let invalid = || format!("invalid CIDR address: {text}");
         let (address, prefix) = text.split_once('/').ok_or_else(invalid)?;
         let address: IpAddr = address.parse().map_err(|_| invalid())?;
@@ -84,8 +84,14 @@ impl Network {
     }
 
     /// Whether a service can have the address.
-    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+    pub fn contains(&self, address: IpAddr) -> bool {
         Family::of(address) == self.family && (self.first..=self.last).contains(&number(address))
+    }
+
+    /// Whether all of another range is in this one.
+    pub fn covers(&self, other: &Self) -> bool {
+        let end = |network: &Self| network.network + (network.size - 1);
+        self.family == other.family && self.network <= other.network && end(other) <= end(self)
     }
 
     /// The network's own address: what a dry run shows.
@@ -180,6 +186,21 @@ mod tests {
         for (address, expected) in rows {
             let contains = network("10.0.0.0/24").contains(address.parse().unwrap());
             assert_eq!(contains, expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_range_covers_what_is_in_it() {
+        let rows = [
+            ("10.0.0.0/24", "10.0.0.0/24", true),
+            ("10.0.0.0/24", "10.0.0.128/25", true),
+            ("10.0.0.128/25", "10.0.0.0/24", false),
+            ("10.0.0.0/24", "10.0.1.0/24", false),
+            ("0.0.0.0/0", "fd00::/112", false),
+            ("fd00::/64", "fd00::/112", true),
+        ];
+        for (one, other, expected) in rows {
+            assert_eq!(network(one).covers(&network(other)), expected, "{one} {other}");
         }
     }
 

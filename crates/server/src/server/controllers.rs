@@ -8,7 +8,8 @@ use pintle_controllers::definitions::Definitions;
 use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
     Controller, Environment, aggregation, bootstrap, expiry, finished_jobs, garbage, namespaces,
-    root_ca, service_accounts, signing_requests, storage_protection, token_secrets,
+    root_ca, service_accounts, service_addresses, service_ranges, signing_requests,
+    storage_protection, token_secrets,
 };
 use pintle_kinds::bootstrap::BootstrapObject;
 use tokio::task::JoinSet;
@@ -52,6 +53,7 @@ impl Parts<'_> {
         running.spawn(bootstrap::run(environment(), self.objects.to_vec(), stopping()));
         running.spawn(self.definitions.run(stopping()));
         running.spawn(expiry::run(environment(), stopping()));
+        running.spawn(service_addresses::run(environment(), stopping()));
         let wanted = |controller| config.controllers.has(controller);
         if wanted(Controller::Namespace) {
             let delay = config.namespace_deletion_delay;
@@ -84,6 +86,9 @@ impl Parts<'_> {
             if wanted(controller) {
                 running.spawn(storage_protection::run(environment(), of, stopping()));
             }
+        }
+        if wanted(Controller::ServiceCidr) {
+            running.spawn(service_ranges::run(environment(), stopping()));
         }
         if wanted(Controller::GarbageCollector) {
             running.spawn(garbage::run(environment(), stopping()));

@@ -1,0 +1,48 @@
+use super::parent;
+use crate::cluster::{Cluster, Running, gone, tree};
+
+const ADDRESSES: &str = "networking.k8s.io/ipaddresses";
+const SERVICE: &str = r#"{"metadata":{"name":"s","namespace":"default"},"spec":{
+    "clusterIP":"10.0.0.9","clusterIPs":["10.0.0.9"],"ports":[{"port":80}]}}"#;
+
+fn address(name: &str, service: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","labels":{{
+            "ipaddress.kubernetes.io/ip-family":"IPv4",
+            "ipaddress.kubernetes.io/managed-by":"ipallocator.k8s.io"}}}},
+            "spec":{{"parentRef":{{"resource":"services","namespace":"default","name":"{service}"}}}}}}"#
+    )
+}
+
+/// The cluster of these tests has no allocator: nothing is given out but by the controller.
+#[tokio::test]
+async fn addresses_are_as_services_say() {
+    let cluster = Cluster::start().await;
+    cluster.create("namespaces", r#"{"metadata":{"name":"default"}}"#).await.expect("created");
+    cluster.create("services", SERVICE).await.expect("created");
+    cluster.create(ADDRESSES, &address("10.0.0.7", "s")).await.expect("not the service's");
+    cluster.create(ADDRESSES, &address("10.0.0.8", "gone")).await.expect("too new to have leaked");
+    let own = r#"{"metadata":{"name":"10.0.0.6"},"spec":{"parentRef":{"resource":"a","name":"b"}}}"#;
+    cluster.create(ADDRESSES, own).await.expect("somebody else's");
+
+    let mut watch = cluster.watch(ADDRESSES).await;
+    let environment = cluster.environment.clone();
+    let controller =
+        Running::start(|stopped| super::run(environment, async move { _ = stopped.await }));
+    let made = cluster.see(ADDRESSES, "10.0.0.9", |_| true).await;
+    assert_eq!(parent(&made), Some(("default", "s")));
+    gone(&mut watch, "10.0.0.7").await;
+
+    cluster.delete(ADDRESSES, "", "10.0.0.9").await.expect("deleted");
+    let uid = made.at(&["metadata", "uid"]).cloned();
+    cluster.see(ADDRESSES, "10.0.0.9", |again| again.at(&["metadata", "uid"]) != uid.as_ref()).await;
+
+    assert!(cluster.get(ADDRESSES, "", "10.0.0.8").is_some());
+    cluster.pass_seconds(61);
+    let mut leaked = cluster.get(ADDRESSES, "", "10.0.0.8").expect("it is there");
+    leaked.object_entry("metadata").insert("annotations", tree(r#"{"a":"b"}"#)); // to be looked at
+    cluster.update(ADDRESSES, leaked).await.expect("updated");
+    gone(&mut watch, "10.0.0.8").await;
+    assert!(cluster.get(ADDRESSES, "", "10.0.0.6").is_some());
+    controller.stop().await;
+}

@@ -1,0 +1,156 @@
+//! Ranges of addresses say that they are ready, and stay as long as addresses are in use that no other
+//! range has (upstream: the service-cidr-controller).
+
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use pintle_effects::{Network, is_for_services};
+use pintle_meta::{Status, object, time};
+use pintle_registry::Resource;
+use pintle_registry::request::{WriteOptions, granted};
+use pintle_value::Value;
+
+use crate::reconcile::{Progress, Reconciler, Source, itself, work};
+use crate::{Environment, body, target, until};
+
+const USER: &str = "system:serviceaccount:kube-system:service-cidrs-controller";
+const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
+const READY: &str = "Kubernetes Service CIDR is ready";
+const IN_USE: &str = "There are still IPAddresses referencing the ServiceCIDR, please remove them or \
+     create a new ServiceCIDR";
+/// How long a range stays that is to go, so that no address of it is given out meanwhile.
+const GRACE: i64 = 10 * time::SECOND;
+
+/// Looks after them until told to stop.
+pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
+    let ranges = environment.resource("networking.k8s.io", "v1", "servicecidrs");
+    let addresses = environment.resource("networking.k8s.io", "v1", "ipaddresses");
+    let Some((ranges, addresses)) = ranges.zip(addresses) else { return };
+    let keeper = Keeper { environment: &environment, ranges, addresses };
+    until(shutdown, work(&environment, &keeper)).await;
+}
+
+struct Keeper<'e> {
+    environment: &'e Environment,
+    ranges: Arc<Resource>,
+    addresses: Arc<Resource>,
+}
+
+impl Reconciler for Keeper<'_> {
+    fn purpose(&self) -> &'static str {
+        "look after a range of service addresses"
+    }
+
+    fn sources(&self) -> Vec<Source> {
+        vec![Source::new(&self.ranges, itself)]
+    }
+
+    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.look_after(name))
+    }
+}
+
+impl Keeper<'_> {
+    async fn look_after(&self, name: &str) -> Result<Progress, Status> {
+        let stored = self.environment.registry.peek(&self.ranges, "", name);
+        let Some(mut range) = stored.map(|stored| self.ranges.tree(&stored)) else {
+            return Ok(Progress::Done);
+        };
+        let is_kept = object::finalizers(&range).any(|finalizer| finalizer == FINALIZER);
+        if !object::is_terminating(&range) {
+            if !is_kept {
+                keep(&mut range, true);
+                self.write(&range, "").await?;
+                return Ok(Progress::Done); // it comes up again with what was written
+            }
+            return self.say(range, "True", "", READY).await;
+        }
+        if !is_kept {
+            return Ok(Progress::Done); // others hold it
+        }
+        if self.is_in_use(&range) {
+            self.say(range, "False", "Terminating", IN_USE).await?;
+            return Ok(Progress::Waiting);
+        }
+        let deleted = time::parse(object::text(&range, "deletionTimestamp")).unwrap_or(0);
+        if let Some(left) = self.environment.until(deleted.saturating_add(GRACE)) {
+            return Ok(Progress::After(left));
+        }
+        keep(&mut range, false);
+        self.write(&range, "").await?;
+        Ok(Progress::Done)
+    }
+
+    /// Whether an address would belong to no range any more.
+    fn is_in_use(&self, range: &Value) -> bool {
+        let registry = &self.environment.registry;
+        let all = registry.objects(&self.ranges).map(|other| other.tree());
+        let others = all.filter(|other| object::name(other) != object::name(range));
+        let others: Vec<Network> = others.flat_map(|other| networks(&other)).collect();
+        let own = networks(range);
+        if own.iter().all(|own| others.iter().any(|other| other.covers(own))) {
+            return false;
+        }
+        registry.objects(&self.addresses).any(|address| {
+            let Ok(number) = address.name().parse() else { return false };
+            let has = |network: &Network| network.contains(number);
+            own.iter().any(has) && !others.iter().any(has) && is_for_services(&address.tree())
+        })
+    }
+
+    /// Says whether a range is ready, unless that is what it says already.
+    async fn say(
+        &self,
+        mut range: Value,
+        status: &str,
+        reason: &str,
+        message: &str,
+    ) -> Result<Progress, Status> {
+        let conditions = range.at(&["status", "conditions"]).and_then(Value::as_array);
+        let mut conditions = conditions.unwrap_or_default().to_vec();
+        let is_ready = |condition: &Value| condition.str_at(&["type"]) == Some("Ready");
+        let said = conditions.iter().find(|condition| is_ready(condition));
+        if said.is_some_and(|said| said.str_at(&["status"]) == Some(status)) {
+            return Ok(Progress::Done);
+        }
+        conditions.retain(|condition| !is_ready(condition));
+        let now = (self.environment.clock)().unix_micros;
+        conditions.push(Value::from([
+            ("type", Value::from("Ready")),
+            ("status", status.into()),
+            ("reason", reason.into()),
+            ("message", message.into()),
+            ("lastTransitionTime", time::format(now).into()),
+        ]));
+        range.object_entry("status").insert("conditions", conditions);
+        self.write(&range, "status").await?;
+        Ok(Progress::Done)
+    }
+
+    async fn write(&self, range: &Value, part: &str) -> Result<(), Status> {
+        let one = target(&self.ranges, "", object::name(range), part);
+        let (body, options) = (body(range), WriteOptions::default());
+        let context = self.environment.context(USER);
+        let written = self.environment.registry.update(&one, &body, &options, &context, &granted);
+        written.await.map(|_| ())
+    }
+}
+
+/// Adds or removes the finalizer.
+fn keep(range: &mut Value, kept: bool) {
+    let others = object::finalizers(range).filter(|finalizer| *finalizer != FINALIZER);
+    let mut finalizers: Vec<String> = others.map(str::to_owned).collect();
+    if kept {
+        finalizers.push(FINALIZER.to_owned());
+    }
+    object::metadata_mut(range).insert("finalizers", finalizers);
+}
+
+fn networks(range: &Value) -> Vec<Network> {
+    let texts = range.at(&["spec", "cidrs"]).and_then(Value::as_array).unwrap_or_default();
+    texts.iter().filter_map(|text| Network::parse(text.as_str()?).ok()).collect()
+}
