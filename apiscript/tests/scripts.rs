@@ -12,10 +12,12 @@ use anyhow::{Context as _, Result, bail};
 use apiscript::http::Request;
 use apiscript::kubeconfig::Cluster;
 use apiscript::{Case, Report, Script, Target, run_scripts, script};
-use pintle_testing::{Config, TestServer};
+use pintle_testing::{Config, RuntimeConfig, TestServer};
 
 /// How long a server may take to forget.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What a server can do that has addresses of both families, and all versions.
+const WIDE: [&str; 2] = ["dual-stack", "betas"];
 
 fn main() -> Result<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
@@ -27,7 +29,9 @@ fn main() -> Result<ExitCode> {
     scripts.retain(|script| words.is_empty() || words.iter().any(|word| has(script, word)));
     let needs = |ability: &'static str| move |s: &Script| s.requires.iter().any(|a| a == ability);
     let (forgetting, others): (Vec<_>, Vec<_>) = scripts.into_iter().partition(needs("compaction"));
-    let (in_cbor, keeping): (Vec<_>, Vec<_>) = others.into_iter().partition(needs("cbor"));
+    let (in_cbor, others): (Vec<_>, Vec<_>) = others.into_iter().partition(needs("cbor"));
+    let is_wide = |s: &Script| WIDE.iter().any(|ability| needs(ability)(s));
+    let (in_width, keeping): (Vec<_>, Vec<_>) = others.into_iter().partition(is_wide);
 
     let server = TestServer::start();
     let mut report = run_scripts(&keeping, &target(&server)?, 4, say);
@@ -41,6 +45,14 @@ fn main() -> Result<ExitCode> {
     let server = TestServer::start_with(speaking)?;
     let target = self::target(&server)?.able("cbor");
     report.cases.extend(run_scripts(&in_cbor, &target, 4, say).cases);
+    let wide = Config {
+        service_cluster_ip_range: "10.96.0.0/24,fd00:96::/112".to_owned(),
+        runtime_config: RuntimeConfig::parse(["api/all=true"])?,
+        ..Config::ephemeral()
+    };
+    let server = TestServer::start_with(wide)?;
+    let target = WIDE.iter().fold(self::target(&server)?, |target, ability| target.able(ability));
+    report.cases.extend(run_scripts(&in_width, &target, 4, say).cases);
     finish(&report)
 }
 

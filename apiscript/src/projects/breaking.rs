@@ -161,9 +161,10 @@ fn differs(sent: &Value, got: &Value, at: &str, is_own: bool) -> Option<String> 
         (Value::Array(sent), Value::Array(got))
             if sent.len() == got.len() || (is_own && sent.len() < got.len()) =>
         {
-            sent.iter().zip(got).enumerate().find_map(|(i, (sent, got))| {
-                differs(sent, got, &format!("{at}[{i}]"), is_own)
-            })
+            sent.iter()
+                .zip(got)
+                .enumerate()
+                .find_map(|(i, (sent, got))| differs(sent, got, &format!("{at}[{i}]"), is_own))
         }
         (Value::Number(sent), Value::Number(got)) if sent.as_f64() == got.as_f64() => None,
         (sent, Value::Null) if is_own && is_empty(sent) => None,

@@ -120,8 +120,7 @@ mod tests {
         let object = json!({"trees": [{"size": 1}, {"trees": []}]});
         let schema = schema(&document, "g/v1", "Tree", &object).unwrap();
         let item = &schema["properties"]["trees"]["items"]["properties"];
-        let quantity =
-            json!({"type": "string", "default": 0, "x-kubernetes-int-or-string": true});
+        let quantity = json!({"type": "string", "default": 0, "x-kubernetes-int-or-string": true});
         assert_eq!(item["size"], quantity);
         let leaf = &item["trees"]["items"]["allOf"];
         assert!(leaf.is_array(), "not followed without need: {leaf}");
@@ -129,7 +128,8 @@ mod tests {
 
     #[test]
     fn a_refusal_names_its_cause() {
-        let answer = json!({"message": "", "details": {"causes": [{"field": "spec.ports[0].port"}]}});
+        let answer =
+            json!({"message": "", "details": {"causes": [{"field": "spec.ports[0].port"}]}});
         for (what, expected) in [
             ("a wrong type at /spec/ports/0", true),
             ("a wrong type at /spec/ports/0/port", true),

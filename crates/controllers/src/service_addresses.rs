@@ -90,7 +90,12 @@ impl Repairer<'_> {
                 }
                 self.delete(&stored).await?;
             }
-            tracing::warn!(namespace, name, address = text, "an address is not allocated; repairing");
+            tracing::warn!(
+                namespace,
+                name,
+                address = text,
+                "an address is not allocated; repairing"
+            );
             create(self.environment, SERVER, &self.addresses, &self.typed(wanted)).await?;
         }
         Ok(Progress::Done)

@@ -22,7 +22,8 @@ async fn addresses_are_as_services_say() {
     cluster.create("services", SERVICE).await.expect("created");
     cluster.create(ADDRESSES, &address("10.0.0.7", "s")).await.expect("not the service's");
     cluster.create(ADDRESSES, &address("10.0.0.8", "gone")).await.expect("too new to have leaked");
-    let own = r#"{"metadata":{"name":"10.0.0.6"},"spec":{"parentRef":{"resource":"a","name":"b"}}}"#;
+    let own =
+        r#"{"metadata":{"name":"10.0.0.6"},"spec":{"parentRef":{"resource":"a","name":"b"}}}"#;
     cluster.create(ADDRESSES, own).await.expect("somebody else's");
 
     let mut watch = cluster.watch(ADDRESSES).await;
@@ -35,7 +36,9 @@ async fn addresses_are_as_services_say() {
 
     cluster.delete(ADDRESSES, "", "10.0.0.9").await.expect("deleted");
     let uid = made.at(&["metadata", "uid"]).cloned();
-    cluster.see(ADDRESSES, "10.0.0.9", |again| again.at(&["metadata", "uid"]) != uid.as_ref()).await;
+    cluster
+        .see(ADDRESSES, "10.0.0.9", |again| again.at(&["metadata", "uid"]) != uid.as_ref())
+        .await;
 
     assert!(cluster.get(ADDRESSES, "", "10.0.0.8").is_some());
     cluster.pass_seconds(61);

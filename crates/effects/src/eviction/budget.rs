@@ -26,12 +26,11 @@ pub(super) fn is_unguarded(pod: &Value) -> bool {
     matches!(phase, "Succeeded" | "Failed" | "Pending") || object::is_terminating(pod)
 }
 
-/// Whether a budget is for a pod of its namespace. One that selects nothing guards nothing.
+/// Whether a budget is for a pod of its namespace. An empty selector is for all pods, an absent one for
+/// none.
 pub(super) fn guards(budget: &Value, pod: &Value) -> bool {
     let selector = labels::Selector::from_label_selector(budget.at(&["spec", "selector"]));
-    selector.is_ok_and(|selector| {
-        !selector.is_everything() && selector.matches_map(object::labels(pod))
-    })
+    selector.is_ok_and(|selector| selector.matches_map(object::labels(pod)))
 }
 
 pub(super) fn verdict(budget: &Value, pod: &Value) -> Verdict {

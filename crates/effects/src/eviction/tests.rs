@@ -41,7 +41,7 @@ fn a_budget_guards_what_it_selects() {
     let rows = [
         (r#"{"selector":{"matchLabels":{"a":"1"}}}"#, true),
         (r#"{"selector":{"matchLabels":{"a":"2"}}}"#, false),
-        (r#"{"selector":{}}"#, false),
+        (r#"{"selector":{}}"#, true),
         ("{}", false),
     ];
     for (spec, expected) in rows {

@@ -32,6 +32,8 @@ pub(crate) const KINDS: &[Kind] = &[kind("discovery.k8s.io", "endpointslices", S
 const SLICE: Strategy = Strategy {
     generation: Generation::SpecAnd("labels"),
     default: |object| set(object, DEFAULTS),
+    prepare_create: drop_topology,
+    prepare_update: |new, _| drop_topology(new),
     validate: |new, old| {
         let mut wrong = errors(new, RULES);
         check_addresses(&Place::root(new), old, &mut wrong);
@@ -48,6 +50,14 @@ const SLICE: Strategy = Strategy {
     },
     ..PLAIN
 };
+
+/// What is written of it in this version is ignored.
+fn drop_topology(slice: &mut Value) {
+    let endpoints = slice.make_object().get_mut("endpoints").and_then(Value::as_array_mut);
+    for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
+        endpoint.remove("deprecatedTopology");
+    }
+}
 
 const RULES: Rules = &[Choice("addressType", &["FQDN", "IPv4", "IPv6"])];
 
