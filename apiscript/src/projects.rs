@@ -290,8 +290,9 @@ impl Session<'_> {
             self.remark(format!("{about}: {lost} was not kept"));
         }
         let name = text(&answer, "/metadata/name").to_owned();
-        self.refuse(&path, &about, broken, is_own)?;
-        self.remove(&format!("{path}/{name}"))
+        // Its copies may ask for the same port of nodes.
+        self.remove(&format!("{path}/{name}"))?;
+        self.refuse(&path, &about, broken, is_own)
     }
 
     fn try_invalid(&mut self, document: &Document) -> Result<()> {

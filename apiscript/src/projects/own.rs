@@ -84,20 +84,20 @@ fn merge(mut one: Value, other: Value) -> Value {
     one
 }
 
-/// Whether a refusal names what is wrong: the last member on the way to it. A text in a map is known by
-/// the map's name, and a quantity by what quantities are like, as Go's decoder has it.
+/// Whether a refusal names what is wrong: one of the last two members on the way to it. Upstream too says
+/// which map a value of a wrong type is in, and not its key, and refuses a strategy as a whole; of a
+/// quantity it says no more than what quantities are like.
 pub(super) fn is_named(what: &str, answer: &Value) -> bool {
     let (problem, at) = what.rsplit_once(" at ").unwrap_or((what, ""));
-    let mut names = at.rsplit('/').filter(|name| name.parse::<usize>().is_err());
     let answer = answer.to_string();
-    let mut is_said = |name: &str| !name.is_empty() && answer.contains(&name.replace("~1", "/"));
+    let is_said = |name: &str| !name.is_empty() && answer.contains(&name.replace("~1", "/"));
     match problem.strip_prefix("no ") {
         Some(missing) => is_said(missing),
         None if problem == "an unknown field" => is_said("noSuchField"),
-        None if problem == "a wrong type" => {
-            names.by_ref().take(2).any(is_said) || answer.contains("quantities must match")
+        None => {
+            let names = at.rsplit('/').filter(|name| name.parse::<usize>().is_err());
+            names.take(2).any(is_said) || answer.contains("quantities must match")
         }
-        None => names.next().is_some_and(is_said),
     }
 }
 
@@ -120,8 +120,13 @@ mod tests {
         let object = json!({"trees": [{"size": 1}, {"trees": []}]});
         let schema = schema(&document, "g/v1", "Tree", &object).unwrap();
         let item = &schema["properties"]["trees"]["items"]["properties"];
-        let quantity = json!({"type": "string", "default": 0, "x-kubernetes-int-or-string": true});
-        assert_eq!(item["size"], quantity);
+        for (word, expected) in [
+            ("type", json!("string")),
+            ("default", json!(0)),
+            ("x-kubernetes-int-or-string", json!(true)),
+        ] {
+            assert_eq!(item["size"][word], expected, "{word}");
+        }
         let leaf = &item["trees"]["items"]["allOf"];
         assert!(leaf.is_array(), "not followed without need: {leaf}");
     }

@@ -40,6 +40,7 @@ fn type_of(stem: &str) -> Option<TypeId> {
     let (kind, version, group) = (parts.next()?, parts.next()?, parts.next()?);
     let suffix = format!(".{version}.{kind}");
     let package = match group {
+        "core" if ["APIVersions", "Status", "UpdateOptions"].contains(&kind) => "apimachinery",
         "core" => "core",
         "internal.apiserver.k8s.io" => "apiserverinternal",
         "flowcontrol.apiserver.k8s.io" => "flowcontrol",
@@ -48,6 +49,61 @@ fn type_of(stem: &str) -> Option<TypeId> {
     let names = &builtin().names();
     let found = names.iter().find(|(name, _)| name.ends_with(&suffix) && name.contains(package));
     found.map(|(_, ty)| *ty)
+}
+
+/// Kinds in versions that v1.36 does not serve: their files are read and written as trees, by the tests
+/// of `pintle-value`.
+const UNSERVED: [&str; 36] = [
+    "admission.k8s.io.v1beta1.AdmissionReview",
+    "admissionregistration.k8s.io.v1alpha1.ValidatingAdmissionPolicy",
+    "admissionregistration.k8s.io.v1alpha1.ValidatingAdmissionPolicyBinding",
+    "admissionregistration.k8s.io.v1beta1.MutatingWebhookConfiguration",
+    "admissionregistration.k8s.io.v1beta1.ValidatingAdmissionPolicy",
+    "admissionregistration.k8s.io.v1beta1.ValidatingAdmissionPolicyBinding",
+    "apidiscovery.k8s.io.v2beta1.APIGroupDiscovery",
+    "apps.v1beta1.ControllerRevision",
+    "apps.v1beta2.DaemonSet",
+    "apps.v1beta2.StatefulSet",
+    "authentication.k8s.io.v1beta1.TokenReview",
+    "authorization.k8s.io.v1beta1.LocalSubjectAccessReview",
+    "authorization.k8s.io.v1beta1.SelfSubjectAccessReview",
+    "authorization.k8s.io.v1beta1.SelfSubjectRulesReview",
+    "authorization.k8s.io.v1beta1.SubjectAccessReview",
+    "batch.v1beta1.CronJob",
+    "certificates.k8s.io.v1beta1.CertificateSigningRequest",
+    "coordination.k8s.io.v1beta1.Lease",
+    "discovery.k8s.io.v1beta1.EndpointSlice",
+    "events.k8s.io.v1beta1.Event",
+    "extensions.v1beta1.DeploymentRollback",
+    "extensions.v1beta1.Ingress",
+    "flowcontrol.apiserver.k8s.io.v1beta2.PriorityLevelConfiguration",
+    "flowcontrol.apiserver.k8s.io.v1beta3.FlowSchema",
+    "imagepolicy.k8s.io.v1alpha1.ImageReview",
+    "networking.k8s.io.v1beta1.IngressClass",
+    "node.k8s.io.v1alpha1.RuntimeClass",
+    "rbac.authorization.k8s.io.v1alpha1.RoleBinding",
+    "rbac.authorization.k8s.io.v1beta1.ClusterRole",
+    "rbac.authorization.k8s.io.v1beta1.ClusterRoleBinding",
+    "rbac.authorization.k8s.io.v1beta1.RoleBinding",
+    "scheduling.k8s.io.v1beta1.PriorityClass",
+    "storage.k8s.io.v1alpha1.CSIStorageCapacity",
+    "storage.k8s.io.v1alpha1.VolumeAttachment",
+    "storage.k8s.io.v1alpha1.VolumeAttributesClass",
+    "storage.k8s.io.v1beta1.StorageClass",
+];
+
+#[test]
+fn every_kind_that_is_served_is_looked_at() {
+    let Some(folder) = golden() else { return };
+    let looked_at = files();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        let kind = stem.trim_end_matches(".after_roundtrip");
+        let json = path.with_extension("json");
+        let is_looked_at = looked_at.iter().any(|(path, _)| *path == json);
+        assert_ne!(is_looked_at, UNSERVED.contains(&kind), "{stem}");
+    }
 }
 
 #[test]
