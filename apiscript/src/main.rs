@@ -22,7 +22,7 @@ struct Program {
 enum Deed {
     /// Sends hostile requests; never to a server that anybody needs.
     Fuzz(Fuzz),
-    /// Creates other projects' definitions and samples, and broken copies of these.
+    /// Creates other projects' definitions and objects, and broken copies of these.
     Projects(Projects),
 }
 
