@@ -146,7 +146,7 @@ struct ApiFlags {
     /// certificatesigningrequest-approving-controller, certificatesigningrequest-signing-controller,
     /// certificatesigningrequest-cleaner-controller, ttl-after-finished-controller,
     /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller,
-    /// volumeattributesclass-protection-controller
+    /// volumeattributesclass-protection-controller, service-cidr-controller
     #[arg(
         long,
         value_name = "NAME,…",
