@@ -16,6 +16,7 @@ pub mod cbor;
 mod error;
 pub mod json;
 mod map;
+pub mod order;
 pub mod path;
 pub mod token;
 mod value;

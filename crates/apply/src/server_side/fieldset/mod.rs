@@ -8,7 +8,6 @@
 mod codec;
 mod element;
 mod filter;
-pub(crate) mod order;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +15,7 @@ use std::{cmp::Ordering, fmt};
 
 pub use element::PathElement;
 pub use filter::Filter;
+pub(crate) use pintle_value::order;
 
 /// A set of paths as an ordered tree. That a path is in it says nothing of its parents or children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

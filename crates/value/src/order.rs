@@ -1,12 +1,13 @@
-//! The order of values in paths: numbers, strings, booleans, lists, objects, null; and equality, for
-//! which 1 and 1.0 are the same.
+//! An order of values, which JSON has none of: numbers, strings, booleans, lists, objects, null; and
+//! equality, for which 1 and 1.0 are the same. Paths to the items of lists are sorted by it
+//! (structured-merge-diff).
 
 use std::cmp::Ordering;
 
-use pintle_value::{Str, Value};
+use crate::{Str, Value};
 
 /// A total order of values.
-pub(crate) fn values(a: &Value, b: &Value) -> Ordering {
+pub fn values(a: &Value, b: &Value) -> Ordering {
     #[expect(clippy::cast_precision_loss, reason = "upstream compares them as floats too")]
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
@@ -25,12 +26,12 @@ pub(crate) fn values(a: &Value, b: &Value) -> Ordering {
 }
 
 /// Whether two values are the same.
-pub(crate) fn same(a: &Value, b: &Value) -> bool {
+pub fn same(a: &Value, b: &Value) -> bool {
     values(a, b).is_eq()
 }
 
 /// The order of members that are sorted by name.
-pub(super) fn members(a: &[(Str, Value)], b: &[(Str, Value)]) -> Ordering {
+pub fn members(a: &[(Str, Value)], b: &[(Str, Value)]) -> Ordering {
     let each = a.iter().zip(b).map(|((name_a, value_a), (name_b, value_b))| {
         name_a.as_str().cmp(name_b).then_with(|| values(value_a, value_b))
     });
