@@ -96,3 +96,13 @@ fn pretty_is_two_spaces_a_level() {
     let expected = "{\n  \"metadata\": {},\n  \"data\": {\n    \"a\": \"b\"\n  },\n  \"x\": [\n    1,\n    []\n  ]\n}";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }
+
+#[test]
+fn owned_fields_are_in_the_order_of_paths() {
+    let fields = r#"{".":{},"f:a":{},"f:b":{"i:10":{},"i:9":{}},"k:{\"p\":443}":{"v:1":{},"v:\"a\"":{},"v:10":{},"v:9":{}},"k:{\"p\":80}":{},"k:{\"p\":\"x\"}":{}}"#;
+    let expected = r#"{".":{},"f:a":{},"f:b":{"i:9":{},"i:10":{}},"k:{\"p\":80}":{},"k:{\"p\":443}":{"v:1":{},"v:9":{},"v:10":{},"v:\"a\"":{}},"k:{\"p\":\"x\"}":{}}"#;
+    let ty = builtin().find(FIELDS_V1).unwrap();
+    let mut out = Vec::new();
+    write(builtin(), ty, &json::parse(fields.as_bytes()).unwrap(), &mut out);
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}

@@ -1,8 +1,8 @@
 //! FieldsV1: a set as an object of objects, `f:`, `k:`, `v:` and `i:` before what finds a child and
 //! `.` for a path that is a member and has others below.
 //!
-//! Upstream orders the keys as elements; an object tree orders them as texts, which differs only
-//! where numbers are keys. Readers take any order.
+//! Upstream orders the keys as elements; an object tree orders them as texts, and the schema's encoder
+//! puts that right. Readers take any order.
 
 use pintle_value::{Map, Str, Value, json};
 
