@@ -197,16 +197,41 @@ async fn a_webhook_is_asked_only_about_what_concerns_it() -> Result<()> {
     Ok(())
 }
 
-/// DRY-04, WH-01
+/// DRY-04, DRY-08, DRY-09, WH-01
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_asks_nobody_who_might_do_something() -> Result<()> {
     let world = World::start().await?;
     let webhook = Webhook::start(|_, _| json!({"allowed": true}))?;
-    let hooks = [hook(&webhook, "/deeds", json!({"sideEffects": "NoneOnDryRun"}))];
+    let hooks = [
+        hook(&webhook, "/deeds", json!({"sideEffects": "NoneOnDryRun"})),
+        hook(&webhook, "/words", json!({"sideEffects": "None"})),
+    ];
     validate(&world, json!(hooks)).await?;
     let api = world.api::<ConfigMap>();
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     api.create(&dry, &config_map("a")?).await?;
-    ensure!(webhook.asked()[0]["dryRun"] == true);
+    let asked = webhook.asked();
+    ensure!(asked.len() == 2 && asked.iter().all(|request| request["dryRun"] == true), "{asked:?}");
+    Ok(())
+}
+
+/// SSA-52: what an apply is depends on what is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apply_is_a_creation_or_an_update() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|_, _| json!({"allowed": true}))?;
+    validate(&world, json!([hook(&webhook, "/watch", json!({}))])).await?;
+    let api = world.api::<ConfigMap>();
+    for value in ["v", "w"] {
+        let wanted = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": value},
+        });
+        api.patch("a", &PatchParams::apply("me"), &Patch::Apply(&wanted)).await?;
+    }
+    let asked = webhook.asked();
+    let operations: Vec<_> = asked.iter().map(|request| &request["operation"]).collect();
+    ensure!(operations == ["CREATE", "UPDATE"], "{operations:?}");
+    ensure!(asked[0]["options"]["kind"] == "CreateOptions", "{}", asked[0]["options"]);
+    ensure!(asked[1]["oldObject"]["data"]["k"] == "v", "{}", asked[1]["oldObject"]);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Who owns what after a write: the seam between the write path and [`pintle_apply::server_side`].
 //!
-//! Ownership is worked out when a write may no longer be changed by its client, and before the kind
-//! prepares it: what the server sets by itself is nobody's (upstream: the field manager runs in the
+//! Ownership is worked out when a write may no longer be changed by its client, before admission and the kind
+//! work on it: what the server sets by itself is nobody's (upstream: the field manager runs in the
 //! handlers, before the strategy).
 
 use std::sync::Arc;
