@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pintle_meta::{field::Error, names, validation};
+use pintle_meta::{field::Error, names};
 use pintle_registry::Generation;
 use pintle_value::Value;
 
@@ -84,7 +84,6 @@ const PORTS: Rules = &[
 const ENDPOINTS_MAX: usize = 1000;
 const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 20_000;
-const TOPOLOGY_MAX: usize = 16;
 
 fn too_many(place: &Place<'_>, max: usize, errors: &mut Errors) {
     let count = match place.value() {
@@ -119,9 +118,6 @@ fn check_addresses(slice: &Place<'_>, old: Option<&Value>, errors: &mut Errors) 
         for address in endpoint.items("addresses").filter(|one| !known.contains(one.text())) {
             check_address(&address, kind, is_servers_own(slice.value()), errors);
         }
-        let topology = endpoint.get("deprecatedTopology");
-        too_many(&topology, TOPOLOGY_MAX, errors);
-        errors.extend(validation::labels(topology.value().as_object(), &topology.path()));
         if let Some(host) = endpoint.find("hostname") {
             host.all_invalid(names::dns1123_label(host.text()), errors);
         }
