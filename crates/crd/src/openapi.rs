@@ -20,15 +20,14 @@ pub(crate) fn described(crd: Crd<'_>, version: Version<'_>, source: Source) -> D
     let [kind, list_kind, plural] =
         [names.kind(), names.list_kind(), names.plural()].map(str::to_owned);
     let (group, name) = (crd.group().to_owned(), version.name().to_owned());
-    let list_type = type_name(&group, &name, &list_kind);
+    let [own_type, list_type] = [&kind, &list_kind].map(|kind| type_name(&group, &name, kind));
     let revision = ["uid", "generation"].map(|member| crd.0.at(&["metadata", member]).cloned());
     let definitions = {
-        let list_type = list_type.clone();
+        let (own_type, list_type) = (own_type.clone(), list_type.clone());
         move |dialect: Dialect, descriptions: &dyn Descriptions| {
             let crd = source();
             let Some(version) = Crd(&crd).version(&name) else { return Vec::new() };
             let kind_of = |kind: &str| gvk(&group, &name, kind);
-            let own_type = type_name(&group, &name, &kind);
             let writer = Writer { dialect, descriptions };
             let mut object = writer.object(version);
             let mut list = writer.list(&own_type, [&kind, &list_kind, &plural]);
@@ -38,11 +37,12 @@ pub(crate) fn described(crd: Crd<'_>, version: Version<'_>, source: Source) -> D
                     schema.insert("x-kubernetes-selectable-fields", fields);
                 }
             }
-            vec![(own_type, object.into()), (list_type.clone(), list.into())]
+            vec![(own_type.clone(), object.into()), (list_type.clone(), list.into())]
         }
     };
     Described {
         version: format!("{revision:?}"),
+        type_name: own_type,
         list_type,
         definitions: std::sync::Arc::new(definitions),
     }

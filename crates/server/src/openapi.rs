@@ -361,7 +361,10 @@ fn described(resource: &Resource) -> openapi::Resource {
     openapi::Resource {
         plural: resource.resource.resource.to_string(),
         kind: resource.kind.to_string(),
-        type_name: resource.schema.get(resource.ty).name.to_string(),
+        type_name: match &resource.described {
+            Some(described) => described.type_name.clone(),
+            None => resource.schema.get(resource.ty).name.to_string(),
+        },
         namespaced: resource.namespaced(),
         verbs: resource.verbs.iter().map(|verb| verb.as_str()).collect(),
         delete_returns_object: resource.strategy.delete_returns_object(),

@@ -16,6 +16,8 @@ pub struct Described {
     /// Another text whenever `definitions` would give others: hashes are made of it, so that nothing needs
     /// to be written for them.
     pub version: String,
+    /// The name of the type of its objects: to know it, no table needs to be made.
+    pub type_name: String,
     /// The name of the type of its lists.
     pub list_type: String,
     /// The definitions by name, written when they are asked for.
@@ -28,7 +30,8 @@ pub type Definitions = dyn Fn(Dialect, &dyn Descriptions) -> Vec<(String, Value)
 impl fmt::Debug for Described {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Described");
-        debug.field("version", &self.version).field("list_type", &self.list_type);
+        debug.field("version", &self.version).field("type_name", &self.type_name);
+        debug.field("list_type", &self.list_type);
         debug.finish_non_exhaustive()
     }
 }
