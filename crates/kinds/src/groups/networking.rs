@@ -25,7 +25,7 @@ use crate::{
         Rules, errors,
     },
     strategy::{
-        COUNTED, COUNTED_WITH_STATUS, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part,
+        COUNTED, COUNTED_WITH_STATUS, PLAIN, Part, Strategy, WITH_STATUS, keep_metadata, part,
     },
 };
 
@@ -126,7 +126,8 @@ const NETWORK_POLICY_DEFAULTS: Defaults = &[In(
 const PORTS: Row = Each("ports", &[Unset("protocol", Text("TCP"))]);
 
 const SERVICE_CIDR: Strategy = Strategy {
-    owned: STATUS_ALONE,
+    // Who writes a status can own metadata here, though not change it.
+    parts: &[Part { prepare: keep_metadata, ..part("status") }],
     validate: |new, old| {
         let mut errors = Errors::new();
         let service_cidr = Place::root(new);
