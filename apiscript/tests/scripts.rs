@@ -62,6 +62,7 @@ fn target(server: &TestServer) -> Result<Target> {
         "namespace-lifecycle",
         "garbage-collection",
         "service-accounts",
+        "resource-quota",
         "empty-dry-run",
         "empty-managed-fields",
         "protobuf",

@@ -15,6 +15,7 @@ pub mod nodes;
 pub mod plugins;
 mod pods;
 pub mod priority;
+pub mod quota;
 pub mod runtime_class;
 pub mod service_account;
 pub mod storage;

@@ -9,6 +9,7 @@ use crate::default_class::{INGRESS, STORAGE};
 use crate::limits::LimitRanger;
 use crate::nodes::TaintNodesByCondition;
 use crate::priority::Priority;
+use crate::quota::ResourceQuota;
 use crate::runtime_class::RuntimeClass;
 use crate::storage::{ClaimResize, StorageObjectInUseProtection};
 use crate::tolerations::DefaultTolerationSeconds;
@@ -117,7 +118,7 @@ impl Plugins {
         entropy: fn(&mut [u8]),
         others: impl IntoIterator<Item = (&'static str, Box<dyn Admission>)>,
     ) -> impl Iterator<Item = Box<dyn Admission>> {
-        let own: [(&str, Box<dyn Admission>); 11] = [
+        let own: [(&str, Box<dyn Admission>); 12] = [
             ("NamespaceLifecycle", Box::new(NamespaceLifecycle)),
             ("LimitRanger", Box::new(LimitRanger::default())),
             ("ServiceAccount", Box::new(service_account::ServiceAccount { entropy })),
@@ -129,6 +130,7 @@ impl Plugins {
             ("PersistentVolumeClaimResize", Box::new(ClaimResize)),
             ("RuntimeClass", Box::new(RuntimeClass)),
             ("DefaultIngressClass", Box::new(INGRESS)),
+            ("ResourceQuota", Box::new(ResourceQuota::default())),
         ];
         let mut plugins: Vec<_> = own.into_iter().chain(others).collect();
         plugins.retain(|(name, _)| self.has(name));

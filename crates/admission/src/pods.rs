@@ -31,7 +31,8 @@ pub(crate) fn add(to: &mut Amounts, more: &Amounts) {
     }
 }
 
-fn grow(to: &mut Amounts, other: &Amounts) {
+/// Makes amounts as large as others are.
+pub(crate) fn grow(to: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
         let larger = to.get(name).is_none_or(|known| known < amount);
         if larger {
@@ -60,7 +61,18 @@ pub(crate) fn total(pod: &Value, member: &str) -> Amounts {
         grow(&mut largest, &running);
     }
     grow(&mut sum, &largest);
+    // What is said of the pod as a whole takes the place of what its containers say.
+    sum.extend(of_whole(pod, member));
     sum
+}
+
+/// The `requests` or `limits` that are said of a pod as a whole.
+pub(crate) fn of_whole(pod: &Value, member: &str) -> Amounts {
+    let mut whole = amounts(pod.at(&["spec", "resources", member]));
+    whole.retain(|name, _| {
+        matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-")
+    });
+    whole
 }
 
 /// The items of a list within an object; none where there is no list.

@@ -18,6 +18,7 @@ pub mod finished_jobs;
 pub mod garbage;
 pub mod manifests;
 pub mod namespaces;
+pub mod quotas;
 mod reconcile;
 mod retry;
 pub mod root_ca;

@@ -33,6 +33,8 @@ pub enum Controller {
     AttributesClassProtection,
     /// Keeps ranges of addresses as long as addresses of theirs are in use.
     ServiceCidr,
+    /// Counts what quotas are about.
+    ResourceQuota,
 }
 
 /// All of them: name, the name that it once had, controller.
@@ -71,6 +73,7 @@ const ALL: &[(&str, &str, Controller)] = &[
         Controller::AttributesClassProtection,
     ),
     ("service-cidr-controller", "service-cidr-controller", Controller::ServiceCidr),
+    ("resourcequota-controller", "resourcequota", Controller::ResourceQuota),
 ];
 
 /// The controllers that are switched off.

@@ -146,7 +146,8 @@ struct ApiFlags {
     /// certificatesigningrequest-approving-controller, certificatesigningrequest-signing-controller,
     /// certificatesigningrequest-cleaner-controller, ttl-after-finished-controller,
     /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller,
-    /// volumeattributesclass-protection-controller, service-cidr-controller
+    /// volumeattributesclass-protection-controller, service-cidr-controller,
+    /// resourcequota-controller
     #[arg(
         long,
         value_name = "NAME,…",

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use pintle_meta::{Status, User};
 use pintle_value::Value;
 
+use crate::allocation::Companion;
 use crate::{Registry, Resource};
 
 /// What a write does.
@@ -83,6 +84,11 @@ pub trait Admission: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// What must be committed with a write, or not at all.
+    fn charge(&self, _: &Attributes<'_>, _: &Registry) -> Result<Vec<Companion>, Status> {
+        Ok(Vec::new())
+    }
+
     /// As [`Admission::judge`], elsewhere; `None` where nobody has anything to say.
     fn review<'a>(
         &'a self,
@@ -116,6 +122,18 @@ impl Admission for Chain {
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
         self.0.iter().find_map(|one| one.awaited(attributes, registry))
+    }
+
+    fn charge(
+        &self,
+        attributes: &Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<Vec<Companion>, Status> {
+        let mut companions = Vec::new();
+        for one in &self.0 {
+            companions.extend(one.charge(attributes, registry)?);
+        }
+        Ok(companions)
     }
 
     fn judge(

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use pintle_meta::{Status, object};
-use pintle_store::{Change, Expect, Key, Kind, Template, Write};
+use pintle_store::{Change, Expect, Key, Kind, Revision, Template, Write};
 use pintle_value::{Str, Value, json};
 
 use crate::request::Now;
@@ -86,6 +86,17 @@ impl Registry {
             (object::namespace(&tree).into(), object::name(&tree).into());
         let place = (namespace.as_str(), name.as_str());
         self.encode(resource, place, &tree, Expect::Absent, Kind::Created).map(Companion)
+    }
+
+    /// Another state of an object that is as it was at a revision.
+    pub fn replacement(
+        &self,
+        resource: &Resource,
+        place: (&str, &str),
+        revision: Revision,
+        tree: &Value,
+    ) -> Result<Companion, Status> {
+        self.encode(resource, place, tree, Expect::At(revision), Kind::Updated).map(Companion)
     }
 
     /// The deletion of an object, without regard to finalizers and grace.

@@ -8,6 +8,7 @@ use super::commit::Committed;
 use super::update::copy_members;
 use super::{Draft, Write, metadata};
 use crate::admission::{Attributes, Mutated, Operation};
+use crate::allocation::Companion;
 use crate::answer::{Answer, Outcome};
 use crate::request::{Body, Encoding, Now};
 use crate::{Registry, Resource};
@@ -17,6 +18,9 @@ const NAME_ATTEMPTS_MAX: usize = 8;
 
 /// How often an object is assigned anew what others take meanwhile: each time, someone else got it.
 const OUTRUN_MAX: usize = 100;
+
+/// How often a write is charged anew while others are charged: each time, one of them went through.
+const CHARGES_MAX: usize = 1000;
 
 /// What an attempt to create came to.
 enum Tried {
@@ -115,17 +119,25 @@ impl Write<'_> {
         let resource = &self.target.resource;
         let (namespace, name) = (self.target.namespace.as_str(), object::name(tree));
         if self.options.dry_run {
+            self.charge(Operation::Create, name, Some(tree), None)?;
             let free = self.registry.peek(resource, namespace, name).is_none();
             return Ok(if free { Tried::Done(self.unkept(tree.clone())) } else { Tried::Taken });
         }
-        let companions = self.registry.companions(resource, None, Some(tree), self.context.now)?;
         let kept = resource.kept(tree).await?;
-        let (expect, kind) = (Expect::Absent, Kind::Created);
-        Ok(match self.commit(name, &kept, expect, kind, companions).await? {
-            Committed::Done(object) => Tried::Done(Answer::Object(object)),
-            Committed::Conflict => Tried::Taken,
-            Committed::Outrun => Tried::Outrun,
-        })
+        for _ in 0..CHARGES_MAX {
+            let mut companions =
+                self.registry.companions(resource, None, Some(tree), self.context.now)?;
+            companions.extend(self.charge(Operation::Create, name, Some(tree), None)?);
+            let (expect, kind) = (Expect::Absent, Kind::Created);
+            match self.commit(name, &kept, expect, kind, companions).await? {
+                Committed::Done(object) => return Ok(Tried::Done(Answer::Object(object))),
+                Committed::Conflict => return Ok(Tried::Taken),
+                Committed::Outrun if resource.allocator.is_some() => return Ok(Tried::Outrun),
+                // Nothing in the object hangs on what others were charged meanwhile.
+                Committed::Outrun => {}
+            }
+        }
+        Err(self.stale())
     }
 
     /// The refusal of a name that is taken (META-30, META-31, DEL-13).
@@ -160,6 +172,18 @@ impl Write<'_> {
             awaited.await?;
         }
         admission.shape(&self.attributes(operation, name, None, old), object, registry)
+    }
+
+    /// What the admission chain wants to be committed with a write.
+    pub(super) fn charge(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<Vec<Companion>, Status> {
+        let attributes = self.attributes(operation, name, object, old);
+        self.registry.admission.charge(&attributes, self.registry)
     }
 
     /// What is made of a new state elsewhere, in the stored form; `None` where nothing is.

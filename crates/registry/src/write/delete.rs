@@ -58,17 +58,7 @@ impl Registry {
         context: &Context,
         tree: &Value,
     ) -> Result<Vec<String>, Status> {
-        let attributes = Attributes {
-            operation: Operation::Delete,
-            resource: &target.resource,
-            namespace: &target.namespace,
-            name: &target.name,
-            subresource: "",
-            object: None,
-            old: Some(tree),
-            user: &context.user,
-            dry_run: options.dry_run,
-        };
+        let attributes = deletion(target, options, context, tree);
         self.admission.admit(&attributes, self)?;
         let mut warnings = Vec::new();
         if let Some(mutated) = self.admission.mutate(&attributes, self) {
@@ -143,10 +133,12 @@ impl Registry {
         } else {
             let place = (target.namespace.as_str(), target.name.as_str());
             let expect = Expect::At(existing.revision);
-            let companions = match kind {
-                Kind::Deleted => self.companions(resource, Some(&state), None, context.now)?,
-                Kind::Created | Kind::Updated => Vec::new(),
-            };
+            let mut companions = Vec::new();
+            if gone {
+                companions = self.companions(resource, Some(&state), None, context.now)?;
+                let attributes = deletion(target, options, context, &state);
+                companions.extend(self.admission.charge(&attributes, self)?);
+            }
             match self.commit(resource, place, &state, expect, kind, companions).await? {
                 Committed::Done(object) => Answer::Object(object),
                 Committed::Conflict | Committed::Outrun => return Ok(None),
@@ -193,6 +185,26 @@ impl Registry {
         } else {
             object::metadata_mut(tree).insert("finalizers", wanted);
         }
+    }
+}
+
+/// A deletion as admission sees it.
+fn deletion<'a>(
+    target: &'a Target,
+    options: &DeleteOptions,
+    context: &'a Context,
+    tree: &'a Value,
+) -> Attributes<'a> {
+    Attributes {
+        operation: Operation::Delete,
+        resource: &target.resource,
+        namespace: &target.namespace,
+        name: &target.name,
+        subresource: "",
+        object: None,
+        old: Some(tree),
+        user: &context.user,
+        dry_run: options.dry_run,
     }
 }
 

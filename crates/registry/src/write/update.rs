@@ -132,13 +132,17 @@ impl Write<'_> {
         if !goes && self.is_kept(existing, old, &new).await? {
             return Ok(Attempt::Done(Outcome::ok(Answer::Object(existing.clone()))));
         }
+        let operation = if goes { Operation::Delete } else { Operation::Update };
+        let (name, left) = (self.target.name.as_str(), (!goes).then_some(&new));
+        let charges = self.charge(operation, name, left, Some(old))?;
         if self.options.dry_run {
             return Ok(Attempt::Done(Outcome::ok(self.unkept(new))));
         }
         // What goes is told as it was stored; the client is told what it made of it.
         let (kind, state) = if goes { (Kind::Deleted, old) } else { (Kind::Updated, &new) };
-        let left = (!goes).then_some(&new);
-        let companions = self.registry.companions(resource, Some(old), left, self.context.now)?;
+        let mut companions =
+            self.registry.companions(resource, Some(old), left, self.context.now)?;
+        companions.extend(charges);
         let state = resource.kept(state).await?;
         let expect = Expect::At(existing.revision);
         Ok(match self.commit(&self.target.name, &state, expect, kind, companions).await? {

@@ -8,7 +8,7 @@ use pintle_controllers::definitions::Definitions;
 use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
     Controller, Environment, aggregation, bootstrap, expiry, finished_jobs, garbage, namespaces,
-    root_ca, service_accounts, service_addresses, service_ranges, signing_requests,
+    quotas, root_ca, service_accounts, service_addresses, service_ranges, signing_requests,
     storage_protection, token_secrets,
 };
 use pintle_kinds::bootstrap::BootstrapObject;
@@ -89,6 +89,9 @@ impl Parts<'_> {
         }
         if wanted(Controller::ServiceCidr) {
             running.spawn(service_ranges::run(environment(), stopping()));
+        }
+        if wanted(Controller::ResourceQuota) {
+            running.spawn(quotas::run(environment(), stopping()));
         }
         if wanted(Controller::GarbageCollector) {
             running.spawn(garbage::run(environment(), stopping()));

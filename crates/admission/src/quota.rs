@@ -1,0 +1,267 @@
+//! ResourceQuota: what a namespace holds stays within its quotas.
+//!
+//! What a write takes or gives back is written into the quotas' status in the commit of the write itself:
+//! the numbers are right at every moment, and no two writes can take the same room. What a quota's spec
+//! says counts once its status tells of it; until then, writes touch the quota, so that whoever counts
+//! what is there counts again.
+
+#[cfg(test)]
+mod tests;
+pub mod usage;
+
+use std::sync::Arc;
+
+use pintle_meta::quantity::Quantity;
+use pintle_meta::{GroupResource, GroupVersionResource, Status};
+use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::allocation::Companion;
+use pintle_registry::{Object, Registry};
+use pintle_store::Revision;
+use pintle_value::{Map, Str, Value};
+
+use crate::forbidden;
+use crate::known::Known;
+use crate::pods::{Amounts, amounts};
+
+/// The plugin.
+pub struct ResourceQuota {
+    quotas: Known<Quota>,
+}
+
+/// A quota as it is stored.
+#[derive(Debug)]
+struct Quota {
+    name: Str,
+    revision: Revision,
+    tree: Value,
+    /// Its status tells of its spec.
+    is_settled: bool,
+    /// The limits that its status tells of: those that are kept.
+    hard: Amounts,
+    used: Amounts,
+}
+
+/// What a write makes of an object, as quotas see it.
+struct Charge<'a> {
+    resource: GroupResource,
+    /// It may be refused; others are only counted.
+    is_limited: bool,
+    new: Held<'a>,
+    old: Held<'a>,
+}
+
+/// A state of an object, and what it takes.
+type Held<'a> = Option<(&'a Value, Amounts)>;
+
+impl Default for ResourceQuota {
+    fn default() -> Self {
+        Self { quotas: Known::new("", "resourcequotas", Quota::of) }
+    }
+}
+
+impl Admission for ResourceQuota {
+    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    fn charge(
+        &self,
+        write: &Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<Vec<Companion>, Status> {
+        if write.namespace.is_empty() || !may_matter(write) {
+            return Ok(Vec::new());
+        }
+        let quotas = self.quotas.within(write.namespace, registry);
+        if quotas.is_empty() {
+            return Ok(Vec::new());
+        }
+        let charge = Charge::of(write);
+        let quotas = || quotas.iter().filter(|quota| !is_itself(write, quota));
+        let refuse = |why: String| forbidden(write, write.object.unwrap_or(&Value::Null), &why);
+        // What an object must say, each quota says before any tells of its room.
+        quotas().try_for_each(|quota| quota.require(&charge)).map_err(refuse)?;
+        let mut companions = Vec::new();
+        for quota in quotas() {
+            if let Some(state) = quota.state_after(&charge).map_err(refuse)? {
+                companions.push(written(registry, write.namespace, quota, &state)?);
+            }
+        }
+        Ok(companions)
+    }
+}
+
+impl<'a> Charge<'a> {
+    fn of(write: &Attributes<'a>) -> Self {
+        let resource = write.resource.group_resource();
+        let held =
+            |object: Option<&'a Value>| object.map(|object| (object, usage::of(&resource, object)));
+        let (new, old) = (held(write.object), held(write.old));
+        let is_limited = write.subresource != "status"
+            && (write.operation == Operation::Create
+                || write.subresource == "resize"
+                || resource.resource != "pods");
+        Self { resource, is_limited, new, old }
+    }
+}
+
+/// Only these change what they take in their lives; of others the number counts.
+fn may_matter(write: &Attributes<'_>) -> bool {
+    let resource = &write.resource.resource;
+    let (group, plural) = (resource.group.as_str(), resource.resource.as_str());
+    match write.operation {
+        _ if plural == "events" && matches!(group, "" | "events.k8s.io") => false,
+        Operation::Create => write.subresource.is_empty(),
+        Operation::Delete => true,
+        Operation::Update => {
+            group.is_empty() && matches!(plural, "pods" | "services" | "persistentvolumeclaims")
+        }
+    }
+}
+
+fn is_itself(write: &Attributes<'_>, quota: &Quota) -> bool {
+    let resource = &write.resource.resource;
+    resource.group.is_empty() && resource.resource == "resourcequotas" && write.name == quota.name
+}
+
+fn written(
+    registry: &Registry,
+    namespace: &str,
+    quota: &Arc<Quota>,
+    state: &Value,
+) -> Result<Companion, Status> {
+    let quotas = registry.resource(&GroupVersionResource::new("", "v1", "resourcequotas"));
+    let quotas = quotas.ok_or_else(|| Status::internal("quotas are no longer served"))?;
+    registry.replacement(&quotas, (namespace, &quota.name), quota.revision, state)
+}
+
+impl Quota {
+    fn of(object: &Object) -> Self {
+        Self::read(object.name(), object.revision, object.tree())
+    }
+
+    fn read(name: &str, revision: Revision, tree: Value) -> Self {
+        let amounts_of = |member| amounts(tree.at(&["status", member]));
+        Self {
+            name: name.into(),
+            revision,
+            is_settled: is_settled(&tree),
+            hard: amounts_of("hard"),
+            used: amounts_of("used"),
+            tree,
+        }
+    }
+
+    /// What it limits that is about a resource.
+    fn limits_of(&self, resource: &GroupResource) -> Vec<&String> {
+        self.hard.keys().filter(|name| usage::measures(resource, name)).collect()
+    }
+
+    fn is_about(&self, resource: &GroupResource, object: &Value) -> bool {
+        usage::in_scope(resource, &self.tree, object)
+    }
+
+    /// Refuses an object that does not say what is counted here, or that nobody has counted yet.
+    fn require(&self, charge: &Charge<'_>) -> Result<(), String> {
+        let Some((object, _)) = charge.new.as_ref().filter(|_| charge.is_limited) else {
+            return Ok(());
+        };
+        let names = self.limits_of(&charge.resource);
+        if names.is_empty() || !self.is_about(&charge.resource, object) {
+            return Ok(());
+        }
+        if let Some(missing) = usage::missing(&charge.resource, &names, object) {
+            return Err(format!("failed quota: {}: must specify {missing}", self.name));
+        }
+        if names.iter().any(|name| !self.used.contains_key(*name)) {
+            let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+            let (quota, names) = (&self.name, names.join(","));
+            return Err(format!("status unknown for quota: {quota}, resources: {names}"));
+        }
+        Ok(())
+    }
+
+    /// What the quota is after a write, where the write changes it; or why the write must not be.
+    fn state_after(&self, charge: &Charge<'_>) -> Result<Option<Value>, String> {
+        let resource = &charge.resource;
+        let within = |held: &Held<'_>| {
+            let held = held.as_ref().filter(|(object, _)| self.is_about(resource, object));
+            held.map(|(_, amounts)| amounts.clone())
+        };
+        let (new, old) = (within(&charge.new), within(&charge.old));
+        if new.is_none() && old.is_none() {
+            return Ok(None);
+        }
+        let taken = |amounts: &Option<Amounts>, name: &str| {
+            amounts
+                .as_ref()
+                .and_then(|amounts| amounts.get(name))
+                .copied()
+                .unwrap_or(Quantity::ZERO)
+        };
+        let mut changed = Amounts::new();
+        let mut exceeded = Vec::new();
+        for name in self.limits_of(resource) {
+            let more = taken(&new, name).checked_sub(&taken(&old, name)).unwrap_or(Quantity::ZERO);
+            if more.is_zero() {
+                continue;
+            }
+            let used = self.used.get(name).copied().unwrap_or(Quantity::ZERO);
+            let after = used.checked_add(&more).unwrap_or(used);
+            let is_limited = more.signum() > 0 && charge.is_limited;
+            if is_limited && self.hard.get(name).is_some_and(|hard| after > *hard) {
+                exceeded.push((name, more));
+            }
+            changed.insert(name.clone(), if after.signum() < 0 { Quantity::ZERO } else { after });
+        }
+        if !exceeded.is_empty() {
+            return Err(self.refusal(&exceeded));
+        }
+        Ok((!changed.is_empty() || self.is_to_be_counted(resource)).then(|| self.with(&changed)))
+    }
+
+    /// Whether someone is about to count objects of a resource for it, and must hear of one more.
+    fn is_to_be_counted(&self, resource: &GroupResource) -> bool {
+        let wanted = self.tree.at(&["spec", "hard"]).and_then(Value::as_object);
+        let measured = |name: &Str| usage::measures(resource, name);
+        !self.is_settled && wanted.is_some_and(|wanted| wanted.keys().any(measured))
+    }
+
+    fn refusal(&self, exceeded: &[(&String, Quantity)]) -> String {
+        let list = |amount: &dyn Fn(&String, &Quantity) -> Quantity| {
+            let parts =
+                exceeded.iter().map(|(name, more)| format!("{name}={}", amount(name, more)));
+            parts.collect::<Vec<_>>().join(",")
+        };
+        let of =
+            |amounts: &Amounts, name: &String| amounts.get(name).copied().unwrap_or(Quantity::ZERO);
+        format!(
+            "exceeded quota: {}, requested: {}, used: {}, limited: {}",
+            self.name,
+            list(&|_, more| *more),
+            list(&|name, _| of(&self.used, name)),
+            list(&|name, _| of(&self.hard, name)),
+        )
+    }
+
+    fn with(&self, changed: &Amounts) -> Value {
+        let mut tree = self.tree.clone();
+        let used = tree.object_entry("status").entry_object("used");
+        for (name, amount) in changed {
+            used.insert(name.as_str(), amount.to_string());
+        }
+        tree
+    }
+}
+
+/// Whether a quota's status tells of its spec.
+pub fn is_settled(quota: &Value) -> bool {
+    let hard = quota.at(&["status", "hard"]).and_then(Value::as_object);
+    let wanted = quota.at(&["spec", "hard"]).and_then(Value::as_object);
+    let used = quota.at(&["status", "used"]).and_then(Value::as_object);
+    let is_used = |name: &Str| used.is_some_and(|used| used.contains_key(name));
+    match (hard, wanted) {
+        (Some(hard), Some(wanted)) => hard == wanted && hard.keys().all(is_used),
+        (hard, wanted) => hard.is_none_or(Map::is_empty) && wanted.is_none_or(Map::is_empty),
+    }
+}

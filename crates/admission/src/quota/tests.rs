@@ -1,0 +1,338 @@
+use pintle_meta::GroupResource;
+use pintle_store::Revision;
+use pintle_value::{Value, json};
+
+use super::{Charge, Quota, is_settled, usage};
+use crate::pods::{Amounts, amounts};
+
+fn tree(text: &str) -> Value {
+    json::parse(text.as_bytes()).expect(text)
+}
+
+fn core(plural: &str) -> GroupResource {
+    GroupResource::new("", plural)
+}
+
+fn shown(amounts: &Amounts) -> String {
+    let parts = amounts.iter().map(|(name, amount)| format!("{name}={amount}"));
+    parts.collect::<Vec<_>>().join(",")
+}
+
+#[test]
+fn objects_take_what_they_ask_for() {
+    for (resource, object, expected) in [
+        (core("configmaps"), "{}", "configmaps=1,count/configmaps=1"),
+        (GroupResource::new("apps", "deployments"), "{}", "count/deployments.apps=1"),
+        (
+            core("pods"),
+            r#"{"spec":{"initContainers":[{"resources":{"requests":{"cpu":"3"}}}],"containers":[
+            {"resources":{"requests":{"cpu":"1","example.com/gpu":"2"},"limits":{"memory":"1Gi"}}},
+            {"resources":{"requests":{"cpu":"1"}}}]}}"#,
+            "count/pods=1,cpu=3,limits.memory=1Gi,pods=1,requests.cpu=3,requests.example.com/gpu=2",
+        ),
+        (core("pods"), r#"{"status":{"phase":"Succeeded"}}"#, "count/pods=1"),
+        (
+            core("services"),
+            r#"{"spec":{"type":"LoadBalancer","ports":[{"port":1},{"port":2}]}}"#,
+            "count/services=1,services=1,services.loadbalancers=1,services.nodeports=2",
+        ),
+        (
+            core("services"),
+            r#"{"spec":{"type":"LoadBalancer","allocateLoadBalancerNodePorts":false,
+            "ports":[{"port":1,"nodePort":30000},{"port":2}]}}"#,
+            "count/services=1,services=1,services.loadbalancers=1,services.nodeports=1",
+        ),
+        (
+            core("persistentvolumeclaims"),
+            r#"{"spec":{"storageClassName":"gold","resources":{"requests":{"storage":"10Gi"}}}}"#,
+            "count/persistentvolumeclaims=1,gold.storageclass.storage.k8s.io/persistentvolumeclaims=1,\
+             gold.storageclass.storage.k8s.io/requests.storage=10Gi,persistentvolumeclaims=1,\
+             requests.storage=10Gi",
+        ),
+        (
+            core("pods"),
+            r#"{"spec":{"resources":{"requests":{"cpu":"5"}},"overhead":{"cpu":"1","memory":"1"},
+            "containers":[{"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}}]}}"#,
+            "count/pods=1,cpu=6,limits.cpu=3,memory=1,pods=1,requests.cpu=6,requests.memory=1",
+        ),
+        (
+            core("persistentvolumeclaims"),
+            r#"{"spec":{"resources":{"requests":{"storage":"1500m"}}}}"#,
+            "count/persistentvolumeclaims=1,persistentvolumeclaims=1,requests.storage=2",
+        ),
+        (
+            core("persistentvolumeclaims"),
+            r#"{"spec":{"resources":{"requests":{"storage":"1Gi"}}},
+            "status":{"allocatedResources":{"storage":"2Gi"}}}"#,
+            "count/persistentvolumeclaims=1,persistentvolumeclaims=1,requests.storage=2Gi",
+        ),
+        (
+            GroupResource::new("resource.k8s.io", "resourceclaims"),
+            r#"{"spec":{"devices":{"requests":[
+            {"exactly":{"deviceClassName":"a","allocationMode":"ExactCount","count":2}},
+            {"exactly":{"deviceClassName":"b","allocationMode":"All"}},
+            {"firstAvailable":[
+            {"deviceClassName":"a","allocationMode":"ExactCount","count":3},
+            {"deviceClassName":"a","allocationMode":"ExactCount","count":1},
+            {"deviceClassName":"c","allocationMode":"Some"}]}]}}}"#,
+            "a.deviceclass.resource.k8s.io/devices=5,b.deviceclass.resource.k8s.io/devices=32,\
+             c.deviceclass.resource.k8s.io/devices=0,count/resourceclaims.resource.k8s.io=1",
+        ),
+    ] {
+        assert_eq!(shown(&usage::of(&resource, &tree(object))), expected, "{resource} {object}");
+    }
+}
+
+#[test]
+fn scopes_tell_pods_apart() {
+    for (scope, pod, expected) in [
+        (r#"{"scopes":["Terminating"]}"#, r#"{"activeDeadlineSeconds":5}"#, true),
+        (r#"{"scopes":["NotTerminating"]}"#, r#"{"activeDeadlineSeconds":5}"#, false),
+        (r#"{"scopes":["BestEffort"]}"#, r#"{"containers":[{}]}"#, true),
+        (
+            r#"{"scopes":["BestEffort"]}"#,
+            r#"{"containers":[{"resources":{"requests":{"cpu":"1"}}}]}"#,
+            false,
+        ),
+        (
+            r#"{"scopeSelector":{"matchExpressions":[{"scopeName":"PriorityClass","operator":"In",
+            "values":["high"]}]}}"#,
+            r#"{"priorityClassName":"high"}"#,
+            true,
+        ),
+        (
+            r#"{"scopeSelector":{"matchExpressions":[{"scopeName":"PriorityClass","operator":"NotIn",
+            "values":["high"]}]}}"#,
+            r#"{"priorityClassName":"high"}"#,
+            false,
+        ),
+    ] {
+        let quota = tree(&format!(r#"{{"spec":{scope}}}"#));
+        let pod = tree(&format!(r#"{{"spec":{pod}}}"#));
+        assert_eq!(usage::in_scope(&core("pods"), &quota, &pod), expected, "{scope}");
+        let other = usage::in_scope(&core("secrets"), &quota, &pod);
+        assert!(!other, "{scope}");
+    }
+}
+
+#[test]
+fn scopes_tell_claims_apart() {
+    const ASKS: &str = r#"{"spec":{"volumeAttributesClassName":"gold"}}"#;
+    const HAS: &str = r#"{"spec":{"volumeAttributesClassName":"gold"},
+        "status":{"currentVolumeAttributesClassName":"tin"}}"#;
+    for (operator, values, claim, expected) in [
+        ("Exists", "", "{}", false),
+        ("Exists", "", ASKS, true),
+        ("DoesNotExist", "", "{}", true),
+        ("DoesNotExist", "", ASKS, false),
+        ("In", r#""gold""#, ASKS, true),
+        ("In", r#""tin""#, ASKS, false),
+        ("In", r#""tin""#, HAS, true),
+        ("NotIn", r#""gold""#, "{}", true),
+        ("NotIn", r#""gold""#, ASKS, false),
+        ("NotIn", r#""gold""#, HAS, true),
+    ] {
+        let quota = tree(&format!(
+            r#"{{"spec":{{"scopeSelector":{{"matchExpressions":[{{"scopeName":"VolumeAttributesClass",
+            "operator":"{operator}","values":[{values}]}}]}}}}}}"#
+        ));
+        let found = usage::in_scope(&core("persistentvolumeclaims"), &quota, &tree(claim));
+        assert_eq!(found, expected, "{operator} {values} {claim}");
+    }
+}
+
+#[test]
+fn quotas_are_about_what_their_names_say() {
+    for (resource, name, expected) in [
+        (core("pods"), "requests.example.com/gpu", true),
+        (core("pods"), "example.com/gpu", false),
+        (core("pods"), "requests.kubernetes.io/gpu", false),
+        (core("pods"), "limits.ephemeral-storage", true),
+        (core("pods"), "example.com/ephemeral-storage", false),
+        (core("pods"), "requests.hugepages-2Mi", true),
+        (core("pods"), "requests.storage", false),
+        (core("persistentvolumeclaims"), "gold.storageclass.storage.k8s.io/requests.storage", true),
+        (core("persistentvolumeclaims"), "gold.storageclass.storage.k8s.io/other", false),
+        (core("secrets"), "secrets", true),
+        (core("secrets"), "count/secrets", true),
+        (core("endpoints"), "endpoints", false),
+        (GroupResource::new("example.com", "secrets"), "secrets", false),
+        (GroupResource::new("example.com", "secrets"), "count/secrets.example.com", true),
+    ] {
+        assert_eq!(usage::measures(&resource, name), expected, "{resource} {name}");
+    }
+}
+
+/// Rows after upstream's tests of the plugin: what a quota's status says, the object before and after,
+/// and what is used then, or why not.
+#[test]
+fn writes_are_charged_what_they_change() {
+    const POD: &str = r#"{"spec":{"containers":[{"name":"c","resources":{
+        "requests":{"cpu":"100m","memory":"1Gi"},"limits":{"cpu":"1","memory":"2Gi"}}}]}}"#;
+    const BARE: &str = r#"{"spec":{"containers":[{"name":"c"}]}}"#;
+    const ENDED: &str = r#"{"spec":{"containers":[{"name":"c","resources":{
+        "requests":{"cpu":"100m"}}}]},"status":{"phase":"Failed"}}"#;
+    const BALANCER: &str = r#"{"spec":{"type":"LoadBalancer","ports":[{"port":1}]}}"#;
+    const NODE_PORTS: &str = r#"{"spec":{"type":"NodePort","ports":[{"port":1},{"port":2}]}}"#;
+    let claim =
+        |size| format!(r#"{{"spec":{{"resources":{{"requests":{{"storage":"{size}"}}}}}}}}"#);
+    let (large, small) = (claim("15Gi"), claim("10Gi"));
+    for (resource, hard, used, old, new, expected) in [
+        (
+            "pods",
+            "cpu=3,memory=100Gi,pods=5",
+            "cpu=1,memory=50Gi,pods=3",
+            "",
+            POD,
+            "cpu=1100m,memory=51Gi,pods=4",
+        ),
+        (
+            "pods",
+            "cpu=1,memory=100Gi,pods=5",
+            "cpu=1,memory=50Gi,pods=3",
+            "",
+            POD,
+            "exceeded quota: q, requested: cpu=100m, used: cpu=1, limited: cpu=1",
+        ),
+        (
+            "pods",
+            "cpu=1,memory=50Gi,pods=3",
+            "cpu=1,memory=50Gi,pods=3",
+            "",
+            POD,
+            "exceeded quota: q, requested: cpu=100m,memory=1Gi,pods=1, used: cpu=1,memory=50Gi,pods=3, \
+             limited: cpu=1,memory=50Gi,pods=3",
+        ),
+        (
+            "pods",
+            "cpu=3,limits.memory=2Gi,pods=5",
+            "cpu=0,limits.memory=0,pods=0",
+            "",
+            BARE,
+            "failed quota: q: must specify cpu for: c; limits.memory for: c",
+        ),
+        ("pods", "pods=5", "", "", POD, "status unknown for quota: q, resources: pods"),
+        (
+            "pods",
+            "count/pods=1,pods=1",
+            "count/pods=1,pods=0",
+            "",
+            ENDED,
+            "exceeded quota: q, requested: count/pods=1, used: count/pods=1, limited: count/pods=1",
+        ),
+        // One that does not concern pods is over its limit: no matter.
+        ("pods", "pods=5,services=0", "pods=3,services=4", "", POD, "pods=4,services=4"),
+        // What has ended makes room, even in a quota that was made smaller meanwhile.
+        ("pods", "cpu=0,pods=0", "cpu=1,pods=3", POD, ENDED, "cpu=900m,pods=2"),
+        ("pods", "cpu=2,pods=5", "cpu=1,pods=3", POD, "", "cpu=900m,pods=2"),
+        ("pods", "pods=5", "pods=0", POD, "", "pods=0"),
+        (
+            "services",
+            "services=1,services.loadbalancers=1,services.nodeports=10",
+            "services=1,services.loadbalancers=0,services.nodeports=3",
+            NODE_PORTS,
+            BALANCER,
+            "services=1,services.loadbalancers=1,services.nodeports=2",
+        ),
+        (
+            "services",
+            "services.loadbalancers=0,services.nodeports=10",
+            "services.loadbalancers=0,services.nodeports=2",
+            NODE_PORTS,
+            BALANCER,
+            "exceeded quota: q, requested: services.loadbalancers=1, used: services.loadbalancers=0, \
+             limited: services.loadbalancers=0",
+        ),
+        (
+            "persistentvolumeclaims",
+            "persistentvolumeclaims=3,requests.storage=100Gi",
+            "persistentvolumeclaims=1,requests.storage=10Gi",
+            &small,
+            &large,
+            "persistentvolumeclaims=1,requests.storage=15Gi",
+        ),
+        (
+            "persistentvolumeclaims",
+            "requests.storage=12Gi",
+            "requests.storage=10Gi",
+            &small,
+            &large,
+            "exceeded quota: q, requested: requests.storage=5Gi, used: requests.storage=10Gi, \
+             limited: requests.storage=12Gi",
+        ),
+        (
+            "persistentvolumeclaims",
+            "requests.storage=100Gi",
+            "requests.storage=15Gi",
+            &large,
+            &small,
+            "requests.storage=10Gi",
+        ),
+    ] {
+        let row = format!("{resource} {hard} {used}: {old} -> {new}");
+        assert_eq!(charged(resource, hard, used, old, new), expected, "{row}");
+    }
+}
+
+/// What is used of a quota after a write, or why the write is refused.
+fn charged(resource: &str, hard: &str, used: &str, old: &str, new: &str) -> String {
+    let (hard, used) = (map(hard), map(used));
+    let quota = format!(r#"{{"spec":{{"hard":{hard}}},"status":{{"hard":{hard},"used":{used}}}}}"#);
+    let quota = Quota::read("q", Revision(1), tree(&quota));
+    let object = |text: &str| (!text.is_empty()).then(|| tree(text));
+    let (old, new, resource) = (object(old), object(new), core(resource));
+    let held = |object| (object, usage::of(&resource, object));
+    let charge = Charge {
+        resource: resource.clone(),
+        is_limited: true,
+        new: new.as_ref().map(held),
+        old: old.as_ref().map(held),
+    };
+    let state = quota.require(&charge).and_then(|()| quota.state_after(&charge));
+    match state {
+        Ok(state) => {
+            let tree = state.as_ref().unwrap_or(&quota.tree);
+            shown(&amounts(tree.at(&["status", "used"])))
+        }
+        Err(why) => why,
+    }
+}
+
+/// `a=1,b=2` as an object.
+fn map(amounts: &str) -> String {
+    let pairs = amounts.split(',').filter_map(|one| one.split_once('='));
+    let members: Vec<String> =
+        pairs.map(|(name, amount)| format!(r#""{name}":"{amount}""#)).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+#[test]
+fn containers_must_say_what_is_counted() {
+    let pod = tree(
+        r#"{"spec":{"containers":[{"name":"b"},{"name":"a"},
+        {"name":"c","resources":{"requests":{"cpu":"1","memory":"1Gi"}}}]}}"#,
+    );
+    let names = ["cpu", "limits.memory", "pods"].map(str::to_owned);
+    let names: Vec<&String> = names.iter().collect();
+    let expected = "cpu for: a,b; limits.memory for: a,b,c";
+    assert_eq!(usage::missing(&core("pods"), &names, &pod).as_deref(), Some(expected));
+}
+
+#[test]
+fn a_quota_counts_once_its_status_tells_of_it() {
+    for (quota, expected) in [
+        (r#"{"spec":{"hard":{"pods":"1"}}}"#, false),
+        (r#"{"spec":{"hard":{"pods":"1"}},"status":{"hard":{"pods":"1"}}}"#, false),
+        (
+            r#"{"spec":{"hard":{"pods":"2"}},"status":{"hard":{"pods":"1"},"used":{"pods":"0"}}}"#,
+            false,
+        ),
+        (
+            r#"{"spec":{"hard":{"pods":"1"}},"status":{"hard":{"pods":"1"},"used":{"pods":"0"}}}"#,
+            true,
+        ),
+        (r#"{"spec":{}}"#, true),
+    ] {
+        assert_eq!(is_settled(&tree(quota)), expected, "{quota}");
+    }
+}

@@ -1,0 +1,110 @@
+//! What quotas have of what is there: counted when a quota is made or changed.
+//!
+//! From then on each write keeps the numbers itself (`pintle_admission::quota`); this controller only has
+//! to count what was there before.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use pintle_admission::quota::{is_settled, usage};
+use pintle_meta::quantity::Quantity;
+use pintle_meta::{Status, object};
+use pintle_registry::Resource;
+use pintle_registry::request::{WriteOptions, granted};
+use pintle_value::{Map, Value};
+
+use crate::reconcile::{Progress, Reconciler, Source, itself, work};
+use crate::{Environment, body, split, target, until};
+
+const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
+
+/// How often a quota is counted anew when others write beside it.
+const ATTEMPTS_MAX: usize = 100;
+
+/// Counts until told to stop.
+pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
+    let Some(quotas) = environment.resource("", "v1", "resourcequotas") else { return };
+    let quotas = Quotas { environment: &environment, quotas };
+    until(shutdown, work(&environment, &quotas)).await;
+}
+
+struct Quotas<'e> {
+    environment: &'e Environment,
+    quotas: Arc<Resource>,
+}
+
+impl Reconciler for Quotas<'_> {
+    fn purpose(&self) -> &'static str {
+        "count what a quota is about"
+    }
+
+    fn sources(&self) -> Vec<Source> {
+        vec![Source::new(&self.quotas, itself)]
+    }
+
+    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.look_at(name))
+    }
+}
+
+impl Quotas<'_> {
+    async fn look_at(&self, item: &str) -> Result<Progress, Status> {
+        let (namespace, name) = split(item);
+        let registry = &self.environment.registry;
+        let part = target(&self.quotas, namespace, name, "status");
+        for _ in 0..ATTEMPTS_MAX {
+            let quota = registry.peek(&self.quotas, namespace, name).map(|quota| quota.tree());
+            let Some(mut quota) = quota else { return Ok(Progress::Done) };
+            if object::is_terminating(&quota) || is_settled(&quota) {
+                return Ok(Progress::Done);
+            }
+            let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or_else(Value::object);
+            let used = self.count(namespace, &quota, &hard);
+            let status = quota.object_entry("status");
+            status.insert("hard", hard);
+            status.insert("used", used);
+            // The version that was counted: a write beside it has touched the quota, and is counted next.
+            let (options, context) = (WriteOptions::default(), self.environment.context(USER));
+            match registry.update(&part, &body(&quota), &options, &context, &granted).await {
+                Err(status) if status.code == 409 => {}
+                Err(status) if status.code != 404 => return Err(status),
+                Ok(_) | Err(_) => return Ok(Progress::Done),
+            }
+        }
+        Ok(Progress::Waiting)
+    }
+
+    /// What there is in a namespace of each of a quota's items.
+    fn count(&self, namespace: &str, quota: &Value, hard: &Value) -> Map {
+        let names: Vec<&str> =
+            hard.as_object().into_iter().flat_map(Map::keys).map(|n| &**n).collect();
+        let mut used: BTreeMap<&str, Quantity> =
+            names.iter().map(|name| (*name, Quantity::ZERO)).collect();
+        let registry = &self.environment.registry;
+        let mut seen = Vec::new();
+        for resource in registry.resources().1.iter().filter(|resource| resource.namespaced()) {
+            let of = resource.group_resource();
+            let measured: Vec<&str> =
+                names.iter().copied().filter(|name| usage::measures(&of, name)).collect();
+            if measured.is_empty() || seen.contains(&of) {
+                continue;
+            }
+            for object in registry.objects_in(resource, namespace) {
+                let object = object.tree();
+                if !usage::in_scope(&of, quota, &object) {
+                    continue;
+                }
+                let taken = usage::of(&of, &object);
+                for name in &measured {
+                    let more = taken.get(*name).copied().unwrap_or(Quantity::ZERO);
+                    let sum = used.get(name).and_then(|sum| sum.checked_add(&more));
+                    used.extend(sum.map(|sum| (*name, sum)));
+                }
+            }
+            seen.push(of);
+        }
+        used.into_iter().map(|(name, sum)| (name.into(), Value::from(sum.to_string()))).collect()
+    }
+}
