@@ -105,7 +105,9 @@ fn at(lines: Vec<usize>, word: &str) -> impl Iterator<Item = String> {
 /// Tests, and what tests and measurements are made of.
 fn is_test(parts: &[&str]) -> bool {
     let folders = ["tests", "benches", "examples"];
-    parts.iter().any(|p| folders.contains(p)) || parts.starts_with(&["fuzz"])
+    let workspaces = ["fuzz", "differential"];
+    parts.iter().any(|p| folders.contains(p))
+        || parts.first().is_some_and(|p| workspaces.contains(p))
 }
 
 /// Programs, which talk on the terminal.

@@ -5,3 +5,4 @@ mod hostile;
 mod rows;
 mod schema;
 mod show;
+mod spec;
