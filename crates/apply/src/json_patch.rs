@@ -26,7 +26,11 @@ pub(crate) fn apply(current: &Value, patch: &[u8]) -> Result<Patched, Error> {
     if operations.len() > OPERATIONS_MAX {
         return Err(Error::TooManyOperations(operations.len()));
     }
-    let mut document = Document { depth: depth(current), value: current.clone(), copied_bytes: 0 };
+    let mut value = current.clone();
+    if operations.iter().any(Operation::may_name_owners) {
+        value.read();
+    }
+    let mut document = Document { depth: depth(&value), value, copied_bytes: 0 };
     for operation in operations {
         document.apply(operation).map_err(Error::DoesNotApply)?;
     }

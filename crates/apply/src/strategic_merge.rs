@@ -14,7 +14,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use pintle_meta::quote::{plain, quote};
+use pintle_meta::quote::{self, plain, quote};
 use pintle_schema::{Field, Schema, Shape, TypeId};
 use pintle_value::{Map, Str, Value};
 
@@ -292,12 +292,7 @@ fn or_empty(list: &Option<Vec<Value>>) -> &[Value] {
 const fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+        other => quote::go_type(other),
     }
 }
 

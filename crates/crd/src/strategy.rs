@@ -69,15 +69,7 @@ fn check_replicas(object: &Value, path: &str) -> Option<Error> {
 
 /// What Go's accessor says of a member of another type.
 fn accessor_error(path: &str, value: &Value, wanted: &str) -> String {
-    let found = match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    };
+    let found = pintle_meta::quote::go_type(value);
     let shown = pintle_meta::quote::plain(value);
     format!("{path} accessor error: {shown} is of the type {found}, expected {wanted}")
 }

@@ -227,6 +227,8 @@ pub fn shown(value: &Value) -> String {
         Value::Int(n) => n.to_string(),
         Value::Float(_) => plain(value),
         Value::String(s) => quote(s),
-        Value::Array(_) | Value::Object(_) => pintle_value::json::to_string(value),
+        Value::Array(_) | Value::Object(_) | Value::Unread(_) => {
+            pintle_value::json::to_string(value)
+        }
     }
 }

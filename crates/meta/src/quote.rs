@@ -66,6 +66,20 @@ pub fn plain(value: &Value) -> String {
             let members = members.iter().map(|(key, value)| format!("{key}:{}", plain(value)));
             format!("map[{}]", joined(members.collect()))
         }
+        Value::Unread(json) => json.to_string(),
+    }
+}
+
+/// The type of a decoded JSON value as Go's `%T` writes it.
+pub const fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) | Value::Unread(_) => "map[string]interface {}",
     }
 }
 

@@ -152,7 +152,7 @@ impl Object {
     pub fn tree(&self) -> Value {
         // What the store gives back is what an encoder wrote; bytes that no longer parse would be a
         // damaged store, and an empty object is then all that there is to say.
-        json::parse(self.json_bytes()).unwrap_or_default()
+        json::parse_without(self.json_bytes(), OWNED_FIELDS).unwrap_or_default()
     }
 
     /// What selectors look at; read out of the object on first use where the writer did not leave it.
@@ -160,6 +160,9 @@ impl Object {
         self.index.get_or_init(|| Arc::new(Index::of(&self.tree(), fields)))
     }
 }
+
+/// Members that their schema keeps unread.
+const OWNED_FIELDS: &[&str] = &["metadata", "managedFields", "fieldsV1"];
 
 /// A place in an object's bytes. One beyond 4 GiB cannot be: requests are smaller by orders.
 fn narrow(place: &Range<usize>) -> (u32, u32) {

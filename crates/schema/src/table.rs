@@ -125,7 +125,9 @@ pub enum Scalar {
     IntOrString,
     /// Any object with `apiVersion` and `kind`, kept as it is (`runtime.RawExtension`).
     RawExtension,
-    /// Any value at all (`JSON`, `FieldsV1`).
+    /// The fields that a manager owns (`FieldsV1`): any value, which stays unread.
+    Fields,
+    /// Any value at all (`JSON`).
     Any,
 }
 

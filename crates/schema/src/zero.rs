@@ -17,6 +17,7 @@ pub fn zero(schema: &Schema, ty: TypeId) -> Value {
             | Scalar::Time
             | Scalar::MicroTime
             | Scalar::RawExtension
+            | Scalar::Fields
             | Scalar::Any => Value::Null,
         },
         Shape::List { .. } | Shape::Map { .. } => Value::Null,
@@ -47,6 +48,7 @@ pub(crate) fn is_zero(schema: &Schema, ty: TypeId, value: &Value) -> bool {
         Value::Float(x) => *x == 0.0,
         Value::String(s) => s.is_empty(),
         Value::Array(items) => items.is_empty(),
+        Value::Unread(_) => false,
         Value::Object(members) => {
             members.is_empty()
                 || matches!(schema.get(ty).shape, Shape::Struct { .. })

@@ -20,6 +20,7 @@ pub fn values(a: &Value, b: &Value) -> Ordering {
             let unequal = a.iter().zip(b).map(|(a, b)| values(a, b)).find(|o| o.is_ne());
             unequal.unwrap_or_else(|| a.len().cmp(&b.len()))
         }
+        (Value::Unread(a), Value::Unread(b)) => a.cmp(b),
         (Value::Object(a), Value::Object(b)) => members(a.as_slice(), b.as_slice()),
         _ => rank(a).cmp(&rank(b)),
     }
@@ -48,7 +49,7 @@ const fn rank(value: &Value) -> u8 {
         Value::String(_) => 1,
         Value::Bool(_) => 2,
         Value::Array(_) => 3,
-        Value::Object(_) => 4,
+        Value::Object(_) | Value::Unread(_) => 4,
         Value::Null => 5,
     }
 }

@@ -1,6 +1,6 @@
 //! One node of an object tree.
 
-use crate::{Map, Str};
+use crate::{Map, Str, json};
 
 /// A JSON-like value: the one form that objects have between the wire and the store.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,12 +20,20 @@ pub enum Value {
     Array(Vec<Value>),
     /// An object or a map.
     Object(Map),
+    /// Any value, as the compact JSON of it that nobody had to read ([`Value::read`]). Where a schema keeps a
+    /// type so, all values of that type are so.
+    Unread(Box<str>),
 }
 
 impl Value {
     /// An empty object.
     pub const fn object() -> Self {
         Self::Object(Map::new())
+    }
+
+    /// The value that compact JSON says; of all values, only `null` is read.
+    pub fn unread(json: Box<str>) -> Self {
+        if &*json == "null" { Self::Null } else { Self::Unread(json) }
     }
 
     /// The text of a string.
@@ -128,6 +136,16 @@ impl Value {
         }
     }
 
+    /// Makes of all that is unread, here and below, what it is.
+    pub fn read(&mut self) {
+        match self {
+            Self::Unread(text) => *self = json::parse(text.as_bytes()).unwrap_or_default(),
+            Self::Array(items) => items.iter_mut().for_each(Self::read),
+            Self::Object(members) => members.iter_mut().for_each(|(_, member)| member.read()),
+            _ => {}
+        }
+    }
+
     /// The word for the value's JSON type, as Go's JSON decoder says it in its errors.
     pub const fn type_name(&self) -> &'static str {
         match self {
@@ -136,7 +154,7 @@ impl Value {
             Self::Int(_) | Self::Float(_) => "number",
             Self::String(_) => "string",
             Self::Array(_) => "array",
-            Self::Object(_) => "object",
+            Self::Object(_) | Self::Unread(_) => "object",
         }
     }
 }

@@ -62,7 +62,7 @@ const SCALARS: &[(&str, &str)] = &[
     ),
     ("io.k8s.apimachinery.pkg.api.resource.Quantity", "Quantity"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.Duration", "Duration"),
-    ("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "Any"),
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "Fields"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime", "MicroTime"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.Patch", "Any"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.Time", "Time"),

@@ -26,6 +26,14 @@ impl Operation {
         })
     }
 
+    /// Whether it may be about the fields that managers own, which nobody has read yet.
+    pub(super) fn may_name_owners(&self) -> bool {
+        let names = |path: &Str| {
+            path.is_empty() || path.ends_with("/metadata") || path.contains("/managedFields")
+        };
+        self.path.iter().chain(&self.from).any(names)
+    }
+
     pub(super) fn from(&self) -> Result<&str, String> {
         self.from.as_deref().ok_or_else(|| {
             let op = &self.op;

@@ -102,6 +102,31 @@ pub(crate) fn any(value: &Value) -> Val<'_> {
         Value::String(text) => borrowed(text),
         Value::Array(items) => Val::List(List::Tree { items, declared: list::Declared::Any }),
         Value::Object(members) => Val::Map(Map::Tree { members, declared: map::Declared::Any }),
+        Value::Unread(_) => {
+            let mut value = value.clone();
+            value.read();
+            owned(value)
+        }
+    }
+}
+
+/// A JSON value that nobody else keeps.
+fn owned(value: Value) -> Val<'static> {
+    match value {
+        Value::String(text) => Val::String(Text::Shared(text.as_str().into())),
+        Value::Array(items) => {
+            let items = items.into_iter().map(owned).collect();
+            Val::List(List::Owned { items: Arc::new(items), merge: None })
+        }
+        Value::Object(members) => {
+            let key = |key: Str| map::Key::new(Val::String(Text::Shared(key.as_str().into())));
+            let entries = members.into_iter().filter_map(|(k, v)| Some((key(k)?, owned(v))));
+            Val::Map(Map::Owned(Arc::new(entries.collect())))
+        }
+        Value::Null | Value::Unread(_) => Val::Null,
+        Value::Bool(b) => Val::Bool(b),
+        Value::Int(n) => Val::Int(n),
+        Value::Float(n) => Val::Double(n),
     }
 }
 
@@ -114,7 +139,7 @@ fn go_type(value: &Value) -> &'static str {
         Value::Float(_) => "float64",
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+        Value::Object(_) | Value::Unread(_) => "map[string]interface {}",
     }
 }
 

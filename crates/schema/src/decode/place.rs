@@ -104,6 +104,7 @@ const fn go_scalar(scalar: Scalar) -> &'static str {
         Scalar::Bytes => "[]uint8",
         Scalar::Quantity => "resource.Quantity",
         Scalar::RawExtension => "runtime.RawExtension",
+        Scalar::Fields => "v1.FieldsV1",
         Scalar::Any => "interface {}",
         Scalar::String | Scalar::Time | Scalar::MicroTime | Scalar::Duration => "string",
     }

@@ -16,8 +16,9 @@ impl<T: Tokens> Decoder<'_, T> {
     pub(super) fn scalar(&mut self, kind: Scalar, ty: TypeId, at: &Place<'_>) -> Result<Value> {
         match kind {
             Scalar::Any => return self.untyped(at),
-            // Upstream keeps the bytes and does not look for duplicate fields in them.
+            // Upstream keeps the bytes of these and does not look for duplicate fields in them.
             Scalar::RawExtension => return self.tokens.tree(),
+            Scalar::Fields => return self.tokens.json().map(Value::unread),
             _ => {}
         }
         let token = self.tokens.value()?;

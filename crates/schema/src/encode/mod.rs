@@ -3,7 +3,6 @@
 //! Every committed object goes through here once, so the walk allocates nothing for objects of fewer
 //! than [`INLINE`] members.
 
-mod fields_v1;
 #[cfg(test)]
 mod tests;
 
@@ -12,27 +11,11 @@ use pintle_value::{
     json::{self, Compact, Layout, Pretty},
 };
 
-use crate::{Field, Scalar, Schema, Shape, TypeId};
-
-/// The type of the fields that a manager owns.
-const FIELDS_V1: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1";
+use crate::{Field, Schema, Shape, TypeId};
 
 /// Writes compact JSON.
 pub fn write(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
     write_as(schema, ty, value, &mut Compact, out);
-}
-
-/// Writes the fields that a manager owns as compact JSON, in the order of paths.
-pub(crate) fn write_fields(fields: &Value, out: &mut Vec<u8>) {
-    match fields {
-        Value::Object(fields) => fields_v1::write(fields, &mut Compact, out),
-        other => json::write(other, out),
-    }
-}
-
-/// Whether a type is that of the fields that a manager owns.
-pub(crate) fn is_fields(schema: &Schema, ty: TypeId) -> bool {
-    schema.get(ty).name == FIELDS_V1
 }
 
 /// Writes JSON on many lines, two spaces a level.
@@ -122,9 +105,6 @@ fn write_as<L: Layout>(
             json::write_list(items, layout, out, |item, layout, out| {
                 write_as(schema, *ty, item, layout, out);
             });
-        }
-        (Shape::Scalar(Scalar::Any), Value::Object(fields)) if is_fields(schema, ty) => {
-            fields_v1::write(fields, layout, out);
         }
         _ => json::write_as(value, layout, out),
     }

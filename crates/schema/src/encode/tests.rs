@@ -98,11 +98,35 @@ fn pretty_is_two_spaces_a_level() {
 }
 
 #[test]
-fn owned_fields_are_in_the_order_of_paths() {
-    let fields = r#"{".":{},"f:a":{},"f:b":{"i:10":{},"i:9":{}},"k:{\"p\":443}":{"v:1":{},"v:\"a\"":{},"v:10":{},"v:9":{}},"k:{\"p\":80}":{},"k:{\"p\":\"x\"}":{}}"#;
-    let expected = r#"{".":{},"f:a":{},"f:b":{"i:9":{},"i:10":{}},"k:{\"p\":80}":{},"k:{\"p\":443}":{"v:1":{},"v:9":{},"v:10":{},"v:\"a\"":{}},"k:{\"p\":\"x\"}":{}}"#;
-    let ty = builtin().find(FIELDS_V1).unwrap();
-    let mut out = Vec::new();
-    write(builtin(), ty, &json::parse(fields.as_bytes()).unwrap(), &mut out);
-    assert_eq!(String::from_utf8(out).unwrap(), expected);
+fn owned_fields_stay_as_they_were_written() {
+    const ENTRY: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry";
+    for (fields, compact, pretty) in [
+        (
+            r#"{"f:b":{},"f:a":{}}"#,
+            r#"{"f:b":{},"f:a":{}}"#,
+            "{\n    \"f:b\": {},\n    \"f:a\": {}\n  }",
+        ),
+        (
+            r#"{ "v:\"<\"" : {} }"#,
+            r#"{"v:\"\u003c\"":{}}"#,
+            "{\n    \"v:\\\"\\u003c\\\"\": {}\n  }",
+        ),
+        (r#"{"v:\"a b\"":{}}"#, r#"{"v:\"a b\"":{}}"#, "{\n    \"v:\\\"a b\\\"\": {}\n  }"),
+        (
+            r#"{"f:a":{},"f:a":{}}"#,
+            r#"{"f:a":{},"f:a":{}}"#,
+            "{\n    \"f:a\": {},\n    \"f:a\": {}\n  }",
+        ),
+    ] {
+        let (schema, ty) = (builtin(), builtin().find(ENTRY).unwrap());
+        let body = format!(r#"{{"fieldsV1":{fields}}}"#);
+        let decoded = crate::decode(schema, ty, body.as_bytes(), crate::Format::Json).unwrap();
+        assert_eq!(decoded.problems, [], "{fields}");
+        let mut out = Vec::new();
+        write(schema, ty, &decoded.value, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), format!(r#"{{"fieldsV1":{compact}}}"#));
+        let mut out = Vec::new();
+        write_pretty(schema, ty, &decoded.value, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), format!("{{\n  \"fieldsV1\": {pretty}\n}}"));
+    }
 }

@@ -5796,7 +5796,7 @@ pub(crate) static TYPES: [Type; 1127] = [
         row("operator", T::String, Always, 2).required(),
         row("values", T::ListOfString, OmitZero, 3),
     ]),
-    scalar("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", Scalar::Any),
+    scalar("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", Scalar::Fields),
     structure!("io.k8s.apimachinery.pkg.apis.meta.v1.GetOptions", Granular => [
         row("kind", T::String, OmitZero, 0),
         row("apiVersion", T::String, OmitZero, 0),

@@ -161,7 +161,7 @@ impl<'a> Schemas<'a> {
                 json.key("type").text("string");
             }
             Scalar::Quantity | Scalar::Duration => json.key("type").text("string"),
-            Scalar::RawExtension => json.key("type").text("object"),
+            Scalar::RawExtension | Scalar::Fields => json.key("type").text("object"),
             // Of the types that hold anything, those of the object metadata say that it is an object.
             Scalar::Any if ty.name.starts_with("io.k8s.apimachinery.") => {
                 json.key("type").text("object");
@@ -323,7 +323,7 @@ fn plain_scalar(json: &mut Json, scalar: Scalar) {
         Scalar::Float64 => ("number", "double"),
         Scalar::Bytes => ("string", "byte"),
         Scalar::Any => return,
-        Scalar::RawExtension => ("object", ""),
+        Scalar::RawExtension | Scalar::Fields => ("object", ""),
         _ => ("string", ""),
     };
     if !format.is_empty() {

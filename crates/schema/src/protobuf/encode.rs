@@ -13,7 +13,6 @@ use super::{
     is_wrapped,
     wire::Backwards,
 };
-use crate::encode::{is_fields, write_fields};
 use crate::{Field, Presence, Scalar, Schema, Shape, TypeId};
 
 /// Writes messages.
@@ -125,15 +124,6 @@ impl<'s> Encoder<'s> {
             Scalar::Any if let Some(of) = alternative::of(self.schema, ty) => {
                 let end = self.out.begin();
                 self.alternative(&of, value);
-                self.out.end(tag, end);
-            }
-            Scalar::Any if is_fields(self.schema, ty) => {
-                let end = self.out.begin();
-                if let Some(fields) = value {
-                    let mut text = Vec::new();
-                    write_fields(fields, &mut text);
-                    self.out.bytes(1, &text);
-                }
                 self.out.end(tag, end);
             }
             _ => {

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_meta::{duration, time};
-use pintle_value::{Value, json, token};
+use pintle_value::{
+    Value, json,
+    token::{self, Tokens},
+};
 
 use super::{
     alternative,
@@ -61,7 +64,8 @@ impl Messages<'_> {
             Scalar::Any if alternative::of(self.schema(), ty).is_some() => {
                 self.alternative(ty, wire.bytes(name)?)
             }
-            Scalar::RawExtension | Scalar::Any => raw(wire.bytes(name)?),
+            Scalar::RawExtension | Scalar::Any => raw(wire.bytes(name)?, |text| text.tree()),
+            Scalar::Fields => raw(wire.bytes(name)?, |text| text.json().map(Value::unread)),
         }
     }
 }
@@ -117,7 +121,17 @@ fn int_or_string(message: &[u8]) -> Result<Value, Error> {
 }
 
 /// JSON in a message.
-fn raw(message: &[u8]) -> Result<Value, Error> {
+fn raw(
+    message: &[u8],
+    read: impl FnOnce(&mut json::Reader<'_>) -> Result<Value, pintle_value::Error>,
+) -> Result<Value, Error> {
     let text = first(message)?.map(|wire| wire.bytes("raw")).transpose()?.unwrap_or_default();
-    if text.is_empty() { Ok(Value::Null) } else { Ok(json::parse(text)?) }
+    if text.is_empty() {
+        return Ok(Value::Null);
+    }
+    let text = json::text(text);
+    let mut reader = json::Reader::new(&text);
+    let value = read(&mut reader)?;
+    reader.end()?;
+    Ok(value)
 }

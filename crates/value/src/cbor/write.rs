@@ -42,6 +42,11 @@ fn item(value: &Value, out: &mut Vec<u8>) {
                 item(value, out);
             }
         }
+        Value::Unread(_) => {
+            let mut value = value.clone();
+            value.read();
+            item(&value, out);
+        }
     }
 }
 

@@ -22,9 +22,15 @@ use crate::{Error, Value, token::Tokens};
 
 /// Reads one value and nothing behind it; of equal keys the last wins.
 pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
+    parse_without(bytes, &[])
+}
+
+/// As [`parse`], but what is at `path`, a path of members, stays [unread](Value::Unread); lists on the way
+/// are not named.
+pub fn parse_without(bytes: &[u8], path: &[&str]) -> Result<Value, Error> {
     let text = text(bytes);
     let mut reader = Reader::new(&text);
-    let value = reader.tree()?;
+    let value = reader.tree_without(path)?;
     reader.end()?;
     Ok(value)
 }

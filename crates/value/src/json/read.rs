@@ -274,12 +274,32 @@ impl Tokens for Reader<'_> {
         Ok(Some(if escaped { &self.unescaped } else { &self.text[start..start + plain] }))
     }
 
+    fn json(&mut self) -> Result<Box<str>, Error> {
+        self.next_visible()?;
+        let start = self.at;
+        self.skip()?;
+        let text = &self.text[start..self.at];
+        Ok(if scan::until(text.as_bytes(), &LOOSE) == text.len() {
+            text.into()
+        } else {
+            compact(text)
+        })
+    }
+
     fn end(&mut self) -> Result<(), Error> {
         match self.next_visible() {
             Err(_) => Ok(()),
             Ok(_) => Err(self.unexpected("after top-level value")),
         }
     }
+}
+
+/// JSON without white space between its tokens.
+#[cold]
+fn compact(text: &str) -> Box<str> {
+    let mut out = Vec::with_capacity(text.len());
+    super::write::copy(text, &mut super::Compact, &mut out);
+    String::from_utf8(out).unwrap_or_default().into()
 }
 
 /// One byte of a literal, and Go's words for another in its place.
@@ -309,6 +329,9 @@ const NULL: &[Expected] = &[
 fn plain_len(bytes: &[u8]) -> usize {
     scan::until(bytes, &SPECIAL)
 }
+
+/// The bytes that compact JSON has only in strings, and those that it writes as escapes.
+static LOOSE: scan::Bytes = scan::Bytes::new(b" <>&\xe2");
 
 /// The bytes that do not stand for themselves.
 static SPECIAL: scan::Bytes = scan::Bytes::new(b"\"\\");

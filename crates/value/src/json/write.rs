@@ -2,8 +2,11 @@
 
 use std::io::Write;
 
-use super::scan;
-use crate::Value;
+use super::{Reader, scan};
+use crate::{
+    Error, Value,
+    token::{Token, Tokens},
+};
 
 /// Where white space goes. The walk over a value calls these at the same places for every layout.
 pub trait Layout {
@@ -13,6 +16,8 @@ pub trait Layout {
     fn colon(&mut self, out: &mut Vec<u8>);
     /// Before the end of a list or object that is not empty.
     fn end(&mut self, out: &mut Vec<u8>);
+    /// Writes a value that is compact JSON.
+    fn unread(&mut self, json: &str, out: &mut Vec<u8>);
 }
 
 /// No white space at all.
@@ -30,6 +35,10 @@ impl Layout for Compact {
     }
 
     fn end(&mut self, _: &mut Vec<u8>) {}
+
+    fn unread(&mut self, json: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(json.as_bytes());
+    }
 }
 
 /// A line for each item and member, indented by two spaces a level, as Go's `json.Indent` does.
@@ -63,6 +72,10 @@ impl Layout for Pretty {
         self.depth -= 1;
         self.new_line(out);
     }
+
+    fn unread(&mut self, json: &str, out: &mut Vec<u8>) {
+        copy(json, self, out);
+    }
 }
 
 /// Writes a value as compact JSON, members in the order of their keys.
@@ -93,7 +106,52 @@ pub fn write_as<L: Layout>(value: &Value, layout: &mut L, out: &mut Vec<u8>) {
                 write_as(member, layout, out);
             });
         }
+        Value::Unread(json) => layout.unread(json, out),
     }
+}
+
+/// Writes JSON in a layout, members in the order that they have; `null` for what is not JSON.
+pub(super) fn copy<L: Layout>(json: &str, layout: &mut L, out: &mut Vec<u8>) {
+    let begin = out.len();
+    if copy_value(&mut Reader::new(json), layout, out).is_err() {
+        out.truncate(begin);
+        out.extend_from_slice(b"null");
+    }
+}
+
+fn copy_value<L: Layout>(
+    reader: &mut Reader<'_>,
+    layout: &mut L,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let mut first = true;
+    match reader.value()? {
+        Token::Array => {
+            out.push(b'[');
+            while reader.item()? {
+                layout.before(std::mem::take(&mut first), out);
+                copy_value(reader, layout, out)?;
+            }
+            if !first {
+                layout.end(out);
+            }
+            out.push(b']');
+        }
+        Token::Object => {
+            out.push(b'{');
+            while let Some(key) = reader.key()? {
+                layout.before(std::mem::take(&mut first), out);
+                write_key(key, layout, out);
+                copy_value(reader, layout, out)?;
+            }
+            if !first {
+                layout.end(out);
+            }
+            out.push(b'}');
+        }
+        scalar => write_as(&scalar.scalar()?, layout, out),
+    }
+    Ok(())
 }
 
 /// Writes a list of whatever `each` writes.

@@ -26,6 +26,8 @@ pub enum Token<'t> {
     Array,
     /// An object begins: ask for [`Tokens::key`].
     Object,
+    /// A whole value that is unread: only trees have any.
+    Unread(&'t str),
 }
 
 /// A source of tokens.
@@ -47,11 +49,20 @@ pub trait Tokens {
     where
         Self: Sized,
     {
+        self.tree_without(&[])
+    }
+
+    /// As [`Tokens::tree`], but what is at `path`, a path of members, stays [unread](Value::Unread); lists on
+    /// the way are not named.
+    fn tree_without(&mut self, path: &[&str]) -> Result<Value, Error>
+    where
+        Self: Sized,
+    {
         match self.value()? {
             Token::Array => {
                 let mut items = Vec::new();
                 while self.item()? {
-                    items.push(self.tree()?);
+                    items.push(self.tree_without(path)?);
                 }
                 Ok(Value::Array(items))
             }
@@ -59,12 +70,25 @@ pub trait Tokens {
                 let mut members = Vec::new();
                 while let Some(key) = self.key()? {
                     let key = Str::from(key);
-                    members.push((key, self.tree()?));
+                    let value = match path {
+                        [name] if *name == key => Value::unread(self.json()?),
+                        [name, below @ ..] if *name == key => self.tree_without(below)?,
+                        _ => self.tree_without(&[])?,
+                    };
+                    members.push((key, value));
                 }
                 Ok(Value::Object(Map::from_unsorted(members, |_| {})))
             }
             scalar => scalar.scalar(),
         }
+    }
+
+    /// The next value as compact JSON, its members in the order that they have.
+    fn json(&mut self) -> Result<Box<str>, Error>
+    where
+        Self: Sized,
+    {
+        self.tree().map(|value| json::to_string(&value).into())
     }
 
     /// Reads past the next value.
@@ -108,6 +132,7 @@ pub enum Kind {
     String,
     Array,
     Object,
+    Unread,
 }
 
 impl Kind {
@@ -119,7 +144,7 @@ impl Kind {
             Self::Number => "number",
             Self::String => "string",
             Self::Array => "array",
-            Self::Object => "object",
+            Self::Object | Self::Unread => "object",
         }
     }
 }
@@ -134,6 +159,7 @@ impl Token<'_> {
             Self::String(text) => Value::String(text.into()),
             Self::Array => Value::Array(Vec::new()),
             Self::Object => Value::object(),
+            Self::Unread(text) => Value::Unread(text.into()),
         })
     }
 
@@ -146,6 +172,7 @@ impl Token<'_> {
             Self::String(_) => Kind::String,
             Self::Array => Kind::Array,
             Self::Object => Kind::Object,
+            Self::Unread(_) => Kind::Unread,
         }
     }
 }

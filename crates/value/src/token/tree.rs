@@ -39,6 +39,7 @@ impl Tokens for Tree<'_> {
             Value::Null => Token::Null,
             Value::Bool(b) => Token::Bool(*b),
             Value::String(text) => Token::String(text),
+            Value::Unread(text) => Token::Unread(text),
             Value::Array(items) => {
                 self.begin(Rest::Items(items))?;
                 Token::Array
@@ -79,5 +80,12 @@ impl Tokens for Tree<'_> {
 
     fn end(&mut self) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn json(&mut self) -> Result<Box<str>, Error> {
+        match self.next.take().unwrap_or(&Value::Null) {
+            Value::Unread(text) => Ok(text.clone()),
+            value => Ok(json::to_string(value).into()),
+        }
     }
 }

@@ -69,6 +69,11 @@ impl Emitter<'_> {
                 }
                 self.indent = outer;
             }
+            Value::Unread(_) => {
+                let mut value = value.clone();
+                value.read();
+                self.value(&value, in_map);
+            }
         }
     }
 

@@ -1,10 +1,12 @@
 //! FieldsV1: a set as an object of objects, `f:`, `k:`, `v:` and `i:` before what finds a child and
 //! `.` for a path that is a member and has others below.
 //!
-//! Upstream orders the keys as elements; an object tree orders them as texts, and the schema's encoder
-//! puts that right. Readers take any order.
+//! It is written as upstream writes it, byte for byte, keys in the order of elements. Readers take any order.
 
-use pintle_value::{Map, Str, Value, json};
+use pintle_value::{
+    json::Reader,
+    token::{Token, Tokens},
+};
 
 use super::{Builder, FieldSet, PathElement};
 
@@ -13,52 +15,13 @@ const SELF: &str = ".";
 
 impl FieldSet {
     /// Reads FieldsV1. Keys of a sort that is not known are left out.
-    pub fn from_value(fields: &Value) -> Result<Self, String> {
-        match fields {
-            Value::Null => Ok(Self::new()),
-            Value::Object(members) => Ok(read(members)?.1),
-            other => Err(format!("expected an object, found {}", other.type_name())),
-        }
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        Ok(read(&mut Reader::new(text))?.1)
     }
 
     /// The set as FieldsV1.
-    pub fn to_value(&self) -> Value {
-        self.tree(false).into()
-    }
-
-    fn tree(&self, member: bool) -> Map {
-        let own = (member && !self.is_empty()).then(|| (Str::from(SELF), Value::object()));
-        let nodes = self.nodes.iter();
-        let nodes = nodes.map(|n| (n.element.to_text(), n.below.tree(n.member).into()));
-        own.into_iter().chain(nodes).collect()
-    }
-
-    /// Whether the set is written like this.
-    pub(crate) fn is_written(&self, fields: &Value) -> bool {
-        fields.as_object().is_some_and(|fields| self.is_tree(false, fields))
-    }
-
-    fn is_tree(&self, member: bool, tree: &Map) -> bool {
-        let own = usize::from(member && !self.is_empty());
-        if tree.len() != self.nodes.len() + own || (own == 1 && !tree.contains_key(SELF)) {
-            return false;
-        }
-        // Where no key is a number, the two are in the same order.
-        self.nodes.iter().zip(&tree.as_slice()[own..]).all(|(node, (key, below))| {
-            let below = if node.element.is_text(key) {
-                Some(below)
-            } else {
-                tree.get(&node.element.to_text())
-            };
-            below
-                .and_then(Value::as_object)
-                .is_some_and(|tree| node.below.is_tree(node.member, tree))
-        })
-    }
-
-    /// The set as the JSON that upstream writes, byte for byte.
     pub fn to_json(&self) -> String {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(64 * self.nodes.len());
         self.write(false, &mut out);
         String::from_utf8(out).expect("the writer writes UTF-8")
     }
@@ -73,31 +36,61 @@ impl FieldSet {
             if out.len() > begin {
                 out.push(b',');
             }
-            json::write_string(&node.element.to_text(), out);
+            node.element.write(out);
             out.push(b':');
             node.below.write(node.member, out);
         }
         out.push(b'}');
     }
+
+    /// Whether FieldsV1 has a path of the set, or one on the way to it; also where it cannot be read.
+    pub(crate) fn may_meet(&self, text: &str) -> bool {
+        !self.is_empty() && meets(self, &mut Reader::new(text)).unwrap_or(true)
+    }
 }
 
 /// Whether the path of these keys is a member, and what is below it. An empty object is a member:
 /// something must have been meant.
-fn read(members: &Map) -> Result<(bool, FieldSet), String> {
-    let (mut member, mut set) = (false, Builder::with_room(members.len()));
-    for (key, below) in members.iter() {
-        if key == SELF {
-            member = true;
-            continue;
+fn read(text: &mut Reader<'_>) -> Result<(bool, FieldSet), String> {
+    let why = |error: pintle_value::Error| error.to_string();
+    match text.value().map_err(why)? {
+        Token::Null => return Ok((true, FieldSet::new())),
+        Token::Object => {}
+        other => return Err(format!("expected an object, found {}", other.kind().name())),
+    }
+    let (mut member, mut set) = (false, Builder::default());
+    while let Some(key) = text.key().map_err(why)? {
+        let element = if key == SELF { None } else { Some(PathElement::parse(key)?) };
+        member |= element.is_none();
+        match element.flatten() {
+            Some(element) => {
+                let (member, below) = read(text)?;
+                set.add(|| element, member, below);
+            }
+            None => text.skip().map_err(why)?,
         }
-        let Some(element) = PathElement::parse(key)? else { continue };
-        let (member, below) = match below {
-            Value::Null => (true, FieldSet::new()),
-            Value::Object(below) => read(below)?,
-            other => return Err(format!("expected an object, found {}", other.type_name())),
-        };
-        set.add(|| element, member, below);
     }
     let set = set.finish();
     Ok((member || set.is_empty(), set))
+}
+
+fn meets(set: &FieldSet, text: &mut Reader<'_>) -> Result<bool, String> {
+    let why = |error: pintle_value::Error| error.to_string();
+    if text.value().map_err(why)? != Token::Object {
+        return Ok(false);
+    }
+    while let Some(key) = text.key().map_err(why)? {
+        let element = if key == SELF { None } else { PathElement::parse(key)? };
+        let found = match element.and_then(|element| set.find(&element)) {
+            Some(node) => node.member || meets(&node.below, text)?,
+            None => {
+                text.skip().map_err(why)?;
+                false
+            }
+        };
+        if found {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -55,40 +55,32 @@ impl PathElement {
         }))
     }
 
-    /// Whether this is what [`Self::to_text`] writes, as far as that can be told without writing it.
-    pub(super) fn is_text(&self, text: &str) -> bool {
-        matches!(self, Self::Field(name) if text.strip_prefix("f:") == Some(name))
-    }
-
-    /// The element as a key of FieldsV1.
-    pub fn to_text(&self) -> Str {
-        let mut out = Vec::new();
+    /// Writes the element as a key of FieldsV1, in quotes.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut text = Vec::new();
         match self {
             Self::Field(name) => {
-                let mut text = Str::with_capacity(2 + name.len());
-                text.push_str("f:");
-                text.push_str(name);
-                return text;
+                out.extend_from_slice(b"\"f:");
+                let begin = out.len();
+                json::write_string(name, out);
+                out.remove(begin); // the quote is there already
+                return;
             }
             Self::Key(fields) => {
-                out.extend_from_slice(b"k:");
-                json::write_map(
-                    fields,
-                    &mut json::Compact,
-                    &mut out,
-                    |(name, value), layout, out| {
-                        json::write_key(name, layout, out);
-                        json::write(value, out);
-                    },
-                );
+                text.extend_from_slice(b"k:");
+                let compact = &mut json::Compact;
+                json::write_map(fields, compact, &mut text, |(name, value), layout, out| {
+                    json::write_key(name, layout, out);
+                    json::write(value, out);
+                });
             }
             Self::Value(value) => {
-                out.extend_from_slice(b"v:");
-                json::write(value, &mut out);
+                text.extend_from_slice(b"v:");
+                json::write(value, &mut text);
             }
-            Self::Index(index) => return format!("i:{index}").into(),
+            Self::Index(index) => text.extend_from_slice(format!("i:{index}").as_bytes()),
         }
-        Str::from_utf8(out).expect("the writer writes UTF-8")
+        json::write_string(std::str::from_utf8(&text).expect("the writer writes UTF-8"), out);
     }
 }
 

@@ -242,12 +242,6 @@ impl FieldSet {
         }
     }
 
-    /// Whether something holds for a node: `is` is given the element, whether it is a member, and what
-    /// is below.
-    pub(crate) fn any_node(&self, mut is: impl FnMut(&PathElement, bool, &Self) -> bool) -> bool {
-        self.nodes.iter().any(|node| is(&node.element, node.member, &node.below))
-    }
-
     /// Changes every node: `change` is given the element, whether it is a member, and what is below.
     pub(crate) fn change_nodes(
         &mut self,

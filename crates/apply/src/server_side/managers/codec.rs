@@ -1,7 +1,7 @@
 //! `metadata.managedFields`: a list of entries, one for each manager.
 
 use pintle_meta::time;
-use pintle_value::{Map, Value};
+use pintle_value::{Map, Value, json};
 
 use super::{FieldSet, Identity, Managers, Operation, Owned};
 
@@ -53,7 +53,11 @@ pub(crate) fn read(
 ) -> impl Iterator<Item = Option<(Identity, Owned)>> {
     entries.into_iter().map(move |mut entry| {
         let members = entry.as_object_mut()?;
-        let fields = members.remove("fieldsV1").unwrap_or_default();
+        let fields = match members.remove("fieldsV1").unwrap_or_default() {
+            Value::Unread(json) => json,
+            Value::Null => "{}".into(),
+            other => json::to_string(&other).into(),
+        };
         let text = |member| members.get(member).and_then(Value::as_str).unwrap_or_default();
         let operation = match text("operation") {
             "Apply" => Operation::Apply,
@@ -65,10 +69,10 @@ pub(crate) fn read(
             return None;
         }
         let unix_micros = time::parse(text("time")).ok();
-        let owned = if source == Source::Store && fields.as_object().is_some() {
+        let owned = if source == Source::Store && fields.starts_with('{') {
             Owned::written(api_version.into(), fields, unix_micros)
         } else {
-            let fields = FieldSet::from_value(&fields).ok()?;
+            let fields = FieldSet::from_json(&fields).ok()?;
             Owned::new(api_version.into(), fields, unix_micros)
         };
         let identity = Identity::new(text("manager"), operation, api_version, text("subresource"));
@@ -106,7 +110,7 @@ fn entry(who: Identity, owned: Owned) -> Value {
     let (mut entry, unix_micros) = (Map::with_capacity(7), owned.unix_micros);
     entry.insert("apiVersion", owned.api_version.clone());
     entry.insert("fieldsType", FIELDS_TYPE);
-    entry.insert("fieldsV1", owned.into_value());
+    entry.insert("fieldsV1", Value::Unread(owned.into_json()));
     if !who.manager.is_empty() {
         entry.insert("manager", who.manager);
     }

@@ -3,7 +3,7 @@
 
 use std::cell::OnceCell;
 
-use pintle_value::{Map, Str, Value};
+use pintle_value::Str;
 
 use super::FieldSet;
 
@@ -16,8 +16,8 @@ pub(crate) struct Owned {
     pub(crate) unix_micros: Option<i64>,
     /// Unset until they are asked for.
     fields: OnceCell<FieldSet>,
-    /// The fields as FieldsV1, while they are known to be the same.
-    written: Option<Value>,
+    /// The fields as FieldsV1, while it is known to say the same; unset until it is asked for.
+    written: OnceCell<Box<str>>,
 }
 
 /// How the fields are kept does not count.
@@ -30,31 +30,37 @@ impl PartialEq for Owned {
 
 impl Owned {
     pub(crate) fn new(api_version: Str, fields: FieldSet, unix_micros: Option<i64>) -> Self {
-        Self { api_version, unix_micros, fields: fields.into(), written: None }
+        Self { api_version, unix_micros, fields: fields.into(), written: OnceCell::new() }
     }
 
     /// Fields as they were written here.
-    pub(crate) const fn written(api_version: Str, fields: Value, unix_micros: Option<i64>) -> Self {
-        Self { api_version, unix_micros, fields: OnceCell::new(), written: Some(fields) }
+    pub(crate) fn written(api_version: Str, fields: Box<str>, unix_micros: Option<i64>) -> Self {
+        Self { api_version, unix_micros, fields: OnceCell::new(), written: fields.into() }
     }
 
     /// The fields. Nothing is owned by what cannot be read.
     pub(crate) fn fields(&self) -> &FieldSet {
         self.fields.get_or_init(|| {
-            let written = self.written.as_ref().map(FieldSet::from_value);
+            let written = self.written.get().map(|text| FieldSet::from_json(text));
             written.and_then(Result::ok).unwrap_or_default()
         })
     }
 
     /// The fields as FieldsV1.
-    pub(crate) fn into_value(self) -> Value {
-        self.written.unwrap_or_else(|| self.fields.into_inner().unwrap_or_default().to_value())
+    pub(crate) fn json(&self) -> &str {
+        self.written.get_or_init(|| self.fields().to_json().into())
+    }
+
+    /// The fields as FieldsV1.
+    pub(crate) fn into_json(self) -> Box<str> {
+        self.json();
+        self.written.into_inner().unwrap_or_default()
     }
 
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
-        match (self.fields.get(), &self.written) {
-            (None, Some(Value::Object(written))) => written.is_empty(),
+        match (self.fields.get(), self.written.get()) {
+            (None, Some(written)) => &**written == "{}",
             _ => self.fields().is_empty(),
         }
     }
@@ -63,22 +69,22 @@ impl Owned {
     pub(crate) fn change(&mut self, change: impl FnOnce(FieldSet) -> FieldSet) {
         self.fields();
         self.fields = change(self.fields.take().unwrap_or_default()).into();
-        self.written = None;
+        self.written.take();
     }
 
     /// Changes the fields in place, if `change` says that it did.
     pub(crate) fn change_if(&mut self, change: impl FnOnce(&mut FieldSet) -> bool) {
         self.fields();
         if self.fields.get_mut().is_some_and(change) {
-            self.written = None;
+            self.written.take();
         }
     }
 
     /// Whether another one has the same fields of the same version.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let same = match (self.fields.get(), &self.written) {
-            (None, Some(written)) => other.fields().is_written(written),
-            _ => self.fields() == other.fields(),
+        let same = match (self.fields.get(), other.fields.get()) {
+            (Some(own), Some(others)) => own == others,
+            _ => self.json() == other.json(),
         };
         same && self.api_version == other.api_version
     }
@@ -86,16 +92,9 @@ impl Owned {
     /// Whether a path of the set may be one of these, or on the way to one: if not, nothing of the set
     /// is owned, whatever the types make of the fields.
     pub(crate) fn may_meet(&self, set: &FieldSet) -> bool {
-        match (self.fields.get(), &self.written) {
-            (None, Some(Value::Object(written))) => may_meet(written, set),
+        match (self.fields.get(), self.written.get()) {
+            (None, Some(written)) => set.may_meet(written),
             _ => !set.is_empty(),
         }
     }
-}
-
-fn may_meet(written: &Map, set: &FieldSet) -> bool {
-    set.any_node(|element, member, below| match written.get(&element.to_text()) {
-        Some(Value::Object(written)) => member || may_meet(written, below),
-        found => found.is_some(),
-    })
 }

@@ -95,8 +95,8 @@ impl Object {
         let entries = self.live().at(&["metadata", "managedFields"]).and_then(Value::as_array);
         let entry = |entry: &Value| {
             let text = |member: &str| entry.str_at(&[member]).unwrap_or_default().to_owned();
-            let fields = FieldSet::from_value(entry.get("fieldsV1").expect("fields"));
-            let fields = fields.expect("FieldsV1").to_json();
+            let fields = json::to_string(entry.get("fieldsV1").expect("fields"));
+            let fields = FieldSet::from_json(&fields).expect("FieldsV1").to_json();
             let sub = text("subresource");
             let slash = if sub.is_empty() { "" } else { "/" };
             format!("{} {}{slash}{sub}: {fields}", text("manager"), text("operation"))

@@ -45,6 +45,8 @@ fn object(entries: &[&str]) -> Value {
 }
 
 fn entries(object: &Value) -> Vec<String> {
+    let mut object = object.clone();
+    object.read();
     let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
     let entry = |entry: &Value| {
         let text = |member| entry.str_at(&[member]).unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use pintle_meta::quote::{plain, quote};
+use pintle_meta::quote::{go_type, plain, quote};
 use pintle_schema::{Scalar, Shape};
 use pintle_value::{Map, Value};
 
@@ -56,7 +56,7 @@ impl Checker {
     /// Whether the value is a field itself, and the fields in it.
     fn value(&mut self, ty: Typing<'_>, value: &Value) -> (bool, FieldSet) {
         match (ty.shape(), value) {
-            (_, Value::Null) | (None | Some(Shape::Scalar(Scalar::Any)), _) => {}
+            (_, Value::Null) | (None | Some(Shape::Scalar(Scalar::Any | Scalar::Fields)), _) => {}
             (Some(Shape::Scalar(scalar)), value) => self.scalar(*scalar, value),
             (Some(Shape::Struct { .. } | Shape::Map { .. }), Value::Object(members)) => {
                 return self.members(ty, members);
@@ -129,12 +129,12 @@ impl Checker {
 
     fn scalar(&mut self, scalar: Scalar, value: &Value) {
         use Scalar::{
-            Any, Bool, Bytes, Duration, Float64, Int32, Int64, IntOrString, MicroTime, Quantity,
-            RawExtension, String, Time,
+            Any, Bool, Bytes, Duration, Fields, Float64, Int32, Int64, IntOrString, MicroTime,
+            Quantity, RawExtension, String, Time,
         };
         match (scalar, value) {
             (_, Value::Null)
-            | (Any, _)
+            | (Any | Fields, _)
             | (Int32 | Int64 | Float64, Value::Int(_) | Value::Float(_))
             | (String | Bytes | Time | MicroTime | Duration, Value::String(_))
             | (Bool, Value::Bool(_))
@@ -160,19 +160,6 @@ impl Checker {
                 self.note(format_args!("expected map, got &{{{}}}", plain(other)));
             }
         }
-    }
-}
-
-/// The type of a decoded value as Go's `%T` has it.
-const fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }
 

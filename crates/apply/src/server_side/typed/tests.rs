@@ -10,10 +10,7 @@ use crate::server_side::tests::{report, schemas};
 fn outcome(row: &Value, ty: Typing<'_>) -> (String, String) {
     let value = |member: &str| row.get(member).unwrap_or(&Value::Null);
     let text = |member: &str| value(member).as_str().unwrap_or("{}").to_owned();
-    let set = |member: &str| {
-        let fields = json::parse(text(member).as_bytes()).expect("a set is JSON");
-        FieldSet::from_value(&fields).expect("a set is FieldsV1")
-    };
+    let set = |member: &str| FieldSet::from_json(&text(member)).expect("a set is FieldsV1");
     let show = |value: &Value| json::to_string(value);
     match text("do").as_str() {
         "set" => (field_set(ty, value("object")).to_json(), text("set")),
