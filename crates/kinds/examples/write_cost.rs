@@ -70,9 +70,9 @@ async fn measure(registry: &Registry, file: &str, mut object: Value) {
     };
     let namespace = if resource.namespaced() { "default" } else { "" };
     let metadata = object.object_entry("metadata");
-    metadata.remove("namespace");
-    metadata.remove("resourceVersion");
-    metadata.remove("uid");
+    for set_by_the_server in ["managedFields", "namespace", "resourceVersion", "uid"] {
+        metadata.remove(set_by_the_server);
+    }
     let target = |name: &str| Target {
         resource: resource.clone(),
         namespace: namespace.into(),

@@ -4,8 +4,9 @@
 //! It is written as upstream writes it, byte for byte, keys in the order of elements. Readers take any order.
 
 use pintle_value::{
+    Error,
     json::Reader,
-    token::{Token, Tokens},
+    token::{Kind, Token, Tokens},
 };
 
 use super::{Builder, FieldSet, PathElement};
@@ -43,9 +44,14 @@ impl FieldSet {
         out.push(b'}');
     }
 
+    /// Whether FieldsV1 has all paths of the set; not, where it cannot be read.
+    pub(crate) fn is_within(&self, text: &str) -> bool {
+        find(Sought::All, self, false, &mut Reader::new(text)).is_ok_and(|found| found.all)
+    }
+
     /// Whether FieldsV1 has a path of the set, or one on the way to it; also where it cannot be read.
     pub(crate) fn may_meet(&self, text: &str) -> bool {
-        !self.is_empty() && meets(self, &mut Reader::new(text)).unwrap_or(true)
+        find(Sought::Any, self, false, &mut Reader::new(text)).map_or(true, |found| found.all)
     }
 }
 
@@ -74,23 +80,68 @@ fn read(text: &mut Reader<'_>) -> Result<(bool, FieldSet), String> {
     Ok((member || set.is_empty(), set))
 }
 
-fn meets(set: &FieldSet, text: &mut Reader<'_>) -> Result<bool, String> {
-    let why = |error: pintle_value::Error| error.to_string();
-    if text.value().map_err(why)? != Token::Object {
-        return Ok(false);
+/// What a search is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sought {
+    /// Every path of the set.
+    All,
+    /// Any path of the set, or one on the way to it.
+    Any,
+}
+
+/// How far a search went.
+struct Found {
+    /// What was sought is there.
+    all: bool,
+    /// So many objects are not read to their end, the innermost to behind a key.
+    open: usize,
+}
+
+/// Looks for the set in the next object of FieldsV1, and, where all is sought, for what is above the set if
+/// that is a member. Whoever writes FieldsV1 sorts the names of members, so what is behind the last that is
+/// sought is not read.
+fn find(
+    sought: Sought,
+    set: &FieldSet,
+    member: bool,
+    text: &mut Reader<'_>,
+) -> Result<Found, Error> {
+    let (mut left, mut own, mut keys) = (set.nodes.len(), !member, 0);
+    let found = |left: usize, own: bool, open| {
+        Ok(Found { all: sought == Sought::All && left == 0 && own, open })
+    };
+    if text.value()? != Token::Object {
+        return Ok(Found { all: false, open: 0 });
     }
-    while let Some(key) = text.key().map_err(why)? {
-        let element = if key == SELF { None } else { PathElement::parse(key)? };
-        let found = match element.and_then(|element| set.find(&element)) {
-            Some(node) => node.member || meets(&node.below, text)?,
-            None => {
-                text.skip().map_err(why)?;
-                false
-            }
+    let last = set.nodes.last().map(|node| &node.element);
+    while let Some(key) = text.key()? {
+        keys += 1;
+        own |= key == SELF;
+        let element = PathElement::parse(key).ok().flatten();
+        if let (Some(PathElement::Field(name)), Some(PathElement::Field(last))) = (&element, last)
+            && name > last
+        {
+            return found(left, own, 1);
+        }
+        let Some(node) = element.and_then(|element| set.find(&element)) else {
+            text.skip()?;
+            continue;
         };
-        if found {
-            return Ok(true);
+        let below = match sought {
+            Sought::Any if node.member => Found { all: true, open: 0 },
+            _ => find(sought, &node.below, node.member, text)?,
+        };
+        if below.all == (sought == Sought::Any) {
+            return Ok(below);
+        }
+        left = left.saturating_sub(1);
+        if below.open > 0 {
+            if last == Some(&node.element) {
+                return found(left, own, below.open + 1);
+            }
+            text.skip()?;
+            (0..below.open).try_for_each(|_| text.skip_rest(Kind::Object))?;
         }
     }
-    Ok(false)
+    found(left, own || keys == 0, 0)
 }

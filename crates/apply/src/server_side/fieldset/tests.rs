@@ -149,6 +149,7 @@ proptest! {
         let a = set(&a);
         let text = a.to_json();
         prop_assert_eq!(FieldSet::from_json(&text), Ok(a.clone()));
+        prop_assert!(a.is_within(&text));
         // The order of the keys does not count.
         let tree = json::parse(text.as_bytes()).expect("it writes JSON");
         prop_assert_eq!(FieldSet::from_json(&json::to_string(&tree)), Ok(a));
@@ -157,6 +158,7 @@ proptest! {
     #[test]
     fn text_may_meet_what_it_shares_a_path_with(a in paths(), b in paths()) {
         let (x, y) = (set(&a), set(&b));
+        prop_assert_eq!(x.is_within(&y.to_json()), a.is_subset(&b));
         if x.may_meet(&y.to_json()) {
             prop_assert!(!x.is_empty());
         } else {

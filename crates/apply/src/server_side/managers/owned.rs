@@ -89,6 +89,14 @@ impl Owned {
         same && self.api_version == other.api_version
     }
 
+    /// Whether all paths of the set are of these.
+    pub(crate) fn has_all(&self, set: &FieldSet) -> bool {
+        match (self.fields.get(), self.written.get()) {
+            (None, Some(written)) => set.is_within(written),
+            _ => set.is_subset(self.fields()),
+        }
+    }
+
     /// Whether a path of the set may be one of these, or on the way to one: if not, nothing of the set
     /// is owned, whatever the types make of the fields.
     pub(crate) fn may_meet(&self, set: &FieldSet) -> bool {

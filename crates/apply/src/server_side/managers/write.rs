@@ -67,7 +67,7 @@ pub(crate) fn grant(
         return;
     };
     owned.unix_micros = Some(unix_micros);
-    if !fields.is_subset(owned.fields()) {
+    if !owned.has_all(&fields) {
         owned.change(|before| fields.union(before));
     }
 }
@@ -91,8 +91,7 @@ pub(crate) fn apply(
     let untracked = fields.intersection(&UNTRACKED);
     let mut owned = Owned::new(api_version.into(), fields.difference(&UNTRACKED), None);
     let goes = last.as_ref().is_some_and(|last| {
-        last.api_version != api_version
-            || !(last.is_same(&owned) || last.fields().is_subset(owned.fields()))
+        last.api_version != api_version || !(last.is_same(&owned) || owned.has_all(last.fields()))
     });
     // What a merge does, it knows by itself. Only what goes, and what the same is in other versions,
     // is found by comparing what was there with what is.
