@@ -14,6 +14,9 @@ use super::{Builder, FieldSet, PathElement};
 /// The key that says that the path itself is a member.
 const SELF: &str = ".";
 
+/// What the fields of most objects take as FieldsV1.
+const BYTES_LIKELY: usize = 4096;
+
 impl FieldSet {
     /// Reads FieldsV1. Keys of a sort that is not known are left out.
     pub fn from_json(text: &str) -> Result<Self, String> {
@@ -22,12 +25,13 @@ impl FieldSet {
 
     /// The set as FieldsV1.
     pub fn to_json(&self) -> String {
-        let mut out = Vec::with_capacity(64 * self.nodes.len());
-        self.write(false, &mut out);
+        let mut out = Vec::with_capacity(BYTES_LIKELY);
+        self.write(false, &mut out, &mut Vec::new());
         String::from_utf8(out).expect("the writer writes UTF-8")
     }
 
-    fn write(&self, member: bool, out: &mut Vec<u8>) {
+    /// Writes it to `out`; what is in `room` is not kept.
+    fn write(&self, member: bool, out: &mut Vec<u8>, room: &mut Vec<u8>) {
         out.push(b'{');
         let begin = out.len();
         if member && !self.is_empty() {
@@ -37,9 +41,9 @@ impl FieldSet {
             if out.len() > begin {
                 out.push(b',');
             }
-            node.element.write(out);
+            node.element.write(out, room);
             out.push(b':');
-            node.below.write(node.member, out);
+            node.below.write(node.member, out, room);
         }
         out.push(b'}');
     }

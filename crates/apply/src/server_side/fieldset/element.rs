@@ -55,9 +55,9 @@ impl PathElement {
         }))
     }
 
-    /// Writes the element as a key of FieldsV1, in quotes.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        let mut text = Vec::new();
+    /// Writes the element as a key of FieldsV1, in quotes; what is in `text` is not kept.
+    pub(super) fn write(&self, out: &mut Vec<u8>, text: &mut Vec<u8>) {
+        text.clear();
         match self {
             Self::Field(name) => {
                 out.extend_from_slice(b"\"f:");
@@ -69,18 +69,18 @@ impl PathElement {
             Self::Key(fields) => {
                 text.extend_from_slice(b"k:");
                 let compact = &mut json::Compact;
-                json::write_map(fields, compact, &mut text, |(name, value), layout, out| {
+                json::write_map(fields, compact, text, |(name, value), layout, out| {
                     json::write_key(name, layout, out);
                     json::write(value, out);
                 });
             }
             Self::Value(value) => {
                 text.extend_from_slice(b"v:");
-                json::write(value, &mut text);
+                json::write(value, text);
             }
             Self::Index(index) => text.extend_from_slice(format!("i:{index}").as_bytes()),
         }
-        json::write_string(std::str::from_utf8(&text).expect("the writer writes UTF-8"), out);
+        json::write_string(std::str::from_utf8(text).expect("the writer writes UTF-8"), out);
     }
 }
 

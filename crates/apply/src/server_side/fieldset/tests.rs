@@ -88,7 +88,7 @@ fn orders_elements_by_sort_and_numbers_by_size() {
     assert!(elements.is_sorted());
     for (element, text) in elements.iter().zip(texts) {
         let mut written = Vec::new();
-        element.write(&mut written);
+        element.write(&mut written, &mut Vec::new());
         assert_eq!(
             String::from_utf8(written),
             Ok(Value::from(text)).map(|text| json::to_string(&text))
