@@ -13,6 +13,7 @@ pub mod limits;
 pub mod namespace;
 pub mod nodes;
 pub mod plugins;
+pub mod pod_security;
 mod pods;
 pub mod priority;
 pub mod quota;

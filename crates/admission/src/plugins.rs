@@ -8,6 +8,7 @@ use pintle_registry::admission::Admission;
 use crate::default_class::{INGRESS, STORAGE};
 use crate::limits::LimitRanger;
 use crate::nodes::TaintNodesByCondition;
+use crate::pod_security::PodSecurity;
 use crate::priority::Priority;
 use crate::quota::ResourceQuota;
 use crate::runtime_class::RuntimeClass;
@@ -118,11 +119,12 @@ impl Plugins {
         entropy: fn(&mut [u8]),
         others: impl IntoIterator<Item = (&'static str, Box<dyn Admission>)>,
     ) -> impl Iterator<Item = Box<dyn Admission>> {
-        let own: [(&str, Box<dyn Admission>); 12] = [
+        let own: [(&str, Box<dyn Admission>); 13] = [
             ("NamespaceLifecycle", Box::new(NamespaceLifecycle)),
             ("LimitRanger", Box::new(LimitRanger::default())),
             ("ServiceAccount", Box::new(service_account::ServiceAccount { entropy })),
             ("TaintNodesByCondition", Box::new(TaintNodesByCondition)),
+            ("PodSecurity", Box::new(PodSecurity)),
             ("Priority", Box::new(Priority::default())),
             ("DefaultTolerationSeconds", Box::new(DefaultTolerationSeconds)),
             ("DefaultStorageClass", Box::new(STORAGE)),

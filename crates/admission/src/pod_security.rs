@@ -1,0 +1,224 @@
+//! PodSecurity: pods are within the Pod Security Standards that their namespace's labels ask for; what makes
+//! pods is told when its pods would not be (upstream: `k8s.io/pod-security-admission`).
+//!
+//! A namespace without such labels costs a look at its labels, which are kept beside it.
+
+mod checks;
+mod offenders;
+mod policy;
+mod rules;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use pintle_meta::quote::quote;
+use pintle_meta::{GroupVersionResource, Status, object};
+use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::{Object, Registry};
+use pintle_value::Value;
+
+use crate::pods::items;
+use crate::{forbidden, is_of};
+use checks::violations;
+use policy::{Level, PREFIX, Policies, Policy};
+
+/// How many pods of a namespace are looked at when what it enforces changes.
+const PODS_MAX: usize = 3000;
+
+/// Where the resources that make pods keep the template of their pods.
+const TEMPLATES: &[(&str, &str, &[&str])] = &[
+    ("", "podtemplates", &["template"]),
+    ("", "replicationcontrollers", &["spec", "template"]),
+    ("apps", "daemonsets", &["spec", "template"]),
+    ("apps", "deployments", &["spec", "template"]),
+    ("apps", "replicasets", &["spec", "template"]),
+    ("apps", "statefulsets", &["spec", "template"]),
+    ("batch", "cronjobs", &["spec", "jobTemplate", "spec", "template"]),
+    ("batch", "jobs", &["spec", "template"]),
+];
+
+/// The parts of pods whose writers change nothing that a check looks at. Any other is looked at.
+const HARMLESS_PARTS: &[&str] =
+    &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
+
+/// The plugin. No namespace, user or runtime class is exempt, and a namespace that says nothing is
+/// privileged, as upstream without a configuration.
+pub struct PodSecurity;
+
+impl Admission for PodSecurity {
+    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+        let Some(object) = write.object else { return Ok(Vec::new()) };
+        let of = &write.resource.resource;
+        if of.group.is_empty() && of.resource == "pods" {
+            return judge_pod(write, object, registry);
+        }
+        if is_of(write, "", "namespaces") {
+            return judge_namespace(write, object, registry);
+        }
+        let template = TEMPLATES.iter().find(|(group, plural, _)| is_of(write, group, plural));
+        let template = template.and_then(|(_, _, path)| object.at(path));
+        Ok(template.map(|pod| judge_template(write, pod, registry)).unwrap_or_default())
+    }
+}
+
+fn judge_pod(
+    write: &Attributes<'_>,
+    pod: &Value,
+    registry: &Registry,
+) -> Result<Vec<String>, Status> {
+    if HARMLESS_PARTS.contains(&write.subresource) {
+        return Ok(Vec::new());
+    }
+    let Some(policies) = policies(registry, write.namespace) else { return Ok(Vec::new()) };
+    if policies.are_privileged() || write.old.is_some_and(|old| !is_significant(pod, old)) {
+        return Ok(Vec::new());
+    }
+    let found = violations(policies.enforce, pod);
+    if !found.is_empty() {
+        let why = format!("violates PodSecurity \"{}\": {found}", policies.enforce);
+        return Err(forbidden(write, pod, &why));
+    }
+    Ok(warning(policies.warn, pod))
+}
+
+/// A template is told of, never refused: its pods are.
+fn judge_template(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Vec<String> {
+    let policies = policies(registry, write.namespace);
+    policies.map(|policies| warning(policies.warn, pod)).unwrap_or_default()
+}
+
+fn warning(policy: Policy, pod: &Value) -> Vec<String> {
+    let found = violations(policy, pod);
+    if found.is_empty() {
+        return Vec::new();
+    }
+    vec![format!("would violate PodSecurity \"{policy}\": {found}")]
+}
+
+/// What a namespace asks for; `None` where it asks for nothing or is not there. Its labels are what
+/// namespaces are selected by, so that they need not be read out of the object.
+fn policies(registry: &Registry, namespace: &str) -> Option<Policies> {
+    let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"))?;
+    let namespace = registry.peek(&namespaces, "", namespace)?;
+    let index = namespace.indexed(namespaces.strategy.fields());
+    let asks = index.labels.iter().any(|(key, _)| key.starts_with(PREFIX));
+    asks.then(|| Policies::of(|key| index.label(key)).0)
+}
+
+/// Whether a pod runs something that it did not run before. What else can be changed of a pod that is there,
+/// no check looks at (upstream: `isSignificantPodUpdate`).
+fn is_significant(pod: &Value, old: &Value) -> bool {
+    let list = |pod, list| items(pod, &["spec", list]);
+    let is_same = |member, a: &Value, b: &Value| a.str_at(&[member]) == b.str_at(&[member]);
+    let runs_same = |which| {
+        let (new, old) = (list(pod, which), list(old, which));
+        new.len() == old.len() && new.iter().zip(old).all(|(a, b)| is_same("image", a, b))
+    };
+    let ran = |container: &Value| {
+        let mut old = list(old, "ephemeralContainers").iter();
+        let named = old.find(|old| is_same("name", old, container));
+        named.is_some_and(|named| is_same("image", named, container))
+    };
+    !runs_same("containers")
+        || !runs_same("initContainers")
+        || !list(pod, "ephemeralContainers").iter().all(ran)
+}
+
+/// Labels must be understood, unless they were there before; and what its pods would not be allowed any more
+/// is told to whoever makes a namespace stricter.
+fn judge_namespace(
+    write: &Attributes<'_>,
+    namespace: &Value,
+    registry: &Registry,
+) -> Result<Vec<String>, Status> {
+    let (new, errors) = labelled(namespace);
+    let before = write.old.map(labelled);
+    let known = before.as_ref().is_some_and(|(_, before)| *before == errors);
+    if !errors.is_empty() && !known {
+        let name = object::name(namespace);
+        return Err(Status::invalid(&write.resource.group_kind(), name, &errors));
+    }
+    let Some((old, _)) = before.filter(|_| write.operation == Operation::Update) else {
+        return Ok(Vec::new());
+    };
+    let (new, old) = (new.enforce, old.enforce);
+    let relaxed = new.version == old.version && new.level <= old.level;
+    if relaxed || new.level == Level::Privileged {
+        return Ok(Vec::new());
+    }
+    Ok(told_of_pods(registry, object::name(namespace), new))
+}
+
+fn labelled(namespace: &Value) -> (Policies, Vec<pintle_meta::field::Error>) {
+    let labels = object::labels(namespace);
+    Policies::of(|key| labels?.get(key)?.as_str())
+}
+
+/// Warnings of the pods of a namespace that a policy would not allow, alike ones together (upstream:
+/// `EvaluatePodsInNamespace`). Upstream stops after a second; these are read faster.
+fn told_of_pods(registry: &Registry, namespace: &str, policy: Policy) -> Vec<String> {
+    let pods = registry.resource(&GroupVersionResource::new("", "v1", "pods"));
+    let pods = pods.map(|pods| registry.objects_in(&pods, namespace)).unwrap_or_default();
+    let count = pods.len();
+    let mut by_reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut looked_at = 0;
+    for pod in in_turn(pods).take(PODS_MAX) {
+        looked_at += 1;
+        let found = violations(policy, &pod);
+        if !found.is_empty() {
+            by_reasons.entry(found.reasons()).or_default().push(object::name(&pod).to_owned());
+        }
+    }
+    let mut warnings = Vec::new();
+    if looked_at < count {
+        warnings.push(format!(
+            "new PodSecurity enforce level only checked against the first {looked_at} of {count} \
+             existing pods"
+        ));
+    }
+    if !by_reasons.is_empty() {
+        let namespace = quote(namespace);
+        warnings.push(format!(
+            "existing pods in namespace {namespace} violate the new PodSecurity enforce level \
+             \"{policy}\""
+        ));
+    }
+    let mut alike: Vec<String> = by_reasons.into_iter().map(|(why, who)| told(&why, who)).collect();
+    alike.sort_unstable();
+    warnings.extend(alike);
+    warnings
+}
+
+fn told(why: &str, mut who: Vec<String>) -> String {
+    who.sort_unstable();
+    let first = who.first().map_or("", String::as_str);
+    match who.len() {
+        1 => format!("{first}: {why}"),
+        2 => format!("{first} (and 1 other pod): {why}"),
+        count => format!("{first} (and {} other pods): {why}", count - 1),
+    }
+}
+
+/// Pods, of those that one controller made first one and the others at the end.
+fn in_turn(pods: Vec<Arc<Object>>) -> impl Iterator<Item = Value> {
+    let mut controllers = HashSet::new();
+    let mut later = Vec::new();
+    let mut pods = pods.into_iter();
+    std::iter::from_fn(move || {
+        for object in pods.by_ref() {
+            let pod = object.tree();
+            let controller = items(&pod, &["metadata", "ownerReferences"])
+                .iter()
+                .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true));
+            let uid = controller.and_then(|owner| owner.str_at(&["uid"]));
+            if uid.is_none_or(|uid| controllers.insert(uid.to_owned())) {
+                return Some(pod);
+            }
+            later.push(object);
+        }
+        later.pop().map(|object| object.tree())
+    })
+}

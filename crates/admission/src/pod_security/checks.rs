@@ -1,0 +1,153 @@
+//! The Pod Security Standards: one row a check, and how a pod is held against those that a policy has.
+
+use std::fmt;
+
+use pintle_value::Value;
+
+use super::policy::{Level, Policy, Version};
+use super::rules as r;
+
+/// What is wrong with a pod, or the template of one.
+pub(super) struct Violation {
+    /// In a few words that name nothing of the pod.
+    pub(super) reason: &'static str,
+    /// Where and how.
+    pub(super) detail: String,
+}
+
+/// Says what is wrong with a pod, given with its metadata and its spec.
+type Rule = fn(&Value) -> Option<Violation>;
+
+struct Check {
+    /// Upstream's name for it.
+    id: &'static str,
+    level: Level,
+    /// What it looks for, older versions first.
+    revisions: &'static [Revision],
+    /// The check of the level below that is not made beside this one.
+    instead_of: &'static str,
+}
+
+/// What a check looks for as of a minor release.
+struct Revision {
+    since: i64,
+    rule: Rule,
+    unless: fn(&Value) -> bool,
+}
+
+const fn since(since: i64, rule: Rule) -> Revision {
+    Revision { since, rule, unless: |_| false }
+}
+
+impl Revision {
+    /// The same, where it is not made of some pods.
+    const fn unless(self, unless: fn(&Value) -> bool) -> Self {
+        Self { unless, ..self }
+    }
+}
+
+const fn baseline(id: &'static str, revisions: &'static [Revision]) -> Check {
+    Check { id, level: Level::Baseline, revisions, instead_of: "" }
+}
+
+const fn restricted(id: &'static str, revisions: &'static [Revision]) -> Check {
+    Check { id, level: Level::Restricted, revisions, instead_of: "" }
+}
+
+impl Check {
+    const fn instead_of(self, instead_of: &'static str) -> Self {
+        Self { instead_of, ..self }
+    }
+
+    /// What counts at a version; nothing before the first.
+    fn at(&self, version: Version) -> Option<&Revision> {
+        self.revisions.iter().rfind(|revision| Version::Minor(revision.since) <= version)
+    }
+}
+
+/// All checks, in the order in which upstream tells what they found: level by level, by their names.
+#[rustfmt::skip]
+const CHECKS: &[Check] = &[
+    baseline("appArmorProfile", &[since(0, r::app_armor)]),
+    baseline("capabilities_baseline", &[since(0, r::capabilities_beyond_default)]),
+    baseline("hostNamespaces", &[since(0, r::host_namespaces)]),
+    baseline("hostPathVolumes", &[since(0, r::host_path_volumes)]),
+    baseline("hostPorts", &[since(0, r::host_ports)]),
+    baseline("hostProbesAndHostLifecycle", &[since(34, r::probed_hosts)]),
+    baseline("privileged", &[since(0, r::privileged)]),
+    baseline("procMount", &[
+        since(0, r::proc_mount),
+        since(35, r::proc_mount).unless(r::has_own_users),
+    ]),
+    baseline("seLinuxOptions", &[since(0, r::se_linux::<4>), since(31, r::se_linux::<5>)]),
+    baseline("seccompProfile_baseline", &[
+        since(0, r::seccomp_annotations),
+        since(19, r::seccomp_fields),
+    ]),
+    baseline("sysctls", &[
+        since(0, r::sysctls::<5>),
+        since(27, r::sysctls::<6>),
+        since(29, r::sysctls::<10>),
+        since(32, r::sysctls::<12>),
+    ]),
+    baseline("windowsHostProcess", &[since(0, r::windows_host_process)]),
+    restricted("allowPrivilegeEscalation", &[
+        since(8, r::privilege_escalation),
+        since(25, r::privilege_escalation).unless(r::is_for_windows),
+    ]),
+    restricted("capabilities_restricted", &[
+        since(22, r::capabilities_not_dropped),
+        since(25, r::capabilities_not_dropped).unless(r::is_for_windows),
+    ]).instead_of("capabilities_baseline"),
+    restricted("procMount_restricted", &[since(35, r::proc_mount)]).instead_of("procMount"),
+    restricted("restrictedVolumes", &[since(0, r::restricted_volumes)]).instead_of("hostPathVolumes"),
+    restricted("runAsNonRoot", &[
+        since(0, r::run_as_root),
+        since(35, r::run_as_root).unless(r::has_own_users),
+    ]),
+    restricted("runAsUser", &[
+        since(23, r::run_as_user),
+        since(35, r::run_as_user).unless(r::has_own_users),
+    ]),
+    restricted("seccompProfile_restricted", &[
+        since(19, r::seccomp_unset),
+        since(25, r::seccomp_unset).unless(r::is_for_windows),
+    ]).instead_of("seccompProfile_baseline"),
+];
+
+/// Everything that a policy finds wrong with a pod or the template of one.
+pub(super) fn violations(policy: Policy, pod: &Value) -> Violations {
+    let made = || {
+        let checks = CHECKS.iter().filter(|check| check.level <= policy.level);
+        checks.filter_map(|check| Some((check, check.at(policy.version)?)))
+    };
+    let is_replaced = |id: &str| made().any(|(other, _)| other.instead_of == id);
+    let revisions = made().filter(|(check, _)| !is_replaced(check.id));
+    let concerned = revisions.filter(|(_, revision)| !(revision.unless)(pod));
+    Violations(concerned.filter_map(|(_, revision)| (revision.rule)(pod)).collect())
+}
+
+/// Everything that is wrong with a pod. Written with its details.
+pub(super) struct Violations(Vec<Violation>);
+
+impl Violations {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Without the details.
+    pub(super) fn reasons(&self) -> String {
+        let reasons: Vec<&str> = self.0.iter().map(|violation| violation.reason).collect();
+        reasons.join(", ")
+    }
+}
+
+impl fmt::Display for Violations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, Violation { reason, detail }) in self.0.iter().enumerate() {
+            f.write_str(if at == 0 { "" } else { ", " })?;
+            write!(f, "{reason} ({detail})")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Who in a pod does something, and how that is told.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use pintle_value::{Str, Value};
+
+use crate::pods::items;
+
+/// Who sets what must not be set, and which values they give it.
+#[derive(Default)]
+pub(super) struct Offenders<'a> {
+    pub(super) pod: bool,
+    pub(super) containers: Vec<&'a str>,
+    pub(super) values: Values,
+}
+
+pub(super) type Values = BTreeSet<Str>;
+
+/// Those containers that offend; a test may note by which values. `None` where none does.
+pub(super) fn containers_that<'a>(
+    pod: &'a Value,
+    mut offends: impl FnMut(&'a Value, &mut Values) -> bool,
+) -> Option<Offenders<'a>> {
+    let mut found = Offenders::default();
+    for container in containers(pod) {
+        if offends(container, &mut found.values) {
+            found.containers.push(name(container));
+        }
+    }
+    (!found.containers.is_empty()).then_some(found)
+}
+
+/// The same, also of the pod as a whole: the test is given the pod's spec, which has a security context as
+/// containers have.
+pub(super) fn setters_that<'a>(
+    pod: &'a Value,
+    mut offends: impl FnMut(&'a Value, &mut Values) -> bool,
+) -> Option<Offenders<'a>> {
+    let mut values = Values::new();
+    let whole = pod.get("spec").is_some_and(|spec| offends(spec, &mut values));
+    let mut found = containers_that(pod, offends).unwrap_or_default();
+    found.pod = whole;
+    found.values.append(&mut values);
+    (whole || !found.containers.is_empty()).then_some(found)
+}
+
+impl Offenders<'_> {
+    pub(super) fn values(&self) -> String {
+        quoted(self.values.iter().map(Str::as_str))
+    }
+}
+
+/// `pod and containers "a", "b"`.
+impl fmt::Display for Offenders<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pod {
+            f.write_str(if self.containers.is_empty() { "pod" } else { "pod and " })?;
+        }
+        if self.containers.is_empty() {
+            return Ok(());
+        }
+        f.write_str(&named("container", &self.containers))
+    }
+}
+
+/// `containers "a", "b"`.
+pub(super) fn named(what: &str, names: &[&str]) -> String {
+    format!("{} {}", counted(what, names.len()), quoted(names.iter().copied()))
+}
+
+pub(super) fn counted(what: &str, count: usize) -> String {
+    if count == 1 { what.to_owned() } else { format!("{what}s") }
+}
+
+/// Upstream's `joinQuote`, which escapes nothing.
+pub(super) fn quoted<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
+    let items: Vec<&str> = items.into_iter().collect();
+    if items.is_empty() { String::new() } else { format!("\"{}\"", items.join("\", \"")) }
+}
+
+pub(super) fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
+    let lists = ["initContainers", "containers", "ephemeralContainers"];
+    lists.into_iter().flat_map(|list| items(pod, &["spec", list]))
+}
+
+pub(super) fn name(of: &Value) -> &str {
+    of.str_at(&["name"]).unwrap_or_default()
+}
+
+/// What is said at a place; a `null` says nothing.
+pub(super) fn said<'a>(at: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    at.at(path).filter(|value| !value.is_null())
+}
+
+pub(super) fn is_true(at: &Value, path: &[&str]) -> bool {
+    at.at(path).and_then(Value::as_bool) == Some(true)
+}

@@ -1,0 +1,162 @@
+//! Which policies a namespace has: a level and a version for each of what is enforced, audited and warned
+//! of, by the namespace's labels.
+
+use std::fmt;
+
+use pintle_meta::field;
+use pintle_value::{Path, Value};
+
+/// What all of the labels begin with.
+pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";
+
+/// How strict a policy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    Privileged,
+    Baseline,
+    Restricted,
+}
+
+/// As of which release a policy counts: the minor of a `v1.x`, or whatever is the newest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Version {
+    Minor(i64),
+    Latest,
+}
+
+/// One policy: `restricted:v1.30`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Policy {
+    pub(super) level: Level,
+    pub(super) version: Version,
+}
+
+/// The policies of a namespace. What is audited can be seen nowhere, so that only its labels are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Policies {
+    pub(super) enforce: Policy,
+    pub(super) warn: Policy,
+}
+
+/// What labels say of a mode.
+struct Said {
+    /// Of the level, which may be none that there is.
+    level: Option<Result<Level, Unknown>>,
+    version: Option<Version>,
+}
+
+struct Unknown;
+
+const PRIVILEGED: Policy = Policy { level: Level::Privileged, version: Version::Latest };
+
+impl Policies {
+    /// Those that labels ask for, and what is wrong with the labels. What cannot be understood is enforced
+    /// at its strictest, and warned of not at all (upstream: `PolicyToEvaluate`).
+    pub(super) fn of<'a>(label: impl Fn(&str) -> Option<&'a str>) -> (Self, Vec<field::Error>) {
+        let mut errors = Vec::new();
+        let [enforced, _, warned] =
+            ["enforce", "audit", "warn"].map(|mode| Said::of(mode, &label, &mut errors));
+        let enforce = enforced.policy(Level::Restricted);
+        let mut warn = warned.policy(Level::Privileged);
+        // What is enforced is warned of as well, for the sake of the workloads that make the pods.
+        let follows = warned.level.is_none() && matches!(enforced.level, Some(Ok(_)));
+        if follows && enforce.level > warn.level {
+            warn.level = enforce.level;
+            warn.version = warned.version.unwrap_or(enforce.version);
+        }
+        (Self { enforce, warn }, errors)
+    }
+
+    /// Whether everything is let pass in silence.
+    pub(super) fn are_privileged(&self) -> bool {
+        self.enforce.level == Level::Privileged && self.warn.level == Level::Privileged
+    }
+}
+
+impl Said {
+    fn of<'a>(
+        mode: &str,
+        label: &impl Fn(&str) -> Option<&'a str>,
+        errors: &mut Vec<field::Error>,
+    ) -> Self {
+        let mut read = |key: String, is_known: &dyn Fn(&str) -> bool, why: &str| {
+            let said = label(&key)?;
+            if !is_known(said) {
+                let path = Path::new("metadata").field("labels").key(&key);
+                errors.push(field::Error::invalid(&path, &Value::from(said), why));
+            }
+            Some(said)
+        };
+        let level = read(
+            format!("{PREFIX}{mode}"),
+            &|said| Level::parse(said).is_some(),
+            "must be one of privileged, baseline, restricted",
+        );
+        let version = read(
+            format!("{PREFIX}{mode}-version"),
+            &|said| Version::parse(said).is_some(),
+            "must be \"latest\" or \"v1.x\"",
+        );
+        Self {
+            level: level.map(|said| Level::parse(said).ok_or(Unknown)),
+            version: version.map(|said| Version::parse(said).unwrap_or(Version::Latest)),
+        }
+    }
+
+    fn policy(&self, unknown: Level) -> Policy {
+        let level = match self.level {
+            None => PRIVILEGED.level,
+            Some(Ok(level)) => level,
+            Some(Err(Unknown)) => unknown,
+        };
+        Policy { level, version: self.version.unwrap_or(PRIVILEGED.version) }
+    }
+}
+
+impl Level {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "privileged" => Some(Self::Privileged),
+            "baseline" => Some(Self::Baseline),
+            "restricted" => Some(Self::Restricted),
+            _ => None,
+        }
+    }
+}
+
+impl Version {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        if text == "latest" {
+            return Some(Self::Latest);
+        }
+        let minor = text.strip_prefix("v1.")?;
+        let is_number = minor.bytes().all(|byte| byte.is_ascii_digit());
+        let is_plain = minor == "0" || !minor.starts_with('0');
+        minor.parse().ok().filter(|_| is_number && is_plain).map(Self::Minor)
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Privileged => "privileged",
+            Self::Baseline => "baseline",
+            Self::Restricted => "restricted",
+        })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Minor(minor) => write!(f, "v1.{minor}"),
+            Self::Latest => f.write_str("latest"),
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.level, self.version)
+    }
+}
