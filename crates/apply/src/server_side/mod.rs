@@ -102,12 +102,18 @@ impl Ownership<'_> {
         if known.is_empty() && live.is_some_and(|live| stored_managers(live).is_empty()) {
             return;
         }
+        let is_new = live.is_none() && known.is_empty();
         let live = live.map_or_else(|| Cow::Owned(self.empty()), Cow::Borrowed);
         let who = self.identity(manager, Operation::Update);
         let change = (&*live, &*new);
-        match managers::update(self.kind_of_write(), self.api_version, change, &mut known) {
+        let (kind, version) = (self.kind_of_write(), self.api_version);
+        if is_new && let Some(owned) = managers::create(kind, version, change, now_unix_micros) {
+            known.extend((!owned.is_empty()).then_some((who, owned)));
+            return managers::write(new, known);
+        }
+        match managers::update(kind, version, change, &mut known) {
             Ok(fields) => {
-                managers::grant(&mut known, who, self.api_version, fields, now_unix_micros);
+                managers::grant(&mut known, who, version, fields, now_unix_micros);
                 managers::cap(&mut known, UPDATERS_MAX);
             }
             // Rather the owners of before than none.

@@ -25,27 +25,17 @@ impl FieldSet {
 
     /// The set as FieldsV1.
     pub fn to_json(&self) -> String {
-        let mut out = Vec::with_capacity(BYTES_LIKELY);
-        self.write(false, &mut out, &mut Vec::new());
-        String::from_utf8(out).expect("the writer writes UTF-8")
+        let mut out = Writer::new();
+        self.write(false, &mut out);
+        out.finish()
     }
 
-    /// Writes it to `out`; what is in `room` is not kept.
-    fn write(&self, member: bool, out: &mut Vec<u8>, room: &mut Vec<u8>) {
-        out.push(b'{');
-        let begin = out.len();
-        if member && !self.is_empty() {
-            out.extend_from_slice(br#"".":{}"#);
-        }
+    fn write(&self, member: bool, out: &mut Writer) {
         for node in &self.nodes {
-            if out.len() > begin {
-                out.push(b',');
-            }
-            node.element.write(out, room);
-            out.push(b':');
-            node.below.write(node.member, out, room);
+            let begin = out.open(&node.element, member);
+            node.below.write(node.member, out);
+            out.close(begin, node.member);
         }
-        out.push(b'}');
     }
 
     /// Whether FieldsV1 has all paths of the set; not, where it cannot be read.
@@ -56,6 +46,48 @@ impl FieldSet {
     /// Whether FieldsV1 has a path of the set, or one on the way to it; also where it cannot be read.
     pub(crate) fn may_meet(&self, text: &str) -> bool {
         find(Sought::Any, self, false, &mut Reader::new(text)).map_or(true, |found| found.all)
+    }
+}
+
+/// Writes FieldsV1, element by element in their order.
+pub(crate) struct Writer {
+    out: Vec<u8>,
+    room: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn new() -> Self {
+        let mut out = Vec::with_capacity(BYTES_LIKELY);
+        out.push(b'{');
+        Self { out, room: Vec::new() }
+    }
+
+    /// Begins an element below a path that is a member or not; gives where it begins.
+    pub(crate) fn open(&mut self, element: &PathElement, in_member: bool) -> usize {
+        let begin = self.out.len();
+        if self.out.last() != Some(&b'{') {
+            self.out.push(b',');
+        } else if in_member {
+            self.out.extend_from_slice(br#"".":{},"#);
+        }
+        element.write(&mut self.out, &mut self.room);
+        self.out.extend_from_slice(b":{");
+        begin
+    }
+
+    /// Ends the element that began there; if it is no member and has nothing below, it is as if it had not
+    /// been.
+    pub(crate) fn close(&mut self, begin: usize, member: bool) {
+        if !member && self.out.last() == Some(&b'{') {
+            self.out.truncate(begin);
+        } else {
+            self.out.push(b'}');
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> String {
+        self.out.push(b'}');
+        String::from_utf8(self.out).expect("the writer writes UTF-8")
     }
 }
 

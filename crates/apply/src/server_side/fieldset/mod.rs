@@ -13,6 +13,7 @@ mod tests;
 
 use std::{cmp::Ordering, fmt};
 
+pub(crate) use codec::Writer;
 pub use element::PathElement;
 pub use filter::Filter;
 pub(crate) use pintle_value::order;

@@ -22,7 +22,7 @@ pub(crate) use codec::{Record, Source, read, record, take, write};
 pub use conflict::Conflicts;
 pub(crate) use owned::Owned;
 pub use scale::ScaleOwnership;
-pub(crate) use write::{Failure, apply, grant, update};
+pub(crate) use write::{Failure, apply, create, grant, update};
 
 use super::fieldset::{FieldSet, Filter};
 use super::typed::Typing;

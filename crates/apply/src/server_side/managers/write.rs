@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use pintle_value::{Str, Value};
 
 use super::{Conflicts, FieldSet, Identity, Kind, Managers, Owned, prune};
-use crate::server_side::fieldset::order;
-use crate::server_side::typed::{self, Comparison};
+use crate::server_side::fieldset::{Filter, order};
+use crate::server_side::typed::{self, Comparison, Without};
 
 /// What nobody owns, whoever sets it (SSAI-05).
 static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
@@ -49,6 +49,19 @@ pub(crate) fn update(
     let mut changes = Changes { kind, api_version, live, new, by_version: Vec::new() };
     let change = take_over(&mut changes, managers, None, true)?;
     Ok(change.modified.union(change.added).difference(&UNTRACKED))
+}
+
+/// What [`update`] finds for a new object of which nobody has anything yet; `None` where only it can tell.
+pub(crate) fn create(
+    kind: Kind<'_>,
+    api_version: &str,
+    (empty, new): (&Value, &Value),
+    unix_micros: i64,
+) -> Option<Owned> {
+    let Filter::Except(trees) = kind.filter else { return None };
+    let without = Without { fields: &UNTRACKED, trees };
+    let fields = typed::made(kind.typing(api_version)?, empty, new, without)?;
+    Some(Owned::written(api_version.into(), fields, Some(unix_micros)))
 }
 
 /// Gives fields to a manager.

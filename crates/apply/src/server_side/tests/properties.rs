@@ -11,7 +11,7 @@ use crate::server_side::fieldset::{FieldSet, Filter, PathElement, order};
 use crate::server_side::managers::{
     Alike, Failure, Identity, Kind, Managers, Operation, apply, grant, update,
 };
-use crate::server_side::typed::{Typing, check, compare, field_set, merge, remove};
+use crate::server_side::typed::{Typing, Without, check, compare, field_set, made, merge, remove};
 
 /// A type, as the files of cases write it, and values that fit it.
 #[derive(Clone, Debug)]
@@ -285,6 +285,23 @@ proptest! {
             prop_assert_eq!(&outcome.change, &compare(ty, &live, &merged));
             prop_assert_eq!(outcome.is_other(), !order::same(&live, &merged));
         }
+    }
+
+    /// What a new object sets is what a comparison with the empty one says.
+    #[test]
+    fn new_objects_are_told_without_comparing((root, steps) in histories(), mut seed in any::<u64>()) {
+        let world = World::new(&root);
+        let (ty, empty) = (world.typing(), Value::object());
+        let mut values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();
+        double_items(&mut values[0], &mut seed);
+        let set = |value: Option<&Value>| {
+            value.map(|value| compare(ty, &empty, value).added).unwrap_or_default()
+        };
+        let (fields, trees) = (set(values.get(1)), set(values.get(2)).leaves());
+        let change = compare(ty, &empty, &values[0]).filtered(&Filter::Except(trees.clone()));
+        let expected = change.modified.union(change.added).difference(&fields).to_json();
+        let found = made(ty, &empty, &values[0], Without { fields: &fields, trees: &trees });
+        prop_assert_eq!(found.as_deref(), Some(&*expected));
     }
 
     /// The two directions of a comparison mirror each other, and nothing differs from itself.

@@ -11,6 +11,7 @@ mod compare;
 #[cfg(test)]
 mod extract;
 mod items;
+mod made;
 mod merge;
 mod reconcile;
 mod remove;
@@ -25,6 +26,7 @@ pub(crate) use compare::{Comparison, compare};
 #[cfg(test)]
 pub(crate) use extract::extract;
 pub(crate) use items::Items;
+pub(crate) use made::{Without, made};
 pub(crate) use merge::merge;
 pub(crate) use reconcile::reconcile;
 pub(crate) use remove::remove;
