@@ -111,7 +111,7 @@ impl Ownership<'_> {
             known.extend((!owned.is_empty()).then_some((who, owned)));
             return managers::write(new, known);
         }
-        match managers::update(kind, version, change, &mut known) {
+        match managers::update(kind, version, change, &mut known, &who) {
             Ok(fields) => {
                 managers::grant(&mut known, who, version, fields, now_unix_micros);
                 managers::cap(&mut known, UPDATERS_MAX);
@@ -195,11 +195,11 @@ impl Ownership<'_> {
         now_unix_micros: i64,
     ) -> Result<(), Error> {
         let change = (&self.empty(), live);
-        let fields = managers::update(self.kind_of_write(), self.api_version, change, known)
+        let who = self.identity(BEFORE_FIRST_APPLY, Operation::Update);
+        let fields = managers::update(self.kind_of_write(), self.api_version, change, known, &who)
             .map_err(|_| {
                 Error::Unclassified("failed to create manager for existing fields".into())
             })?;
-        let who = self.identity(BEFORE_FIRST_APPLY, Operation::Update);
         managers::grant(known, who, self.api_version, fields, now_unix_micros);
         Ok(())
     }

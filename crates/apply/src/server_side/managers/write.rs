@@ -37,18 +37,25 @@ pub(crate) enum Failure {
     Other(String),
 }
 
-/// Takes the fields that differ between two objects of `api_version` from their managers, and gives
-/// those that the write set: they are the writer's.
+/// Takes the fields that differ between two objects of `api_version` from their managers, and says
+/// which of them the write of `who` set: they are to be its own.
 pub(crate) fn update(
     kind: Kind<'_>,
     api_version: &str,
     (live, new): (&Value, &Value),
     managers: &mut Managers,
+    who: &Identity,
 ) -> Result<FieldSet, Failure> {
     forget_unserved(kind, managers);
     let mut changes = Changes { kind, api_version, live, new, by_version: Vec::new() };
-    let change = take_over(&mut changes, managers, None, true)?;
-    Ok(change.modified.union(change.added).difference(&UNTRACKED))
+    let Comparison { added, modified, .. } = changes.at(api_version)?.clone();
+    let set = modified.union(added).difference(&UNTRACKED);
+    // What the writer has already need not be taken from it to be given back.
+    let has_all = |own: &Owned| own.api_version == api_version && own.has_all(&set);
+    let spared = managers.get(who).is_some_and(has_all).then_some(who);
+    take_over(&mut changes, managers, spared, true)?;
+    take_removed(&mut changes, managers, None)?;
+    Ok(set)
 }
 
 /// What [`update`] finds for a new object of which nobody has anything yet; `None` where only it can tell.
@@ -137,6 +144,7 @@ pub(crate) fn apply(
             changes.add(api_version, merged.change);
         }
         take_over(&mut changes, managers, Some(me), force)?;
+        take_removed(&mut changes, managers, Some(me))?;
     }
     managers.retain(|_, owned| !owned.is_empty());
     Ok(changed)
@@ -162,7 +170,7 @@ fn take_over(
     managers: &mut Managers,
     me: Option<&Identity>,
     force: bool,
-) -> Result<Comparison, Failure> {
+) -> Result<(), Failure> {
     let mut conflicts = Conflicts::default();
     for (who, owned) in managers.iter_mut().filter(|(who, _)| Some(*who) != me) {
         let kind = changes.kind;
@@ -185,6 +193,15 @@ fn take_over(
             owned.change(|before| before.difference(&fields));
         }
     }
+    Ok(())
+}
+
+/// Takes what is not there any more from everyone but `me`.
+fn take_removed(
+    changes: &mut Changes<'_>,
+    managers: &mut Managers,
+    me: Option<&Identity>,
+) -> Result<(), Failure> {
     for (_, owned) in managers.iter_mut().filter(|(who, _)| Some(*who) != me) {
         let removed = &changes.at(&owned.api_version)?.removed;
         if owned.may_meet(removed) && owned.fields().meets(removed) {
@@ -192,7 +209,7 @@ fn take_over(
         }
     }
     managers.retain(|_, owned| !owned.is_empty());
-    Ok(std::mem::take(changes.at(changes.api_version)?))
+    Ok(())
 }
 
 /// What a write changes, in each version that a manager has fields of.

@@ -89,7 +89,7 @@ impl State {
         // Upstream's cases do not tell appliers from updaters of the same name.
         let who = Identity::new(manager, Operation::Apply, "", "");
         if sort == "update" {
-            let fields = update(kind, version, (&self.live, &object), &mut self.managers)?;
+            let fields = update(kind, version, (&self.live, &object), &mut self.managers, &who)?;
             grant(&mut self.managers, who, version, fields, 0);
             self.live = object;
             return Ok(());

@@ -157,7 +157,7 @@ impl World {
         let who = Identity::new(["x", "y", "z"][who], operation, "v1", "");
         if is_update {
             let change = (&self.live, &value);
-            let fields = update(kind, "v1", change, &mut self.managers)?;
+            let fields = update(kind, "v1", change, &mut self.managers, &who)?;
             grant(&mut self.managers, who, "v1", fields, 0);
             self.live = value;
             return Ok(());
