@@ -274,6 +274,28 @@ fn check_generation(key: &str, entry: &Value, generation: Generation) {
     }
 }
 
+/// META-36
+#[test]
+fn what_has_a_spec_and_a_status_has_nothing_else() {
+    let schema = pintle_schema::builtin();
+    let mut seen = 0;
+    for definition in crate::definitions(&crate::RuntimeConfig::default()) {
+        let pintle_schema::Shape::Struct { fields, .. } = &schema.get(definition.ty).shape else {
+            continue;
+        };
+        let others: Vec<&str> = fields
+            .iter()
+            .map(|field| &*field.name)
+            .filter(|name| !matches!(*name, "kind" | "apiVersion" | "metadata"))
+            .collect();
+        if others.contains(&"spec") && others.contains(&"status") {
+            seen += 1;
+            assert_eq!(others, ["spec", "status"], "{}", definition.kind);
+        }
+    }
+    assert!(seen > 20, "only {seen}");
+}
+
 /// An object's index is made once, by whichever version wrote it: all must select by the same values in
 /// the same order.
 #[test]
