@@ -17,6 +17,12 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// Where the field is; of a key in YAML, which line says it.
+    pub fn path(&self) -> &str {
+        let (Self::Unknown(path) | Self::Duplicate(path) | Self::Repeated(path)) = self;
+        path
+    }
+
     /// All problems in one text, as a strict decoder tells them.
     pub fn strict(problems: &[Self]) -> String {
         let (repeated, others): (Vec<&Self>, Vec<&Self>) =

@@ -3,8 +3,9 @@
 //! Applying a configuration is in [`super::apply`].
 
 use pintle_apply::PatchType as Algorithm;
-use pintle_meta::{Status, field, object};
-use pintle_value::{Path, Value};
+use pintle_meta::quote::plain;
+use pintle_meta::{GroupKind, Status, field, object};
+use pintle_value::{Path, Value, json};
 
 use super::update::{ATTEMPTS_MAX, Attempt};
 use super::{Draft, Write};
@@ -29,7 +30,7 @@ impl Write<'_> {
             let existing = self.existing().ok_or_else(|| self.not_found())?;
             let mut current = resource.current(&existing).await?;
             resource.to_served(&mut current);
-            let place = (&*resource.schema, resource.ty, resource.kind.as_str());
+            let place = (&*resource.schema, resource.ty);
             let mut draft = self.patched(&current, patch, algorithm, place)?;
             resource.stamp(&mut draft.tree);
             self.place(&mut draft.tree)?;
@@ -51,33 +52,40 @@ impl Write<'_> {
         current: &Value,
         patch: &[u8],
         algorithm: Algorithm,
-        (schema, ty, kind): (&Schema, TypeId, &str),
+        (schema, ty): (&Schema, TypeId),
     ) -> Result<Draft, Status> {
+        let apply = || pintle_apply::apply(algorithm, schema, ty, current, patch);
         let pintle_apply::Patched { value: mut tree, mut problems } =
-            pintle_apply::apply(algorithm, schema, ty, current, patch).map_err(|e| e.status())?;
+            apply().map_err(|e| e.status())?;
+        let refused = |why: &str| refused(algorithm, patch, || Some(apply().ok()?.value), why);
         let of_fields = pintle_schema::decode::conform(schema, ty, &mut tree)
-            .map_err(|e| self.refused(kind, patch, &e.to_string()))?;
+            .map_err(|e| refused(&e.to_string()))?;
         problems.extend(of_fields.iter().map(ToString::to_string));
         let warnings = match self.options.field_validation {
             FieldValidation::Ignore => Vec::new(),
             FieldValidation::Strict if !problems.is_empty() => {
                 let why = format!("strict decoding error: {}", problems.join(", "));
-                return Err(self.refused(kind, patch, &why));
+                return Err(refused(&why));
             }
             FieldValidation::Warn | FieldValidation::Strict => problems,
         };
         Ok(Draft { tree, warnings, tracked: false })
     }
+}
 
-    /// The Status of a patch whose result is not an object of the kind (STRAT-09).
-    fn refused(&self, kind: &str, patch: &[u8], why: &str) -> Status {
-        let shown = Value::from(String::from_utf8_lossy(patch).into_owned());
-        let error = field::Error::invalid(&Path::new("patch"), &shown, why);
-        let group = &self.target.resource.resource.group;
-        Status::invalid(
-            &pintle_meta::GroupKind::new(group.clone(), kind),
-            &self.target.name,
-            &[error],
-        )
-    }
+/// The Status of a patch whose result is not an object of the kind (STRAT-09). It shows what the patch
+/// made, or the strategic merge patch itself as Go prints it, and names no object.
+fn refused(
+    algorithm: Algorithm,
+    patch: &[u8],
+    result: impl Fn() -> Option<Value>,
+    why: &str,
+) -> Status {
+    let shown = match algorithm {
+        Algorithm::Json | Algorithm::Merge => result().map(|tree| json::to_string(&tree)),
+        Algorithm::StrategicMerge => json::parse(patch).ok().map(|patch| plain(&patch)),
+    };
+    let shown = Value::from(shown.unwrap_or_default());
+    let error = field::Error::invalid(&Path::new("patch"), &shown, why);
+    Status::invalid(&GroupKind::default(), "", &[error])
 }

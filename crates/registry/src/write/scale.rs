@@ -100,7 +100,7 @@ impl Write<'_> {
         paths: &ScalePaths,
     ) -> Result<Outcome, Status> {
         let schema = &*self.target.resource.schema;
-        let place = (schema, self.scale_type()?, "Scale");
+        let place = (schema, self.scale_type()?);
         let patched = |current: &Value, _: &Ownership<'_>| {
             let draft = self.patched(current, patch, algorithm, place)?;
             let version = object::resource_version;

@@ -10,6 +10,7 @@
 //! then [`Refusals::other`].
 
 mod base64;
+pub mod doubled;
 mod place;
 mod scalar;
 mod structs;
@@ -41,27 +42,49 @@ pub enum Format {
 pub struct Decoded {
     /// The object, normalised: as upstream's typed round trip would print it.
     pub value: Value,
-    /// Unknown and duplicate fields, in the order of the text, each once and at most
+    /// Unknown and duplicate fields in upstream's order (see [`decode`]), each once and at most
     /// [`PROBLEMS_MAX`] of them.
     pub problems: Vec<Problem>,
 }
 
 /// Reads an object of the type `ty`.
+///
+/// Problems are told in the order of the text where a built-in type guides a decoder through JSON.
+/// Otherwise upstream looks for members that come twice first, and for unknown ones in what it has made
+/// of the text, whose members are sorted.
 pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8], format: Format) -> Result<Decoded, Error> {
     let text = json::text(bytes);
     match format {
-        Format::Json => Decoder::new(schema, json::Reader::new(&text)).root(ty),
+        Format::Json => {
+            let decoded = Decoder::new(schema, json::Reader::new(&text)).root(ty)?;
+            if decoded.problems.is_empty() || !schema.is_structural(ty) {
+                return Ok(decoded);
+            }
+            let (tree, doubled) = doubled::read(bytes)?;
+            sorted(schema, ty, tree, doubled)
+        }
         Format::Yaml => {
             let reader = yaml::Reader::new(&text)?;
             let repeated = reader.duplicates().map(Problem::Repeated);
-            let mut problems: Vec<Problem> = repeated.take(PROBLEMS_MAX).collect();
+            let repeated: Vec<Problem> = repeated.take(PROBLEMS_MAX).collect();
             let decoded = Decoder::new(schema, reader).root(ty)?;
-            // Upstream finds keys that come again before it makes JSON of the text.
-            let others = decoded.problems.into_iter();
-            problems.extend(others.filter(|problem| !matches!(problem, Problem::Duplicate(_))));
-            Ok(Decoded { problems, ..decoded })
+            if decoded.problems.is_empty() {
+                return Ok(Decoded { problems: repeated, ..decoded });
+            }
+            sorted(schema, ty, yaml::parse(bytes)?, repeated)
         }
     }
+}
+
+/// Reads a tree in which a text has become sorted, after what was wrong with the text.
+fn sorted(
+    schema: &Schema,
+    ty: TypeId,
+    mut tree: Value,
+    mut problems: Vec<Problem>,
+) -> Result<Decoded, Error> {
+    problems.extend(conform(schema, ty, &mut tree)?);
+    Ok(Decoded { value: tree, problems })
 }
 
 /// Checks and normalises a tree (the result of a patch) just as [`decode`] does bytes. After an error
@@ -78,7 +101,11 @@ type Result<T, E = pintle_value::Error> = std::result::Result<T, E>;
 struct Decoder<'s, T> {
     schema: &'s Schema,
     tokens: T,
+    /// Whether the object is of a structural type, in which only metadata is of a built-in one.
+    is_structural: bool,
     problems: Vec<Problem>,
+    /// Those of the metadata of objects within objects, which upstream looks at last.
+    embedded: Vec<Problem>,
     refusals: Refusals,
     members: Members,
 }
@@ -95,16 +122,22 @@ struct Refusals {
 impl<'s, T: Tokens> Decoder<'s, T> {
     fn new(schema: &'s Schema, tokens: T) -> Self {
         let (refusals, members) = (Refusals::default(), Members::default());
-        Self { schema, tokens, problems: Vec::new(), refusals, members }
+        let (problems, embedded) = (Vec::new(), Vec::new());
+        Self { schema, tokens, is_structural: false, problems, embedded, refusals, members }
     }
 
     fn root(mut self, ty: TypeId) -> Result<Decoded, Error> {
+        self.is_structural = self.schema.is_structural(ty);
         let value = self.value(ty, &Place::ROOT)?;
         self.tokens.end()?;
         if let Some(refusal) = self.refusals.scalar.or(self.refusals.other) {
             return Err(refusal);
         }
         let value = if value.is_null() { zero(self.schema, ty) } else { value };
+        if self.is_structural && !self.problems.is_empty() {
+            self.problems.sort_by_key(|problem| !problem.path().starts_with("metadata."));
+        }
+        self.problems.append(&mut self.embedded);
         Ok(Decoded { value, problems: self.problems })
     }
 

@@ -41,6 +41,11 @@ impl<'p> Place<'p> {
         steps
     }
 
+    /// Whether the first step is that member of the object.
+    pub(super) fn is_in(&self, member: &str) -> bool {
+        matches!(self.steps().get(1), Some(Step::Field { name, .. }) if *name == member)
+    }
+
     /// The path as upstream's strict decoder writes it: `spec.containers[0].image`, with the keys of
     /// maps like fields.
     pub(super) fn path(&self) -> String {

@@ -25,7 +25,9 @@ impl<T: Tokens> Decoder<'_, T> {
         let base = self.members.open(by_name.len());
         while let Some(key) = self.tokens.key()? {
             let Some(rank) = schema.index().rank(ty, fields, by_name, key) else {
-                note(&mut self.problems, Problem::Unknown, &place.then(Step::Key(key)));
+                let is_embedded = self.is_structural && !place.is_in("metadata");
+                let problems = if is_embedded { &mut self.embedded } else { &mut self.problems };
+                note(problems, Problem::Unknown, &place.then(Step::Key(key)));
                 self.tokens.skip()?;
                 continue;
             };

@@ -255,6 +255,15 @@ fn unknown_and_duplicate_fields_are_told_with_their_paths() {
     let yaml = "spec:\n  hostname: a\n  hostname: b\n  foo: 1\n";
     let words = [r#"line 3: key "hostname" already set in map"#, r#"unknown field "spec.foo""#];
     check_problems(POD, yaml, Format::Yaml, &words);
+    // And the object that it makes of it has sorted members.
+    let yaml = "spec: {z: 1, hostname: a, containers: [{}, {foo: 1}]}\nmetadata: {foo: 1}\na: 1\n";
+    let words = [
+        r#"unknown field "a""#,
+        r#"unknown field "metadata.foo""#,
+        r#"unknown field "spec.containers[1].foo""#,
+        r#"unknown field "spec.z""#,
+    ];
+    check_problems(POD, yaml, Format::Yaml, &words);
 }
 
 #[test]

@@ -1,0 +1,70 @@
+//! JSON text as a plain tree, and its members that come twice in the order of the text: what upstream
+//! finds where no Go type guides it, in custom resources and in patches.
+
+use std::collections::BTreeSet;
+
+use pintle_value::{
+    Error, Map, Path, Str, Value, json,
+    token::{Token, Tokens},
+};
+
+use crate::{PROBLEMS_MAX, Problem};
+
+/// The value of a JSON text, and its members that come twice, of which the last one counts.
+pub fn read(bytes: &[u8]) -> Result<(Value, Vec<Problem>), Error> {
+    let text = json::text(bytes);
+    let mut reader =
+        Reader { tokens: json::Reader::new(&text), path: Path::root(), problems: Vec::new() };
+    let value = reader.value()?;
+    reader.tokens.end()?;
+    Ok((value, reader.problems))
+}
+
+struct Reader<T> {
+    tokens: T,
+    path: Path,
+    problems: Vec<Problem>,
+}
+
+impl<T: Tokens> Reader<T> {
+    fn value(&mut self) -> Result<Value, Error> {
+        let at = self.path.len();
+        match self.tokens.value()? {
+            Token::Array => {
+                let mut items = Vec::new();
+                while self.tokens.item()? {
+                    self.path.push_index(items.len());
+                    items.push(self.value()?);
+                    self.path.truncate(at);
+                }
+                Ok(Value::Array(items))
+            }
+            Token::Object => {
+                let mut members = Vec::new();
+                let mut seen = BTreeSet::new();
+                while let Some(key) = self.tokens.key()? {
+                    let key = Str::from(key);
+                    self.path.push_field(&key);
+                    if !seen.insert(key.clone()) {
+                        self.duplicate();
+                    }
+                    members.push((key, self.value()?));
+                    self.path.truncate(at);
+                }
+                Ok(Value::Object(Map::from_unsorted(members, |_| {})))
+            }
+            scalar => scalar.scalar(),
+        }
+    }
+
+    fn duplicate(&mut self) {
+        add(&mut self.problems, Problem::Duplicate(self.path.as_str().to_owned()));
+    }
+}
+
+/// Adds a problem unless it is known already or there are enough of them.
+fn add(problems: &mut Vec<Problem>, problem: Problem) {
+    if problems.len() < PROBLEMS_MAX && !problems.contains(&problem) {
+        problems.push(problem);
+    }
+}
