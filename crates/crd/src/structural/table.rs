@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use pintle_schema::{
-    Field, ListType, MapType, Patch, Presence, Scalar, Schema, Shape, Type as TableType, TypeId,
-    Types, Unknown, builtin,
+    Default, Field, ListType, MapType, Patch, Presence, Scalar, Schema, Shape, Type as TableType,
+    TypeId, Types, Unknown, builtin,
 };
-use pintle_value::Str;
+use pintle_value::{Str, Value};
 
 use super::{Additional, List, Structural, Type};
 
@@ -97,10 +97,25 @@ impl Table {
             List::Set => ListType::Set,
             List::Map(keys) => {
                 let keys: Vec<_> = keys.iter().map(|key| Cow::Owned(key.to_string())).collect();
+                if let Some(items) = &schema.items {
+                    self.default_keys(item, items, &keys);
+                }
                 ListType::Map(keys.into())
             }
         };
         Shape::List { item, list_type }
+    }
+
+    /// Lets the keys of a list's items know their defaults: an item that leaves one out is found by it.
+    fn default_keys(&mut self, item: TypeId, items: &Structural, keys: &[Cow<'static, str>]) {
+        let Shape::Struct { fields, .. } = &mut self.types[(item.0 - root().0) as usize].shape
+        else {
+            return;
+        };
+        for field in fields.to_mut().iter_mut().filter(|field| keys.contains(&field.name)) {
+            let property = items.properties.iter().find(|(name, _)| **name == *field.name);
+            field.default = property.and_then(|(_, p)| p.default.as_deref()).and_then(scalar);
+        }
     }
 
     /// The type of values of which a schema says nothing: their members are unknown ones.
@@ -151,6 +166,15 @@ impl Table {
 
 const fn map_type(schema: &Structural) -> MapType {
     if schema.atomic_map { MapType::Atomic } else { MapType::Granular }
+}
+
+fn scalar(value: &Value) -> Option<Default> {
+    match value {
+        Value::String(text) => Some(Default::String(text.to_string().into())),
+        Value::Int(n) => Some(Default::Int(*n)),
+        Value::Bool(b) => Some(Default::Bool(*b)),
+        _ => None,
+    }
 }
 
 fn field(name: &Str, ty: TypeId) -> Field {
