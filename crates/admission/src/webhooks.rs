@@ -197,9 +197,8 @@ impl Webhooks {
         if !is_wanted(hook, &inquiry)? {
             return Ok(None);
         }
-        if write.dry_run && !hook.dry_runs {
-            let why = format!("admission webhook {:?} does not support dry run", hook.name);
-            return Err(Status::bad_request(why));
+        if write.dry_run {
+            hook.supports_dry_run()?;
         }
         match self.call(hook, &inquiry).await {
             Ok(verdict) => Ok(Some(verdict)),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_meta::labels::Selector;
+use pintle_meta::{Status, labels::Selector};
 use pintle_registry::admission::Operation;
 use pintle_registry::webhook::Endpoint;
 use pintle_registry::{Resource, Scope};
@@ -18,8 +18,8 @@ pub(super) struct Hook {
     pub(super) timeout: Duration,
     /// A call that fails lets the write pass.
     pub(super) lenient: bool,
-    /// It does what it does also where nothing is to come of the write, or it does nothing besides.
-    pub(super) dry_runs: bool,
+    /// It does nothing besides, or nothing where nothing is to come of the write.
+    dry_runs: bool,
     /// It is to be asked again if others changed the object after it.
     pub(super) again: bool,
     /// `v1` or `v1beta1`; `None` where it knows neither.
@@ -79,6 +79,15 @@ impl Hook {
             objects: Selector::from_label_selector(hook.get("objectSelector")).ok(),
             conditions: Conditions::of(hook),
         }
+    }
+
+    /// Refuses a dry run if the webhook might do something all the same (DRY-07).
+    pub(super) fn supports_dry_run(&self) -> Result<(), Status> {
+        if self.dry_runs {
+            return Ok(());
+        }
+        let why = format!("admission webhook {:?} does not support dry run", self.name);
+        Err(Status::bad_request(why))
     }
 
     /// The version of the resource that the webhook is to be asked about, if any: the one that is

@@ -1,1 +1,24 @@
+//! What configurations say of webhooks.
 
+use pintle_value::Value;
+
+use super::Hook;
+
+/// DRY-07, DRY-08, DRY-09: of what is written now, only what does nothing is kept; of old, there are others.
+#[test]
+fn who_might_do_something_refuses_a_dry_run() {
+    let refusal = "admission webhook \"a.example.com\" does not support dry run";
+    for (effects, expected) in [
+        ("None", Ok(())),
+        ("NoneOnDryRun", Ok(())),
+        ("Some", Err((400, refusal))),
+        ("Unknown", Err((400, refusal))),
+        ("", Err((400, refusal))),
+    ] {
+        let hook = Value::from([("name", "a.example.com"), ("sideEffects", effects)]);
+        let configuration = Value::from([("webhooks", vec![hook])]);
+        let outcome = Hook::all(&configuration)[0].supports_dry_run();
+        let outcome = outcome.as_ref().map_err(|status| (status.code, status.message.as_str()));
+        assert_eq!(outcome.copied(), expected, "{effects}");
+    }
+}
