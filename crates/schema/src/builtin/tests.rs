@@ -107,7 +107,7 @@ fn fields_are_what_upstream_declares() {
     );
     check(&core("Secret"), "data", "map", OmitZero, 2);
     check(&meta("TableRow"), "cells", "list Atomic", Always, 0);
-    check(&meta("ManagedFieldsEntry"), "fieldsV1", "Any", Pointer, 7);
+    check(&meta("ManagedFieldsEntry"), "fieldsV1", "Fields", Pointer, 7);
 }
 
 #[test]
