@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pintle_value::{Str, Value, json};
 use proptest::prelude::*;
 
-use super::{FieldSet, PathElement, show};
+use super::{FieldSet, Filter, PathElement, show};
 use crate::server_side::tests::report;
 
 #[test]
@@ -46,6 +46,47 @@ fn reads_and_writes_as_upstream_does() {
 }
 
 #[test]
+fn operates_as_upstream_does() {
+    let file = include_str!("../../../testdata/server_side/fieldset.yaml");
+    let file = pintle_value::yaml::parse(file.as_bytes()).expect("the file is YAML");
+    let mut failures = Vec::new();
+    for row in file.get("operations").and_then(Value::as_array).unwrap_or_default() {
+        let text = |member: &str| row.get(member).and_then(Value::as_str).unwrap_or("{}");
+        let set = |member: &str| FieldSet::from_json(text(member)).expect("a set is FieldsV1");
+        let (a, b) = (set("a"), set("b"));
+        let found = match text("do") {
+            "union" => a.union(b),
+            "intersection" => a.intersection(&b),
+            "difference" => a.difference(&b),
+            "recursive difference" => a.recursive_difference(&b),
+            "leaves" => a.leaves(),
+            "filter" => filter(row.get("paths")).keep(a),
+            "equals" => {
+                let equal = row.get("equal").and_then(Value::as_bool);
+                assert_eq!(Some(a == b), equal, "{} and {}", a.to_json(), b.to_json());
+                continue;
+            }
+            other => panic!("nothing does {other}"),
+        };
+        if found != set("set") {
+            failures.push(format!("{}\n  {}", json::to_string(row), found.to_json()));
+        }
+    }
+    report(&failures);
+}
+
+/// Keeps only what is at these paths.
+fn filter(paths: Option<&Value>) -> Filter {
+    let steps = |path: &Value| {
+        let steps = path.as_array().unwrap_or_default().iter();
+        steps.map(|step| &*step.as_str().expect("a step is text").to_owned().leak()).collect()
+    };
+    let paths = paths.and_then(Value::as_array).unwrap_or_default();
+    let paths: Vec<Vec<&'static str>> = paths.iter().map(steps).collect();
+    Filter::only(&paths.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+#[test]
 fn shows_paths_as_upstream_does() {
     let key = |fields: &[(&str, Value)]| {
         PathElement::key(fields.iter().map(|(k, v)| (Str::from(*k), v.clone())).collect())
@@ -68,16 +109,31 @@ fn shows_paths_as_upstream_does() {
 #[test]
 fn orders_elements_by_sort_and_numbers_by_size() {
     let texts = [
-        "f:a",
-        "f:b",
+        "f:anteater",
+        "f:zebra",
+        r#"k:{"goat":1}"#,
+        r#"k:{"kite":1}"#,
+        r#"k:{"kite":1,"kite-2":1}"#,
         r#"k:{"n":80}"#,
         r#"k:{"n":443}"#,
         r#"k:{"n":"a"}"#,
+        "v:1.14",
         "v:1.5",
         "v:2",
-        r#"v:"a""#,
+        r#"v:"b-12""#,
+        r#"v:"b-9""#,
         "v:false",
         "v:true",
+        "v:[]",
+        "v:[1]",
+        "v:[1,1]",
+        "v:[2]",
+        "v:{}",
+        r#"v:{"carotine":1}"#,
+        r#"v:{"carotine":1,"ethanol":1}"#,
+        r#"v:{"carotine":2}"#,
+        r#"v:{"carotine":2,"ethanol":1}"#,
+        r#"v:{"ethanol":1}"#,
         "v:null",
         "i:-1",
         "i:2",

@@ -331,6 +331,32 @@ proptest! {
         }
     }
 
+    /// So it does whoever else is there: what nobody else owns, nor anything in it, goes.
+    #[test]
+    fn the_last_of_many_owners_removes((root, steps) in histories(), who in 0..3usize) {
+        let mut world = World::new(&root);
+        for step in steps {
+            let _ = world.step(step);
+        }
+        let me = Identity::new(["x", "y", "z"][who], Operation::Apply, "v1", "");
+        let mine = world.managers.get(&me).map(|owned| owned.fields().clone().leaves());
+        let mut others = Vec::new();
+        for (_, owned) in world.managers.iter().filter(|(who, _)| **who != me) {
+            owned.fields().for_each(|path| others.push(path.to_vec()));
+        }
+        world.step((who, Value::object(), false, false)).expect("nobody is in the way");
+        let ty = world.typing();
+        let left = compare(ty, &Value::object(), &world.live).added;
+        mine.unwrap_or_default().for_each(|path| {
+            // An item that somebody has a part in keeps its key.
+            let is_key = path.last() == Some(&PathElement::field("k"));
+            let place = if is_key { &path[..path.len() - 1] } else { path };
+            if !others.iter().any(|other| other.starts_with(place)) {
+                assert!(!left.has(path), "{path:?} is left in {:?}", world.live);
+            }
+        });
+    }
+
     /// Removing fields leaves none of them.
     #[test]
     fn removed_is_gone((root, steps) in histories()) {

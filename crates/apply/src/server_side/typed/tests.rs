@@ -2,7 +2,9 @@
 
 use pintle_value::{Value, json};
 
-use super::{Typing, check, compare, extract, field_set, merge, reconcile, remove};
+use super::{
+    Typing, check, compare, extract, field_set, merge, reconcile, remove, with_named_fields,
+};
 use crate::server_side::fieldset::FieldSet;
 use crate::server_side::tests::{report, schemas};
 
@@ -35,6 +37,10 @@ fn outcome(row: &Value, ty: Typing<'_>) -> (String, String) {
             let mut fields = set("set");
             reconcile(ty, &mut fields);
             (fields.to_json(), text("result"))
+        }
+        "named" => {
+            let fields = with_named_fields(set("set"), ty);
+            (fields.to_json(), set("result").to_json())
         }
         "check" => {
             let duplicates = value("duplicates").as_bool().unwrap_or_default();
