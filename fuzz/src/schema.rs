@@ -24,7 +24,8 @@ pub(crate) fn decode(bytes: &[u8]) {
     assert_eq!(decoded.value, normal, "{name}: decoding gives what conforming leaves as it is");
     let mut out = Vec::new();
     encode::write(schema, *ty, &normal, &mut out);
-    assert_eq!(json::parse(&out).as_ref(), Ok(&normal), "{name}: encoding loses nothing");
+    let all = json::parse(json::to_string(&normal).as_bytes());
+    assert_eq!(json::parse(&out), all, "{name}: encoding loses nothing");
     default::apply(schema, *ty, &mut decoded.value);
     validate::validate(schema, *ty, &decoded.value, None);
     validate::validate(schema, *ty, &decoded.value, Some(&normal));

@@ -27,12 +27,16 @@ struct TypeIndex {
     defaulted: Range<u32>,
     checked: Range<u32>,
     tagged: Range<u32>,
+    by_tag: Range<u32>,
     has_defaults: bool,
     has_rules: bool,
 }
 
-/// A free slot of a hash table.
+/// A free slot of a table.
 const FREE: u16 = u16::MAX;
+
+/// The numbers of Protobuf that are looked up in a table are below this.
+const TAGS: usize = 64;
 
 impl Index {
     /// Works out the index of a schema.
@@ -92,6 +96,13 @@ impl Index {
     /// stand in before their own.
     pub(crate) fn tagged(&self, ty: TypeId) -> &[u16] {
         self.list(ty, |known| &known.tagged)
+    }
+
+    /// The field of a struct that has this number in Protobuf, in the struct's own message.
+    #[inline]
+    pub(crate) fn rank_of_tag(&self, ty: TypeId, tag: u32) -> Option<u16> {
+        let rank = *self.list(ty, |known| &known.by_tag).get(tag as usize)?;
+        (rank != FREE).then_some(rank)
     }
 
     /// Whether the type or anything in it has a default.
@@ -159,9 +170,17 @@ impl Index {
         let checked = self.add(checked.into_iter());
         let mut tagged: Vec<u16> = ranks.filter(|rank| field(*rank).tag != 0).collect();
         tagged.sort_by_cached_key(|rank| [&*field(*rank).inside, &[field(*rank).tag]].concat());
-        let tagged = self.add(tagged.into_iter());
+        let mut by_tag = Vec::new();
+        for rank in tagged.iter().filter(|rank| field(**rank).inside.is_empty()) {
+            let tag = field(*rank).tag as usize;
+            if tag < TAGS {
+                by_tag.resize(by_tag.len().max(tag + 1), FREE);
+                by_tag[tag] = *rank;
+            }
+        }
+        let (tagged, by_tag) = (self.add(tagged.into_iter()), self.add(by_tag.into_iter()));
         let known = &mut self.types[at];
-        *known = TypeIndex { names, filled, defaulted, checked, tagged, ..known.clone() };
+        *known = TypeIndex { names, filled, defaulted, checked, tagged, by_tag, ..known.clone() };
     }
 
     fn add(&mut self, ranks: impl Iterator<Item = u16>) -> Range<u32> {

@@ -14,6 +14,7 @@ pub mod encode;
 mod error;
 mod generated;
 mod index;
+mod members;
 pub mod openapi;
 mod problem;
 pub mod protobuf;

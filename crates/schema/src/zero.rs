@@ -1,8 +1,12 @@
 //! Zero values: what Go's types have where nothing was given.
 
+use pintle_meta::time;
 use pintle_value::{Map, Str, Value};
 
 use crate::{Presence, Scalar, Schema, Shape, TypeId};
+
+/// Go's zero time, which it encodes as `null`: the first of January of the year 1.
+pub(crate) const ZERO_TIME: i64 = -62_135_596_800 * time::SECOND;
 
 /// What Go's encoding writes for a value of the type that was never set.
 pub fn zero(schema: &Schema, ty: TypeId) -> Value {

@@ -24,9 +24,8 @@ use pintle_value::{
     yaml,
 };
 
-use crate::{Error, PROBLEMS_MAX, Problem, Schema, Shape, TypeId, zero::zero};
+use crate::{Error, PROBLEMS_MAX, Problem, Schema, Shape, TypeId, members::Members, zero::zero};
 use place::{Place, Step};
-use structs::Members;
 
 /// The encodings of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use pintle_value::{
 };
 
 use super::{Decoder, Place, Result, base64};
-use crate::{Error, Scalar, TypeId};
+use crate::{Error, Scalar, TypeId, zero::ZERO_TIME};
 
 impl<T: Tokens> Decoder<'_, T> {
     /// The next value as a scalar.
@@ -116,9 +116,6 @@ impl Fault {
 fn as_value(text: Cow<'_, str>) -> Value {
     Value::String(text.into())
 }
-
-/// Go's zero time, which it encodes as `null`: the first of January of the year 1.
-const ZERO_TIME: i64 = -62_135_596_800 * time::SECOND;
 
 fn canonical_time(text: &str) -> Result<Value, pintle_meta::Error> {
     let micros = time::parse(text)?;

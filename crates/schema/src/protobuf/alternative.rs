@@ -1,7 +1,7 @@
 //! The types of `apiextensions.k8s.io` that are a schema or something else: JSON has one or the other,
 //! Protobuf a message with a field for each.
 
-use pintle_value::{Map, Value, json};
+use pintle_value::{Value, json};
 
 use super::{message::Messages, wire::Fields};
 use crate::{Error, Schema, TypeId};
@@ -39,32 +39,33 @@ pub(super) fn of(schema: &Schema, ty: TypeId) -> Option<Alternative> {
     Some(Alternative { other, schema, schema_tag, other_tag })
 }
 
-impl Messages<'_> {
+impl<'b> Messages<'_, 'b> {
     /// Reads a message of such a type.
-    pub(super) fn alternative(&mut self, ty: TypeId, message: &[u8]) -> Result<Value, Error> {
+    pub(super) fn alternative(&mut self, ty: TypeId, message: &'b [u8]) -> Result<Value, Error> {
         let Some(of) = of(self.schema(), ty) else { return Ok(Value::Null) };
-        let (mut schema, mut allows, mut items) = (None, false, Vec::new());
+        let (mut schema, mut allows, mut items) = (Vec::new(), false, Vec::new());
         self.open()?;
         for field in Fields::new(message) {
             let (tag, wire) = field?;
             if tag == of.schema_tag {
-                self.read(of.schema, wire.bytes("schema")?, schema.get_or_insert_with(Map::new))?;
+                schema.push(wire.bytes("schema")?);
             } else if tag == of.other_tag {
                 match of.other {
                     Other::Bool => allows = wire.varint("allows")? != 0,
-                    Other::Schemas => items.push(self.value(of.schema, wire, "jSONSchemas")?),
+                    Other::Schemas => items.push(self.read(of.schema, wire.bytes("jSONSchemas")?)?),
                     Other::Strings => {
                         items.push(Value::from(&*json::text(wire.bytes("property")?)));
                     }
                 }
             }
         }
+        let value = match of.other {
+            Other::Schemas | Other::Strings if !items.is_empty() => Value::Array(items),
+            _ if !schema.is_empty() => self.read_parts(of.schema, schema)?,
+            Other::Bool => Value::Bool(allows),
+            _ => Value::Null,
+        };
         self.close();
-        Ok(match (of.other, schema) {
-            (Other::Schemas | Other::Strings, _) if !items.is_empty() => Value::Array(items),
-            (_, Some(schema)) => Value::Object(schema),
-            (Other::Bool, None) => Value::Bool(allows),
-            (_, None) => Value::Null,
-        })
+        Ok(value)
     }
 }

@@ -1,4 +1,9 @@
-//! Messages to the members of objects.
+//! Messages to objects.
+//!
+//! What comes out is normalised at once, as [`decode`](crate::decode()) normalises: scalars are
+//! canonical, and [`Members`] decides about missing and zero ones.
+
+use std::ops::Range;
 
 use pintle_value::{DEPTH_MAX, Map, Str, Value, json};
 
@@ -6,63 +11,123 @@ use super::{
     is_wrapped,
     wire::{Fields, Wire},
 };
-use crate::{Error, Field, Presence, Scalar, Schema, Shape, TypeId, zero::is_zero};
+use crate::{
+    Error, Presence, Scalar, Schema, Shape, TypeId,
+    members::{Base, Members, Struct},
+    zero::{is_zero, zero},
+};
 
 /// Reads messages.
-pub(super) struct Messages<'s> {
+pub(super) struct Messages<'s, 'b> {
     schema: &'s Schema,
-    /// How many messages are open.
+    /// How many lists and objects are open.
     depth: usize,
+    members: Members,
+    /// The messages in fields of the structs that are being read, with the ranks of these. They are
+    /// read at the end of their struct, for a message may come in parts, which are one message.
+    parts: Vec<(u16, &'b [u8])>,
+    /// The entries of maps of the structs that are being read, with the ranks of the maps' fields.
+    entries: Vec<(u16, Str, Value)>,
 }
 
-impl<'s> Messages<'s> {
-    pub(super) const fn new(schema: &'s Schema) -> Self {
-        Self { schema, depth: 0 }
+/// A struct that is being read.
+struct Open<'s> {
+    of: Struct<'s>,
+    base: Base,
+    /// Where its messages and entries begin.
+    parts: usize,
+    entries: usize,
+}
+
+impl<'s, 'b> Messages<'s, 'b> {
+    pub(super) fn new(schema: &'s Schema) -> Self {
+        let (parts, entries) = (Vec::new(), Vec::new());
+        Self { schema, depth: 0, members: Members::default(), parts, entries }
     }
 
     pub(super) const fn schema(&self) -> &'s Schema {
         self.schema
     }
 
-    /// Reads a message of the struct type `ty` into `members`; other types have none. A message that
-    /// comes in two parts is one.
-    pub(super) fn read(
+    pub(super) const fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Reads a message of the struct type `ty`; other types have none.
+    pub(super) fn read(&mut self, ty: TypeId, message: &'b [u8]) -> Result<Value, Error> {
+        self.read_parts(ty, [message])
+    }
+
+    /// Reads a message that came in these parts.
+    pub(super) fn read_parts(
         &mut self,
         ty: TypeId,
-        bytes: &[u8],
-        members: &mut Map,
-    ) -> Result<(), Error> {
-        let Some(mut found) = Found::of(self.schema, ty, members) else { return Ok(()) };
-        let result = self.embedded(ty, &[], bytes, &mut found);
-        *members = found.into_members();
-        result
+        parts: impl IntoIterator<Item = &'b [u8]>,
+    ) -> Result<Value, Error> {
+        let start = self.parts.len();
+        self.parts.extend(parts.into_iter().map(|part| (0, part)));
+        let value = self.joined(ty, start..self.parts.len())?;
+        self.parts.truncate(start);
+        Ok(value)
+    }
+
+    /// Reads the message that is made of these of the [`parts`](Self::parts).
+    fn joined(&mut self, ty: TypeId, parts: Range<usize>) -> Result<Value, Error> {
+        let Shape::Struct { fields, by_name, .. } = &self.schema.get(ty).shape else {
+            return Ok(zero(self.schema, ty));
+        };
+        self.open()?;
+        let of = Struct { ty, fields, by_name };
+        let (base, own_parts, entries) =
+            (self.members.open(&of), self.parts.len(), self.entries.len());
+        let open = Open { of, base, parts: own_parts, entries };
+        for part in parts {
+            self.embedded(&open, &[], self.parts[part].1)?;
+        }
+        self.structs(&open)?;
+        self.maps(&open);
+        self.close();
+        Ok(self.members.close(self.schema, &of, base))
     }
 
     /// Reads the message within a message that `inside` leads to, whose members JSON has inline.
-    fn embedded(
-        &mut self,
-        ty: TypeId,
-        inside: &[u32],
-        bytes: &[u8],
-        found: &mut Found<'s>,
-    ) -> Result<(), Error> {
-        let ranks = self.schema.index().tagged(ty);
-        let mut places = Places { ranks, inside, last: 0 };
-        self.open()?;
+    fn embedded(&mut self, open: &Open<'s>, inside: &[u32], bytes: &'b [u8]) -> Result<(), Error> {
         for field in Fields::new(bytes) {
             let (tag, wire) = field?;
-            match places.find(found, tag) {
-                Some(Place::Field(rank)) => self.member(ty, rank, wire, found)?,
+            match self.place(&open.of, inside, tag) {
+                Some(Place::Field(rank)) => self.member(open, rank, wire)?,
                 Some(Place::Embedded(inside)) => {
-                    self.embedded(ty, inside, wire.bytes("embedded")?, found)?;
+                    self.embedded(open, inside, wire.bytes("embedded")?)?;
                 }
                 None => {}
             }
         }
-        self.close();
         Ok(())
     }
 
+    /// What the number stands for in the message that `inside` leads to.
+    #[inline]
+    fn place(&self, of: &Struct<'s>, inside: &[u32], tag: u32) -> Option<Place<'s>> {
+        let index = self.schema.index();
+        if inside.is_empty()
+            && let Some(rank) = index.rank_of_tag(of.ty, tag)
+        {
+            return Some(Place::Field(rank));
+        }
+        index.tagged(of.ty).iter().find_map(|rank| {
+            let field = of.field(*rank);
+            let rest = field.inside.strip_prefix(inside)?;
+            match rest.first() {
+                None if field.tag == tag => Some(Place::Field(*rank)),
+                Some(first) if *first == tag => {
+                    Some(Place::Embedded(&field.inside[..=inside.len()]))
+                }
+                _ => None,
+            }
+        })
+    }
+
+    /// A list or an object begins.
     pub(super) fn open(&mut self) -> Result<(), Error> {
         self.depth += 1;
         if self.depth > DEPTH_MAX { Err(pintle_value::Error::Depth.into()) } else { Ok(()) }
@@ -73,61 +138,75 @@ impl<'s> Messages<'s> {
     }
 
     /// Adds what one field of a message says to what was found.
-    fn member(
-        &mut self,
-        holder: TypeId,
-        rank: u16,
-        wire: Wire<'_>,
-        found: &mut Found<'s>,
-    ) -> Result<(), Error> {
-        let field = found.field(rank);
+    fn member(&mut self, open: &Open<'s>, rank: u16, wire: Wire<'b>) -> Result<(), Error> {
+        let field = open.of.field(rank);
         let name = field.name.as_ref();
         match &self.schema.get(field.ty).shape {
-            Shape::Struct { .. } => {
-                let members = found.entry(rank, Value::object).make_object();
-                self.read(field.ty, wire.bytes(name)?, members)
-            }
-            Shape::List { .. } if is_wrapped(self.schema, holder, name) => {
-                let list = self.value(field.ty, wire, name)?;
-                *found.entry(rank, Value::default) = list;
-                Ok(())
-            }
-            Shape::List { item, .. } => {
-                let list = found.entry(rank, || Value::Array(Vec::new()));
-                list.as_array_mut().map_or(Ok(()), |items| self.items(*item, wire, name, items))
+            Shape::Struct { .. } => self.parts.push((rank, wire.bytes(name)?)),
+            Shape::List { item, .. } if !is_wrapped(self.schema, open.of.ty, name) => {
+                self.open()?;
+                let base = open.base;
+                self.items(*item, wire, name, |of, item| of.members.push(base, rank, item))?;
+                self.close();
             }
             Shape::Map { value, .. } => {
-                let map = found.entry(rank, Value::object).make_object();
-                self.entry(*value, wire.bytes(name)?, name, map)
+                self.open()?;
+                let (key, value) = self.entry(*value, wire.bytes(name)?, name)?;
+                self.entries.push((rank, key, value));
+                self.close();
             }
-            Shape::Scalar(_) => {
+            Shape::Scalar(_) | Shape::List { .. } => {
                 let value = self.value(field.ty, wire, name)?;
-                self.set(field, rank, value, found);
-                Ok(())
+                // Go's encoder writes zero values of plain fields too.
+                let is_left_out = field.presence == Presence::OmitZero
+                    && is_zero(self.schema, field.ty, &value)
+                    && !self.members.has(open.base, rank);
+                if !is_left_out {
+                    self.members.put(open.base, rank, value);
+                }
             }
         }
+        Ok(())
     }
 
-    /// Sets a scalar. Go's encoder writes zero values of plain fields too.
-    fn set(&self, field: &Field, rank: u16, value: Value, found: &mut Found<'s>) {
-        let missing = match field.presence {
-            Presence::OmitZero => is_zero(self.schema, field.ty, &value),
-            _ => value.is_null(),
-        };
-        if missing {
-            found.remove(rank);
-        } else {
-            *found.entry(rank, Value::default) = value;
+    /// Reads the structs of a struct that has been passed through.
+    fn structs(&mut self, open: &Open<'s>) -> Result<(), Error> {
+        let end = self.parts.len();
+        self.parts[open.parts..].sort_by_key(|(rank, _)| *rank);
+        let mut start = open.parts;
+        while start < end {
+            let rank = self.parts[start].0;
+            let same = self.parts[start..end].iter().take_while(|(other, _)| *other == rank);
+            let next = start + same.count();
+            let value = self.joined(open.of.field(rank).ty, start..next)?;
+            self.members.put(open.base, rank, value);
+            start = next;
+        }
+        self.parts.truncate(open.parts);
+        Ok(())
+    }
+
+    /// Makes the maps of a struct that has been passed through.
+    fn maps(&mut self, open: &Open<'s>) {
+        self.entries[open.entries..].sort_by_key(|(rank, ..)| *rank);
+        let mut entries = self.entries.drain(open.entries..).peekable();
+        while let Some((rank, ..)) = entries.peek() {
+            let (rank, mut map) = (*rank, Vec::new());
+            while let Some((_, key, value)) = entries.next_if(|(other, ..)| *other == rank) {
+                map.push((key, value));
+            }
+            let map = Map::from_unsorted(map, |_| {});
+            self.members.put(open.base, rank, Value::Object(map));
         }
     }
 
-    /// Adds the next item of a list, or the next few, if they are packed.
+    /// Gives the next item of a list to `add`, or the next few, if they are packed.
     fn items(
         &mut self,
         item: TypeId,
-        wire: Wire<'_>,
+        wire: Wire<'b>,
         name: &str,
-        items: &mut Vec<Value>,
+        mut add: impl FnMut(&mut Self, Value),
     ) -> Result<(), Error> {
         let double = match self.schema.get(item).shape {
             Shape::Scalar(Scalar::Bool | Scalar::Int32 | Scalar::Int64) => Some(false),
@@ -137,53 +216,57 @@ impl<'s> Messages<'s> {
         match (wire, double) {
             (Wire::Bytes(bytes), Some(double)) => {
                 for number in Fields::new(bytes).packed(double) {
-                    items.push(self.value(item, number?, name)?);
+                    let value = self.value(item, number?, name)?;
+                    add(self, value);
                 }
             }
-            _ => items.push(self.value(item, wire, name)?),
+            _ => {
+                let value = self.value(item, wire, name)?;
+                add(self, self.or_zero(item, value));
+            }
         }
         Ok(())
     }
 
-    /// Adds an entry of a map: a message of key and value.
-    fn entry(&mut self, ty: TypeId, bytes: &[u8], name: &str, map: &mut Map) -> Result<(), Error> {
-        // Go begins with a struct, and with lists and bytes that are empty and not nil.
-        let nothing = match self.schema.get(ty).shape {
-            Shape::Struct { .. } => Value::Object(Map::new()),
-            Shape::List { .. } => Value::Array(Vec::new()),
-            Shape::Scalar(Scalar::Bytes) => Value::from(""),
-            _ => Value::Null,
-        };
-        let (mut key, mut value) = (Default::default(), nothing);
+    /// An entry of a map: a message of key and value.
+    fn entry(&mut self, ty: TypeId, bytes: &'b [u8], name: &str) -> Result<(Str, Value), Error> {
+        let (mut key, mut value) = (Str::default(), None);
         for field in Fields::new(bytes) {
             match field? {
-                (1, wire) => key = json::text(wire.bytes(name)?),
-                (2, wire) => value = self.value(ty, wire, name)?,
+                (1, wire) => key = Str::from(&*json::text(wire.bytes(name)?)),
+                (2, wire) => value = Some(self.value(ty, wire, name)?),
                 _ => {}
             }
         }
-        map.insert(&*key, value);
-        Ok(())
+        let value = value.unwrap_or_else(|| match self.schema.get(ty).shape {
+            // Go begins with lists and bytes that are empty and not nil.
+            Shape::List { .. } => Value::Array(Vec::new()),
+            Shape::Scalar(Scalar::Bytes) => Value::from(""),
+            _ => Value::Null,
+        });
+        Ok((key, self.or_zero(ty, value)))
+    }
+
+    /// An item of a list or value of a map: Go has zero values where there is nothing.
+    fn or_zero(&self, ty: TypeId, value: Value) -> Value {
+        if value.is_null() { zero(self.schema, ty) } else { value }
     }
 
     /// A value that stands alone: an item, the value of an entry, a scalar. `null` where Go has a zero
-    /// value, which is added later.
-    pub(super) fn value(&mut self, ty: TypeId, wire: Wire<'_>, name: &str) -> Result<Value, Error> {
-        let schema = self.schema;
-        match &schema.get(ty).shape {
+    /// value.
+    fn value(&mut self, ty: TypeId, wire: Wire<'b>, name: &str) -> Result<Value, Error> {
+        match &self.schema.get(ty).shape {
             Shape::Scalar(scalar) => self.scalar(*scalar, ty, wire, name),
-            Shape::Struct { .. } => {
-                let mut members = Map::new();
-                self.read(ty, wire.bytes(name)?, &mut members)?;
-                Ok(Value::Object(members))
-            }
+            Shape::Struct { .. } => self.read(ty, wire.bytes(name)?),
             Shape::List { item, .. } => {
+                self.open()?;
                 let mut items = Vec::new();
                 for field in Fields::new(wire.bytes(name)?) {
                     if let (1, wire) = field? {
-                        self.items(*item, wire, name, &mut items)?;
+                        self.items(*item, wire, name, |_, item| items.push(item))?;
                     }
                 }
+                self.close();
                 Ok(Value::Array(items))
             }
             // Protobuf has no maps in lists or maps.
@@ -192,91 +275,9 @@ impl<'s> Messages<'s> {
     }
 }
 
-/// The members of a struct that were found, by the ranks of their names, in any order: a few numbers
-/// are found and sorted sooner than as many names.
-struct Found<'s> {
-    fields: &'s [Field],
-    by_name: &'s [u16],
-    values: Vec<(u16, Value)>,
-}
-
-impl<'s> Found<'s> {
-    /// Goes on with the members of a struct; `None` for other types.
-    fn of(schema: &'s Schema, ty: TypeId, members: &mut Map) -> Option<Self> {
-        let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else { return None };
-        let before = std::mem::take(members).into_iter().filter_map(|(name, value)| {
-            Some((schema.index().rank(ty, fields, by_name, &name)?, value))
-        });
-        Some(Self { fields, by_name, values: before.collect() })
-    }
-
-    fn field(&self, rank: u16) -> &'s Field {
-        &self.fields[usize::from(self.by_name[usize::from(rank)])]
-    }
-
-    /// Where a value is; one that comes again comes at once.
-    fn position(&self, rank: u16) -> Option<usize> {
-        self.values.iter().rposition(|(other, _)| *other == rank)
-    }
-
-    /// The value of a field, made if there is none.
-    fn entry(&mut self, rank: u16, make: impl FnOnce() -> Value) -> &mut Value {
-        let at = self.position(rank).unwrap_or_else(|| {
-            self.values.push((rank, make()));
-            self.values.len() - 1
-        });
-        &mut self.values[at].1
-    }
-
-    fn remove(&mut self, rank: u16) {
-        if let Some(at) = self.position(rank) {
-            self.values.swap_remove(at);
-        }
-    }
-
-    fn into_members(mut self) -> Map {
-        self.values.sort_unstable_by_key(|(rank, _)| *rank);
-        let name =
-            |rank| Str::from(&*self.fields[usize::from(self.by_name[usize::from(rank)])].name);
-        Map::from_sorted(self.values.into_iter().map(|(rank, value)| (name(rank), value)).collect())
-    }
-}
-
-/// What the numbers in a message stand for.
-struct Places<'s, 'i> {
-    /// The fields in the order of their numbers, by the ranks of their names.
-    ranks: &'s [u16],
-    /// The way to the message.
-    inside: &'i [u32],
-    /// What was found last. Fields are written in order, so that the next one is near.
-    last: usize,
-}
-
+/// What a number in a message stands for.
 enum Place<'s> {
     Field(u16),
     /// A message whose members JSON has inline; the way to it.
     Embedded(&'s [u32]),
-}
-
-impl Places<'_, '_> {
-    fn find<'s>(&mut self, of: &Found<'s>, tag: u32) -> Option<Place<'s>> {
-        let found = (self.last..self.ranks.len()).chain(0..self.last).find_map(|at| {
-            let field = of.field(self.ranks[at]);
-            let rest = match self.inside {
-                [] => &*field.inside,
-                inside => field.inside.strip_prefix(inside)?,
-            };
-            let place = match rest.first() {
-                None if field.tag == tag => Place::Field(self.ranks[at]),
-                Some(first) if *first == tag => {
-                    Place::Embedded(&field.inside[..=self.inside.len()])
-                }
-                _ => return None,
-            };
-            Some((at, place))
-        });
-        let (at, place) = found?;
-        self.last = at;
-        Some(place)
-    }
 }

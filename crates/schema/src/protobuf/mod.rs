@@ -24,7 +24,7 @@ use std::ops::Range;
 
 use pintle_value::{Map, Value, json};
 
-use crate::{Error, Schema, TypeId, conform};
+use crate::{Error, Schema, TypeId};
 use encode::Encoder;
 use message::Messages;
 use wire::{Backwards, Fields};
@@ -59,18 +59,16 @@ pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8]) -> Result<Value, Error>
         return Err(Error::Protobuf("empty body".into()));
     }
     let (type_meta, raw) = open(envelope)?;
-    let mut members = Map::new();
     let kind = type_meta.get("kind").and_then(Value::as_str);
-    if kind.is_none_or(|kind| schema.get(ty).name.rsplit('.').next() == Some(kind)) {
-        Messages::new(schema).read(ty, raw, &mut members)?;
-    }
-    for (name, text) in type_meta.iter() {
-        if is_type_member(schema, ty, name) {
-            members.insert(name.clone(), text.clone());
+    let is_its_kind = kind.is_none_or(|kind| schema.get(ty).name.rsplit('.').next() == Some(kind));
+    let mut value = Messages::new(schema).read(ty, if is_its_kind { raw } else { &[] })?;
+    if let Value::Object(members) = &mut value {
+        for (name, text) in type_meta {
+            if is_type_member(schema, ty, &name) {
+                members.insert(name, text);
+            }
         }
     }
-    let mut value = Value::Object(members);
-    conform(schema, ty, &mut value)?;
     Ok(value)
 }
 

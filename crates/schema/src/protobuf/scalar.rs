@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use pintle_meta::{duration, time};
+use pintle_meta::{duration, quantity, time};
 use pintle_value::{
     Value, json,
     token::{self, Tokens},
@@ -14,18 +14,18 @@ use super::{
     message::Messages,
     wire::{Fields, Wire},
 };
-use crate::{Error, Scalar, TypeId};
+use crate::{Error, Scalar, TypeId, zero::ZERO_TIME};
 
 /// The seconds since 1970 that RFC 3339 has years for.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_167_219_200..=253_402_300_799;
 
-impl Messages<'_> {
-    /// A scalar, not yet checked and normalised.
+impl<'b> Messages<'_, 'b> {
+    /// A scalar, normalised.
     pub(super) fn scalar(
         &mut self,
         kind: Scalar,
         ty: TypeId,
-        wire: Wire<'_>,
+        wire: Wire<'b>,
         name: &str,
     ) -> Result<Value, Error> {
         match kind {
@@ -42,16 +42,23 @@ impl Messages<'_> {
             Scalar::Quantity => {
                 let text =
                     first(wire.bytes(name)?)?.map(|wire| wire.bytes("string")).transpose()?;
-                Ok(Value::from(&*text.map_or(Cow::Borrowed("0"), json::text)))
+                let text = text.map_or(Cow::Borrowed("0"), json::text);
+                match quantity::canonical(text.trim()) {
+                    Ok(text) => Ok(Value::from(&*text)),
+                    Err(error) => Err(Error::Scalar(error)),
+                }
             }
             Scalar::Time => match timestamp(wire.bytes(name)?)? {
-                Some((seconds, _)) => Ok(Value::from(time::format(seconds * time::SECOND))),
-                None => Ok(Value::Null),
+                Some((seconds, _)) if seconds * time::SECOND != ZERO_TIME => {
+                    Ok(Value::from(time::format(seconds * time::SECOND)))
+                }
+                _ => Ok(Value::Null),
             },
             Scalar::MicroTime => match timestamp(wire.bytes(name)?)? {
                 Some((seconds, nanos)) => {
                     let micros = seconds * time::SECOND + i64::from(nanos / 1000);
-                    Ok(Value::from(time::format_micro(micros)))
+                    let is_zero = micros == ZERO_TIME;
+                    Ok(if is_zero { Value::Null } else { Value::from(time::format_micro(micros)) })
                 }
                 None => Ok(Value::Null),
             },
@@ -64,9 +71,26 @@ impl Messages<'_> {
             Scalar::Any if alternative::of(self.schema(), ty).is_some() => {
                 self.alternative(ty, wire.bytes(name)?)
             }
-            Scalar::RawExtension | Scalar::Any => raw(wire.bytes(name)?, |text| text.tree()),
-            Scalar::Fields => raw(wire.bytes(name)?, |text| text.json().map(Value::unread)),
+            Scalar::RawExtension | Scalar::Any => self.raw(wire.bytes(name)?, |text| text.tree()),
+            Scalar::Fields => self.raw(wire.bytes(name)?, |text| text.json().map(Value::unread)),
         }
+    }
+
+    /// JSON in a message.
+    fn raw(
+        &self,
+        message: &[u8],
+        read: impl FnOnce(&mut json::Reader<'_>) -> Result<Value, pintle_value::Error>,
+    ) -> Result<Value, Error> {
+        let text = first(message)?.map(|wire| wire.bytes("raw")).transpose()?.unwrap_or_default();
+        if text.is_empty() {
+            return Ok(Value::Null);
+        }
+        let text = json::text(text);
+        let mut reader = json::Reader::within(&text, self.depth());
+        let value = read(&mut reader)?;
+        reader.end()?;
+        Ok(value)
     }
 }
 
@@ -118,20 +142,4 @@ fn int_or_string(message: &[u8]) -> Result<Value, Error> {
         }
     }
     Ok(if is_text { Value::from(&*text) } else { Value::Int(i64::from(int)) })
-}
-
-/// JSON in a message.
-fn raw(
-    message: &[u8],
-    read: impl FnOnce(&mut json::Reader<'_>) -> Result<Value, pintle_value::Error>,
-) -> Result<Value, Error> {
-    let text = first(message)?.map(|wire| wire.bytes("raw")).transpose()?.unwrap_or_default();
-    if text.is_empty() {
-        return Ok(Value::Null);
-    }
-    let text = json::text(text);
-    let mut reader = json::Reader::new(&text);
-    let value = read(&mut reader)?;
-    reader.end()?;
-    Ok(value)
 }

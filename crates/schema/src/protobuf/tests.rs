@@ -91,6 +91,30 @@ fn maps_are_entries() {
 }
 
 #[test]
+fn messages_may_come_in_parts() {
+    let map = "io.k8s.api.core.v1.ConfigMap";
+    let entry = |tag: u64, key: &str, value: &str| run(tag, [run(1, key), run(2, value)].concat());
+    let parts = [
+        run(1, [run(1, "a"), entry(11, "b", "1"), run(14, "x")].concat()),
+        entry(2, "d", "1"),
+        run(1, [int(7, 3), entry(11, "a", "2"), run(14, "y")].concat()),
+        entry(2, "c", "2"),
+        run(1, [run(1, "b"), entry(11, "b", "3")].concat()),
+    ];
+    let expected = r#"{"metadata":{"name":"b","generation":3,"labels":{"a":"2","b":"3"},
+        "finalizers":["x","y"]},"data":{"c":"2","d":"1"}}"#;
+    check(map, &parts.concat(), Ok(expected));
+    // Each part is a message of its own.
+    let cut = [run(1, [0x0a, 2, b'a']), run(1, "b")].concat();
+    check(map, &cut, Err("unexpected EOF"));
+    let schema = [run(28, run(5, "a")), run(28, run(2, "b"))].concat();
+    let props = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
+    check(props, &schema, Ok(r#"{"not":{"type":"a","$schema":"b"}}"#));
+    let items = run(24, [run(1, run(5, "a")), run(1, run(1, "b"))].concat());
+    check(props, &items, Ok(r#"{"items":{"id":"b","type":"a"}}"#));
+}
+
+#[test]
 fn times() {
     check_meta(&run(8, ""), "{}");
     check_meta(&run(9, ""), "{}");

@@ -33,6 +33,18 @@ impl<'b> Fields<'b> {
         Self { rest: bytes }
     }
 
+    /// A field whose number and length take a byte each, which most do.
+    #[inline]
+    fn short_run(&mut self) -> Option<(u32, Wire<'b>)> {
+        let (&[key, len], rest) = self.rest.split_first_chunk()?;
+        if !(8..0x80).contains(&key) || key & 7 != wire_type::BYTES || len >= 0x80 {
+            return None;
+        }
+        let (run, rest) = rest.split_at_checked(usize::from(len))?;
+        self.rest = rest;
+        Some((u32::from(key >> 3), Wire::Bytes(run)))
+    }
+
     fn field(&mut self) -> Result<Option<(u32, Wire<'b>)>, Error> {
         // Groups that are open; their fields are passed over.
         let mut groups = 0_usize;
@@ -130,7 +142,11 @@ impl<'b> Fields<'b> {
 impl<'b> Iterator for Fields<'b> {
     type Item = Result<(u32, Wire<'b>), Error>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(field) = self.short_run() {
+            return Some(Ok(field));
+        }
         let field = self.field().transpose()?;
         if field.is_err() {
             self.rest = &[];
@@ -141,6 +157,7 @@ impl<'b> Iterator for Fields<'b> {
 
 impl<'b> Wire<'b> {
     /// The bytes of the field `name`.
+    #[inline]
     pub(super) fn bytes(self, name: &str) -> Result<&'b [u8], Error> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
@@ -157,6 +174,7 @@ impl<'b> Wire<'b> {
     }
 
     /// The value has another wire type than the field `name`.
+    #[cold]
     pub(super) fn unexpected(self, name: &str) -> Error {
         let wire_type = match self {
             Self::Varint(_) => wire_type::VARINT,

@@ -10,16 +10,19 @@ use crate::{
 
 /// Bytes as text, each invalid byte replaced by U+FFFD as Go's decoder does in strings. (Outside of
 /// strings such a byte is refused, replaced or not.)
+#[inline]
 pub fn text(bytes: &[u8]) -> Cow<'_, str> {
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return Cow::Borrowed(text);
-    }
+    std::str::from_utf8(bytes).map_or_else(|_| Cow::Owned(repaired(bytes)), Cow::Borrowed)
+}
+
+#[cold]
+fn repaired(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 16);
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         chunk.invalid().iter().for_each(|_| text.push(char::REPLACEMENT_CHARACTER));
     }
-    Cow::Owned(text)
+    text
 }
 
 /// Reads tokens from JSON text.
@@ -38,7 +41,12 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Reads from the beginning of `text`.
     pub const fn new(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0, fresh: false, unescaped: String::new() }
+        Self::within(text, 0)
+    }
+
+    /// Reads text that will stand within so many lists and objects: it may be so much less deep.
+    pub const fn within(text: &'a str, depth: usize) -> Self {
+        Self { text, at: 0, depth, fresh: false, unescaped: String::new() }
     }
 
     fn peek(&self) -> Option<u8> {
