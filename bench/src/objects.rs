@@ -38,6 +38,18 @@ pub fn config_map() -> Sample {
     Sample { resource: "configmaps", label: "1 KB ConfigMap", body: object.to_string(), patch }
 }
 
+/// The same, with the value that changes in a label, so that the forms have it that have no data.
+pub fn config_map_by_label() -> Sample {
+    let filler = "0123456789abcdef".repeat(55);
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": format!("a{NAME}"), "labels": {"app": "bench", "changing": VALUE}},
+        "data": {"filler": filler},
+    });
+    let patch = json!({"metadata": {"labels": {"changing": VALUE}}}).to_string();
+    Sample { resource: "configmaps", label: "1 KB ConfigMap", body: object.to_string(), patch }
+}
+
 /// The pod to measure with: a given one, or one of our own.
 pub fn pod(given: Option<&Path>) -> Result<Sample> {
     let text = match given {
@@ -92,7 +104,7 @@ mod tests {
         assert!((950..1_100).contains(&map.body.len()), "{}", map.body.len());
         let pod = pod(None).unwrap();
         assert!((13_000..15_500).contains(&pod.body.len()), "{}", pod.body.len());
-        for sample in [map, pod] {
+        for sample in [map, config_map_by_label(), pod] {
             assert_eq!(sample.body.matches(NAME).count(), 1);
             assert_eq!(sample.body.matches(VALUE).count(), 1);
             assert_eq!(sample.patch.matches(VALUE).count(), 1);

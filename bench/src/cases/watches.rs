@@ -21,6 +21,8 @@ use crate::report::Report;
 const WRITERS: usize = 4;
 /// The pause between two writes where the delivery's delay is measured.
 const PACE: Duration = Duration::from_millis(20);
+/// How many digits a moment has.
+const MOMENT: usize = 12;
 /// How long after the last write the last delivery may come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -34,7 +36,7 @@ pub async fn measure(
     fill(namespace, sample, WRITERS, &Arc::new(AtomicU64::new(0))).await?;
     for count in &extent.watchers {
         let plural = if *count == 1 { "" } else { "s" };
-        let json = Encoding::Json;
+        let json = Form::JSON;
         let paced = deliveries(namespace, sample, json, *count, extent.time, Some(PACE)).await?;
         let name = format!("delivery to {count} watcher{plural}, 50 writes/s");
         report.add_rate(name, &paced);
@@ -48,14 +50,14 @@ pub async fn measure(
 pub async fn deliveries(
     namespace: &Namespace,
     sample: &Sample,
-    encoding: Encoding,
+    form: Form,
     watchers: usize,
     time: Duration,
     pace: Option<Duration>,
 ) -> Result<Figures> {
     let clock = Instant::now();
     let expected = Arc::new(AtomicU64::new(u64::MAX));
-    let watchers = open(namespace, sample, encoding, watchers, clock, &expected).await?;
+    let watchers = open(namespace, sample, form, watchers, clock, &expected).await?;
     let start = Instant::now();
     let writes = write(namespace, sample, clock, time, pace).await?;
     // One more, so that those who wait already look up and see how many there are.
@@ -76,7 +78,7 @@ type Watcher = JoinHandle<Result<(Vec<u32>, Instant)>>;
 async fn open(
     namespace: &Namespace,
     sample: &Sample,
-    encoding: Encoding,
+    form: Form,
     count: usize,
     clock: Instant,
     expected: &Arc<AtomicU64>,
@@ -91,7 +93,7 @@ async fn open(
     let mut watchers = Vec::with_capacity(count);
     for _ in 0..count {
         let mut connection = namespace.server.connect().await?;
-        let call = namespace.server.call_with("GET", &path, "", encoding.accept(), "");
+        let call = namespace.server.call_with("GET", &path, "", form.accept, "");
         connection.open_watch(call.bytes()).await?;
         let expected = Arc::clone(expected);
         watchers.push(tokio::spawn(async move {
@@ -103,7 +105,7 @@ async fn open(
                 let Ok(open) = chunk.await else { break };
                 anyhow::ensure!(open?, "a watch ended");
                 end = Instant::now();
-                note(encoding, &mut bytes, clock, &mut seen);
+                note(form.encoding, &mut bytes, clock, &mut seen);
             }
             Ok((seen, end))
         }));
@@ -111,24 +113,34 @@ async fn open(
     Ok(watchers)
 }
 
-/// In which encoding watchers want their events.
+/// What watchers ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// For people.
+    pub name: &'static str,
+    /// The header that asks for it.
+    pub accept: &'static str,
+    /// In which encoding it comes.
+    pub encoding: Encoding,
+}
+
+impl Form {
+    /// Whole objects in JSON.
+    pub const JSON: Self = Self { name: "JSON", accept: "", encoding: Encoding::Json };
+}
+
+/// In which encoding events come.
 #[derive(Clone, Copy, Debug)]
 pub enum Encoding {
     /// JSON, an event a line.
     Json,
     /// Protobuf, each event behind its length.
     Protobuf,
+    /// CBOR, one event behind the other.
+    Cbor,
 }
 
 impl Encoding {
-    /// The header that asks for it.
-    const fn accept(self) -> &'static str {
-        match self {
-            Self::Json => "",
-            Self::Protobuf => "Accept: application/vnd.kubernetes.protobuf;stream=watch\r\n",
-        }
-    }
-
     /// How long the whole events at the beginning of the bytes are.
     fn whole(self, bytes: &[u8]) -> usize {
         match self {
@@ -144,6 +156,12 @@ impl Encoding {
                 }
                 end
             }
+            // Nothing is between them; an event is over, as far as we look, when its moment is.
+            Self::Cbor => {
+                let before = self.before_moment();
+                let last = memmem::rfind(bytes, before).map(|at| at + before.len() + MOMENT);
+                last.filter(|end| *end <= bytes.len()).unwrap_or(0)
+            }
         }
     }
 
@@ -152,6 +170,7 @@ impl Encoding {
         match self {
             Self::Json => b"\"changing\":\"",
             Self::Protobuf => b"changing\x12\x0c",
+            Self::Cbor => b"\x48changing\x4c",
         }
     }
 }
@@ -170,7 +189,7 @@ fn note(encoding: Encoding, bytes: &mut Vec<u8>, clock: Instant, seen: &mut Vec<
 
 /// The moment at the beginning of the bytes, in microseconds.
 fn moment(bytes: &[u8]) -> Option<u64> {
-    std::str::from_utf8(bytes.get(..12)?).ok()?.parse().ok()
+    std::str::from_utf8(bytes.get(..MOMENT)?).ok()?.parse().ok()
 }
 
 /// Writes for a time; how many writes there were.
