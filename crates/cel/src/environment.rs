@@ -18,18 +18,27 @@ use crate::types::Type;
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: Vec<(Str, Arc<Declaration>)>,
+    bindings: bool,
 }
 
 impl Environment {
     /// No variables yet.
     pub const fn new() -> Self {
-        Self { variables: Vec::new() }
+        Self { variables: Vec::new(), bindings: false }
     }
 
     /// Declares a variable; bindings give the values in the order of declaration.
     #[must_use]
     pub fn with(mut self, name: impl Into<Str>, declaration: impl Into<Arc<Declaration>>) -> Self {
         self.variables.push((name.into(), declaration.into()));
+        self
+    }
+
+    /// With `cel.bind`, which gives a value a name. Kubernetes has it where devices are selected, and
+    /// nowhere else.
+    #[must_use]
+    pub const fn with_bindings(mut self) -> Self {
+        self.bindings = true;
         self
     }
 
@@ -53,7 +62,7 @@ impl Environment {
     /// What is wrong with it, in upstream's words.
     pub fn compile(&self, expression: &str) -> Result<Program, CompileError> {
         let mut issues = Issues::new(expression);
-        let Some(parsed) = parser::parse(expression, &mut issues) else {
+        let Some(parsed) = parser::parse(expression, self.bindings, &mut issues) else {
             return Err(issues.sorted().into());
         };
         let checked = checker::check(&parsed.root, parsed.nodes, self, &mut issues);

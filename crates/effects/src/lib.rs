@@ -1,5 +1,5 @@
-//! What writing one object does to others: services take addresses and ports, evictions spend
-//! budgets, bindings assign pods to nodes.
+//! What writing one object has to do with others: services take addresses and ports, evictions spend
+//! budgets, bindings assign pods to nodes, claims have of devices what their namespace allows.
 //!
 //! Purpose: the behaviour of built-in kinds that is more than a function of the object at hand. It
 //! hangs on the engine's seams (`Allocator`, `Action`) and is put on the definitions by [`attach`].
@@ -10,6 +10,7 @@
 
 mod binding;
 mod destination;
+mod devices;
 mod eviction;
 mod pods;
 mod services;
@@ -56,6 +57,11 @@ pub fn attach(
 ) -> Result<(), Error> {
     let Settings { service_ranges, node_ports, entropy } = *settings;
     let services = Arc::new(services::Services::new(service_ranges, node_ports, entropy)?);
+    for definition in definitions.iter_mut().filter(|d| d.resource.group == "resource.k8s.io") {
+        if let Some(devices) = devices(&definition.resource.resource) {
+            definition.allocator = Some(Arc::new(devices));
+        }
+    }
     for definition in definitions.iter_mut().filter(|d| d.resource.group.is_empty()) {
         let resource = definition.resource.resource.clone();
         match resource.as_str() {
@@ -70,6 +76,18 @@ pub fn attach(
         }
     }
     Ok(())
+}
+
+/// The claims, and the templates of claims, whose devices depend on their namespace.
+fn devices(resource: &str) -> Option<devices::Devices> {
+    let (kind, requests): (_, &[&str]) = match resource {
+        "resourceclaims" => ("ResourceClaim", &["spec", "devices", "requests"]),
+        "resourceclaimtemplates" => {
+            ("ResourceClaimTemplate", &["spec", "spec", "devices", "requests"])
+        }
+        _ => return None,
+    };
+    Some(devices::Devices { kind, requests })
 }
 
 /// What a subresource of a core resource does, where it is an effect.

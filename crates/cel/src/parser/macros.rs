@@ -68,6 +68,9 @@ impl Parser<'_> {
             None if &*function == "has" && args.len() == 1 => {
                 has(&mut Maker { parser: self, at }, args)
             }
+            Some(target) if self.bindings && is_bind(&target, &function, &args) => {
+                bind(&mut Maker { parser: self, at }, args)
+            }
             Some(target) => {
                 let called = |m: &&Macro| *m.name == *function && m.arity == args.len();
                 match MACROS.iter().find(called) {
@@ -93,6 +96,19 @@ impl Parser<'_> {
             self.nothing(at)
         }))
     }
+}
+
+/// Whether this is `cel.bind(name, value, result)`, which is called on nothing but a name.
+fn is_bind(target: &Expr, function: &str, args: &[Expr]) -> bool {
+    function == "bind" && args.len() == 3 && target.as_ident().is_some_and(|name| &**name == "cel")
+}
+
+fn bind(maker: &mut Maker<'_, '_>, mut args: Vec<Expr>) -> Expansion {
+    let message = "cel.bind() variable names must be simple identifiers";
+    let name = simple_name(&args[0], message)?.clone();
+    let result = args.remove(2);
+    let value = args.remove(1);
+    Ok(maker.bind(name, value, result))
 }
 
 /// Makes nodes that stand where the macro stands.

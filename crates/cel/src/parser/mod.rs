@@ -66,8 +66,8 @@ pub(crate) struct Parsed {
     pub(crate) nodes: usize,
 }
 
-/// The tree of `text`, or nothing if issues were told.
-pub(crate) fn parse(text: &str, issues: &mut Issues) -> Option<Parsed> {
+/// The tree of `text`, or nothing if issues were told; `bindings` is whether there is `cel.bind`.
+pub(crate) fn parse(text: &str, bindings: bool, issues: &mut Issues) -> Option<Parsed> {
     let length = text.chars().count();
     if length > LENGTH_MAX {
         let message = "expression code point size exceeds limit: size: ";
@@ -75,8 +75,9 @@ pub(crate) fn parse(text: &str, issues: &mut Issues) -> Option<Parsed> {
         return None;
     }
     let tokens = token::tokens(text, issues);
+    let also: (usize, &[&str]) = (0, &[]);
     let mut parser =
-        Parser { text, tokens, next: 0, also: (0, &[]), open: 0, nodes: 0, depth: 0, issues };
+        Parser { text, tokens, next: 0, also, open: 0, nodes: 0, depth: 0, bindings, issues };
     let root = parser.whole();
     let nodes = parser.nodes as usize;
     let root = root.ok().filter(|_| parser.issues.is_empty())?;
@@ -99,6 +100,7 @@ struct Parser<'a> {
     open: u32,
     nodes: Id,
     depth: u32,
+    bindings: bool,
     issues: &'a mut Issues,
 }
 

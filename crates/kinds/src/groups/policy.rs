@@ -31,7 +31,8 @@ const RULES: Rules = &[At(
     &[
         Do(|spec, errors| {
             if spec.has("minAvailable") && spec.has("maxUnavailable") {
-                errors.push(spec.invalid("minAvailable and maxUnavailable cannot be both set"));
+                let words = "minAvailable and maxUnavailable cannot be both set";
+                errors.push(Error::invalid_shown(&spec.path(), shown(spec), words));
             }
         }),
         Do(|spec, errors| count_or_percent(&spec.get("minAvailable"), errors)),
@@ -51,6 +52,21 @@ const STATUS_RULES: Rules = &[At(
         NotNegative("expectedPods"),
     ],
 )];
+
+/// How upstream shows the spec: as Go names and orders its members.
+fn shown(spec: &Place<'_>) -> String {
+    const MEMBERS: [(&str, &str); 4] = [
+        ("MinAvailable", "minAvailable"),
+        ("Selector", "selector"),
+        ("MaxUnavailable", "maxUnavailable"),
+        ("UnhealthyPodEvictionPolicy", "unhealthyPodEvictionPolicy"),
+    ];
+    let shown = MEMBERS.map(|(name, member)| {
+        let value = pintle_value::json::to_string(spec.get(member).value());
+        format!("\"{name}\":{value}")
+    });
+    format!("{{{}}}", shown.join(","))
+}
 
 /// A number of pods, or a part of them.
 fn count_or_percent(place: &Place<'_>, errors: &mut Errors) {

@@ -1,10 +1,11 @@
 //! The rules for HorizontalPodAutoscalers, in upstream's order and of the stored form (v2).
 
-use pintle_meta::names;
+use pintle_meta::{GroupVersion, names};
 use pintle_value::Value;
 
 use crate::{
     amounts,
+    checks::NOT_NEGATIVE,
     place::{Errors, Place},
     rules::{
         Rule::{At, Do, Named, NotNegative},
@@ -30,14 +31,18 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
         errors.push(least.invalid(format!("must be greater than or equal to {bound}")));
     }
     let count = most.int().unwrap_or(0);
-    if count < 1 {
-        errors.push(most.invalid_as(count, "must be greater than 0"));
+    match count {
+        0 => errors.push(most.required("must be set and greater than 0")),
+        ..0 => errors.push(most.invalid("must be greater than or equal to 1")),
+        _ => {}
     }
     if least.int().is_some_and(|least| count < least) {
         errors.push(most.invalid_as(count, "must be greater than or equal to `minReplicas`"));
     }
-    check(&spec.get("scaleTargetRef"), REFERENCE, &mut errors);
-    spec.items("metrics").for_each(|metric| check_metric(&metric, &mut errors));
+    let scaled = spec.get("scaleTargetRef");
+    check_reference(&scaled, group_of_scaled(&scaled, old), &mut errors);
+    let described = group_of_described(old);
+    spec.items("metrics").for_each(|metric| check_metric(&metric, described, &mut errors));
     let scales_from_zero = |metric: Place<'_>| matches!(metric.str("type"), "Object" | "External");
     if least.int() == Some(0) && !spec.items("metrics").any(scales_from_zero) {
         let words = "must specify at least one Object or External metric to support scaling to zero replicas";
@@ -62,6 +67,58 @@ const STATUS: Rules =
 
 const REFERENCE: Rules = &[Named("kind", names::path_segment), Named("name", names::path_segment)];
 
+/// What the version in a reference may leave out.
+#[derive(Clone, Copy)]
+enum Group {
+    /// Nothing: it names a group.
+    Named,
+    /// The group.
+    Optional,
+    /// The version is not looked at.
+    Unchecked,
+}
+
+/// Only ReplicationControllers of the core group can be scaled; what does not change may be wrong.
+fn group_of_scaled(scaled: &Place<'_>, old: Option<&Value>) -> Group {
+    let kept = |old: &Value| {
+        let old = old.at(&["spec", "scaleTargetRef"]).unwrap_or(&Value::Null);
+        let same = |member| old.str_at(&[member]).unwrap_or_default() == scaled.str(member);
+        same("apiVersion") && same("kind")
+    };
+    match scaled.str("kind") {
+        _ if old.is_some_and(kept) => Group::Unchecked,
+        "ReplicationController" => Group::Optional,
+        _ => Group::Named,
+    }
+}
+
+/// Metrics may describe objects of the core group. One that was wrong lets others be.
+fn group_of_described(old: Option<&Value>) -> Group {
+    let old = Place::root(old.unwrap_or(&Value::Null));
+    let old = old.get("spec");
+    let is_wrong = |metric: Place<'_>| {
+        let version = metric.at(&["object", "describedObject", "apiVersion"]).text();
+        metric.str("type") == "Object" && GroupVersion::parse(version).is_none()
+    };
+    if old.items("metrics").any(is_wrong) { Group::Unchecked } else { Group::Optional }
+}
+
+fn check_reference(reference: &Place<'_>, group: Group, errors: &mut Errors) {
+    check(reference, REFERENCE, errors);
+    let version = reference.get("apiVersion");
+    match (group, GroupVersion::parse(version.text())) {
+        (Group::Unchecked, _) => {}
+        (_, None) => {
+            let words = format!("unexpected GroupVersion string: {}", version.text());
+            errors.push(version.invalid(words));
+        }
+        (Group::Named, Some(parsed)) if parsed.group.is_empty() => {
+            errors.push(version.invalid_as(version.text(), "apiVersion must specify API group"));
+        }
+        _ => {}
+    }
+}
+
 fn check_behavior(rules: &Place<'_>, errors: &mut Errors) {
     let window = rules.get("stabilizationWindowSeconds");
     match window.int() {
@@ -78,7 +135,7 @@ fn check_behavior(rules: &Place<'_>, errors: &mut Errors) {
     }
     let tolerance = rules.get("tolerance");
     if amounts::parse(&tolerance).is_some_and(|tolerance| tolerance.signum() < 0) {
-        errors.push(tolerance.invalid("must be greater or equal to 0"));
+        errors.push(tolerance.invalid(NOT_NEGATIVE));
     }
     required(&rules.get("policies"), "must specify at least one Policy", errors);
     rules.items("policies").for_each(|policy| check_policy(&policy, errors));
@@ -120,7 +177,7 @@ const SOURCES: &[Source] = &[
 
 const SOURCE_NAMES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
 
-fn check_metric(metric: &Place<'_>, errors: &mut Errors) {
+fn check_metric(metric: &Place<'_>, described: Group, errors: &mut Errors) {
     let kind = metric.get("type");
     if kind.is_empty() {
         errors.push(kind.required("must specify a metric source type"));
@@ -131,6 +188,10 @@ fn check_metric(metric: &Place<'_>, errors: &mut Errors) {
     }
     let present = || SOURCES.iter().filter(|source| metric.has(source.member));
     if let Some(first) = present().next() {
+        if first.name == "Object" {
+            let object = metric.get(first.member);
+            check_reference(&object.get("describedObject"), described, errors);
+        }
         check(&metric.get(first.member), first.rules, errors);
     }
     match source {
@@ -151,7 +212,6 @@ fn check_metric(metric: &Place<'_>, errors: &mut Errors) {
 }
 
 const OBJECT: Rules = &[
-    At("describedObject", REFERENCE),
     Do(identifier),
     Do(target),
     Do(|source, errors| {

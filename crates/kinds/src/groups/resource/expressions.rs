@@ -29,11 +29,6 @@ fn check(place: &Place<'_>, errors: &mut Errors) {
     if expression.len() > LENGTH_MAX {
         return errors.push(Error::too_long(&place.path(), LENGTH_MAX));
     }
-    // Names for values are upstream's `bindings`, which `pintle_cel` does not have yet. Better to let
-    // such an expression in unread than to refuse it.
-    if expression.contains("cel.bind") {
-        return;
-    }
     match environment().compile(expression) {
         Err(error) => {
             errors.push(place.invalid_as(expression, format!("compilation failed: {error}")));
@@ -67,6 +62,6 @@ fn environment() -> &'static Environment {
                 ("capacity".into(), by_domain(quantity)),
             ],
         );
-        Environment::new().with("device", Declaration::Object(device))
+        Environment::new().with_bindings().with("device", Declaration::Object(device))
     })
 }

@@ -1,4 +1,4 @@
-//! Resizing: the resources of running containers, and of the pod as a whole, may change.
+//! Resizing: the resources of containers, and of the pod as a whole, may change while they run.
 
 use pintle_value::{Path, Value};
 
@@ -53,7 +53,8 @@ pub(crate) fn validate_resize(new: &Value, old: &Value) -> Errors {
     let (spec, status) = (pod.get("spec"), pod.get("status"));
     let mut errors = Errors::new();
     check_pod(&pod, Options::of_pod(old), &mut errors);
-    if quality(old) != quality(new) {
+    let class = old.str_at(&["status", "qosClass"]).filter(|class| !class.is_empty());
+    if class.unwrap_or_else(|| quality(old)) != quality(new) {
         let words = "Pod QOS Class may not change as a result of resizing";
         errors.push(spec.invalid_as(status.str("qosClass"), words));
     }
@@ -61,12 +62,16 @@ pub(crate) fn validate_resize(new: &Value, old: &Value) -> Errors {
         errors.push(spec.forbidden("Pod running on node without support for resize"));
     }
     let old = Place::root(old);
-    let old = old.get("spec");
-    if !check_containers(&spec, &old, &mut errors) {
-        return errors;
+    let old_spec = old.get("spec");
+    check_pod_resources(&spec, &old_spec, &mut errors);
+    if !old.at(&["status", "nodeAllocatableResourceClaimStatuses"]).is_empty() {
+        let words = "pods with node allocatable resource claims cannot be resized";
+        errors.push(spec.forbidden(words));
     }
-    check_removals(&spec, &old, &mut errors);
-    check_only_resizable(&spec, &old, &mut errors);
+    if check_containers(&spec, &old_spec, &mut errors) {
+        check_removals(&spec, &old_spec, &mut errors);
+        check_only_resizable(&spec, &old_spec, &mut errors);
+    }
     errors
 }
 
@@ -79,6 +84,24 @@ fn is_supported(pod: &Value) -> bool {
     running.next().is_none_or(|one| one.has("resources"))
 }
 
+/// What the pod as a whole is given.
+fn check_pod_resources(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+    let (new, old) = (spec.get("resources"), old.get("resources"));
+    let is_used =
+        |one: &Place<'_>| !one.map("requests").is_empty() || !one.map("limits").is_empty();
+    if !is_used(&new) && !is_used(&old) {
+        return;
+    }
+    if old.is_set() && !new.is_set() {
+        return errors.push(new.forbidden("pod-level resources cannot be removed"));
+    }
+    check_removed(&new, &old, "pod-level resource", errors);
+    if fixed_resources(new.value()) != fixed_resources(old.value()) {
+        let words = "only cpu and memory resources are mutable at pod-level";
+        errors.push(spec.forbidden(words));
+    }
+}
+
 /// Containers stay, as they are called and in their order; whether they do.
 fn check_containers(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) -> bool {
     let before = errors.len();
@@ -86,12 +109,8 @@ fn check_containers(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) -> b
         if spec.items(list).len() != old.items(list).len() {
             let words = format!("{list} may not be added or removed on resize");
             errors.push(spec.get(list).forbidden(words));
+            continue;
         }
-    }
-    if errors.len() > before {
-        return false;
-    }
-    for list in LISTS {
         for (container, old) in spec.items(list).zip(old.items(list)) {
             if container.str("name") != old.str("name") {
                 let words = format!("{list} may not be renamed or reordered on resize");
@@ -106,51 +125,64 @@ fn check_containers(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) -> b
 fn check_removals(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
     for list in ["initContainers", "containers"] {
         for (container, old) in spec.items(list).zip(old.items(list)) {
-            if list == "initContainers" && !is_sidecar(old.value()) {
-                continue;
-            }
-            check_removed(&container.get("resources"), &old.get("resources"), errors);
+            let (new, old) = (container.get("resources"), old.get("resources"));
+            check_removed(&new, &old, "resource", errors);
         }
     }
-    check_removed(&spec.get("resources"), &old.get("resources"), errors);
 }
 
-fn check_removed(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_removed(new: &Place<'_>, old: &Place<'_>, what: &str, errors: &mut Errors) {
     for list in ["requests", "limits"] {
         let kept = new.map(list);
         if old.map(list).keys().any(|name| !kept.contains_key(name)) {
-            let words = format!("resource {list} cannot be removed");
-            errors.push(new.get(list).forbidden(words));
+            errors.push(new.get(list).forbidden(format!("{what} {list} cannot be removed")));
         }
     }
 }
 
-/// Only CPU and memory can be resized, and only those of containers that last.
+/// Only CPU and memory can be resized, and those of what ends by itself only without a restart.
 fn check_only_resizable(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
     for (container, old) in spec.items("containers").zip(old.items("containers")) {
-        if fixed_resources(&container) != fixed_resources(&old) {
+        if !is_only_resized(container.value(), old.value()) {
             errors.push(spec.forbidden("only cpu and memory resources are mutable"));
         }
     }
     for (container, old) in spec.items("initContainers").zip(old.items("initContainers")) {
-        if is_sidecar(container.value()) {
-            if fixed_resources(&container) != fixed_resources(&old) {
-                let words = "only cpu and memory resources for sidecar containers are mutable";
-                errors.push(spec.forbidden(words));
-            }
-        } else if container.value() != old.value() {
-            let words = "resources for non-sidecar init containers are immutable";
-            errors.push(spec.forbidden(words));
+        if !is_only_resized(container.value(), old.value()) {
+            let words = "only cpu and memory resources for init or sidecar containers are mutable";
+            errors.push(container.forbidden(words));
         }
-    }
-    if fixed_resources(spec) != fixed_resources(old) {
-        errors.push(spec.forbidden("only cpu and memory resources are mutable"));
+        let mut policies = container.items("resizePolicy");
+        if container.value() != old.value()
+            && !is_sidecar(container.value())
+            && policies.any(|policy| policy.str("restartPolicy") == "RestartContainer")
+        {
+            let words = "non-sidecar init containers with a resize policy of RestartContainer \
+                cannot be resized";
+            errors.push(container.forbidden(words));
+        }
     }
 }
 
-/// The resources of a container or pod that cannot be resized.
-fn fixed_resources(owner: &Place<'_>) -> Value {
-    let mut resources = owner.get("resources").value().clone();
+/// Whether two states of a container differ in nothing but CPU and memory. Upstream forgets its claims
+/// on the way, so that containers with claims can't be resized.
+fn is_only_resized(new: &Value, old: &Value) -> bool {
+    let fixed = |container: &Value, has_claims: bool| {
+        let mut fixed = container.clone();
+        let mut resources = fixed_resources(container.get("resources").unwrap_or(&Value::Null));
+        if !has_claims {
+            resources.make_object().remove("claims");
+        }
+        fixed.make_object().insert("resources", resources);
+        fixed.make_object().retain(|_, value| *value != Value::Array(Vec::new()));
+        fixed
+    };
+    fixed(new, false) == fixed(old, true)
+}
+
+/// The resources that cannot be resized.
+fn fixed_resources(resources: &Value) -> Value {
+    let mut resources = resources.clone();
     let members = resources.make_object();
     for list in ["requests", "limits"] {
         if let Some(Value::Object(amounts)) = members.get_mut(list) {

@@ -1,0 +1,87 @@
+//! Devices as administrators use them, whoever else does: only where a namespace allows it (upstream:
+//! `AuthorizedForAdmin`, `AuthorizedForAdminStatus`).
+
+use pintle_meta::field::Error;
+use pintle_meta::{GroupKind, Status, object};
+use pintle_registry::Registry;
+use pintle_registry::allocation::{Allocator, Companion};
+use pintle_registry::request::Now;
+use pintle_value::{Path, Value};
+
+use crate::pods;
+
+/// The label of such namespaces.
+const LABEL: &str = "resource.kubernetes.io/admin-access";
+
+/// Refuses claims what their namespace does not allow.
+pub(crate) struct Devices {
+    /// The kind: a claim, or a template of claims.
+    pub(crate) kind: &'static str,
+    /// Where its requests are.
+    pub(crate) requests: &'static [&'static str],
+}
+
+impl Allocator for Devices {
+    fn assign(
+        &self,
+        registry: &Registry,
+        new: &mut Value,
+        old: Option<&Value>,
+        _dry_run: bool,
+    ) -> Result<(), Status> {
+        // Requests do not change.
+        match first_privileged(new, self.requests, &["exactly", "adminAccess"]) {
+            Some(i) if old.is_none() => {
+                let path = Path::new("spec").field("devices").field("requests");
+                self.check(registry, new, &path.index(i).field("adminAccess"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn companions(
+        &self,
+        registry: &Registry,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        _now: Now,
+    ) -> Result<Vec<Companion>, Status> {
+        const RESULTS: &[&str] = &["status", "allocation", "devices", "results"];
+        let granted = |claim: &Value| first_privileged(claim, RESULTS, &["adminAccess"]);
+        if let Some(new) = new
+            && let Some(i) = granted(new)
+            && old.and_then(granted).is_none()
+        {
+            let path = Path::new("status").field("allocation").field("devices").field("results");
+            self.check(registry, new, &path.index(i).field("adminAccess"))?;
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl Devices {
+    /// Whether the namespace of an object allows what stands at a place in it.
+    fn check(&self, registry: &Registry, object: &Value, path: &Path) -> Result<(), Status> {
+        let namespaces = pods::resource(registry, "", "namespaces")?;
+        let found = registry.peek(&namespaces, "", object::namespace(object));
+        let label = found.and_then(|namespace| {
+            let tree = namespace.tree();
+            tree.str_at(&["metadata", "labels", LABEL]).map(ToOwned::to_owned)
+        });
+        if label.as_deref() == Some("true") {
+            return Ok(());
+        }
+        let words = format!(
+            "admin access to devices requires the `{LABEL}: true` label on the containing namespace"
+        );
+        let kind = GroupKind::new("resource.k8s.io", self.kind);
+        let error = Error::forbidden(path, words);
+        Err(Status::invalid(&kind, object::name(object), &[error]))
+    }
+}
+
+/// The first item of a list that has `true` at a place.
+fn first_privileged(object: &Value, list: &[&str], place: &[&str]) -> Option<usize> {
+    let items = object.at(list)?.as_array()?;
+    items.iter().position(|item| item.at(place).and_then(Value::as_bool) == Some(true))
+}
