@@ -19,6 +19,8 @@ use crate::{Environment, SERVER, body, target, until};
 
 /// How often the objects are looked after.
 const INTERVAL: Duration = Duration::from_secs(60);
+/// How often those are by which the members of a cluster find the server (upstream: `EndpointInterval`).
+const ADDRESS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Looks after the objects until told to stop. Call [`ensure`] first where others are to wait for them.
 pub async fn run(
@@ -26,16 +28,32 @@ pub async fn run(
     objects: Vec<BootstrapObject>,
     shutdown: impl Future<Output = ()>,
 ) {
-    let objects: Arc<[BootstrapObject]> = objects.into();
+    let (addresses, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_address);
     until(shutdown, async {
-        loop {
-            tokio::time::sleep(INTERVAL).await;
-            for status in ensure(&environment, &objects).await {
-                tracing::warn!(%status, "cannot make an object of the server's own");
-            }
-        }
+        tokio::join!(
+            look_after(&environment, addresses.into(), ADDRESS_INTERVAL),
+            look_after(&environment, others.into(), INTERVAL)
+        );
     })
     .await;
+}
+
+/// Whether it says where the server is.
+fn is_address(object: &BootstrapObject) -> bool {
+    matches!(&*object.resource.resource, "services" | "endpoints" | "endpointslices")
+}
+
+async fn look_after(
+    environment: &Environment,
+    objects: Arc<[BootstrapObject]>,
+    interval: Duration,
+) {
+    loop {
+        tokio::time::sleep(interval).await;
+        for status in ensure(environment, &objects).await {
+            tracing::warn!(%status, "cannot make an object of the server's own");
+        }
+    }
 }
 
 /// Makes what is missing, and what is not as it should be; tells what went wrong.

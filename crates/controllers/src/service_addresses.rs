@@ -11,25 +11,36 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use pintle_effects::{held_addresses, ip_address, is_for_services};
+use pintle_effects::{Network, held_addresses, ip_address, is_for_services};
 use pintle_meta::{Status, object, time};
 use pintle_registry::request::DeleteOptions;
 use pintle_registry::{Object, Resource};
 use pintle_value::{Str, Value};
 
 use crate::each_namespace::create;
+use crate::events::{Recorder, Warning};
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, SERVER, split, target, until};
 
 /// How old an address is that has lost its service: upstream makes it before the service.
 const GRACE: i64 = 60 * time::SECOND;
 
-/// Repairs them until told to stop.
-pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
-    let resources = environment.resource("", "v1", "services");
-    let addresses = environment.resource("networking.k8s.io", "v1", "ipaddresses");
-    let Some((services, addresses)) = resources.zip(addresses) else { return };
-    let repairer = Repairer { environment: &environment, services, addresses };
+/// Who reports what is repaired.
+const REPORTER: &str = "ipallocator-repair-controller";
+/// What is done when something is wrong with a service's address, and with an address of no service.
+const OF_SERVICE: &str = "ClusterIPAllocation";
+const OF_ADDRESS: &str = "IPAddressAllocation";
+
+/// Repairs them until told to stop; `hostname` is the machine's, for the events that tell of it.
+pub async fn run(environment: Environment, hostname: Str, shutdown: impl Future<Output = ()>) {
+    let networking = |resource| environment.resource("networking.k8s.io", "v1", resource);
+    let Some(services) = environment.resource("", "v1", "services") else { return };
+    let (Some(addresses), Some(ranges)) = (networking("ipaddresses"), networking("servicecidrs"))
+    else {
+        return;
+    };
+    let recorder = Recorder::new(&environment, REPORTER, &hostname);
+    let repairer = Repairer { environment: &environment, services, addresses, ranges, recorder };
     until(shutdown, work(&environment, &repairer)).await;
 }
 
@@ -37,6 +48,8 @@ struct Repairer<'e> {
     environment: &'e Environment,
     services: Arc<Resource>,
     addresses: Arc<Resource>,
+    ranges: Arc<Resource>,
+    recorder: Recorder<'e>,
 }
 
 impl Reconciler for Repairer<'_> {
@@ -78,53 +91,133 @@ impl Repairer<'_> {
     /// Sees that a service has the objects of its addresses.
     async fn settle_service(&self, name: &str) -> Result<Progress, Status> {
         let (namespace, name) = split(name);
-        let registry = &self.environment.registry;
-        let stored = registry.peek(&self.services, namespace, name);
-        let Some(service) = stored.map(|stored| stored.tree()) else { return Ok(Progress::Done) };
+        let stored = self.environment.registry.peek(&self.services, namespace, name);
+        let Some(service) = stored.map(|stored| self.services.tree(&stored)) else {
+            return Ok(Progress::Done);
+        };
         for text in held_addresses(&service) {
-            let wanted = ip_address(&service, &text);
-            if let Some(stored) = registry.peek(&self.addresses, "", &text) {
-                let stored = stored.tree();
-                if is_as_wanted(&stored, &wanted) || self.is_held_by_another(&stored, &service) {
-                    continue;
-                }
-                self.delete(&stored).await?;
+            let family = if text.contains(':') { "IPv6" } else { "IPv4" };
+            if let Some(warning) = self.settle_held(&service, &text, family).await? {
+                self.recorder.warn(&service, OF_SERVICE, warning).await;
             }
-            tracing::warn!(
-                namespace,
-                name,
-                address = text,
-                "an address is not allocated; repairing"
-            );
-            create(self.environment, SERVER, &self.addresses, &self.typed(wanted)).await?;
         }
         Ok(Progress::Done)
+    }
+
+    /// Sees that a service has the object of one address; tells what was wrong with it.
+    async fn settle_held(
+        &self,
+        service: &Value,
+        address: &str,
+        family: &str,
+    ) -> Result<Option<Warning>, Status> {
+        if !self.is_in_range(address) {
+            return Ok(Some(Warning {
+                reason: "ClusterIPOutOfRange",
+                note: format!(
+                    "Cluster IP [{family}]: {address} is not within any configured Service CIDR; \
+                     please recreate service"
+                ),
+            }));
+        }
+        let wanted = ip_address(service, address);
+        let stored = self.environment.registry.peek(&self.addresses, "", address);
+        let stored = stored.map(|stored| stored.tree());
+        let warning = match &stored {
+            None => Some(Warning {
+                reason: "ClusterIPNotAllocated",
+                note: format!("Cluster IP [{family}]: {address} is not allocated; repairing"),
+            }),
+            Some(stored) if self.is_held_by_another(stored, service) => {
+                return Ok(Some(Warning {
+                    reason: "ClusterIPAlreadyAllocated",
+                    note: format!(
+                        "Cluster IP [{family}]:{address} was assigned to multiple services; please \
+                         recreate service"
+                    ),
+                }));
+            }
+            Some(stored) if parent(stored) != parent(&wanted) => Some(Warning {
+                reason: "ClusterIPNotAllocated",
+                note: format!(
+                    "the ClusterIP [{family}]: {address} for Service {}/{} has a wrong reference; \
+                     repairing",
+                    object::namespace(service),
+                    object::name(service)
+                ),
+            }),
+            Some(stored) if has_labels(stored, &wanted) => return Ok(None),
+            Some(_) => None,
+        };
+        if let Some(stored) = &stored {
+            self.delete(stored).await?;
+        }
+        create(self.environment, SERVER, &self.addresses, &self.typed(wanted)).await?;
+        Ok(warning)
+    }
+
+    /// Whether a range has the address.
+    fn is_in_range(&self, address: &str) -> bool {
+        let Ok(number) = address.parse() else { return false };
+        let has = |text: &Value| {
+            let network = text.as_str().and_then(|text| Network::parse(text).ok());
+            network.is_some_and(|network| network.contains(number))
+        };
+        self.environment.registry.objects(&self.ranges).any(|range| {
+            let range = range.tree();
+            let cidrs = range.at(&["spec", "cidrs"]).and_then(Value::as_array);
+            cidrs.unwrap_or_default().iter().any(has)
+        })
     }
 
     /// Sees that an address that was made for a service still is one's.
     async fn settle_address(&self, name: &str) -> Result<Progress, Status> {
         let stored = self.environment.registry.peek(&self.addresses, "", name);
-        let Some(address) = stored.map(|stored| stored.tree()) else { return Ok(Progress::Done) };
+        let Some(address) = stored.map(|stored| self.addresses.tree(&stored)) else {
+            return Ok(Progress::Done);
+        };
         if !is_for_services(&address) || object::is_terminating(&address) {
             return Ok(Progress::Done);
         }
-        let service = parent(&address).map(|(namespace, name)| {
-            self.environment.registry.peek(&self.services, namespace, name)
-        });
-        match service {
-            Some(Some(service)) if held_addresses(&service.tree()).iter().any(|a| a == name) => {
-                return Ok(Progress::Done);
+        let Some((namespace, service)) = parent(&address) else {
+            let reference = ["group", "resource", "namespace", "name"]
+                .map(|member| address.str_at(&["spec", "parentRef", member]).unwrap_or_default());
+            let note = format!(
+                "IPAddress {name} appears to have been modified, not referencing a Service &{{{}}}: \
+                 cleaning up",
+                reference.join(" ")
+            );
+            return self.clean(&address, Warning { reason: "IPAddressNotAllocated", note }).await;
+        };
+        match self.environment.registry.peek(&self.services, namespace, service) {
+            Some(service) if held_addresses(&service.tree()).iter().any(|a| a == name) => {
+                Ok(Progress::Done)
             }
-            Some(None) => {
+            Some(_) => {
+                let note = format!(
+                    "IPAddress: {name} for Service {namespace}/{service} has a wrong reference; \
+                     cleaning up"
+                );
+                self.clean(&address, Warning { reason: "IPAddressWrongReference", note }).await
+            }
+            None => {
                 let made = time::parse(object::text(&address, "creationTimestamp")).unwrap_or(0);
                 if let Some(left) = self.environment.until(made.saturating_add(GRACE)) {
                     return Ok(Progress::After(left));
                 }
+                let note = format!(
+                    "IPAddress: {name} for Service {namespace}/{service} appears to have leaked: \
+                     cleaning up"
+                );
+                self.clean(&address, Warning { reason: "IPAddressNotAllocated", note }).await
             }
-            Some(Some(_)) | None => {}
         }
-        tracing::warn!(address = name, "an address that no service holds: cleaning up");
-        self.delete(&address).await?;
+    }
+
+    /// Deletes an address that no service holds.
+    async fn clean(&self, address: &Value, warning: Warning) -> Result<Progress, Status> {
+        self.recorder.warn(address, OF_ADDRESS, warning).await;
+        self.delete(address).await?;
         Ok(Progress::Done)
     }
 
@@ -158,11 +251,10 @@ impl Repairer<'_> {
     }
 }
 
-/// Whether an address refers to its service and says who made it.
-fn is_as_wanted(stored: &Value, wanted: &Value) -> bool {
-    let labels = object::labels(wanted).into_iter().flat_map(|labels| labels.iter());
-    let has = |label: &str, value: &Value| {
+/// Whether an address says who made it.
+fn has_labels(stored: &Value, wanted: &Value) -> bool {
+    let mut labels = object::labels(wanted).into_iter().flat_map(|labels| labels.iter());
+    labels.all(|(label, value)| {
         object::labels(stored).and_then(|labels| labels.get(label)) == Some(value)
-    };
-    parent(stored) == parent(wanted) && labels.into_iter().all(|(name, value)| has(name, value))
+    })
 }

@@ -3,6 +3,7 @@
 mod bootstrap;
 mod compaction;
 mod controllers;
+mod identity;
 mod manifests;
 mod tokens;
 

@@ -7,9 +7,9 @@ use pintle_auth::token::Issuer;
 use pintle_controllers::definitions::Definitions;
 use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
-    Controller, Environment, aggregation, bootstrap, expiry, finished_jobs, garbage, namespaces,
-    quotas, root_ca, service_accounts, service_addresses, service_ranges, signing_requests,
-    storage_protection, token_secrets,
+    Controller, Environment, aggregation, bootstrap, expiry, finished_jobs, garbage, identity,
+    namespaces, quotas, root_ca, service_accounts, service_addresses, service_ranges,
+    signing_requests, storage_protection, token_secrets,
 };
 use pintle_kinds::bootstrap::BootstrapObject;
 use tokio::task::JoinSet;
@@ -53,7 +53,10 @@ impl Parts<'_> {
         running.spawn(bootstrap::run(environment(), self.objects.to_vec(), stopping()));
         running.spawn(self.definitions.run(stopping()));
         running.spawn(expiry::run(environment(), stopping()));
-        running.spawn(service_addresses::run(environment(), stopping()));
+        let identity = super::identity::identity();
+        let hostname = identity.hostname.clone();
+        running.spawn(service_addresses::run(environment(), hostname, stopping()));
+        running.spawn(identity::run(environment(), identity, stopping()));
         let wanted = |controller| config.controllers.has(controller);
         if wanted(Controller::Namespace) {
             let delay = config.namespace_deletion_delay;

@@ -1,0 +1,151 @@
+//! The lease by which a server says that it lives, and the end of those whose servers do not (upstream:
+//! the identity lease controller and its garbage collector; LEA-01).
+
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_meta::{Reason, Status, object, time};
+use pintle_registry::Resource;
+use pintle_registry::request::{DeleteOptions, WriteOptions, granted};
+use pintle_value::{Str, Value};
+
+use crate::{Environment, SERVER, body, target, until};
+
+const NAMESPACE: &str = "kube-system";
+/// The label of such leases, and its value.
+const COMPONENT: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
+const HOSTNAME: &str = "kubernetes.io/hostname";
+const DURATION_SECONDS: i64 = 3600;
+const RENEWAL: Duration = Duration::from_secs(10);
+/// How soon a renewal is tried again that somebody else came before.
+const RETRY: Duration = Duration::from_secs(1);
+const COLLECTION: Duration = Duration::from_secs(3600);
+
+/// What a server is called.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The name of the lease: the same whenever the server runs on the machine.
+    pub name: Str,
+    /// Who holds the lease: another one whenever the server starts.
+    pub holder: Str,
+    /// The machine.
+    pub hostname: Str,
+}
+
+/// Renews the lease, and deletes those of others that are over, until told to stop.
+pub async fn run(environment: Environment, identity: Identity, shutdown: impl Future<Output = ()>) {
+    let Some(leases) = environment.resource("coordination.k8s.io", "v1", "leases") else { return };
+    let leases = Leases { environment: &environment, identity, leases };
+    until(shutdown, async {
+        tokio::join!(leases.renew_for_ever(), leases.collect_for_ever());
+    })
+    .await;
+}
+
+struct Leases<'e> {
+    environment: &'e Environment,
+    identity: Identity,
+    leases: Arc<Resource>,
+}
+
+impl Leases<'_> {
+    async fn renew_for_ever(&self) {
+        loop {
+            let pause = match self.renew().await {
+                Ok(()) => RENEWAL,
+                Err(status) if status.reason == Some(Reason::Conflict) => RETRY,
+                Err(status) => {
+                    tracing::warn!(%status, "cannot renew the lease of this server");
+                    RENEWAL
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn renew(&self) -> Result<(), Status> {
+        let (registry, name) = (&self.environment.registry, &*self.identity.name);
+        let (options, context) = (WriteOptions::default(), self.environment.context(SERVER));
+        let stored = registry.peek(&self.leases, NAMESPACE, name);
+        let Some(stored) = stored else {
+            let all = target(&self.leases, NAMESPACE, "", "");
+            let lease = body(&self.renewed(self.new_lease()));
+            return registry.create(&all, &lease, &options, &context).await.map(|_| ());
+        };
+        let one = target(&self.leases, NAMESPACE, name, "");
+        let lease = body(&self.renewed(self.leases.tree(&stored)));
+        registry.update(&one, &lease, &options, &context, &granted).await.map(|_| ())
+    }
+
+    fn new_lease(&self) -> Value {
+        let Identity { name, holder, .. } = &self.identity;
+        Value::from([
+            ("apiVersion", Value::from("coordination.k8s.io/v1")),
+            ("kind", self.leases.kind.clone().into()),
+            ("metadata", Value::from([("name", &**name), ("namespace", NAMESPACE)])),
+            ("spec", Value::from([("holderIdentity", &**holder)])),
+        ])
+    }
+
+    /// A lease that keeps its holder, as upstream's does after a restart.
+    fn renewed(&self, mut lease: Value) -> Value {
+        let now = (self.environment.clock)().unix_micros;
+        let spec = lease.object_entry("spec");
+        spec.insert("leaseDurationSeconds", DURATION_SECONDS);
+        spec.insert("renewTime", time::format_micro(now));
+        let labels = object::metadata_mut(&mut lease).entry_object("labels");
+        labels.insert(COMPONENT.0, COMPONENT.1);
+        labels.insert(HOSTNAME, self.identity.hostname.clone());
+        lease
+    }
+
+    async fn collect_for_ever(&self) {
+        loop {
+            for lease in self.environment.registry.objects_in(&self.leases, NAMESPACE) {
+                if let Err(status) = self.collect(&lease.tree()).await {
+                    tracing::warn!(%status, "cannot delete the lease of a server that is gone");
+                }
+            }
+            tokio::time::sleep(COLLECTION).await;
+        }
+    }
+
+    /// Deletes a server's lease that is over.
+    async fn collect(&self, lease: &Value) -> Result<(), Status> {
+        let label = object::labels(lease).and_then(|labels| labels.get(COMPONENT.0)?.as_str());
+        if label != Some(COMPONENT.1) || self.environment.until(end(lease)).is_some() {
+            return Ok(());
+        }
+        let options = DeleteOptions {
+            uid: Some(object::uid(lease).into()),
+            resource_version: Some(object::text(lease, "resourceVersion").into()),
+            ..DeleteOptions::default()
+        };
+        let one = target(&self.leases, NAMESPACE, object::name(lease), "");
+        let context = self.environment.context(SERVER);
+        match self.environment.registry.delete(&one, &options, &context).await {
+            // Somebody else has deleted it, or it was renewed.
+            Err(status) if !matches!(status.reason, Some(Reason::NotFound | Reason::Conflict)) => {
+                Err(status)
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// When a lease is over, in microseconds since 1970: one that says nothing of it always was.
+fn end(lease: &Value) -> i64 {
+    let spec = |member: &str| lease.at(&["spec", member]);
+    let renewed = spec("renewTime").and_then(Value::as_str).map(time::parse_micro);
+    let seconds = spec("leaseDurationSeconds").and_then(Value::as_int);
+    match (renewed, seconds) {
+        (Some(Ok(renewed)), Some(seconds)) => {
+            renewed.saturating_add(seconds.saturating_mul(time::SECOND))
+        }
+        _ => 0,
+    }
+}

@@ -1,0 +1,57 @@
+use pintle_value::Value;
+
+use super::{Identity, RENEWAL};
+use crate::cluster::{Cluster, Running, gone};
+
+const LEASES: &str = "coordination.k8s.io/leases";
+
+/// A lease of a server, renewed at a time of the tests' clock, which begins at 1,000,000 seconds.
+fn lease(name: &str, label: &str, renewed: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"kube-system","labels":{{
+            "apiserver.kubernetes.io/identity":"{label}"}}}},
+            "spec":{{"holderIdentity":"h","leaseDurationSeconds":3600,"renewTime":"{renewed}"}}}}"#
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_renews_its_lease_and_deletes_those_that_are_over() {
+    let cluster = Cluster::start().await;
+    cluster.create("namespaces", r#"{"metadata":{"name":"kube-system"}}"#).await.expect("created");
+    let long_ago = "1970-01-12T00:00:00.000000Z";
+    for (name, label, renewed) in [
+        ("old", "kube-apiserver", long_ago),
+        ("other", "something-else", long_ago),
+        ("fresh", "kube-apiserver", "1970-01-12T13:46:00.000000Z"),
+    ] {
+        cluster.create(LEASES, &lease(name, label, renewed)).await.expect("created");
+    }
+
+    let mut watch = cluster.watch(LEASES).await;
+    let identity =
+        Identity { name: "apiserver-a".into(), holder: "a_1".into(), hostname: "m".into() };
+    let environment = cluster.environment.clone();
+    let controller = Running::start(|stopped| {
+        super::run(environment, identity, async move { _ = stopped.await })
+    });
+    let made = cluster.see(LEASES, "apiserver-a", |_| true).await;
+    let text = |path: &[&str]| made.str_at(path).unwrap_or_default();
+    assert_eq!(text(&["spec", "holderIdentity"]), "a_1");
+    assert_eq!(text(&["spec", "renewTime"]), "1970-01-12T13:46:40.000000Z");
+    assert_eq!(made.at(&["spec", "leaseDurationSeconds"]), Some(&Value::Int(3600)));
+    let labels = &["metadata", "labels"];
+    let label = |name| made.at(labels).and_then(|labels| labels.str_at(&[name]));
+    assert_eq!(label("apiserver.kubernetes.io/identity"), Some("kube-apiserver"));
+    assert_eq!(label("kubernetes.io/hostname"), Some("m"));
+    gone(&mut watch, "old").await;
+
+    cluster.pass_seconds(10);
+    tokio::time::sleep(RENEWAL).await;
+    let renewed =
+        |lease: &Value| lease.str_at(&["spec", "renewTime"]) == Some("1970-01-12T13:46:50.000000Z");
+    cluster.see(LEASES, "apiserver-a", renewed).await;
+    for name in ["other", "fresh"] {
+        assert!(cluster.get(LEASES, "kube-system", name).is_some(), "{name}");
+    }
+    controller.stop().await;
+}

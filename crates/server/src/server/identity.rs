@@ -1,0 +1,66 @@
+//! What a server is called among those of its cluster: after the machine, so that it has the same name
+//! when it comes back.
+
+use pintle_controllers::identity::Identity;
+use pintle_meta::uid;
+use sha2::{Digest, Sha256};
+
+/// The server's name on this machine.
+pub(super) fn identity() -> Identity {
+    let hostname = hostname();
+    let name = name(&hostname);
+    let mut bytes = [0; 16];
+    super::random(&mut bytes);
+    let holder = format!("{name}_{}", uid::format(bytes)).into();
+    Identity { name: name.into(), holder, hostname: hostname.into() }
+}
+
+/// The machine's name, as Linux has it.
+fn hostname() -> String {
+    let read = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let given = read.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    match given.trim() {
+        "" => "localhost".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// `apiserver-` and half of the hash of the machine's name, as upstream makes it.
+fn name(hostname: &str) -> String {
+    let hash = Sha256::digest(hostname.as_bytes());
+    format!("apiserver-{}", base32(&hash[..16]))
+}
+
+/// The lower-case letters and digits of RFC 4648, without padding.
+fn base32(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let bit = |i: usize| bytes.get(i / 8).is_some_and(|byte| (byte >> (7 - i % 8)) & 1 == 1);
+    let digit = |at: usize| (at..at + 5).fold(0, |digit, i| (digit << 1) | usize::from(bit(i)));
+    (0..bytes.len() * 8).step_by(5).map(|at| char::from(DIGITS[digit(at)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_those_of_the_rfc() {
+        for (bytes, expected) in [
+            ("", ""),
+            ("f", "my"),
+            ("fo", "mzxq"),
+            ("foo", "mzxw6"),
+            ("foob", "mzxw6yq"),
+            ("fooba", "mzxw6ytb"),
+            ("foobar", "mzxw6ytboi"),
+        ] {
+            assert_eq!(base32(bytes.as_bytes()), expected, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_made_of_the_machines() {
+        let expected = "apiserver-c4vwjftbvpc5os2vvzle4qg27a";
+        assert_eq!(name("kind-control-plane"), expected);
+    }
+}
