@@ -146,8 +146,10 @@ fn workloads() {
         ),
         ("replicationcontrollers", r#""replicas":1"#),
     ] {
-        let input = format!(r#"{{"spec":{{"template":{sent}}}}}"#);
-        check(resource, &input, &format!(r#"{{"spec":{{"template":{becomes},{spec}}}}}"#));
+        let mut object = json(&format!(r#"{{"spec":{{"template":{sent}}}}}"#));
+        (strategy(resource).default)(&mut object);
+        let expected = json(&format!(r#"{{"template":{becomes},{spec}}}"#));
+        assert_eq!(object.get("spec"), Some(&expected), "{resource}");
     }
 }
 

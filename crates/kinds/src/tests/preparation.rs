@@ -60,7 +60,9 @@ fn new_objects() {
         (
             "batch/jobs",
             r#"{"metadata":{"name":"j","uid":"u"},"spec":{"template":{}}}"#,
-            r#"{"metadata":{"name":"j","uid":"u"},"spec":{
+            r#"{"metadata":{"name":"j","uid":"u","labels":{
+                    "batch.kubernetes.io/controller-uid":"u","controller-uid":"u",
+                    "batch.kubernetes.io/job-name":"j","job-name":"j"}},"spec":{
                 "selector":{"matchLabels":{"batch.kubernetes.io/controller-uid":"u"}},
                 "template":{"metadata":{"labels":{"batch.kubernetes.io/controller-uid":"u",
                     "controller-uid":"u","batch.kubernetes.io/job-name":"j","job-name":"j"}}}}}"#,
@@ -102,6 +104,26 @@ fn new_objects() {
     ] {
         assert_eq!(created(resource, input), json(expected), "{resource} {input}");
     }
+}
+
+/// A DaemonSet says how often its template has changed, whatever its writers say of it.
+#[test]
+fn the_template_generation_of_daemon_sets() {
+    let generation = |object: &Value| {
+        let path = &["metadata", "annotations", "deprecated.daemonset.template.generation"];
+        object.str_at(path).map(ToOwned::to_owned)
+    };
+    let set = |said: &str, image: &str| {
+        format!(
+            r#"{{"metadata":{{"annotations":{{
+                "deprecated.daemonset.template.generation":"{said}"}}}},
+                "spec":{{"template":{{"image":"{image}"}}}}}}"#
+        )
+    };
+    let sets = "apps/daemonsets";
+    assert_eq!(generation(&created(sets, &set("7", "a"))).as_deref(), Some("1"));
+    assert_eq!(generation(&updated(sets, &set("0", "a"), &set("3", "a"))).as_deref(), Some("3"));
+    assert_eq!(generation(&updated(sets, &set("9", "b"), &set("3", "a"))).as_deref(), Some("4"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! DaemonSets.
 
-use pintle_meta::{field::Error, labels::Selector, validation};
+use pintle_meta::{field::Error, labels::Selector, object, validation};
+use pintle_value::Value;
 
 use super::{
     super::workload::{self, Counts},
@@ -24,7 +25,18 @@ use crate::{
 };
 
 pub(super) const DAEMON_SET: Strategy = Strategy {
-    default: |object| set(object, DEFAULTS),
+    default: |object| {
+        // As with upstream's conversion, whoever writes a DaemonSet writes this too.
+        let annotations = object::metadata_mut(object).entry_object("annotations");
+        annotations.entry_or(TEMPLATE_GENERATION, || "0".into());
+        set(object, DEFAULTS);
+    },
+    prepare_create: |new| set_template_generation(new, 1),
+    prepare_update: |new, old| {
+        let path = &["spec", "template"];
+        let is_changed = new.at(path) != old.at(path);
+        set_template_generation(new, template_generation(old).saturating_add(is_changed.into()));
+    },
     validate: |new, old| {
         let object = Place::root(new);
         let spec = object.get("spec");
@@ -39,11 +51,25 @@ pub(super) const DAEMON_SET: Strategy = Strategy {
     declared_rules: false,
     warnings: |new, old| workload::warn(new, old, workload::TEMPLATE, None),
     parts: &[Part {
+        prepare: |new, old| set_template_generation(new, template_generation(old)),
         validate: |new, old| workload::check_counts(new, old, COUNTS),
         ..part("status")
     }],
     ..COUNTED_WITH_STATUS
 };
+
+/// Where the versions that are served say how often the template has changed.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+fn template_generation(object: &Value) -> i64 {
+    let text = object.str_at(&["metadata", "annotations", TEMPLATE_GENERATION]);
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn set_template_generation(object: &mut Value, generation: i64) {
+    let annotations = object::metadata_mut(object).entry_object("annotations");
+    annotations.insert(TEMPLATE_GENERATION, generation.to_string());
+}
 
 const DEFAULTS: Defaults = &[In(
     "spec",

@@ -35,7 +35,11 @@ pub(super) const JOB: Strategy = Strategy {
     dependents: Dependents::Orphaned,
     fields: &[selectable!("status.successful" by |job| count(job, &["status", "succeeded"]))],
     default: |object| set(object, DEFAULTS),
-    prepare_create: select_own_pods,
+    prepare_create: |job| {
+        select_own_pods(job);
+        // Upstream defaults once more what it reads from its store.
+        labels_from_template(job.make_object());
+    },
     validate,
     declared_rules: false,
     warnings: |new, old| {
