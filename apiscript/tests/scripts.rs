@@ -12,12 +12,22 @@ use anyhow::{Context as _, Result, bail};
 use apiscript::http::Request;
 use apiscript::kubeconfig::Cluster;
 use apiscript::{Case, Report, Script, Target, run_scripts, script};
-use pintle_testing::{Config, RuntimeConfig, TestServer};
+use pintle_testing::{Config, Plugins, RuntimeConfig, TestServer};
 
 /// How long a server may take to forget.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What a server can do that has addresses of both families, and all versions.
 const WIDE: [&str; 2] = ["dual-stack", "betas"];
+/// The plugins of a server with `strict-admission`.
+const STRICT: [&str; 7] = [
+    "NamespaceExists",
+    "LimitPodHardAntiAffinityTopology",
+    "NodeRestriction",
+    "AlwaysPullImages",
+    "PodNodeSelector",
+    "OwnerReferencesPermissionEnforcement",
+    "DenyServiceExternalIPs",
+];
 
 fn main() -> Result<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
@@ -30,6 +40,8 @@ fn main() -> Result<ExitCode> {
     let needs = |ability: &'static str| move |s: &Script| s.requires.iter().any(|a| a == ability);
     let (forgetting, others): (Vec<_>, Vec<_>) = scripts.into_iter().partition(needs("compaction"));
     let (in_cbor, others): (Vec<_>, Vec<_>) = others.into_iter().partition(needs("cbor"));
+    let (in_strictness, others): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(needs("strict-admission"));
     let is_wide = |s: &Script| WIDE.iter().any(|ability| needs(ability)(s));
     let (in_width, keeping): (Vec<_>, Vec<_>) = others.into_iter().partition(is_wide);
 
@@ -53,6 +65,10 @@ fn main() -> Result<ExitCode> {
     let server = TestServer::start_with(wide)?;
     let target = WIDE.iter().fold(self::target(&server)?, |target, ability| target.able(ability));
     report.cases.extend(run_scripts(&in_width, &target, 4, say).cases);
+    let strict = Config { admission_plugins: Plugins::parse(STRICT, [])?, ..Config::ephemeral() };
+    let server = TestServer::start_with(strict)?;
+    let target = self::target(&server)?.able("strict-admission");
+    report.cases.extend(run_scripts(&in_strictness, &target, 4, say).cases);
     finish(&report)
 }
 

@@ -1,22 +1,27 @@
 //! The admission chain's built-in plugins: who may still refuse a write that is authorized and well
 //! formed, and who changes one.
 //!
-//! Each plugin is a module; [`plugins`] knows their names, their order, and which of them run. A plugin
+//! Each plugin is a module, or several small ones are; [`plugins`] knows their names, their order, and which of them run. A plugin
 //! asks the registry for what its decision depends on; where that is asked at every write of a kind, an
-//! index follows it, so that a write that nothing concerns costs next to nothing. Webhooks are the one plugin that asks elsewhere.
+//! index follows it, so that a write that nothing concerns costs next to nothing. Webhooks are the one plugin
+//! that asks elsewhere.
 //!
 //! Must not know: HTTP, users' permissions, how writes are made.
 
 pub mod default_class;
+pub mod images;
 mod known;
 pub mod limits;
 pub mod namespace;
+pub mod node_restriction;
+pub mod node_selector;
 pub mod nodes;
 pub mod plugins;
 pub mod pod_security;
 mod pods;
 pub mod priority;
 pub mod quota;
+pub mod refusals;
 pub mod runtime_class;
 pub mod service_account;
 pub mod storage;

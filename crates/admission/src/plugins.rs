@@ -1,20 +1,21 @@
 //! Which plugins run, and in which order: `--enable-admission-plugins`, `--disable-admission-plugins`, with
 //! kube-apiserver's names.
 
-use std::fmt;
-
 use pintle_registry::admission::Admission;
 
 use crate::default_class::{INGRESS, STORAGE};
+use crate::images::AlwaysPullImages;
 use crate::limits::LimitRanger;
+use crate::node_restriction::NodeRestriction;
+use crate::node_selector::PodNodeSelector;
 use crate::nodes::TaintNodesByCondition;
 use crate::pod_security::PodSecurity;
 use crate::priority::Priority;
 use crate::quota::ResourceQuota;
 use crate::runtime_class::RuntimeClass;
 use crate::storage::{ClaimResize, StorageObjectInUseProtection};
-use crate::tolerations::DefaultTolerationSeconds;
-use crate::{NamespaceLifecycle, service_account};
+use crate::tolerations::{DefaultTolerationSeconds, ExtendedResourceToleration};
+use crate::{NamespaceLifecycle, refusals, service_account};
 
 /// All plugins in upstream's order; whether one runs if nothing is said of it.
 const ALL: &[(&str, bool)] = &[
@@ -67,24 +68,34 @@ pub struct Plugins {
     on: Vec<&'static str>,
 }
 
-/// A name that no plugin has, or that is both switched on and off.
+/// Those whose names are known here, and nothing more.
+const WITHOUT_EFFECT: [&str; 12] = [
+    "NamespaceAutoProvision",
+    "ImagePolicyWebhook",
+    "PodTolerationRestriction",
+    "EventRateLimit",
+    "PodGroupProtection",
+    "PodTopologyLabels",
+    "PodGroupWorkloadExists",
+    "NodeDeclaredFeatureValidator",
+    "JobValidation",
+    "PodResizeValidator",
+    "MutatingAdmissionPolicy",
+    "ValidatingAdmissionPolicy",
+];
+
+/// A name that no plugin has, or that is both switched on and off; in upstream's words.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum UnknownPlugin {
-    #[error("{0:?} is no admission plugin; there are {Names}")]
-    Unknown(String),
-    #[error("{0:?} is both switched on and switched off")]
+    #[error("{flag} plugin {name:?} is unknown")]
+    Unknown { flag: &'static str, name: String },
+    #[error("[{0}] in {ENABLE} and {DISABLE} overlapped")]
     Both(String),
 }
 
-struct Names;
-
-impl fmt::Display for Names {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
-        f.write_str(&names.join(", "))
-    }
-}
+const ENABLE: &str = "enable-admission-plugins";
+const DISABLE: &str = "disable-admission-plugins";
 
 impl Default for Plugins {
     fn default() -> Self {
@@ -98,13 +109,22 @@ impl Plugins {
         on: impl IntoIterator<Item = &'a str>,
         off: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, UnknownPlugin> {
-        let (on, off) = (known(on)?, known(off)?);
-        if let Some(both) = on.iter().find(|name| off.contains(name)) {
-            return Err(UnknownPlugin::Both((*both).to_owned()));
+        let (on, off) = (known(ENABLE, on)?, known(DISABLE, off)?);
+        let mut both: Vec<&str> = on.iter().copied().filter(|name| off.contains(name)).collect();
+        if !both.is_empty() {
+            both.sort_unstable();
+            return Err(UnknownPlugin::Both(both.join(" ")));
         }
         let runs =
             |(name, usual): &(&str, bool)| on.contains(name) || (*usual && !off.contains(name));
         Ok(Self { on: ALL.iter().filter(|plugin| runs(plugin)).map(|(name, _)| *name).collect() })
+    }
+
+    /// Those of the names of plugins that are known and change nothing here: who asks for one must hear it.
+    pub fn without_effect<'a>(
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> impl Iterator<Item = &'a str> {
+        names.into_iter().filter(|name| WITHOUT_EFFECT.contains(name))
     }
 
     /// Whether a plugin runs.
@@ -119,20 +139,28 @@ impl Plugins {
         entropy: fn(&mut [u8]),
         others: impl IntoIterator<Item = (&'static str, Box<dyn Admission>)>,
     ) -> impl Iterator<Item = Box<dyn Admission>> {
-        let own: [(&str, Box<dyn Admission>); 13] = [
+        let own: [(&str, Box<dyn Admission>); 21] = [
             ("NamespaceLifecycle", Box::new(NamespaceLifecycle)),
+            ("NamespaceExists", Box::new(refusals::NAMESPACE_EXISTS)),
+            ("LimitPodHardAntiAffinityTopology", Box::new(refusals::LIMIT_ANTI_AFFINITY)),
             ("LimitRanger", Box::new(LimitRanger::default())),
             ("ServiceAccount", Box::new(service_account::ServiceAccount { entropy })),
+            ("NodeRestriction", Box::new(NodeRestriction)),
             ("TaintNodesByCondition", Box::new(TaintNodesByCondition)),
+            ("AlwaysPullImages", Box::new(AlwaysPullImages)),
+            ("PodNodeSelector", Box::new(PodNodeSelector)),
             ("PodSecurity", Box::new(PodSecurity)),
             ("Priority", Box::new(Priority::default())),
             ("DefaultTolerationSeconds", Box::new(DefaultTolerationSeconds)),
+            ("ExtendedResourceToleration", Box::new(ExtendedResourceToleration)),
             ("DefaultStorageClass", Box::new(STORAGE)),
             ("StorageObjectInUseProtection", Box::new(StorageObjectInUseProtection)),
             ("PersistentVolumeClaimResize", Box::new(ClaimResize)),
             ("RuntimeClass", Box::new(RuntimeClass)),
             ("DefaultIngressClass", Box::new(INGRESS)),
+            ("DenyServiceExternalIPs", Box::new(refusals::DENY_EXTERNAL_IPS)),
             ("ResourceQuota", Box::new(ResourceQuota::default())),
+            ("AlwaysDeny", Box::new(refusals::ALWAYS_DENY)),
         ];
         let mut plugins: Vec<_> = own.into_iter().chain(others).collect();
         plugins.retain(|(name, _)| self.has(name));
@@ -141,11 +169,15 @@ impl Plugins {
     }
 }
 
-fn known<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<&'static str>, UnknownPlugin> {
+fn known<'a>(
+    flag: &'static str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<&'static str>, UnknownPlugin> {
     let names = names.into_iter().map(str::trim).filter(|name| !name.is_empty());
     let find = |name: &str| {
         let found = ALL.iter().find(|(known, _)| *known == name);
-        found.map(|(known, _)| *known).ok_or_else(|| UnknownPlugin::Unknown(name.to_owned()))
+        let unknown = || UnknownPlugin::Unknown { flag, name: name.to_owned() };
+        found.map(|(known, _)| *known).ok_or_else(unknown)
     };
     names.map(find).collect()
 }
@@ -165,9 +197,25 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let unknown = Plugins::parse(["Nothing"], []);
-        assert_eq!(unknown, Err(UnknownPlugin::Unknown("Nothing".to_owned())));
-        let both = Plugins::parse(["Priority"], ["Priority"]);
-        assert_eq!(both, Err(UnknownPlugin::Both("Priority".to_owned())));
+        for (on, off, expected) in [
+            (&["Nothing"][..], &[][..], "enable-admission-plugins plugin \"Nothing\" is unknown"),
+            (&[], &["Nothing"], "disable-admission-plugins plugin \"Nothing\" is unknown"),
+            (
+                &["Priority", "LimitRanger"],
+                &["LimitRanger", "Priority"],
+                "[LimitRanger Priority] in enable-admission-plugins and disable-admission-plugins \
+                 overlapped",
+            ),
+        ] {
+            let refused = Plugins::parse(on.iter().copied(), off.iter().copied());
+            assert_eq!(refused.map_err(|why| why.to_string()), Err(expected.to_owned()));
+        }
+    }
+
+    #[test]
+    fn who_asks_for_what_does_nothing_hears_of_it() {
+        assert!(WITHOUT_EFFECT.iter().all(|name| ALL.iter().any(|(known, _)| known == name)));
+        let asked = ["AlwaysPullImages", "EventRateLimit"];
+        assert_eq!(Plugins::without_effect(asked).collect::<Vec<_>>(), ["EventRateLimit"]);
     }
 }

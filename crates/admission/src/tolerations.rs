@@ -1,12 +1,15 @@
-//! Pods bear it for a while that their node is not ready or cannot be reached (upstream:
-//! `DefaultTolerationSeconds`).
+//! What pods bear: for a while that their node is not ready or cannot be reached, and that it is kept for
+//! those who ask for what it has (upstream: `DefaultTolerationSeconds`, `ExtendedResourceToleration`).
+
+use std::collections::BTreeSet;
 
 use pintle_meta::Status;
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Operation};
-use pintle_value::Value;
+use pintle_value::{Map, Str, Value};
 
 use crate::is_of;
+use crate::pods::items;
 
 /// How long a pod that says nothing stays on a node that is not ready, or cannot be reached.
 const SECONDS: i64 = 300;
@@ -22,6 +25,46 @@ impl Admission for DefaultTolerationSeconds {
             TAINTS.into_iter().for_each(|taint| tolerate(pod, taint));
         }
         Ok(())
+    }
+}
+
+/// The plugin that has pods bear taints named as the resources that they ask for.
+pub struct ExtendedResourceToleration;
+
+impl Admission for ExtendedResourceToleration {
+    fn shape(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
+        if is_of(write, "", "pods") && write.operation != Operation::Delete {
+            extended_resources(pod).iter().for_each(|name| tolerate_resource(pod, name));
+        }
+        Ok(())
+    }
+}
+
+/// The resources besides Kubernetes' own that a pod's containers ask for.
+fn extended_resources(pod: &Value) -> BTreeSet<Str> {
+    let containers =
+        ["containers", "initContainers"].into_iter().flat_map(|all| items(pod, &["spec", all]));
+    let requests =
+        containers.filter_map(|one| one.at(&["resources", "requests"]).and_then(Value::as_object));
+    let names = requests.flat_map(Map::keys);
+    let is_extended = |name: &&Str| {
+        name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests.")
+    };
+    names.filter(is_extended).cloned().collect()
+}
+
+/// Has a pod bear that nodes are kept for who asks for a resource; what it says of that itself is replaced.
+fn tolerate_resource(pod: &mut Value, name: &str) {
+    let tolerations =
+        pod.object_entry("spec").entry_or("tolerations", || Vec::<Value>::new().into());
+    let Some(tolerations) = tolerations.as_array_mut() else { return };
+    let new = Value::from([("effect", "NoSchedule"), ("key", name), ("operator", "Exists")]);
+    let same = |other: &&mut Value| {
+        ["effect", "key", "operator", "value"].iter().all(|part| other.get(part) == new.get(part))
+    };
+    match tolerations.iter_mut().find(same) {
+        Some(other) => *other = new,
+        None => tolerations.push(new),
     }
 }
 
@@ -73,5 +116,19 @@ mod tests {
         check(&format!("[{other}]"), &format!("[{other},{not_ready},{unreachable}]"));
         let own = r#"{"key":"node.kubernetes.io/not-ready","operator":"Exists"}"#;
         check(&format!("[{own}]"), &format!("[{own},{unreachable}]"));
+    }
+
+    #[test]
+    fn who_asks_for_a_resource_bears_its_taint() {
+        let text = r#"{"spec":{"containers":[{"resources":{"requests":{"b.com/x":"1","cpu":"1",
+            "kubernetes.io/y":"1"}}}],"initContainers":[{"resources":{"requests":{"a.com/x":"1"}}}]}}"#;
+        let mut pod = json::parse(text.as_bytes()).unwrap();
+        for _ in 0..2 {
+            extended_resources(&pod).iter().for_each(|name| tolerate_resource(&mut pod, name));
+        }
+        let added =
+            |name: &str| format!(r#"{{"effect":"NoSchedule","key":"{name}","operator":"Exists"}}"#);
+        let expected = format!("[{},{}]", added("a.com/x"), added("b.com/x"));
+        assert_eq!(json::to_string(pod.at(&["spec", "tolerations"]).unwrap()), expected);
     }
 }

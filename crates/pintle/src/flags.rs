@@ -205,8 +205,11 @@ impl Serve {
         let admission_plugins = Plugins::parse(
             api.enable_admission_plugins.iter().map(String::as_str),
             api.disable_admission_plugins.iter().map(String::as_str),
-        )
-        .context("--enable-admission-plugins, --disable-admission-plugins")?;
+        )?;
+        let asked = api.enable_admission_plugins.iter().map(String::as_str);
+        for name in Plugins::without_effect(asked) {
+            tracing::warn!("--enable-admission-plugins: {name} is known, but has no effect here");
+        }
         if limits.request_timeout.is_zero() {
             bail!("--request-timeout: must be longer than zero");
         }

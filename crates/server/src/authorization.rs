@@ -1,7 +1,8 @@
 //! Who may do what: the authorizers of the configured modes, with roles and bindings from the registry.
 
 mod escalation;
-pub(crate) mod signers;
+mod owners;
+mod signers;
 
 use std::sync::Arc;
 
@@ -10,11 +11,13 @@ use pintle_auth::rbac::{self, Policy, Rule};
 use pintle_auth::{
     AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Chain, Masters, Mode, Rules, Ruling, User,
 };
-use pintle_meta::{GroupVersionResource, Status};
+use pintle_meta::{GroupVersionResource, Status, object};
+use pintle_registry::admission::{self, Admission};
 use pintle_registry::{Feed, News, Object, Registry};
 use pintle_store::Kind;
 
 pub(crate) use escalation::NoEscalation;
+use owners::Owners;
 
 /// The authorizer of some modes. `system:masters` comes before them all, as upstream has it.
 pub(crate) fn authorizer(modes: &[Mode], roles: &Arc<Roles>) -> Arc<dyn Authorizer> {
@@ -28,6 +31,20 @@ pub(crate) fn authorizer(modes: &[Mode], roles: &Arc<Roles>) -> Arc<dyn Authoriz
         }
     }));
     Arc::new(Chain::new(chain))
+}
+
+/// The admission plugins that ask who may what, by their names.
+pub(crate) fn plugins(
+    authorizer: &Arc<dyn Authorizer>,
+) -> impl Iterator<Item = (&'static str, Box<dyn Admission>)> {
+    let owners: Box<dyn Admission> = Box::new(Owners::new(authorizer));
+    let owners = ("OwnerReferencesPermissionEnforcement", owners);
+    signers::plugins(authorizer).into_iter().chain([owners])
+}
+
+fn forbidden(write: &admission::Attributes<'_>, why: &str) -> Status {
+    let name = write.object.map_or(write.name, object::name);
+    Status::forbidden(&write.resource.group_resource(), name, why)
 }
 
 /// The roles and bindings that the registry holds. Every question is answered by what was acknowledged

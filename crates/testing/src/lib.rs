@@ -40,7 +40,9 @@ use std::sync::{Arc, Weak, mpsc};
 use std::thread::{self, JoinHandle};
 
 use parking_lot::Mutex;
-pub use pintle_server::{Config, Credentials, Error, FeatureGates, PortRange, RuntimeConfig};
+pub use pintle_server::{
+    Config, Credentials, Error, FeatureGates, Plugins, PortRange, RuntimeConfig,
+};
 use pintle_server::{Running, Server, Signer, kubeconfig};
 use tokio::sync::oneshot;
 

@@ -11,7 +11,7 @@ use pintle_registry::Registry;
 use pintle_registry::admission::{self, Admission, Operation};
 use pintle_value::{Str, Value};
 
-use super::Roles;
+use super::{Roles, forbidden};
 
 /// Refuses roles and bindings that would give away more than their writer has.
 pub(crate) struct NoEscalation {
@@ -116,11 +116,6 @@ impl NoEscalation {
         let subject = Subject::Resource { group, resource, subresource, namespace, name };
         self.authorizer.authorize(&Attributes { user: write.user, verb, subject }).allowed()
     }
-}
-
-fn forbidden(write: &admission::Attributes<'_>, why: &str) -> Status {
-    let name = write.object.map_or(write.name, object::name);
-    Status::forbidden(&write.resource.group_resource(), name, why)
 }
 
 /// Everything there is.

@@ -8,10 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use pintle_auth::certificate_request::{API_CLIENT, CertificateRequest};
 use pintle_auth::{Attributes, Authorizer, Subject};
 use pintle_meta::quote::quote;
-use pintle_meta::{Status, object};
+use pintle_meta::Status;
 use pintle_registry::Registry;
 use pintle_registry::admission::{self, Admission, Operation};
 use pintle_value::Value;
+
+use super::forbidden;
 
 const GROUP: &str = "certificates.k8s.io";
 
@@ -119,9 +121,4 @@ impl Admission for SubjectRestriction {
         }
         Ok(Vec::new())
     }
-}
-
-fn forbidden(write: &admission::Attributes<'_>, why: &str) -> Status {
-    let name = write.object.map_or(write.name, object::name);
-    Status::forbidden(&write.resource.group_resource(), name, why)
 }

@@ -1,0 +1,90 @@
+//! Images are pulled each time, so that only who may pull one has it run (upstream: `AlwaysPullImages`).
+
+use std::collections::BTreeSet;
+
+use pintle_meta::{Status, field};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_value::{Path, Value};
+
+use crate::pods::items;
+use crate::{forbidden, is_of};
+
+const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+/// The plugin.
+pub struct AlwaysPullImages;
+
+impl Admission for AlwaysPullImages {
+    fn shape(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
+        if concerns(write, pod) {
+            always_pull(pod);
+        }
+        Ok(())
+    }
+
+    fn judge(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
+        let Some(pod) = write.object.filter(|pod| concerns(write, pod)) else {
+            return Ok(Vec::new());
+        };
+        match others(pod).first() {
+            Some(error) => Err(forbidden(write, pod, &error.to_string())),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// An update without new images is as before.
+fn concerns(write: &Attributes<'_>, pod: &Value) -> bool {
+    let is_it = is_of(write, "", "pods") && write.operation != Operation::Delete;
+    is_it && write.old.is_none_or(|old| !images(pod).is_subset(&images(old)))
+}
+
+fn images(pod: &Value) -> BTreeSet<&str> {
+    let containers = CONTAINERS.iter().flat_map(|member| items(pod, &["spec", member]));
+    containers.filter_map(|container| container.str_at(&["image"])).collect()
+}
+
+fn always_pull(pod: &mut Value) {
+    let spec = pod.object_entry("spec");
+    for member in CONTAINERS {
+        let containers = spec.get_mut(member).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            container.make_object().insert("imagePullPolicy", "Always");
+        }
+    }
+}
+
+/// The containers for which somebody said otherwise meanwhile.
+fn others(pod: &Value) -> Vec<field::Error> {
+    let mut errors = Vec::new();
+    for member in CONTAINERS {
+        for (i, container) in items(pod, &["spec", member]).iter().enumerate() {
+            let policy = container.str_at(&["imagePullPolicy"]).unwrap_or_default();
+            if policy != "Always" {
+                let path = Path::new("spec").field(member).index(i).field("imagePullPolicy");
+                errors.push(field::Error::not_supported(&path, &policy.into(), &["Always"]));
+            }
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_value::json;
+
+    use super::*;
+
+    #[test]
+    fn every_container_pulls() {
+        let text = r#"{"spec":{"containers":[{"image":"a"},{"imagePullPolicy":"Never"}],
+            "initContainers":[{"imagePullPolicy":"Always"}]}}"#;
+        let mut pod = json::parse(text.as_bytes()).unwrap();
+        let said: Vec<String> = others(&pod).iter().map(ToString::to_string).collect();
+        let expected = r#"spec.containers[1].imagePullPolicy: Unsupported value: "Never": supported values: "Always""#;
+        assert_eq!((said.len(), said[1].as_str()), (2, expected));
+        always_pull(&mut pod);
+        assert_eq!(others(&pod), []);
+    }
+}

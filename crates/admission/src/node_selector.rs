@@ -1,0 +1,79 @@
+//! Pods go to the nodes that their namespace is for (upstream: `PodNodeSelector`, as without its
+//! configuration file: a namespace says in an annotation what its nodes are).
+
+use pintle_meta::labels::Selector;
+use pintle_meta::{Status, object};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes};
+use pintle_value::{Map, Value};
+
+use crate::{creates, find, forbidden};
+
+const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
+
+/// The plugin.
+pub struct PodNodeSelector;
+
+impl Admission for PodNodeSelector {
+    fn shape(
+        &self,
+        write: &Attributes<'_>,
+        pod: &mut Value,
+        registry: &Registry,
+    ) -> Result<(), Status> {
+        if !creates(write, "", "pods") {
+            return Ok(());
+        }
+        let Some(namespace) = find(registry, ("", "namespaces"), "", write.namespace) else {
+            return Ok(());
+        };
+        let wanted = labels(&namespace).map_err(Status::internal)?;
+        let said = pod.object_entry("spec").entry_object("nodeSelector");
+        if wanted.iter().any(|(key, value)| said.get(key).is_some_and(|other| other != value)) {
+            let why = "pod node label selector conflicts with its namespace node label selector";
+            return Err(forbidden(write, pod, why));
+        }
+        for (key, value) in wanted {
+            said.insert(key, value);
+        }
+        Ok(())
+    }
+}
+
+/// The labels of a namespace's nodes.
+fn labels(namespace: &Value) -> Result<Map, String> {
+    let said = object::annotations(namespace).and_then(|all| all.get(ANNOTATION));
+    let Some(text) = said.and_then(Value::as_str) else { return Ok(Map::new()) };
+    let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+    let pairs = pairs.map(|pair| {
+        let wrong = || format!("invalid selector: {pair}");
+        let (key, value) = pair.split_once('=').ok_or_else(wrong)?;
+        // The rules for labels are a selector's.
+        Selector::parse(pair).map_err(|why| why.to_string())?;
+        Ok((key.trim().into(), Value::from(value.trim())))
+    });
+    pairs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_value::json;
+
+    use super::*;
+
+    #[test]
+    fn annotations_are_read() {
+        for (text, expected) in [
+            ("", Ok("{}")),
+            ("a=b, c = d", Ok(r#"{"a":"b","c":"d"}"#)),
+            ("a", Err("invalid selector: a")),
+        ] {
+            let mut namespace = Value::object();
+            let annotations = object::metadata_mut(&mut namespace).entry_object("annotations");
+            annotations.insert(ANNOTATION, text);
+            let found = labels(&namespace).map(|found| json::to_string(&found.into()));
+            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Plugins that only say no, off unless they are asked for (upstream: `AlwaysDeny`, `NamespaceExists`,
+//! `DenyServiceExternalIPs`, `LimitPodHardAntiAffinityTopology`).
+
+use pintle_meta::{GroupResource, Status};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes};
+use pintle_value::Value;
+
+use crate::pods::items;
+use crate::{find, forbidden, is_of};
+
+/// A plugin that refuses what it finds a fault with.
+pub struct Refusal(fn(&Attributes<'_>, &Registry) -> Result<(), Status>);
+
+/// `AlwaysDeny`: nothing is written.
+pub const ALWAYS_DENY: Refusal = Refusal(|write, _| {
+    let why = "admission control is denying all modifications";
+    Err(forbidden(write, write.object.unwrap_or(&Value::Null), why))
+});
+
+/// `NamespaceExists`: nothing is written in a namespace that is not there.
+pub const NAMESPACE_EXISTS: Refusal = Refusal(|write, registry| {
+    let namespace = write.namespace;
+    if namespace.is_empty() || find(registry, ("", "namespaces"), "", namespace).is_some() {
+        return Ok(());
+    }
+    Err(Status::not_found(&GroupResource::new("", "namespaces"), namespace))
+});
+
+/// `DenyServiceExternalIPs`: services get no external addresses that they do not have yet.
+pub const DENY_EXTERNAL_IPS: Refusal = Refusal(|write, _| {
+    let Some(service) = write.object.filter(|_| is_of(write, "", "services")) else {
+        return Ok(());
+    };
+    match adds_external_addresses(service, write.old) {
+        true => {
+            Err(forbidden(write, service, "Use of external IPs is denied by admission control"))
+        }
+        false => Ok(()),
+    }
+});
+
+/// `LimitPodHardAntiAffinityTopology`: what pods keep away from each other for sure are nodes, and nothing
+/// larger.
+pub const LIMIT_ANTI_AFFINITY: Refusal = Refusal(|write, _| {
+    let Some(pod) = write.object.filter(|_| is_of(write, "", "pods")) else { return Ok(()) };
+    match other_topology(pod) {
+        Some(key) => {
+            let why = format!(
+                "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key} but only \
+                 key {HOSTNAME} is allowed"
+            );
+            Err(forbidden(write, pod, &why))
+        }
+        None => Ok(()),
+    }
+});
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+impl Admission for Refusal {
+    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+        (self.0)(write, registry).map(|()| Vec::new())
+    }
+}
+
+fn adds_external_addresses(service: &Value, old: Option<&Value>) -> bool {
+    let of = |service| items(service, &["spec", "externalIPs"]);
+    let had = old.map(of).unwrap_or_default();
+    of(service).iter().any(|address| !had.contains(address))
+}
+
+fn other_topology(pod: &Value) -> Option<&str> {
+    const REQUIRED: [&str; 4] =
+        ["spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
+    let keys = items(pod, &REQUIRED).iter();
+    let mut keys = keys.map(|term| term.str_at(&["topologyKey"]).unwrap_or_default());
+    keys.find(|key| *key != HOSTNAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_value::json;
+
+    use super::*;
+
+    fn tree(text: &str) -> Value {
+        json::parse(text.as_bytes()).expect(text)
+    }
+
+    #[test]
+    fn addresses_may_stay_and_go_but_not_come() {
+        let service =
+            |addresses: &str| tree(&format!(r#"{{"spec":{{"externalIPs":{addresses}}}}}"#));
+        for (old, new, expected) in [
+            (None, "[]", false),
+            (None, r#"["1.1.1.1"]"#, true),
+            (Some(r#"["1.1.1.1","2.2.2.2"]"#), r#"["2.2.2.2"]"#, false),
+            (Some(r#"["1.1.1.1"]"#), r#"["1.1.1.1","2.2.2.2"]"#, true),
+        ] {
+            let before = old.map(service);
+            assert_eq!(adds_external_addresses(&service(new), before.as_ref()), expected, "{new}");
+        }
+    }
+
+    #[test]
+    fn only_nodes_keep_pods_apart() {
+        for (key, expected) in [("kubernetes.io/hostname", None), ("zone", Some("zone"))] {
+            let pod = tree(&format!(
+                r#"{{"spec":{{"affinity":{{"podAntiAffinity":{{
+                "requiredDuringSchedulingIgnoredDuringExecution":[{{"topologyKey":"{key}"}}]}}}}}}}}"#
+            ));
+            assert_eq!(other_topology(&pod), expected);
+        }
+        assert_eq!(other_topology(&tree("{}")), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! Who may give an object owners (upstream: `OwnerReferencesPermissionEnforcement`): an owner decides when
+//! its dependents go, and one that is blocked waits for them.
+
+use std::sync::Arc;
+
+use pintle_auth::{Attributes, Authorizer, Subject};
+use pintle_meta::{GroupVersion, Status};
+use pintle_registry::admission::{self, Admission, Operation};
+use pintle_registry::{Registry, Resource};
+use pintle_value::Value;
+
+use super::forbidden;
+
+/// The plugin.
+pub(crate) struct Owners {
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl Owners {
+    pub(crate) fn new(authorizer: &Arc<dyn Authorizer>) -> Self {
+        Self { authorizer: authorizer.clone() }
+    }
+}
+
+impl Admission for Owners {
+    fn judge(
+        &self,
+        write: &admission::Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<Vec<String>, Status> {
+        let Some(new) = write.object.filter(|_| write.operation != Operation::Delete) else {
+            return Ok(Vec::new());
+        };
+        let of = &write.resource.resource;
+        // Who writes a pod's status cannot write its owners, and old kubelets send them wrong.
+        let is_pod_status =
+            of.group.is_empty() && of.resource == "pods" && write.subresource == "status";
+        let (owners, before) = (owners(new), write.old.map(owners).unwrap_or_default());
+        if is_pod_status || owners == before {
+            return Ok(Vec::new());
+        }
+        let subject = Subject::Resource {
+            group: &of.group,
+            resource: &of.resource,
+            subresource: write.subresource,
+            namespace: write.namespace,
+            name: write.name,
+        };
+        self.ask(
+            write,
+            "delete",
+            subject,
+            "cannot set an ownerRef on a resource you can't delete",
+        )?;
+        for owner in owners.iter().filter(|owner| blocks(owner) && !blocked(owner, before)) {
+            self.may_block(write, owner, registry)?;
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl Owners {
+    /// An owner that waits for its dependents has a finalizer more: it takes leave to set one.
+    fn may_block(
+        &self,
+        write: &admission::Attributes<'_>,
+        owner: &Value,
+        registry: &Registry,
+    ) -> Result<(), Status> {
+        let text = |member: &str| owner.str_at(&[member]).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let version = GroupVersion::parse(api_version);
+        let (_, resources) = registry.resources();
+        let is_of = |resource: &Resource| {
+            let kind_of = resource.gvk();
+            version.as_ref() == Some(&kind_of.group_version()) && kind_of.kind == kind
+        };
+        let found: Vec<_> = resources.iter().filter(|resource| is_of(resource)).collect();
+        if found.is_empty() {
+            let why = format!(
+                "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for \
+                 APIVersion {api_version} Kind {kind}: no matches for kind \"{kind}\" in version \
+                 \"{api_version}\""
+            );
+            return Err(forbidden(write, &why));
+        }
+        for resource in found {
+            let subject = Subject::Resource {
+                group: &resource.resource.group,
+                resource: &resource.resource.resource,
+                subresource: "finalizers",
+                namespace: if resource.namespaced() { write.namespace } else { "" },
+                name: text("name"),
+            };
+            let why = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you \
+                       can't set finalizers on";
+            self.ask(write, "update", subject, why)?;
+        }
+        Ok(())
+    }
+
+    fn ask(
+        &self,
+        write: &admission::Attributes<'_>,
+        verb: &str,
+        subject: Subject<'_>,
+        why: &str,
+    ) -> Result<(), Status> {
+        let asked = Attributes { user: write.user, verb, subject };
+        let ruling = self.authorizer.authorize(&asked);
+        if ruling.allowed() {
+            return Ok(());
+        }
+        // What upstream shows of an authorizer that made no error.
+        Err(forbidden(write, &format!("{why}: {}, <nil>", ruling.reason)))
+    }
+}
+
+fn owners(object: &Value) -> &[Value] {
+    object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).unwrap_or_default()
+}
+
+fn blocks(owner: &Value) -> bool {
+    owner.get("blockOwnerDeletion").and_then(Value::as_bool) == Some(true)
+}
+
+/// Whether an owner was one before that waits.
+fn blocked(owner: &Value, before: &[Value]) -> bool {
+    before.iter().any(|other| other.get("uid") == owner.get("uid") && blocks(other))
+}
