@@ -3,15 +3,18 @@
 //!
 //! Each plugin is a module, or several small ones are; [`plugins`] knows their names, their order, and which of them run. A plugin
 //! asks the registry for what its decision depends on; where that is asked at every write of a kind, an
-//! index follows it, so that a write that nothing concerns costs next to nothing. Webhooks are the one plugin
-//! that asks elsewhere.
+//! index follows it, so that a write that nothing concerns costs next to nothing. Webhooks and policies are
+//! what users add to them; only webhooks are asked elsewhere.
 //!
 //! Must not know: HTTP, users' permissions, how writes are made.
 
+mod conditions;
 pub mod default_class;
+mod expressions;
 pub mod images;
 mod known;
 pub mod limits;
+mod matching;
 pub mod namespace;
 pub mod node_restriction;
 pub mod node_selector;
@@ -19,9 +22,11 @@ pub mod nodes;
 pub mod plugins;
 pub mod pod_security;
 mod pods;
+pub mod policies;
 pub mod priority;
 pub mod quota;
 pub mod refusals;
+mod request;
 pub mod runtime_class;
 pub mod service_account;
 pub mod storage;

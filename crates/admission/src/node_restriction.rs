@@ -130,7 +130,7 @@ impl Restricted<'_> {
             ),
             ("", operation) => Err(format!(
                 "unexpected operation {}, node {node} can only create and delete mirror pods",
-                quote(name_of(operation))
+                quote(operation.name())
             )),
             ("status", Update) => self.pod_status(),
             ("eviction", Create) => {
@@ -143,7 +143,7 @@ impl Restricted<'_> {
                 ensure(is_here, why)
             }
             ("status" | "eviction", operation) => {
-                Err(format!("unexpected operation {}", quote(name_of(operation))))
+                Err(format!("unexpected operation {}", quote(operation.name())))
             }
             (part, _) => Err(format!(
                 "unexpected pod subresource {}, only 'status' and 'eviction' are allowed",
@@ -334,14 +334,6 @@ impl Restricted<'_> {
 
 fn ensure(holds: bool, why: impl Into<String>) -> Result<(), String> {
     if holds { Ok(()) } else { Err(why.into()) }
-}
-
-const fn name_of(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Create => "CREATE",
-        Operation::Update => "UPDATE",
-        Operation::Delete => "DELETE",
-    }
 }
 
 /// Whether a pod's volumes, containers or pull secrets refer to something by a member of one of these

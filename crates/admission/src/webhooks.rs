@@ -9,7 +9,6 @@
 //! Invariant: nobody is asked about webhooks and admission policies themselves, so that a wrong one can
 //! always be taken away.
 
-mod condition;
 mod hook;
 mod review;
 #[cfg(test)]
@@ -21,15 +20,17 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use pintle_apply::PatchType;
-use pintle_meta::{GroupVersionResource, Status, object};
+use pintle_meta::{GroupVersionResource, Status};
 use pintle_registry::admission::{Admission, Attributes, Mutated, Waited};
 use pintle_registry::trail::Trail;
 use pintle_registry::webhook::Caller;
-use pintle_registry::{Keeping, Registry, Resource};
-use pintle_value::{Map, Value};
+use pintle_registry::{Registry, Resource};
+use pintle_value::Value;
 
 use crate::Plugins;
-use hook::{Hook, Question};
+use crate::expressions::{Evaluation, Facts, Variables};
+use crate::request::{shown, taken};
+use hook::Hook;
 use review::{Inquiry, Verdict, denial};
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -111,8 +112,10 @@ impl Webhooks {
                 self.change_once(write, one, &mut object, &mut mutated).await?;
             }
             if let Some(Cow::Owned(mut object)) = object {
-                write.resource.to_served(&mut object);
-                write.resource.stamp(&mut object);
+                if write.kind.is_none() {
+                    write.resource.to_served(&mut object);
+                    write.resource.stamp(&mut object);
+                }
                 mutated.object = Some(object);
             }
             Ok(mutated)
@@ -230,9 +233,14 @@ fn is_wanted(hook: &Hook, inquiry: &Inquiry<'_>) -> Result<bool, Status> {
     if hook.conditions.is_empty() {
         return Ok(true);
     }
-    let object = |object: Option<&Value>| object.cloned().unwrap_or_default();
-    let (new, old) = (object(inquiry.object), object(inquiry.old));
-    match hook.conditions.hold(&new, &old, &inquiry.request().into()) {
+    let facts = Facts {
+        object: inquiry.object.unwrap_or(&Value::Null),
+        old: inquiry.old.unwrap_or(&Value::Null),
+        request: &inquiry.request().into(),
+        params: None,
+        namespace: &Value::Null,
+    };
+    match hook.conditions.hold(&mut Evaluation::new(facts, &Variables::default())) {
         Ok(wanted) => Ok(wanted),
         Err(why) if hook.lenient => {
             tracing::warn!(webhook = %hook.name, %why, "cannot judge a webhook's conditions, failing open");
@@ -253,24 +261,11 @@ impl Configurations {
             return Vec::new();
         }
         let versions = registry.versions_of(write.resource);
-        let question = Question {
-            operation: write.operation,
-            resource: write.resource,
-            subresource: write.subresource,
-        };
-        let mut concerned = Vec::new();
-        for hook in hooks.iter() {
-            let all = versions.iter().map(|version| &**version);
-            let Some(resource) = hook.concerned(question, all) else { continue };
-            let wanted = hook.wants_object(write.object, write.old)
-                && (!has_namespace(write)
-                    || hook.wants_namespace(|| namespace_labels(write, registry)));
-            let resource = versions.iter().find(|version| version.resource == resource.resource);
-            if let Some(resource) = resource.filter(|_| wanted) {
-                concerned.push(Concerned { hook: hook.clone(), resource: resource.clone() });
-            }
-        }
-        concerned
+        let concerned = hooks.iter().filter_map(|hook| {
+            let resource = hook.matching.version(write, registry, &versions)?;
+            Some(Concerned { hook: hook.clone(), resource })
+        });
+        concerned.collect()
     }
 
     fn hooks(&self, registry: &Registry) -> Arc<[Hook]> {
@@ -293,62 +288,4 @@ impl Configurations {
 /// What can be registered here is registered without being asked about (WH-04).
 fn is_exempt(resource: &Resource) -> bool {
     resource.resource.group == GROUP
-}
-
-/// Whether a write is in a namespace, or of one.
-fn has_namespace(write: &Attributes<'_>) -> bool {
-    !write.namespace.is_empty() || is_namespace(write.resource)
-}
-
-fn is_namespace(resource: &Resource) -> bool {
-    resource.resource.group.is_empty() && resource.resource.resource == "namespaces"
-}
-
-/// The labels of the namespace that a write is in; of a namespace its own.
-fn namespace_labels(write: &Attributes<'_>, registry: &Registry) -> Value {
-    let labels = |object: &Value| object::labels(object).cloned().unwrap_or_default();
-    if is_namespace(write.resource) {
-        return write.object.or(write.old).map(labels).unwrap_or_default().into();
-    }
-    let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"));
-    let namespace = namespaces.and_then(|all| registry.peek(&all, "", write.namespace));
-    namespace.map_or_else(Map::new, |namespace| labels(&namespace.tree())).into()
-}
-
-/// An object of the form that the write path works on, as a version shows it.
-async fn shown(
-    object: &Value,
-    write: &Attributes<'_>,
-    version: &Resource,
-) -> Result<Value, Status> {
-    let mut object = object.clone();
-    match keeping(version).filter(|_| version.resource != write.resource.resource) {
-        Some(keeping) => object = first(keeping.read(vec![object]).await?),
-        None => version.to_served(&mut object),
-    }
-    version.stamp(&mut object);
-    Ok(object)
-}
-
-/// What a version shows, in the form that the write path works on.
-async fn taken(
-    mut object: Value,
-    write: &Attributes<'_>,
-    version: &Resource,
-) -> Result<Value, Status> {
-    match keeping(write.resource).filter(|_| version.resource != write.resource.resource) {
-        Some(keeping) => Ok(first(keeping.read(vec![object]).await?)),
-        None => {
-            version.to_stored(&mut object);
-            Ok(object)
-        }
-    }
-}
-
-fn keeping(resource: &Resource) -> Option<&dyn Keeping> {
-    resource.storage.as_ref()?.keeping.as_deref()
-}
-
-fn first(objects: Vec<Value>) -> Value {
-    objects.into_iter().next().unwrap_or_default()
 }

@@ -190,6 +190,17 @@ impl Status {
         Self { code: code.max(400), ..Self::failure(reason, message) }
     }
 
+    /// The refusal of an admission policy, which chooses the reason.
+    pub fn denied_by_policy(
+        resource: &GroupResource,
+        name: &str,
+        why: &str,
+        reason: Reason,
+    ) -> Self {
+        let forbidden = Self::forbidden(resource, name, why).with_cause("", why, "");
+        Self { reason: Some(reason), code: reason.code(), ..forbidden }
+    }
+
     /// A failure about the object `name` of a resource.
     fn about(reason: Reason, resource: &GroupResource, name: &str, message: String) -> Self {
         let mut status = Self::failure(reason, message);

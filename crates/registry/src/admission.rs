@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use pintle_meta::{Status, User};
+use pintle_meta::{GroupVersionKind, Status, User};
 use pintle_value::Value;
 
 use crate::allocation::Companion;
@@ -21,6 +21,17 @@ pub enum Operation {
     Delete,
 }
 
+impl Operation {
+    /// The name by which rules and reviews call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
 /// A write as admission sees it.
 pub struct Attributes<'a> {
     /// What it does.
@@ -33,6 +44,9 @@ pub struct Attributes<'a> {
     pub name: &'a str,
     /// Which part of it, or `""`.
     pub subresource: &'a str,
+    /// The kind of what is written, where it is not the resource's own but a Scale, or what is posted to
+    /// make something happen.
+    pub kind: Option<&'a GroupVersionKind>,
     /// The object that is to be written, in its stored form; absent in deletions.
     pub object: Option<&'a Value>,
     /// What is stored, where an object is updated or deleted.
@@ -99,7 +113,8 @@ pub trait Admission: Send + Sync {
     }
 }
 
-/// The admission chain: all are asked, in order. Only one may wait, and one may ask elsewhere.
+/// The admission chain: all are asked, in order. Only one may wait, and one may have objects changed
+/// elsewhere.
 pub struct Chain(pub Vec<Box<dyn Admission>>);
 
 impl Admission for Chain {
@@ -161,7 +176,19 @@ impl Admission for Chain {
         attributes: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
-        self.0.iter().find_map(|one| one.review(attributes, registry))
+        let mut reviews = self.0.iter().filter_map(|one| one.review(attributes, registry));
+        let first = reviews.next()?;
+        let others: Vec<_> = reviews.collect();
+        if others.is_empty() {
+            return Some(first);
+        }
+        Some(Box::pin(async move {
+            let mut warnings = first.await?;
+            for review in others {
+                warnings.extend(review.await?);
+            }
+            Ok(warnings)
+        }))
     }
 }
 

@@ -202,6 +202,16 @@ pub struct Subresource {
     pub behaviour: SubresourceBehaviour,
 }
 
+impl Subresource {
+    /// The kind of what is written, where it is not the object or a part of it.
+    pub(crate) fn own_kind(&self) -> Option<&GroupVersionKind> {
+        match self.behaviour {
+            SubresourceBehaviour::Scale(_) | SubresourceBehaviour::Action(_) => Some(&self.kind),
+            _ => None,
+        }
+    }
+}
+
 /// The behaviours that the engine knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubresourceBehaviour {

@@ -338,7 +338,7 @@ impl Registry {
         context: &'a Context,
         may_create: &'a MayCreate<'a>,
     ) -> Write<'a> {
-        Write { registry: self, target, options, context, applies: false, may_create }
+        Write { registry: self, target, options, context, applies: false, scale: None, may_create }
     }
 
     /// DELETE of one object.

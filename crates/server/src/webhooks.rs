@@ -1,6 +1,7 @@
 //! Calls to webhooks: HTTPS, to where a URL or a service is, with the authority that the webhook's
-//! configuration names.
+//! configuration names. Connections serve one call after the other.
 
+mod connections;
 mod place;
 mod trust;
 
@@ -10,20 +11,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
+use http::response::Parts;
 use http::uri::PathAndQuery;
-use http::{Request, Uri};
+use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use hyper::body::Incoming;
 use parking_lot::Mutex;
 use pintle_registry::Registry;
 use pintle_registry::webhook::{Answer, Caller, Endpoint};
 use pintle_value::Str;
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
+
+use connections::{Connection, Connections, Whereto};
 
 /// The longest answer that is read: as many converted objects as a page of a list may hold.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
@@ -39,6 +38,7 @@ pub(crate) struct Webhooks {
     registry: OnceLock<Weak<Registry>>,
     /// By certificate authority, as PEM.
     trusts: Mutex<HashMap<Vec<u8>, Arc<ClientConfig>>>,
+    connections: Connections,
 }
 
 impl Caller for Webhooks {
@@ -68,8 +68,7 @@ impl Webhooks {
         let mut uri: Uri = endpoint.url.parse().map_err(|_| "the URL is malformed".to_owned())?;
         let body = Bytes::from(body);
         for _ in 0..REDIRECTIONS_MAX {
-            let stream = self.connect(endpoint, &uri).await?;
-            match exchange(TokioIo::new(stream), &uri, body.clone()).await? {
+            match self.exchange(endpoint, &uri, &body).await? {
                 Said::Answer(answer) => return Ok(answer),
                 Said::Elsewhere(path) => {
                     let mut parts = uri.into_parts();
@@ -81,11 +80,34 @@ impl Webhooks {
         Err(format!("stopped after {REDIRECTIONS_MAX} redirects"))
     }
 
-    async fn connect(
+    /// One request, one answer, over a connection that is there or a new one.
+    async fn exchange(&self, endpoint: &Endpoint, uri: &Uri, body: &Bytes) -> Result<Said, String> {
+        let to = self.whereto(endpoint, uri)?;
+        while let Some(mut connection) = self.connections.take(&to) {
+            // One that its server has left meanwhile says nothing of the server: ask on another.
+            let Ok(answer) = connection.send(request(uri, body)?).await else { continue };
+            return self.read(to, connection, answer, uri).await;
+        }
+        let mut connection = Connection::open(&to).await?;
+        let answer = connection.send(request(uri, body)?).await.map_err(|why| why.to_string())?;
+        self.read(to, connection, answer, uri).await
+    }
+
+    async fn read(
         &self,
-        endpoint: &Endpoint,
+        to: Whereto,
+        connection: Connection,
+        answer: Response<Incoming>,
         uri: &Uri,
-    ) -> Result<TlsStream<TcpStream>, String> {
+    ) -> Result<Said, String> {
+        let (head, body) = answer.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|why| why.to_string())?.to_bytes();
+        self.connections.give_back(to, connection);
+        said(&head, &body, uri)
+    }
+
+    fn whereto(&self, endpoint: &Endpoint, uri: &Uri) -> Result<Whereto, String> {
         if uri.scheme_str() != Some("https") {
             return Err("the URL must begin with https://".to_owned());
         }
@@ -99,13 +121,7 @@ impl Webhooks {
                 place::of(&registry, namespace, name, *port)?
             }
         };
-        let stream = TcpStream::connect(&address).await;
-        let stream = stream.map_err(|why| format!("dial tcp {address}: {why}"))?;
-        let _ = stream.set_nodelay(true); // only slower without
-        let server = ServerName::try_from(name.to_owned()).map_err(|why| why.to_string())?;
-        let connector = TlsConnector::from(self.trust(&endpoint.ca_bundle)?);
-        let stream = connector.connect(server, stream).await;
-        stream.map_err(|why| format!("tls: failed to verify certificate: {why}"))
+        Ok(Whereto { address, host: name.to_owned(), trust: self.trust(&endpoint.ca_bundle)? })
     }
 
     /// The TLS settings for an authority.
@@ -130,41 +146,32 @@ enum Said {
     Elsewhere(PathAndQuery),
 }
 
-/// One request, one answer.
-async fn exchange(
-    stream: TokioIo<TlsStream<TcpStream>>,
-    uri: &Uri,
-    body: Bytes,
-) -> Result<Said, String> {
-    let text = |why: hyper::Error| why.to_string();
-    let (mut sender, connection) = http1::handshake(stream).await.map_err(text)?;
-    let connection = tokio::spawn(connection);
+fn request(uri: &Uri, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let request = Request::post(path)
+    Request::post(path)
         .header(HOST, uri.authority().map_or("", |authority| authority.as_str()))
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json, */*")
         .header(USER_AGENT, "kube-apiserver-admission")
-        .body(Full::new(body))
-        .map_err(|why| why.to_string())?;
-    let answer = sender.send_request(request).await.map_err(text)?;
-    let status = answer.status();
-    if let 307 | 308 = status.as_u16() {
-        let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-        let location = location.and_then(|location| location.parse::<Uri>().ok());
-        let there =
-            location.filter(|there| there.authority().is_none_or(|a| Some(a) == uri.authority()));
-        let path = there.and_then(|there| there.path_and_query().cloned());
-        return path.map(Said::Elsewhere).ok_or_else(|| "redirected to another server".to_owned());
-    }
-    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-    connection.abort();
-    let body = body.map_err(|why| why.to_string())?.to_bytes();
-    match status.as_u16() {
-        200..=299 => Ok(Said::Answer(body.into())),
+        .body(Full::new(body.clone()))
+        .map_err(|why| why.to_string())
+}
+
+/// What an answer to a request to a URI says.
+fn said(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String> {
+    match head.status.as_u16() {
+        307 | 308 => {
+            let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
+            let location = location.and_then(|location| location.parse::<Uri>().ok());
+            let is_here =
+                |there: &Uri| there.authority().is_none_or(|a| Some(a) == uri.authority());
+            let path = location.filter(is_here).and_then(|there| there.path_and_query().cloned());
+            path.map(Said::Elsewhere).ok_or_else(|| "redirected to another server".to_owned())
+        }
+        200..=299 => Ok(Said::Answer(body.to_vec())),
         404 => Err("the server could not find the requested resource".to_owned()),
         500.. => {
-            let said = String::from_utf8_lossy(&body).trim().to_owned();
+            let said = String::from_utf8_lossy(body).trim().to_owned();
             Err(format!(
                 "an error on the server ({said:?}) has prevented the request from succeeding"
             ))

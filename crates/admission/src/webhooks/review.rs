@@ -2,10 +2,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pintle_meta::{Status, User};
+use pintle_meta::Status;
 use pintle_registry::Resource;
-use pintle_registry::admission::{Attributes, Operation};
-use pintle_value::{Map, Str, Value, json};
+use pintle_registry::admission::Attributes;
+use pintle_value::{Map, Value, json};
+
+use crate::request::describe;
 
 /// What is asked about.
 pub(super) struct Inquiry<'a> {
@@ -46,43 +48,9 @@ impl Inquiry<'_> {
 
     /// What is asked, but for the objects.
     pub(super) fn request(&self) -> Map {
-        let mut request = Map::new();
-        let mut set = |member: &str, value: Value| _ = request.insert(member, value);
-        set("uid", self.uid.into());
-        set("kind", kind(self.resource));
-        set("resource", resource(self.resource));
-        set("requestKind", kind(self.write.resource));
-        set("requestResource", resource(self.write.resource));
-        if !self.write.subresource.is_empty() {
-            set("subResource", self.write.subresource.into());
-            set("requestSubResource", self.write.subresource.into());
-        }
-        if !self.write.name.is_empty() {
-            set("name", self.write.name.into());
-        }
-        if !self.write.namespace.is_empty() {
-            set("namespace", self.write.namespace.into());
-        }
-        let (operation, options) = match self.write.operation {
-            Operation::Create => ("CREATE", "CreateOptions"),
-            Operation::Update => ("UPDATE", "UpdateOptions"),
-            Operation::Delete => ("DELETE", "DeleteOptions"),
-        };
-        set("operation", operation.into());
-        set("userInfo", user(self.write.user));
-        set("dryRun", self.write.dry_run.into());
-        set("options", self.options(options));
+        let mut request = describe(self.write, self.resource);
+        request.insert("uid", self.uid);
         request
-    }
-
-    fn options(&self, kind: &str) -> Value {
-        let mut options = Map::new();
-        options.insert("kind", kind);
-        options.insert("apiVersion", "meta.k8s.io/v1");
-        if self.write.dry_run {
-            options.insert("dryRun", vec![Value::from("All")]);
-        }
-        options.into()
     }
 
     /// Reads the answer; the error says why it cannot be believed.
@@ -137,44 +105,4 @@ pub(super) fn denial(hook: &str, result: &Value) -> Status {
     };
     let code = result.get("code").and_then(Value::as_int).and_then(|c| u16::try_from(c).ok());
     Status::denied(message, code.unwrap_or(0), text("reason"))
-}
-
-fn kind(resource: &Resource) -> Value {
-    let name = &resource.resource;
-    Value::from([
-        ("group", Value::from(name.group.clone())),
-        ("version", name.version.clone().into()),
-        ("kind", resource.kind.clone().into()),
-    ])
-}
-
-fn resource(resource: &Resource) -> Value {
-    let name = &resource.resource;
-    Value::from([
-        ("group", Value::from(name.group.clone())),
-        ("version", name.version.clone().into()),
-        ("resource", name.resource.clone().into()),
-    ])
-}
-
-fn user(user: &User) -> Value {
-    let list = |texts: &[String]| {
-        Value::Array(texts.iter().map(|text| Value::from(Str::from(text.as_str()))).collect())
-    };
-    let mut info = Map::new();
-    info.insert("username", user.name.as_str());
-    if !user.uid.is_empty() {
-        info.insert("uid", user.uid.as_str());
-    }
-    if !user.groups.is_empty() {
-        info.insert("groups", list(&user.groups));
-    }
-    if !user.extra.is_empty() {
-        let mut extra = Map::new();
-        for (key, values) in &user.extra {
-            extra.insert(key.as_str(), list(values));
-        }
-        info.insert("extra", extra);
-    }
-    info.into()
 }

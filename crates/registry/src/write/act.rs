@@ -2,13 +2,14 @@
 
 use pintle_meta::Status;
 use pintle_meta::object;
+use pintle_value::json;
 
 use super::{Draft, Write};
 use crate::action::{Action, Request};
-use crate::admission::Operation;
+use crate::admission::{Mutated, Operation};
 use crate::answer::Outcome;
 use crate::definition::SubresourceBehaviour;
-use crate::request::{Body, Target};
+use crate::request::{Body, Encoding, Target};
 
 /// What happens when something is posted to a target, where it is not to be kept.
 pub(crate) fn action(target: &Target) -> Option<&dyn Action> {
@@ -37,9 +38,9 @@ impl Write<'_> {
             .chain(action.old_versions().iter().copied())
             .collect();
         let draft = self.decode_any(body, &resource.schema, ty, (&kind.kind, &versions))?;
-        let Draft { mut tree, warnings, .. } = draft;
+        let Draft { mut tree, mut warnings, .. } = draft;
         tree.make_object().insert("kind", kind.kind.clone());
-        tree.make_object().insert("apiVersion", api_version);
+        tree.make_object().insert("apiVersion", api_version.clone());
         self.place(&mut tree)?;
         let name = if self.target.name.is_empty() {
             object::name(&tree).to_owned()
@@ -47,6 +48,20 @@ impl Write<'_> {
             self.target.name.to_string()
         };
         self.admit(Operation::Create, &name, &mut tree, None).await?;
+        let changed = {
+            let attributes = self.attributes(Operation::Create, &name, Some(&tree), None);
+            match self.registry.admission.mutate(&attributes, self.registry) {
+                Some(mutated) => mutated.await?,
+                None => Mutated::default(),
+            }
+        };
+        warnings.extend(changed.warnings);
+        if let Some(object) = changed.object {
+            let bytes = json::to_string(&object).into();
+            let body = Body { bytes, encoding: Encoding::Json };
+            tree = self.decode_any(&body, &resource.schema, ty, (&kind.kind, &versions))?.tree;
+        }
+        warnings.extend(self.review(Operation::Create, &name, &tree, None).await?);
         let answer = action
             .perform(Request {
                 registry: self.registry,

@@ -1,15 +1,19 @@
 //! POST: a new object.
 
+use std::borrow::Cow;
+
 use pintle_meta::{Reason, Status, names, object, uid};
 use pintle_store::{Expect, Kind};
 use pintle_value::{Str, Value, json};
 
 use super::commit::Committed;
+use super::scale::SCALE;
 use super::update::copy_members;
 use super::{Draft, Write, metadata};
 use crate::admission::{Attributes, Mutated, Operation};
 use crate::allocation::Companion;
 use crate::answer::{Answer, Outcome};
+use crate::definition::Subresource;
 use crate::request::{Body, Encoding, Now};
 use crate::{Registry, Resource};
 
@@ -166,12 +170,20 @@ impl Write<'_> {
             return Err(Status::forbidden(&self.target.resource.group_resource(), name, why));
         }
         let (admission, registry) = (&self.registry.admission, self.registry);
-        let attributes = self.attributes(operation, name, Some(object), old);
-        admission.admit(&attributes, registry)?;
-        if let Some(awaited) = admission.awaited(&attributes, registry) {
-            awaited.await?;
+        let before = old.map(|old| self.seen(old));
+        let before = before.as_deref();
+        {
+            let seen = self.seen(object);
+            let attributes = self.attributes(operation, name, Some(&seen), before);
+            admission.admit(&attributes, registry)?;
+            if let Some(awaited) = admission.awaited(&attributes, registry) {
+                awaited.await?;
+            }
         }
-        admission.shape(&self.attributes(operation, name, None, old), object, registry)
+        if self.scale.is_some() {
+            return Ok(());
+        }
+        admission.shape(&self.attributes(operation, name, None, before), object, registry)
     }
 
     /// What the admission chain wants to be committed with a write.
@@ -194,17 +206,22 @@ impl Write<'_> {
         object: &Value,
         old: Option<&Value>,
     ) -> Result<Option<Draft>, Status> {
-        let attributes = self.attributes(operation, name, Some(object), old);
+        let (seen, old) = (self.seen(object), old.map(|old| self.seen(old)));
+        let attributes = self.attributes(operation, name, Some(&seen), old.as_deref());
         let Some(mutated) = self.registry.admission.mutate(&attributes, self.registry) else {
             return Ok(None);
         };
-        let Mutated { object, warnings } = mutated.await?;
-        let Some(object) = object else {
-            let tree = attributes.object.cloned().unwrap_or_default();
-            return Ok(Some(Draft { tree, warnings, tracked: false }));
+        let Mutated { object: changed, warnings } = mutated.await?;
+        let Some(changed) = changed else {
+            return Ok(Some(Draft { tree: object.clone(), warnings, tracked: false }));
         };
+        if let Some(paths) = self.scale {
+            let mut tree = object.clone();
+            paths.set(&mut tree, paths.wanted(&changed));
+            return Ok(Some(Draft { tree, warnings, tracked: false }));
+        }
         // What comes back is read like what came: checked against the schema, with its defaults set.
-        let body = Body { bytes: json::to_string(&object).into(), encoding: Encoding::Json };
+        let body = Body { bytes: json::to_string(&changed).into(), encoding: Encoding::Json };
         let mut draft = self.decode(&body)?;
         self.place(&mut draft.tree)?;
         self.store_form(&mut draft.tree, false);
@@ -219,7 +236,8 @@ impl Write<'_> {
         object: &Value,
         old: Option<&Value>,
     ) -> Result<Vec<String>, Status> {
-        let attributes = self.attributes(operation, name, Some(object), old);
+        let (seen, old) = (self.seen(object), old.map(|old| self.seen(old)));
+        let attributes = self.attributes(operation, name, Some(&seen), old.as_deref());
         let mut warnings = self.registry.admission.judge(&attributes, self.registry)?;
         if let Some(reviewed) = self.registry.admission.review(&attributes, self.registry) {
             warnings.extend(reviewed.await?);
@@ -227,19 +245,33 @@ impl Write<'_> {
         Ok(warnings)
     }
 
-    fn attributes<'a>(
-        &'a self,
+    /// What admission sees of an object.
+    fn seen<'o>(&self, object: &'o Value) -> Cow<'o, Value> {
+        match self.scale {
+            Some(paths) => Cow::Owned(paths.scale(object)),
+            None => Cow::Borrowed(object),
+        }
+    }
+
+    pub(super) fn attributes<'t>(
+        &'t self,
         operation: Operation,
-        name: &'a str,
-        object: Option<&'a Value>,
-        old: Option<&'a Value>,
-    ) -> Attributes<'a> {
+        name: &'t str,
+        object: Option<&'t Value>,
+        old: Option<&'t Value>,
+    ) -> Attributes<'t> {
+        let resource = &self.target.resource;
+        let subresource = match self.scale {
+            Some(_) => SCALE,
+            None => &self.target.subresource,
+        };
         Attributes {
             operation,
-            resource: &self.target.resource,
+            resource,
             namespace: &self.target.namespace,
             name,
-            subresource: &self.target.subresource,
+            subresource,
+            kind: resource.subresource(subresource).and_then(Subresource::own_kind),
             object,
             old,
             user: &self.context.user,

@@ -201,6 +201,7 @@ fn deletion<'a>(
         namespace: &target.namespace,
         name: &target.name,
         subresource: "",
+        kind: None,
         object: None,
         old: Some(tree),
         user: &context.user,

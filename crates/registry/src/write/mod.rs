@@ -21,6 +21,7 @@ use pintle_meta::Status;
 use pintle_meta::field;
 use pintle_value::{Path, Value};
 
+use crate::definition::ScalePaths;
 use crate::registry::Registry;
 use crate::request::{Context, MayCreate, Target, WriteOptions};
 
@@ -36,6 +37,8 @@ pub(crate) struct Write<'a> {
     pub(crate) context: &'a Context,
     /// Whether a configuration is applied, which is nothing without its managers.
     pub(crate) applies: bool,
+    /// What is changed of the object is its Scale, and that is what admission sees.
+    pub(crate) scale: Option<&'a ScalePaths>,
     /// Asked before a write that names an object makes it.
     pub(crate) may_create: &'a MayCreate<'a>,
 }

@@ -18,6 +18,9 @@ use crate::request::{Body, Target};
 const TYPE_NAME: &str = "io.k8s.api.autoscaling.v1.Scale";
 const API_VERSION: &str = "autoscaling/v1";
 
+/// The subresource's name.
+pub(super) const SCALE: &str = "scale";
+
 /// The paths, where the target is a scale subresource.
 pub(crate) fn scale_paths(target: &Target) -> Option<&ScalePaths> {
     match &target.resource.subresource(&target.subresource)?.behaviour {
@@ -28,7 +31,7 @@ pub(crate) fn scale_paths(target: &Target) -> Option<&ScalePaths> {
 
 impl ScalePaths {
     /// The Scale of an object of the stored form.
-    fn scale(&self, tree: &Value) -> Value {
+    pub(super) fn scale(&self, tree: &Value) -> Value {
         let mut metadata = Map::new();
         for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
             if let Some(value) = tree.at(&["metadata", field]) {
@@ -54,6 +57,19 @@ impl ScalePaths {
             ("spec", Value::from(spec)),
             ("status", Value::from(status)),
         ])
+    }
+
+    /// The count that a Scale wants.
+    pub(super) fn wanted(&self, scale: &Value) -> i64 {
+        scale.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0)
+    }
+
+    /// Sets the count of an object.
+    pub(super) fn set(&self, tree: &mut Value, wanted: i64) {
+        if let Some((last, parents)) = self.spec_replicas.split_last() {
+            let parent = parents.iter().fold(tree.make_object(), |map, key| map.entry_object(key));
+            parent.insert(last.clone(), wanted);
+        }
     }
 
     /// The Scale of an object as an answer.
@@ -187,7 +203,7 @@ impl Write<'_> {
         paths: &ScalePaths,
     ) -> Result<Attempt, Status> {
         self.check_name(&scale.tree)?;
-        let wanted = scale.tree.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
+        let wanted = paths.wanted(&scale.tree);
         if wanted < 0 {
             let path = Path::new("spec").field("replicas");
             let why = "must be greater than or equal to 0";
@@ -196,7 +212,7 @@ impl Write<'_> {
             return Err(Status::invalid(&kind, &self.target.name, &[error]));
         }
         let target = Target { subresource: "".into(), ..self.target.clone() };
-        let whole = Write { target: &target, ..*self };
+        let whole = Write { target: &target, scale: Some(paths), ..*self };
         for field in ["resourceVersion", "uid"] {
             let said = object::text(&scale.tree, field).to_owned();
             if field == "resourceVersion" || !said.is_empty() {
@@ -206,10 +222,7 @@ impl Write<'_> {
                 object::set_text(&mut tree, field, said);
             }
         }
-        if let Some((last, parents)) = paths.spec_replicas.split_last() {
-            let parent = parents.iter().fold(tree.make_object(), |map, key| map.entry_object(key));
-            parent.insert(last.clone(), wanted);
-        }
+        paths.set(&mut tree, wanted);
         let draft = Draft { tree, warnings: scale.warnings, tracked: true };
         let outcome = match whole.replace(existing, draft).await? {
             Attempt::Done(outcome) => outcome,

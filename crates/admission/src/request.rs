@@ -1,0 +1,133 @@
+//! A write as others are told of it: `AdmissionRequest`, and objects in the version that they know.
+
+use pintle_meta::{GroupVersionKind, Status, User};
+use pintle_registry::admission::{Attributes, Operation};
+use pintle_registry::{Keeping, Resource};
+use pintle_value::{Map, Str, Value};
+
+/// The request but for its uid and its objects, told to who knows `version` of the resource.
+pub(crate) fn describe(write: &Attributes<'_>, version: &Resource) -> Map {
+    let mut request = Map::new();
+    let mut set = |member: &str, value: Value| _ = request.insert(member, value);
+    let kind = |resource: &Resource| match write.kind {
+        Some(kind) => kind_of(kind),
+        None => kind_of(&resource.gvk()),
+    };
+    set("kind", kind(version));
+    set("resource", resource(version));
+    set("requestKind", kind(write.resource));
+    set("requestResource", resource(write.resource));
+    if !write.subresource.is_empty() {
+        set("subResource", write.subresource.into());
+        set("requestSubResource", write.subresource.into());
+    }
+    if !write.name.is_empty() {
+        set("name", write.name.into());
+    }
+    if !write.namespace.is_empty() {
+        set("namespace", write.namespace.into());
+    }
+    set("operation", write.operation.name().into());
+    set("userInfo", user(write.user));
+    set("dryRun", write.dry_run.into());
+    set("options", options(write));
+    request
+}
+
+fn options(write: &Attributes<'_>) -> Value {
+    let mut options = Map::new();
+    options.insert(
+        "kind",
+        match write.operation {
+            Operation::Create => "CreateOptions",
+            Operation::Update => "UpdateOptions",
+            Operation::Delete => "DeleteOptions",
+        },
+    );
+    options.insert("apiVersion", "meta.k8s.io/v1");
+    if write.dry_run {
+        options.insert("dryRun", vec![Value::from("All")]);
+    }
+    options.into()
+}
+
+fn kind_of(kind: &GroupVersionKind) -> Value {
+    let GroupVersionKind { group, version, kind } = kind.clone();
+    Value::from([("group", group), ("version", version), ("kind", kind)])
+}
+
+fn resource(resource: &Resource) -> Value {
+    let name = &resource.resource;
+    Value::from([
+        ("group", Value::from(name.group.clone())),
+        ("version", name.version.clone().into()),
+        ("resource", name.resource.clone().into()),
+    ])
+}
+
+fn user(user: &User) -> Value {
+    let list = |texts: &[String]| {
+        Value::Array(texts.iter().map(|text| Value::from(Str::from(text.as_str()))).collect())
+    };
+    let mut info = Map::new();
+    info.insert("username", user.name.as_str());
+    if !user.uid.is_empty() {
+        info.insert("uid", user.uid.as_str());
+    }
+    if !user.groups.is_empty() {
+        info.insert("groups", list(&user.groups));
+    }
+    if !user.extra.is_empty() {
+        let mut extra = Map::new();
+        for (key, values) in &user.extra {
+            extra.insert(key.as_str(), list(values));
+        }
+        info.insert("extra", extra);
+    }
+    info.into()
+}
+
+/// An object of the form that the write path works on, as a version shows it. What is of another kind than
+/// the resource is the same in all versions.
+pub(crate) async fn shown(
+    object: &Value,
+    write: &Attributes<'_>,
+    version: &Resource,
+) -> Result<Value, Status> {
+    let mut object = object.clone();
+    if write.kind.is_some() {
+        return Ok(object);
+    }
+    match keeping(version).filter(|_| version.resource != write.resource.resource) {
+        Some(keeping) => object = first(keeping.read(vec![object]).await?),
+        None => version.to_served(&mut object),
+    }
+    version.stamp(&mut object);
+    Ok(object)
+}
+
+/// What a version shows, in the form that the write path works on.
+pub(crate) async fn taken(
+    mut object: Value,
+    write: &Attributes<'_>,
+    version: &Resource,
+) -> Result<Value, Status> {
+    if write.kind.is_some() {
+        return Ok(object);
+    }
+    match keeping(write.resource).filter(|_| version.resource != write.resource.resource) {
+        Some(keeping) => Ok(first(keeping.read(vec![object]).await?)),
+        None => {
+            version.to_stored(&mut object);
+            Ok(object)
+        }
+    }
+}
+
+fn keeping(resource: &Resource) -> Option<&dyn Keeping> {
+    resource.storage.as_ref()?.keeping.as_deref()
+}
+
+fn first(objects: Vec<Value>) -> Value {
+    objects.into_iter().next().unwrap_or_default()
+}
