@@ -193,7 +193,7 @@ impl<'e> Collector<'e> {
         let mut dependents = self.graph.dependents(&uid).peekable();
         if dependents.peek().is_some() {
             dependents.for_each(|dependent| self.queue.add(dependent));
-            self.gone.add(uid);
+            self.gone.add(uid, place);
         }
     }
 

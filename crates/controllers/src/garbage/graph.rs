@@ -1,6 +1,6 @@
 //! Who owns whom: only objects that name owners cost anything.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use pintle_value::Str;
@@ -17,6 +17,10 @@ impl Place {
     /// The namespace, `""` where there is none, and the name.
     pub(super) fn split(&self) -> (&str, &str) {
         self.item.split_once('/').unwrap_or(("", &self.item))
+    }
+
+    fn is_in_namespace(&self) -> bool {
+        self.item.contains('/')
     }
 }
 
@@ -78,15 +82,16 @@ impl Graph {
 /// though their kind be no longer served.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
-    uids: HashSet<Str>,
+    /// With whether the owner was in a namespace.
+    uids: HashMap<Str, bool>,
     order: VecDeque<Str>,
 }
 
 const GONE_MAX: usize = 4096;
 
 impl Gone {
-    pub(super) fn add(&mut self, uid: Str) {
-        if self.uids.insert(uid.clone()) {
+    pub(super) fn add(&mut self, uid: Str, place: &Place) {
+        if self.uids.insert(uid.clone(), place.is_in_namespace()).is_none() {
             self.order.push_back(uid);
         }
         if self.order.len() > GONE_MAX
@@ -96,7 +101,9 @@ impl Gone {
         }
     }
 
-    pub(super) fn has(&self, uid: &str) -> bool {
-        self.uids.contains(uid)
+    /// Whether an owner of a dependent is gone. What is of the cluster has no owner in a namespace.
+    pub(super) fn has(&self, uid: &str, dependent: &Place) -> bool {
+        let was_in_namespace = self.uids.get(uid).copied();
+        was_in_namespace.is_some_and(|was| !was || dependent.is_in_namespace())
     }
 }

@@ -177,7 +177,7 @@ impl Judge<'_> {
     /// What an owner is to an object; `None` where it cannot be its owner: an object of the cluster has
     /// none in a namespace.
     fn standing(&self, place: &Place, owner: &Owner) -> Option<Standing> {
-        if self.gone.has(&owner.uid) {
+        if self.gone.has(&owner.uid, place) {
             return Some(Standing::Absent);
         }
         let Some(resource) = self.kinds.named(&owner.api_version, &owner.kind) else {
