@@ -10,6 +10,7 @@ use crate::node_restriction::NodeRestriction;
 use crate::node_selector::PodNodeSelector;
 use crate::nodes::TaintNodesByCondition;
 use crate::pod_security::PodSecurity;
+use crate::policies::ValidatingPolicies;
 use crate::priority::Priority;
 use crate::quota::ResourceQuota;
 use crate::runtime_class::RuntimeClass;
@@ -69,7 +70,7 @@ pub struct Plugins {
 }
 
 /// Those whose names are known here, and nothing more.
-const WITHOUT_EFFECT: [&str; 12] = [
+const WITHOUT_EFFECT: [&str; 11] = [
     "NamespaceAutoProvision",
     "ImagePolicyWebhook",
     "PodTolerationRestriction",
@@ -81,7 +82,6 @@ const WITHOUT_EFFECT: [&str; 12] = [
     "JobValidation",
     "PodResizeValidator",
     "MutatingAdmissionPolicy",
-    "ValidatingAdmissionPolicy",
 ];
 
 /// A name that no plugin has, or that is both switched on and off; in upstream's words.
@@ -139,7 +139,7 @@ impl Plugins {
         entropy: fn(&mut [u8]),
         others: impl IntoIterator<Item = (&'static str, Box<dyn Admission>)>,
     ) -> impl Iterator<Item = Box<dyn Admission>> {
-        let own: [(&str, Box<dyn Admission>); 21] = [
+        let own: [(&str, Box<dyn Admission>); 22] = [
             ("NamespaceLifecycle", Box::new(NamespaceLifecycle)),
             ("NamespaceExists", Box::new(refusals::NAMESPACE_EXISTS)),
             ("LimitPodHardAntiAffinityTopology", Box::new(refusals::LIMIT_ANTI_AFFINITY)),
@@ -159,6 +159,7 @@ impl Plugins {
             ("RuntimeClass", Box::new(RuntimeClass)),
             ("DefaultIngressClass", Box::new(INGRESS)),
             ("DenyServiceExternalIPs", Box::new(refusals::DENY_EXTERNAL_IPS)),
+            ("ValidatingAdmissionPolicy", Box::new(ValidatingPolicies::default())),
             ("ResourceQuota", Box::new(ResourceQuota::default())),
             ("AlwaysDeny", Box::new(refusals::ALWAYS_DENY)),
         ];

@@ -1,0 +1,271 @@
+use pintle_meta::Reason;
+use pintle_value::{Value, json};
+
+use super::decision::objections;
+use super::policy::Policy;
+use crate::expressions::Facts;
+
+fn tree(text: &str) -> Value {
+    json::parse(text.as_bytes()).expect(text)
+}
+
+/// What a policy with this spec says of an object `a` with two replicas, made by `jane`, its parameters
+/// being `{"max": 1}`.
+fn said(spec: &str) -> Vec<(String, Reason)> {
+    let policy = Policy::read(&tree(&format!(r#"{{"metadata":{{"name":"p"}},"spec":{spec}}}"#)));
+    let params = tree(r#"{"max":1}"#);
+    let facts = Facts {
+        object: &tree(
+            r#"{"metadata":{"name":"a","creationTimestamp":"2026-01-01T00:00:00Z"},
+            "spec":{"replicas":2}}"#,
+        ),
+        old: &Value::Null,
+        request: &tree(r#"{"operation":"CREATE","userInfo":{"username":"jane","groups":["x"]}}"#),
+        params: policy.params.is_some().then_some(&params),
+        namespace: &tree(r#"{"metadata":{"name":"n","labels":{"env":"test"}}}"#),
+    };
+    let found = objections(&policy, facts);
+    found.into_iter().map(|objection| (objection.message, objection.reason)).collect()
+}
+
+fn check(spec: &str, expected: &[&str]) {
+    let said: Vec<String> = said(spec).into_iter().map(|(message, _)| message).collect();
+    assert_eq!(said, expected, "{spec}");
+}
+
+fn validations(all: &str) -> String {
+    format!(r#"{{"validations":[{all}]}}"#)
+}
+
+#[test]
+fn validations_hold_or_say_why() {
+    for (validation, expected) in [
+        (r#"{"expression":"object.spec.replicas > 1"}"#, ""),
+        (
+            r#"{"expression":" object.spec.replicas > 2 "}"#,
+            "failed expression: object.spec.replicas > 2",
+        ),
+        (r#"{"expression":"false","message":" too many "}"#, "too many"),
+        (
+            r#"{"expression":"false","message":"m","messageExpression":"'has ' + string(object.spec.replicas)"}"#,
+            "has 2",
+        ),
+        (r#"{"expression":"false","message":"m","messageExpression":"'  '"}"#, "m"),
+        (r#"{"expression":"false","message":"m","messageExpression":"'a\\nb'"}"#, "m"),
+        (r#"{"expression":"false","message":"m","messageExpression":"object.none"}"#, "m"),
+        (r#"{"expression":"request.userInfo.username == 'jane'"}"#, ""),
+        (r#"{"expression":"'x' in request.userInfo.groups && oldObject == null"}"#, ""),
+        (r#"{"expression":"namespaceObject.metadata.labels['env'] == 'test'"}"#, ""),
+        (
+            r#"{"expression":"object.spec.none > 1"}"#,
+            "expression 'object.spec.none > 1' resulted in error: no such key: none",
+        ),
+        (
+            r#"{"expression":"object.metadata.name"}"#,
+            "compilation error: must evaluate to bool but got dyn",
+        ),
+        (r#"{"expression":"'a'"}"#, "compilation error: must evaluate to bool but got string"),
+    ] {
+        let expected: Vec<&str> = Some(expected).filter(|e| !e.is_empty()).into_iter().collect();
+        check(&validations(validation), &expected);
+    }
+    let several = r#"{"expression":"false"},{"expression":"true"},{"expression":"1 > 2"}"#;
+    check(&validations(several), &["failed expression: false", "failed expression: 1 > 2"]);
+}
+
+#[test]
+fn what_is_not_known_is_told() {
+    for (expression, expected) in [
+        ("params.max > 1", "undeclared reference to 'params'"),
+        ("request.none == ''", "undefined field 'none'"),
+        ("variables.none == ''", "undefined field 'none'"),
+        ("authorizer.path('/').check('get').allowed()", "undeclared reference to 'authorizer'"),
+    ] {
+        let spec = validations(&format!(r#"{{"expression":"{expression}"}}"#));
+        let said = said(&spec);
+        let text = &said[0].0;
+        let is_told = text.starts_with("compilation error: compilation failed: ERROR: <input>:1:");
+        assert!(is_told && text.contains(expected), "{text}");
+        assert_eq!(said[0].1, Reason::Invalid);
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_when_it_is_written() {
+    for (spec, expected) in [
+        (
+            r#"{"validations":[{"expression":"true"},{"expression":"object.x"}]}"#,
+            &[
+                "spec.validations[1].expression: Invalid value: \"object.x\": must evaluate to bool but got dyn",
+            ][..],
+        ),
+        (
+            r#"{"validations":[{"expression":"true","messageExpression":"1"}]}"#,
+            &[
+                "spec.validations[0].messageExpression: Invalid value: \"1\": must evaluate to string but got int",
+            ],
+        ),
+        (
+            r#"{"variables":[{"name":"a","expression":"1"}],"matchConditions":[{"expression":"variables.a"}],
+            "auditAnnotations":[{"valueExpression":"2"}]}"#,
+            &[
+                "spec.matchConditions[0].expression: Invalid value: \"variables.a\": must evaluate to bool but got int",
+                "spec.auditAnnotations[0].valueExpression: Invalid value: \"2\": must evaluate to one of [string null_type] but got int",
+            ],
+        ),
+        (r#"{"validations":[{"expression":"authorizer.path('/').check('get').allowed()"}]}"#, &[]),
+    ] {
+        let policy = Policy::read(&tree(&format!(r#"{{"spec":{spec}}}"#)));
+        let said: Vec<String> = policy.problems().iter().map(ToString::to_string).collect();
+        assert_eq!(said, expected, "{spec}");
+    }
+}
+
+#[test]
+fn reasons_are_chosen() {
+    for (reason, expected) in [
+        ("Forbidden", Reason::Forbidden),
+        ("Unauthorized", Reason::Unauthorized),
+        ("RequestEntityTooLarge", Reason::RequestEntityTooLarge),
+        ("Invalid", Reason::Invalid),
+        ("", Reason::Invalid),
+    ] {
+        let validation = format!(r#"{{"expression":"false","reason":"{reason}"}}"#);
+        assert_eq!(said(&validations(&validation))[0].1, expected, "{reason}");
+    }
+}
+
+#[test]
+fn conditions_come_first() {
+    for (policy, conditions, expected) in [
+        ("Fail", r#"{"expression":"object.metadata.name == 'b'"}"#, &[][..]),
+        ("Fail", r#"{"expression":"object.metadata.name == 'a'"}"#, &["failed expression: false"]),
+        (
+            "Fail",
+            r#"{"expression":"object.none == 1"}"#,
+            &["expression 'object.none == 1' resulted in error: no such key: none"],
+        ),
+        ("Ignore", r#"{"expression":"object.none == 1"}"#, &[]),
+        ("Fail", r#"{"expression":"object.none == 1"},{"expression":"false"}"#, &[]),
+    ] {
+        check(
+            &format!(
+                r#"{{"failurePolicy":"{policy}","matchConditions":[{conditions}],
+                "validations":[{{"expression":"false"}}]}}"#
+            ),
+            expected,
+        );
+    }
+}
+
+#[test]
+fn a_lenient_policy_lets_pass_what_it_cannot_judge() {
+    for (expression, expected) in
+        [("object.none == 1", &[][..]), ("no CEL", &[]), ("false", &["failed expression: false"])]
+    {
+        check(
+            &format!(
+                r#"{{"failurePolicy":"Ignore","validations":[{{"expression":"{expression}"}}]}}"#
+            ),
+            expected,
+        );
+    }
+}
+
+#[test]
+fn variables_are_found_when_they_are_wanted() {
+    for (variables, expression, expected) in [
+        (r#"{"name":"a","expression":"object.spec.replicas + 1"}"#, "variables.a == 3", ""),
+        (
+            r#"{"name":"a","expression":"object.spec.replicas"},
+            {"name":"b","expression":"variables.a * 2"}"#,
+            "variables.b == 4",
+            "",
+        ),
+        (
+            r#"{"name":"t","expression":"timestamp(object.metadata.creationTimestamp)"}"#,
+            "variables.t < timestamp('2027-01-01T00:00:00Z')",
+            "",
+        ),
+        (
+            r#"{"name":"a","expression":"object.none"}"#,
+            "has(object.none) ? variables.a == 1 : true",
+            "",
+        ),
+        (
+            r#"{"name":"a","expression":"object.none"}"#,
+            "variables.a",
+            "compilation error: must evaluate to bool but got dyn",
+        ),
+        (
+            r#"{"name":"a","expression":"object.none == 1"}"#,
+            "variables.a",
+            "expression 'variables.a' resulted in error: composited variable \"a\" fails to evaluate: \
+             no such key: none",
+        ),
+        (r#"{"name":"a","expression":"1 + 'a'"}"#, "variables.a == 1", ""),
+        (
+            r#"{"name":"a","expression":"[1, 2].map(x, x * 2)"}"#,
+            "variables.a.all(x, x % 2 == 0) && size(variables.a) == 2",
+            "",
+        ),
+    ] {
+        let said = said(&format!(
+            r#"{{"variables":[{variables}],"validations":[{{"expression":"{expression}"}}]}}"#
+        ));
+        let text = said.first().map(|(message, _)| message.as_str()).unwrap_or_default();
+        match variables.contains("1 + 'a'") {
+            true => assert!(text.contains("composited variable \"a\" fails to compile"), "{text}"),
+            false => assert_eq!(text, expected, "{variables} {expression}"),
+        }
+    }
+}
+
+#[test]
+fn parameters_are_known_where_they_have_a_kind() {
+    let spec = |expression: &str| {
+        format!(
+            r#"{{"paramKind":{{"apiVersion":"v1","kind":"ConfigMap"}},
+            "validations":[{{"expression":"{expression}"}}]}}"#
+        )
+    };
+    check(&spec("object.spec.replicas > params.max"), &[]);
+    check(&spec("params == null"), &["failed expression: params == null"]);
+}
+
+#[test]
+fn annotations_that_cannot_be_written_are_objections() {
+    for (value, policy, expected) in [
+        ("'a'", "Fail", &[][..]),
+        ("null", "Fail", &[]),
+        (
+            "object.none",
+            "Fail",
+            &["compilation error: must evaluate to one of [string null_type] but got dyn"],
+        ),
+        (
+            "string(object.none)",
+            "Fail",
+            &["expression 'string(object.none)' resulted in error: no such key: none"],
+        ),
+        ("string(object.none)", "Ignore", &[]),
+    ] {
+        check(
+            &format!(
+                r#"{{"failurePolicy":"{policy}",
+                "auditAnnotations":[{{"key":"k","valueExpression":"{value}"}}]}}"#
+            ),
+            expected,
+        );
+    }
+}
+
+#[test]
+fn what_costs_too_much_ends_it_all() {
+    let long = "[1,2,3,4,5,6,7,8,9,10]";
+    let deep = (0..7).fold("true".to_owned(), |inner, i| format!("{long}.all(x{i}, {inner})"));
+    let all = (0..12).map(|_| format!(r#"{{"expression":"{deep}"}}"#)).collect::<Vec<_>>();
+    let said = said(&validations(&all.join(",")));
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].0.starts_with("validation failed due to running out of cost budget"));
+}
