@@ -120,7 +120,7 @@ func TestTables(t *testing.T) {
 	accept := "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
 	table := &metav1.Table{}
 	request := func() *rest.Request {
-		return client.Get().Namespace(ns).Resource("configmaps").SetHeader("Accept", accept)
+		return client.Get().Namespace(ns).Resource("configmaps").Param("fieldSelector", notTheirs).SetHeader("Accept", accept)
 	}
 	if err := request().Do(ctx).Into(table); err != nil {
 		t.Fatal(err)

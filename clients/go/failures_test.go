@@ -86,7 +86,7 @@ func TestListsComeInPages(t *testing.T) {
 	}))
 	pages.PageSize = 10
 	var names []string
-	err = pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+	err = pages.EachListItem(ctx, metav1.ListOptions{FieldSelector: notTheirs}, func(object runtime.Object) error {
 		names = append(names, object.(*corev1.ConfigMap).Name)
 		return nil
 	})

@@ -84,12 +84,12 @@ func TestTypedInformer(t *testing.T) {
 		t.Fatal(err)
 	}
 	ns := namespace(t, c)
-	factory := informers.NewSharedInformerFactoryWithOptions(c, 0, informers.WithNamespace(ns))
+	factory := informers.NewSharedInformerFactoryWithOptions(c, 0, informers.WithNamespace(ns), informers.WithTweakListOptions(ours))
 	follow(t, c, ns, factory.Core().V1().ConfigMaps().Informer())
 	if asked := answers.any("sendInitialEvents=true", protobuf); asked != streaming() {
 		t.Errorf("a streaming list was asked for and answered in Protobuf: %v", asked)
 	}
-	if listed := answers.any("configmaps?limit=", protobuf); listed == streaming() {
+	if listed := answers.any("limit=", protobuf); listed == streaming() {
 		t.Errorf("a list was asked for: %v", listed)
 	}
 }
@@ -106,7 +106,7 @@ func TestMetadataInformer(t *testing.T) {
 		t.Fatal(err)
 	}
 	ns := namespace(t, c)
-	factory := metadatainformer.NewFilteredSharedInformerFactory(m, 0, ns, nil)
+	factory := metadatainformer.NewFilteredSharedInformerFactory(m, 0, ns, ours)
 	follow(t, c, ns, factory.ForResource(configMaps).Informer())
 	if !answers.any("/configmaps", protobuf) {
 		t.Error("metadata did not come in Protobuf")
@@ -124,7 +124,7 @@ func TestDynamicInformer(t *testing.T) {
 		t.Fatal(err)
 	}
 	ns := namespace(t, c)
-	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(d, 0, ns, nil)
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(d, 0, ns, ours)
 	follow(t, c, ns, factory.ForResource(configMaps).Informer())
 }
 
