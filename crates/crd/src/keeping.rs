@@ -35,7 +35,7 @@ impl Kept {
         GroupVersion::new(self.group.clone(), version).to_string().into()
     }
 
-    async fn convert(&self, objects: Vec<Value>, version: &str) -> Result<Vec<Value>, Status> {
+    async fn between(&self, objects: Vec<Value>, version: &str) -> Result<Vec<Value>, Status> {
         let wanted = self.api_version(version);
         match &*self.conversion {
             Conversion::None => Ok(objects
@@ -83,7 +83,7 @@ impl Keeping for Kept {
             if self.is_kept_form() {
                 return Ok(objects);
             }
-            let mut kept = self.convert(objects, &self.storage_version).await?;
+            let mut kept = self.between(objects, &self.storage_version).await?;
             kept.iter_mut().for_each(|object| self.prune(object, &self.storage_version));
             Ok(kept)
         })
@@ -99,9 +99,17 @@ impl Keeping for Kept {
             if objects.iter().all(is_own) {
                 return Ok(objects);
             }
-            let mut read = self.convert(objects, &self.version).await?;
+            let mut read = self.between(objects, &self.version).await?;
             read.iter_mut().for_each(|object| self.prune(object, &self.version));
             Ok(read)
+        })
+    }
+
+    fn convert<'a>(&'a self, objects: Vec<Value>, version: &'a str) -> pintle_registry::Kept<'a> {
+        Box::pin(async move {
+            let mut converted = self.between(objects, version).await?;
+            converted.iter_mut().for_each(|object| self.prune(object, version));
+            Ok(converted)
         })
     }
 }

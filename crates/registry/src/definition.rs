@@ -173,6 +173,9 @@ pub trait Keeping: Send + Sync {
 
     /// To the form that the strategy sees, of the definition as it is now.
     fn read(&self, objects: Vec<Value>) -> Kept<'_>;
+
+    /// Objects of any of the kind's versions as objects of this one.
+    fn convert<'a>(&'a self, objects: Vec<Value>, version: &'a str) -> Kept<'a>;
 }
 
 /// As many objects as were given, in the same order.

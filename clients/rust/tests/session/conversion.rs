@@ -1,6 +1,8 @@
 //! Conversion webhooks: right, slow, wrong, down (CRD-14). Whatever one answers, nothing is lost and
 //! nothing wrong is stored.
 
+mod owners;
+
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
@@ -119,15 +121,16 @@ fn honest(request: &Value) -> Value {
 fn convert(mut object: Value, wanted: &str) -> Value {
     let spec = &object["spec"];
     let converted = match wanted {
-        "example.com/v2" => {
-            let (host, port) = (spec["host"].as_str().unwrap_or_default(), &spec["port"]);
-            json!({"hostPort": format!("{host}:{port}")})
+        "example.com/v2" if spec["host"].is_string() || spec["port"].is_i64() => {
+            let host = spec["host"].as_str().unwrap_or_default();
+            json!({"hostPort": format!("{host}:{}", spec["port"].as_i64().unwrap_or_default())})
         }
-        _ => {
+        "example.com/v1" if spec["hostPort"].is_string() => {
             let both = spec["hostPort"].as_str().and_then(|text| text.split_once(':'));
             let (host, port) = both.unwrap_or(("", "0"));
             json!({"host": host, "port": port.parse::<i64>().unwrap_or_default()})
         }
+        _ => json!({}),
     };
     object["spec"] = converted;
     object["apiVersion"] = json!(wanted);
@@ -334,15 +337,22 @@ async fn a_wrong_answer_changes_nothing() -> Result<()> {
         applied.data["spec"] = json!({"hostPort": "n:4"});
         let made = v2.patch("n", &PatchParams::apply("m"), &Patch::Apply(&applied)).await;
         failure(made).context("apply").context(words)?;
+        // What cannot be shown cannot go, either.
+        let gone = v2.delete("a", &DeleteParams::default()).await.map(drop);
+        let status = failure(gone).context("delete").context(words)?;
+        ensure!(status.code == 500, "{words}: {status:?}");
+        let all = (DeleteParams::default(), ListParams::default());
+        let gone = v2.delete_collection(&all.0, &all.1).await.map(drop);
+        let status = failure(gone).context("delete collection").context(words)?;
+        ensure!(status.code == 500, "{words}: {status:?}");
         let list = v1.list(&ListParams::default()).await?;
         ensure!(list.items == [before.clone()], "{words}: {list:?}");
     }
     things.answers(honest);
     ensure!(things.spec("v2", "a").await? == json!({"hostPort": "h:1"}));
 
-    // What is asked to go may go, whoever is down: nothing of it has to be converted for that.
     things.answers(|_| Value::Null);
-    v2.delete("a", &DeleteParams::default()).await?;
+    v1.delete("a", &DeleteParams::default()).await?;
     ensure!(v1.get_opt("a").await?.is_none());
     Ok(())
 }

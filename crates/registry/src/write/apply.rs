@@ -43,7 +43,7 @@ impl Write<'_> {
             }
         };
         let is_new = live.is_none();
-        let mut draft = self.merge(live, &configuration.value)?;
+        let mut draft = self.merge(live, &configuration.value).await?;
         draft.warnings = self.check_duplicates(configuration)?;
         self.target.resource.stamp(&mut draft.tree);
         if is_new {

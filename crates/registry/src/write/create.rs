@@ -60,7 +60,7 @@ impl Write<'_> {
         warnings.extend(metadata::unite_owners(&mut tree));
         // What admission makes of an object belongs to nobody.
         if !tracked {
-            self.track(None, &mut tree);
+            self.track(None, &mut tree).await;
         }
         self.admit(Operation::Create, &given, &mut tree, None).await?;
         if let Some(changed) = self.mutate(Operation::Create, &given, &tree, None).await? {

@@ -1,5 +1,6 @@
 //! DELETE: at once, after a grace period, or when the last finalizer is gone.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pintle_meta::{GroupKind, Status, field, object, time};
@@ -39,7 +40,8 @@ impl Registry {
         for _ in 0..ATTEMPTS_MAX {
             let existing =
                 self.peek(resource, &target.namespace, &target.name).ok_or_else(not_found)?;
-            let tree = existing.tree();
+            // As upstream has it, what cannot be shown in the version of the request cannot go by it.
+            let tree = resource.current(&existing).await?;
             check_preconditions(target, options, &tree)?;
             let warnings = self.admit_deletion(target, options, context, &tree).await?;
             let step = self.next_step(target, options, context, tree);
@@ -139,7 +141,10 @@ impl Registry {
                 let attributes = deletion(target, options, context, &state);
                 companions.extend(self.admission.charge(&attributes, self)?);
             }
-            match self.commit(resource, place, &state, expect, kind, companions).await? {
+            // What goes is told as it was stored.
+            let kept =
+                if gone { Cow::Owned(existing.tree()) } else { resource.kept(&state).await? };
+            match self.commit(resource, place, &kept, expect, kind, companions).await? {
                 Committed::Done(object) => Answer::Object(object),
                 Committed::Conflict | Committed::Outrun => return Ok(None),
             }

@@ -16,6 +16,7 @@ mod ownership;
 mod patch;
 mod scale;
 mod update;
+mod versions;
 
 use pintle_meta::Status;
 use pintle_meta::field;

@@ -88,7 +88,7 @@ impl Write<'_> {
         let name = &self.target.name;
         // What admission makes of an object belongs to nobody.
         if !tracked {
-            self.track(Some(&old), &mut new);
+            self.track(Some(&old), &mut new).await;
         }
         self.admit(Operation::Update, name, &mut new, Some(&old)).await?;
         if let Some(changed) = self.mutate(Operation::Update, name, &new, Some(&old)).await? {

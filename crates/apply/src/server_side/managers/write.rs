@@ -2,6 +2,7 @@
 //! applier must not take what others own unless it is forced to.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use pintle_value::{Str, Value};
@@ -106,6 +107,7 @@ pub(crate) fn apply(
 ) -> Result<bool, Failure> {
     let Some(ty) = kind.typing(api_version) else { return Err(unknown(api_version)) };
     forget_unserved(kind, managers);
+    check_versions(kind, api_version, live, managers)?;
     let last = managers.remove(me);
     let fields = kind.filter.keep(fields);
     let untracked = fields.intersection(&UNTRACKED);
@@ -153,6 +155,23 @@ pub(crate) fn apply(
 /// Entries of versions that are not served any more go.
 fn forget_unserved(kind: Kind<'_>, managers: &mut Managers) {
     managers.retain(|_, owned| kind.versions.type_of(&owned.api_version).is_some());
+}
+
+/// What is there must be something in each version that somebody owns fields of.
+fn check_versions(
+    kind: Kind<'_>,
+    api_version: &str,
+    live: &Value,
+    managers: &Managers,
+) -> Result<(), Failure> {
+    let others = managers.values().map(|owned| &owned.api_version).filter(|v| *v != api_version);
+    let others: BTreeSet<&Str> = others.collect();
+    // All are asked for before one is missed.
+    let converted: Vec<_> = others
+        .into_iter()
+        .map(|version| kind.convert(Cow::Borrowed(live), api_version, version))
+        .collect();
+    converted.into_iter().try_for_each(|one| one.map(drop)).map_err(Failure::Other)
 }
 
 /// Brings what managers own up to the schema as it is.
@@ -228,14 +247,13 @@ impl Changes<'_> {
             Some(at) => at,
             None => {
                 let Some(ty) = self.kind.typing(version) else { return Err(unknown(version)) };
-                let convert = |object, which: &str| {
-                    let object = Cow::Borrowed(object);
-                    let converted = self.kind.convert(object, self.api_version, version);
-                    converted.map_err(|why| {
-                        Failure::Other(format!("failed to convert {which} object: {why}"))
-                    })
-                };
-                let (live, new) = (convert(self.live, "old")?, convert(self.new, "new")?);
+                let convert =
+                    |object| self.kind.convert(Cow::Borrowed(object), self.api_version, version);
+                let (live, new) = (convert(self.live), convert(self.new));
+                let live = live.map_err(Failure::Other)?;
+                let new = new.map_err(|why| {
+                    Failure::Other(format!("failed to convert new object: {why}"))
+                })?;
                 let change = typed::compare(ty, &live, &new);
                 self.add(version, change)
             }
