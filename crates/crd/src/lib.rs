@@ -25,4 +25,4 @@ mod webhook;
 
 pub use check::{validate, warnings};
 pub use definition::{Crd, Names, Version, priority};
-pub use resource::{Source, resources, type_name};
+pub use resource::{Source, resources, storage_resource, type_name};

@@ -70,7 +70,23 @@ impl Schemas {
 /// The resources of a definition, under the names that it was given.
 pub fn resources(crd: &Value, source: Source, caller: Arc<dyn Caller>) -> Vec<ResourceDefinition> {
     let crd = Crd(crd);
-    let Some(storage) = crd.storage_version() else { return Vec::new() };
+    let Some(shared) = shared(crd, source, caller) else { return Vec::new() };
+    let served = crd.versions().filter(|version| version.is_served());
+    served.filter_map(|version| shared.resource(version)).collect()
+}
+
+/// The resource of a definition's storage version, served or not: what all its objects are kept as.
+pub fn storage_resource(
+    crd: &Value,
+    source: Source,
+    caller: Arc<dyn Caller>,
+) -> Option<ResourceDefinition> {
+    let crd = Crd(crd);
+    shared(crd, source, caller)?.resource(crd.storage_version()?)
+}
+
+fn shared<'a>(crd: Crd<'a>, source: Source, caller: Arc<dyn Caller>) -> Option<Shared<'a>> {
+    let storage = crd.storage_version()?;
     let kind = crd.accepted_names().kind();
     let schemas = Arc::new(Schemas::new(crd, source.clone()));
     let tables = crd.versions().map(|version| {
@@ -78,7 +94,7 @@ pub fn resources(crd: &Value, source: Source, caller: Arc<dyn Caller>) -> Vec<Re
         let type_name = type_name(crd.group(), version.name(), kind);
         (name.clone(), Arc::new(table::schema(move || schemas.of(&name), type_name)))
     });
-    let shared = Shared {
+    Some(Shared {
         crd,
         storage_kind: GroupVersionKind::new(crd.group(), storage.name(), kind),
         collection: crd.collection().into(),
@@ -87,9 +103,7 @@ pub fn resources(crd: &Value, source: Source, caller: Arc<dyn Caller>) -> Vec<Re
         tables: Arc::new(tables.collect()),
         schemas,
         source,
-    };
-    let served = crd.versions().filter(|version| version.is_served());
-    served.filter_map(|version| shared.resource(version)).collect()
+    })
 }
 
 /// What a definition's versions have in common.

@@ -209,7 +209,11 @@ impl Validator<'_> {
                 continue;
             }
             let Some(below) = schema.member(name) else { continue };
-            let old = old.and_then(|old| old.get(name));
+            // An object is what its request says, old and new alike: what is wrong with that is told.
+            let is_type = self.prefix.is_empty()
+                && self.path.is_empty()
+                && matches!(name.as_str(), "apiVersion" | "kind");
+            let old = old.filter(|_| !is_type).and_then(|old| old.get(name));
             let step = |path: &mut String| {
                 if !path.is_empty() || !is_own {
                     path.push('.');

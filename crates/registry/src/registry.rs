@@ -136,6 +136,12 @@ impl Registry {
         self.replace(&[], new.collect());
     }
 
+    /// A resource that no URL names: for the server's own work on objects of a version that is not
+    /// served.
+    pub fn unserved(&self, definition: ResourceDefinition) -> Arc<Resource> {
+        Arc::new(self.made(definition))
+    }
+
     fn made(&self, definition: ResourceDefinition) -> Resource {
         let storage = definition.storage.as_ref();
         let collection = storage.map(|storage| self.cache.collection(&storage.collection));

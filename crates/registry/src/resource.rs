@@ -108,6 +108,11 @@ impl Resource {
         self.conversion().is_none()
     }
 
+    /// Whether this is the version that objects are kept in: what is written now is read as it is.
+    pub fn is_storage_version(&self) -> bool {
+        self.is_stored_version() && self.keeping().is_none_or(Keeping::is_kept_form)
+    }
+
     /// The object as a tree in this resource's version.
     pub fn tree(&self, object: &Object) -> Value {
         let mut tree = object.tree();

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use pintle_crd::life;
+use pintle_crd::{Crd, life};
 use pintle_meta::{Status, object};
 use pintle_registry::request::{DeleteOptions, ListOptions};
 use pintle_registry::{Object, Resource};
 use pintle_value::Value;
 
-use super::{Definitions, Progress};
+use super::{Definitions, Progress, source};
 use crate::target;
 
 impl Definitions {
@@ -20,8 +20,12 @@ impl Definitions {
         crd: &Value,
     ) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
-        let served = self.known.get(object::name(crd)).and_then(|known| known.served.first());
-        let resource = served.and_then(|gvr| registry.resource(gvr));
+        // Its objects go as what they are kept as, whichever versions are served.
+        let resource = Crd(crd).has("Established").then(|| {
+            let source = source(registry, Some(crds.clone()), object::name(crd).into());
+            pintle_crd::storage_resource(crd, source, self.caller.clone())
+        });
+        let resource = resource.flatten().map(|definition| registry.unserved(definition));
         let (reason, words) = match resource {
             None => ("NeverEstablished", "resource was never established"),
             Some(resource) => {

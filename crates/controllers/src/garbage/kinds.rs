@@ -21,10 +21,10 @@ impl Kinds {
             let Some(storage) = &resource.storage else { continue };
             let name = (resource.api_version().into(), resource.kind.clone());
             kinds.by_name.insert(name, resource.clone());
-            // Of several versions the stored one, which needs no conversion.
+            // Of several versions the storage version, which needs no conversion.
             let collection = kinds.by_collection.entry(storage.collection.clone());
             let kept = collection.or_insert_with(|| resource.clone());
-            if resource.is_stored_version() {
+            if resource.is_storage_version() {
                 *kept = resource.clone();
             }
         }

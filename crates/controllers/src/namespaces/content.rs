@@ -44,18 +44,20 @@ pub(super) async fn remove(environment: &Environment, namespace: &str) -> Left {
     left
 }
 
-/// The resources whose objects live in namespaces; of the versions that share objects, one.
+/// The resources whose objects live in namespaces; of the versions that share objects, the storage
+/// version, which needs no conversion, if it is served.
 fn resources(environment: &Environment) -> Vec<Arc<Resource>> {
     let mut collections = BTreeSet::new();
     let (_, all) = environment.registry.resources();
-    all.iter()
-        .filter(|resource| resource.namespaced() && resource.verbs.contains(&Verb::Delete))
-        .filter(|resource| {
-            let storage = resource.storage.as_ref();
-            storage.is_some_and(|storage| collections.insert(storage.collection.clone()))
-        })
-        .cloned()
-        .collect()
+    let of_namespaces = all.iter().filter(|r| r.namespaced() && r.verbs.contains(&Verb::Delete));
+    let (mut first, others): (Vec<_>, Vec<_>) =
+        of_namespaces.cloned().partition(|r| r.is_storage_version());
+    first.extend(others);
+    first.retain(|resource| {
+        let storage = resource.storage.as_ref();
+        storage.is_some_and(|storage| collections.insert(storage.collection.clone()))
+    });
+    first
 }
 
 async fn remove_all(
