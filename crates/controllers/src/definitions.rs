@@ -11,7 +11,9 @@ mod cleanup;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use pintle_crd::{Crd, life};
 use pintle_meta::{GroupVersionResource, Reason, Status, object};
 use pintle_registry::answer::Event;
@@ -20,6 +22,7 @@ use pintle_registry::watch::Watch;
 use pintle_registry::webhook::Caller;
 use pintle_registry::{Object, Registry, Resource};
 use pintle_value::{Str, Value, json};
+use tokio::task::JoinSet;
 
 use crate::retry::Queue;
 use crate::{Environment, SERVER, body, target};
@@ -33,7 +36,15 @@ pub struct Definitions {
     caller: Arc<dyn Caller>,
     known: BTreeMap<Str, Known>,
     queue: Queue<Due>,
+    /// The writes under way: none waits for another, so that they share the store's batches.
+    under_way: JoinSet<(Due, Looked)>,
 }
+
+/// What came of a look at something that is due.
+type Looked = Result<Progress, Status>;
+
+/// How many writes are under way at once.
+const UNDER_WAY_MAX: usize = 64;
 
 /// What is to be looked at, by its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,8 +109,8 @@ fn outline(stored: &Object) -> Value {
 impl Definitions {
     /// Serves what the definitions in the store say; before the server takes requests.
     pub fn restore(environment: Environment, caller: Arc<dyn Caller>) -> Self {
-        let (known, queue) = (BTreeMap::new(), Queue::default());
-        let mut definitions = Self { environment, caller, known, queue };
+        let (known, queue, under_way) = (BTreeMap::new(), Queue::default(), JoinSet::new());
+        let mut definitions = Self { environment, caller, known, queue, under_way };
         let Some(crds) = definitions.crds() else { return definitions };
         let now = (definitions.environment.clock)().unix_micros;
         let mut resources = Vec::new();
@@ -134,7 +145,7 @@ impl Definitions {
                 self.forget_gone(&crds);
                 self.follow(&crds, definitions, api_services).await;
             } else {
-                tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }
     }
@@ -163,18 +174,34 @@ impl Definitions {
                         return;
                     }
                 }
-                due = self.queue.next() => self.look_at(crds, &due).await,
+                Some(done) = self.under_way.join_next() => {
+                    if let Ok((due, looked)) = done {
+                        self.heed(&due, looked);
+                    }
+                }
+                due = self.queue.next(), if self.under_way.len() < UNDER_WAY_MAX => {
+                    self.look_at(crds, due);
+                }
             }
         }
     }
 
-    async fn look_at(&mut self, crds: &Arc<Resource>, due: &Due) {
-        let looked_at = match due {
-            Due::Definition(name) => self.settle(crds, name).await,
-            Due::ApiService(name) => self.register(name).await,
+    /// Looks at what is due; what is to be written for that is written beside everything else.
+    fn look_at(&mut self, crds: &Arc<Resource>, due: Due) {
+        self.queue.begin(&due);
+        let write = match &due {
+            Due::Definition(name) => self.settle(crds, name),
+            Due::ApiService(name) => self.register(name),
         };
-        match looked_at {
-            Ok(Progress::Done) => self.queue.forget(due),
+        match write {
+            None => self.heed(&due, Ok(Progress::Done)),
+            Some(write) => _ = self.under_way.spawn(async move { (due, write.await) }),
+        }
+    }
+
+    fn heed(&mut self, due: &Due, looked: Looked) {
+        match looked {
+            Ok(Progress::Done) => self.queue.done(due),
             Ok(Progress::Waiting) => self.queue.retry(due),
             Err(status) => {
                 if status.reason != Some(Reason::Conflict) {
@@ -185,6 +212,11 @@ impl Definitions {
         }
     }
 
+    /// Has something looked at, once more if that is going on already.
+    fn expect(&mut self, due: &Due) {
+        self.queue.hasten(due, Duration::ZERO);
+    }
+
     /// Takes in what the watch tells; `false` where it is over.
     fn note(&mut self, events: Vec<Event>) -> bool {
         for event in events {
@@ -193,13 +225,10 @@ impl Definitions {
                     let known = self.known.get(crd.name());
                     let is_old = |known: &Known| Arc::ptr_eq(&known.made_of.stored, &crd);
                     if !known.is_some_and(|known| known.is_settled && is_old(known)) {
-                        let due = Due::Definition(crd.name().into());
-                        self.queue.forget(&due);
-                        self.queue.add(&due);
+                        self.expect(&Due::Definition(crd.name().into()));
                     }
                 }
                 Event::Deleted(crd) => {
-                    self.queue.forget(&Due::Definition(crd.name().into()));
                     self.forget(crd.name());
                 }
                 Event::Bookmark { .. } => {}
@@ -230,16 +259,14 @@ impl Definitions {
     fn look_again(&mut self, name: &str, group: &str) {
         for (other, known) in &self.known {
             if other != name && known.group == group && known.lacks_names {
-                self.queue.add(&Due::Definition(other.clone()));
+                self.queue.hasten(&Due::Definition(other.clone()), Duration::ZERO);
             }
         }
     }
 
-    /// Brings what is served, and what the definition says of itself, up to date.
-    async fn settle(&mut self, crds: &Arc<Resource>, name: &Str) -> Result<Progress, Status> {
-        let Some(stored) = self.environment.registry.peek(crds, "", name) else {
-            return Ok(Progress::Done);
-        };
+    /// Brings what is served up to date, and gives the write by which the definition says so.
+    fn settle(&mut self, crds: &Arc<Resource>, name: &Str) -> Option<BoxFuture<'static, Looked>> {
+        let stored = self.environment.registry.peek(crds, "", name)?;
         let mut crd = outline(&stored);
         let group = Str::from(Crd(&crd).group());
         let others = self.known.iter().filter(|(other, k)| *other != name && k.group == group);
@@ -249,17 +276,23 @@ impl Definitions {
             crd.make_object().insert("status", status.clone());
         }
         self.serve(&stored, &crd);
+        let writer = self.writer(crds, stored);
         if let Some(status) = status {
-            self.write(crds, &stored, |crd| _ = crd.make_object().insert("status", status)).await?;
             self.look_again(name, &group);
-            return Ok(Progress::Done); // the watch brings it back
+            // The watch brings it back.
+            return Some(Box::pin(async move {
+                writer.write(|crd| _ = crd.make_object().insert("status", status)).await?;
+                Ok(Progress::Done)
+            }));
         }
-        if object::is_terminating(&crd)
-            && object::finalizers(&crd).any(|f| f == life::CLEANUP_FINALIZER)
-        {
-            return self.clean_up(crds, &stored, &crd).await;
-        }
-        Ok(Progress::Done)
+        let cleans_up = object::is_terminating(&crd)
+            && object::finalizers(&crd).any(|f| f == life::CLEANUP_FINALIZER);
+        cleans_up.then(|| writer.clean_up(crd))
+    }
+
+    fn writer(&self, crds: &Arc<Resource>, stored: Arc<Object>) -> Writer {
+        let (environment, caller) = (self.environment.clone(), self.caller.clone());
+        Writer { environment, caller, crds: crds.clone(), stored }
     }
 
     /// Serves a definition as it is, unless that is so already.
@@ -322,17 +355,22 @@ impl Definitions {
         self.known.insert(name, known);
         resources
     }
+}
 
-    /// Writes a definition's status, and what may be written with it.
-    async fn write(
-        &self,
-        crds: &Arc<Resource>,
-        stored: &Object,
-        change: impl FnOnce(&mut Value),
-    ) -> Result<(), Status> {
-        let mut crd = stored.tree();
+/// Writes one definition, as it was when it was looked at.
+struct Writer {
+    environment: Environment,
+    caller: Arc<dyn Caller>,
+    crds: Arc<Resource>,
+    stored: Arc<Object>,
+}
+
+impl Writer {
+    /// Writes its status, and what may be written with it.
+    async fn write(&self, change: impl FnOnce(&mut Value)) -> Result<(), Status> {
+        let mut crd = self.stored.tree();
         change(&mut crd);
-        let part = target(crds, "", object::name(&crd), "status");
+        let part = target(&self.crds, "", object::name(&crd), "status");
         let (body, options) = (body(&crd), WriteOptions::default());
         let context = self.environment.context(SERVER);
         self.environment.registry.update(&part, &body, &options, &context, &granted).await?;

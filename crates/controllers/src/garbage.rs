@@ -58,6 +58,8 @@ struct Collector<'e> {
     number: Option<u64>,
     kinds: Kinds,
     trails: HashMap<Arc<str>, Trail>,
+    /// Every change up to here has been heard.
+    heard: Revision,
     graph: Graph,
     gone: Gone,
     /// Owners that are being deleted and wait for their dependents, by uid.
@@ -74,6 +76,7 @@ impl<'e> Collector<'e> {
             number: None,
             kinds: Kinds::default(),
             trails: HashMap::new(),
+            heard: environment.registry.head(),
             graph: Graph::default(),
             gone: Gone::default(),
             waiting: HashMap::new(),
@@ -125,17 +128,20 @@ impl<'e> Collector<'e> {
                 self.queue.add(&place);
             }
         }
-        let mut trails = std::mem::take(&mut self.trails);
-        for (collection, trail) in &mut trails {
+        // Of thousands of collections few change: only they are looked at.
+        let (registry, head) = (&self.environment.registry, self.environment.registry.head());
+        for collection in registry.changed_since(self.heard) {
+            let Some(mut trail) = self.trails.remove(&collection) else { continue };
             loop {
                 let changed = trail.take()?;
                 if changed.is_empty() {
                     break;
                 }
-                changed.iter().for_each(|object| self.hear(collection, object));
+                changed.iter().for_each(|object| self.hear(&collection, object));
             }
+            self.trails.insert(collection, trail);
         }
-        self.trails = trails;
+        self.heard = head;
         Ok(())
     }
 

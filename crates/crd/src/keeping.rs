@@ -78,6 +78,10 @@ impl Keeping for Kept {
         self.version == self.storage_version
     }
 
+    fn converts(&self) -> bool {
+        matches!(&*self.conversion, Conversion::Webhook(_))
+    }
+
     fn keep(&self, objects: Vec<Value>) -> pintle_registry::Kept<'_> {
         Box::pin(async move {
             if self.is_kept_form() {

@@ -168,6 +168,10 @@ pub trait Keeping: Send + Sync {
     /// definition is then read as it is.
     fn is_kept_form(&self) -> bool;
 
+    /// Whether objects of one version become those of another by more than its name: they may then say
+    /// something else of themselves in each.
+    fn converts(&self) -> bool;
+
     /// From the form that the strategy sees.
     fn keep(&self, objects: Vec<Value>) -> Kept<'_>;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pintle_meta::Status;
 use pintle_store::Revision;
 
+use crate::Object;
 use crate::answer::List;
 use crate::cache::{Cache, Snapshot};
 use crate::request::{ListOptions, Target};
@@ -25,7 +26,15 @@ pub(crate) async fn list(
     let selection = Selection::of(target, options)?;
     let wanted = Wanted::of(options)?;
     let (snapshot, from) = state(cache, target, wanted).await?;
-    Ok(page(target, &snapshot, &selection, &from, options.limit))
+    let (revision, all) = (snapshot.revision, snapshot.within(&target.namespace, &from));
+    if selection.is_of_view() {
+        let named = all.filter(|object| selection.is_named(object)).cloned().collect();
+        let seen = target.resource.answered(named).await?;
+        let selected = seen.iter().filter(|object| selection.matches(object));
+        return Ok(page(target, revision, selected, options.limit, false));
+    }
+    let selected = all.filter(|object| selection.matches(object));
+    Ok(page(target, revision, selected, options.limit, selection.is_everything()))
 }
 
 /// The state that is wanted, and the key where the page begins.
@@ -69,17 +78,17 @@ pub(crate) async fn reach(cache: &Cache, revision: Revision) -> Result<(), Statu
     Err(Status::too_large_resource_version(revision.0, cache.visible().0))
 }
 
-/// Cuts one page.
-fn page(
+/// Cuts one page of what is selected; what is left is counted only where counting needs no selection
+/// (CHK-08).
+fn page<'a>(
     target: &Target,
-    snapshot: &Snapshot,
-    selection: &Selection,
-    from: &str,
+    revision: Revision,
+    mut rest: impl Iterator<Item = &'a Arc<Object>>,
     limit: u64,
+    counts: bool,
 ) -> List {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut objects = Vec::new();
-    let mut rest = snapshot.within(&target.namespace, from).filter(|o| selection.matches(o));
     objects.extend(rest.by_ref().take(if limit == 0 { usize::MAX } else { limit }).map(Arc::clone));
     let mut continue_token = String::new();
     let mut remaining = None;
@@ -88,18 +97,10 @@ fn page(
         && let Some(last) = objects.last()
     {
         // From just after the last key: no key holds a NUL.
-        continue_token =
-            revision::encode_token(Some(snapshot.revision), &format!("{}\0", last.item));
-        // Counted only where counting needs no selection (CHK-08).
-        remaining = selection.is_everything().then(|| rest.count() as u64 + 1);
+        continue_token = revision::encode_token(Some(revision), &format!("{}\0", last.item));
+        remaining = counts.then(|| rest.count() as u64 + 1);
     }
-    List {
-        resource: target.resource.clone(),
-        revision: snapshot.revision,
-        objects,
-        continue_token,
-        remaining,
-    }
+    List { resource: target.resource.clone(), revision, objects, continue_token, remaining }
 }
 
 const EXPIRED: &str = "The resourceVersion for the provided list is too old.";

@@ -8,9 +8,8 @@ use bytes::Bytes;
 use pintle_store::{Kind, Record, Revision, Template};
 use pintle_value::{Str, Value, json};
 
-use crate::ResourceDefinition;
-use crate::SelectableField;
 use crate::encodings::Encodings;
+use crate::{Resource, ResourceDefinition, SelectableField};
 
 /// An object as it is kept and sent. Shared by the cache, every list and every watch.
 ///
@@ -42,6 +41,8 @@ pub struct Index {
     pub labels: Vec<(Str, Str)>,
     /// The values of the resource's selectable fields, in the order of `Strategy::fields`.
     pub fields: Vec<Str>,
+    /// Which fields they are ([`Resource::fields_id`]): a definition may come to have others.
+    pub(crate) fields_id: u64,
     /// See [`Object::is_view_of`]; 0 where nothing is known.
     pub(crate) view_of: u64,
 }
@@ -57,6 +58,7 @@ impl Index {
                 .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().into()))
                 .collect(),
             fields: fields.iter().map(|field| field.value.of(object)).collect(),
+            fields_id: 0,
             view_of: 0,
         }
     }
@@ -153,6 +155,11 @@ impl Object {
         // What the store gives back is what an encoder wrote; bytes that no longer parse would be a
         // damaged store, and an empty object is then all that there is to say.
         json::parse_without(self.json_bytes(), OWNED_FIELDS).unwrap_or_default()
+    }
+
+    /// What selectors of a resource look at.
+    pub(crate) fn index(&self, resource: &Resource) -> &Index {
+        self.index.get_or_init(|| Arc::new(resource.index(&self.tree())))
     }
 
     /// What selectors look at; read out of the object on first use where the writer did not leave it.

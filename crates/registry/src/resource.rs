@@ -1,6 +1,7 @@
 //! A served resource: its definition, and its collection in the cache.
 
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use tokio::sync::watch;
 
 use crate::cache::Collection;
 use crate::encodings::{Extra, Shelf};
-use crate::{Keeping, Object, Owned, ResourceDefinition};
+use crate::object::Index;
+use crate::{FieldText, Keeping, Object, Owned, ResourceDefinition};
 
 /// A served resource.
 pub struct Resource {
@@ -25,6 +27,9 @@ pub struct Resource {
     pub(crate) shelf: Arc<Shelf>,
     /// Tells this definition from all others that there were.
     pub(crate) number: u64,
+    /// Tells the selectable fields of a definition that may change from those that it had before; 0
+    /// where they never change.
+    pub(crate) fields_id: u64,
     /// Set when another definition takes this one's place, or none does.
     retired: Arc<watch::Sender<bool>>,
     /// What writes to it can make somebody the owner of: first to itself, then to its subresources in
@@ -54,7 +59,14 @@ impl Resource {
         };
         let filters = [""].into_iter().chain(parts).map(filter).collect();
         let retired = Arc::new(watch::Sender::new(false));
-        Self { definition, collection, shelf, number, retired, filters }
+        let fields_id = fields_id(&definition);
+        Self { definition, collection, shelf, number, fields_id, retired, filters }
+    }
+
+    /// What selectors look at in an object of the stored form.
+    pub(crate) fn index(&self, object: &Value) -> Index {
+        let fields_id = self.fields_id;
+        Index { fields_id, ..Index::of(object, self.strategy.fields()) }
     }
 
     /// Takes the place of another, whose watches go on and end with this one's.
@@ -182,7 +194,9 @@ impl Resource {
                 object.mark_view_of(self.number);
             } else {
                 let (item, revision) = (object.item.clone(), object.revision);
-                **object = Arc::new(Object::bare(bytes.into(), item, revision, object.kind()));
+                let made = Object::bare(bytes.into(), item, revision, object.kind());
+                made.mark_view_of(self.number);
+                **object = Arc::new(made);
             }
         }
         Ok(objects)
@@ -194,6 +208,20 @@ impl Resource {
         object.insert("kind", self.kind.clone());
         object.insert("apiVersion", self.api_version());
     }
+}
+
+fn fields_id(definition: &ResourceDefinition) -> u64 {
+    let storage = definition.storage.as_ref();
+    if storage.is_none_or(|storage| storage.keeping.is_none()) {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    for field in definition.strategy.fields() {
+        if let FieldText::At(path) = &field.value {
+            path.hash(&mut hasher);
+        }
+    }
+    hasher.finish()
 }
 
 /// The key of an object in its collection.

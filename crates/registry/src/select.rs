@@ -6,7 +6,7 @@ use pintle_meta::{Status, fields, labels};
 use pintle_value::Str;
 
 use crate::request::{ListOptions, Target};
-use crate::{Object, Resource, SelectableField};
+use crate::{Keeping, Object, Resource};
 
 /// The longest selector that is read, in bytes: a URL can carry no more.
 const SELECTOR_BYTES_MAX: usize = 64 * 1024;
@@ -67,26 +67,45 @@ impl Selection {
         self.labels.is_everything() && self.fields.is_empty()
     }
 
+    /// Whether objects are selected by what they are in the resource's version, which is not what is
+    /// kept: to be asked of what [`Resource::answered`] gives.
+    pub(crate) fn is_of_view(&self) -> bool {
+        let by_content = !self.labels.is_everything()
+            || self.fields.iter().any(|test| matches!(test.field, Field::Indexed(_)));
+        by_content && self.resource.keeping().is_some_and(Keeping::converts)
+    }
+
+    /// Whether an object is where and called what is selected.
+    pub(crate) fn is_named(&self, object: &Object) -> bool {
+        let mut names = self.fields.iter().filter(|test| !matches!(test.field, Field::Indexed(_)));
+        (self.namespace.is_empty() || object.namespace() == self.namespace)
+            && names.all(|test| test.passes(object, &self.resource))
+    }
+
     /// Whether an object is selected.
     pub(crate) fn matches(&self, object: &Object) -> bool {
-        let selectable = self.resource.strategy.fields();
         (self.namespace.is_empty() || object.namespace() == self.namespace)
-            && self.fields.iter().all(|test| test.passes(object, selectable))
+            && self.fields.iter().all(|test| test.passes(object, &self.resource))
             && (self.labels.is_everything() || {
-                let index = object.indexed(selectable);
+                let index = object.index(&self.resource);
                 self.labels.matches(|key| index.label(key))
             })
     }
 }
 
 impl FieldTest {
-    fn passes(&self, object: &Object, selectable: &[SelectableField]) -> bool {
+    fn passes(&self, object: &Object, resource: &Resource) -> bool {
         let value = match self.field {
             Field::Name => object.name(),
             Field::Namespace => object.namespace(),
             Field::Indexed(i) => {
-                let fields = &object.indexed(selectable).fields;
-                fields.get(i).map_or("", Str::as_str)
+                let index = object.index(resource);
+                if index.fields_id != resource.fields_id {
+                    let field = resource.strategy.fields().get(i);
+                    let value = field.map(|field| field.value.of(&object.tree()));
+                    return (value.unwrap_or_default() == self.wanted) == self.equal;
+                }
+                index.fields.get(i).map_or("", Str::as_str)
             }
         };
         (value == self.wanted) == self.equal

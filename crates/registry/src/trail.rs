@@ -2,7 +2,7 @@
 //!
 //! Purpose: the server's own work that must know of every change. A trail has no selection and no
 //! views, and it never waits: who follows many waits for the [head](Registry::heads) instead, and then
-//! looks at each.
+//! looks at those that [changed](Registry::changed_since).
 //!
 //! Invariant: after a head has been seen, [`Trail::take`] gives everything up to it.
 
@@ -31,6 +31,11 @@ impl Registry {
         let snapshot = collection.snapshot(self.cache.visible());
         let objects = snapshot.within("", "").cloned().collect();
         Ok((objects, Trail { cursor: Cursor::at(collection.clone(), snapshot.next) }))
+    }
+
+    /// The collections that changed after a revision, by name: of many trails, those that have news.
+    pub fn changed_since(&self, revision: Revision) -> Vec<Arc<str>> {
+        self.cache.changed_since(revision)
     }
 
     /// The newest revision that readers see, and every one after it.

@@ -22,6 +22,8 @@ pub struct Watch {
     /// What is to be told before more is taken from the log: at first the initial events, or the one
     /// error.
     waiting: Vec<Event>,
+    /// What was taken from the log and not yet looked at.
+    unread: Vec<Change>,
     /// `None` after an error.
     cursor: Option<Cursor>,
     /// Changes up to here are not told.
@@ -45,6 +47,7 @@ impl Watch {
             resource: target.resource.clone(),
             selection,
             waiting: Vec::new(),
+            unread: Vec::new(),
             cursor: None,
             after: Revision(0),
             bookmarks: options.bookmarks,
@@ -52,7 +55,7 @@ impl Watch {
         match (options.send_initial_events, since) {
             (Some(true), since) => {
                 reach(cache, since.unwrap_or_default()).await?;
-                watch.begin_with_state(&target.namespace, true)?;
+                watch.begin_with_state(&target.namespace, true).await?;
             }
             (Some(false), None) => {
                 let snapshot = target.resource.collection()?.snapshot(cache.visible());
@@ -60,18 +63,24 @@ impl Watch {
                 watch.cursor =
                     Some(Cursor::at(target.resource.collection()?.clone(), snapshot.next));
             }
-            (None, None) => watch.begin_with_state(&target.namespace, false)?,
+            (None, None) => watch.begin_with_state(&target.namespace, false).await?,
             (_, Some(since)) => watch.begin_after(since)?,
         }
         Ok(watch)
     }
 
     /// The whole state as ADDED events, then what changes.
-    fn begin_with_state(&mut self, namespace: &Str, mark_end: bool) -> Result<(), Status> {
+    async fn begin_with_state(&mut self, namespace: &Str, mark_end: bool) -> Result<(), Status> {
         let collection = self.resource.collection()?;
         let snapshot = collection.snapshot(self.cache.visible());
-        let selected = snapshot.within(namespace, "").filter(|o| self.selection.matches(o));
-        self.waiting = selected.cloned().map(Event::Added).collect();
+        let all = snapshot.within(namespace, "");
+        self.waiting = if self.selection.is_of_view() {
+            let named = all.filter(|object| self.selection.is_named(object)).cloned().collect();
+            let seen = self.resource.answered(named).await?.into_iter();
+            seen.filter(|o| self.selection.matches(o)).map(Event::Added).collect()
+        } else {
+            all.filter(|o| self.selection.matches(o)).cloned().map(Event::Added).collect()
+        };
         if mark_end && self.bookmarks {
             self.waiting.push(Event::Bookmark { revision: snapshot.revision, initial_end: true });
         }
@@ -137,27 +146,58 @@ impl Watch {
     async fn changes(&mut self) -> Vec<Event> {
         loop {
             let Some(cursor) = &mut self.cursor else { return std::future::pending().await };
-            match cursor.next().await {
-                Ok(changes) => {
+            if self.unread.is_empty() {
+                match cursor.next().await {
+                    Ok(changes) => self.unread = changes,
+                    Err(Lagged) => {
+                        self.cursor = None;
+                        let status = Status::expired(
+                            "The resourceVersion for the provided watch is too old.",
+                        );
+                        return vec![Event::Error(Box::new(status))];
+                    }
+                }
+            }
+            match self.seen().await {
+                Ok(()) => {
+                    let changes = std::mem::take(&mut self.unread);
                     let events: Vec<_> = changes.iter().filter_map(|c| self.event(c)).collect();
                     if !events.is_empty() {
                         return events;
                     }
                 }
-                Err(Lagged) => {
+                Err(status) => {
                     self.cursor = None;
-                    let status =
-                        Status::expired("The resourceVersion for the provided watch is too old.");
                     return vec![Event::Error(Box::new(status))];
                 }
             }
         }
     }
 
+    /// Makes of the changes that are not looked at yet what the resource's version shows of them, where
+    /// selection goes by that.
+    async fn seen(&mut self) -> Result<(), Status> {
+        if !self.selection.is_of_view() {
+            return Ok(());
+        }
+        self.unread.retain(|change| self.selection.is_named(&change.object));
+        let states = self.unread.iter().flat_map(|c| [Some(&c.object), c.previous.as_ref()]);
+        let states = states.flatten().cloned().collect();
+        let mut seen = self.resource.answered(states).await?.into_iter();
+        for change in &mut self.unread {
+            for state in [Some(&mut change.object), change.previous.as_mut()].into_iter().flatten()
+            {
+                *state = seen.next().unwrap_or_else(|| state.clone());
+            }
+        }
+        Ok(())
+    }
+
     /// A bookmark for what has been told so far, where the client wants bookmarks and nothing is
     /// waiting to be told: the handler calls this by its own clock, about once a minute (BM-01).
     pub fn bookmark(&self) -> Option<Revision> {
-        let cursor = self.cursor.as_ref().filter(|_| self.bookmarks && self.waiting.is_empty())?;
+        let nothing_waits = self.waiting.is_empty() && self.unread.is_empty();
+        let cursor = self.cursor.as_ref().filter(|_| self.bookmarks && nothing_waits)?;
         // Read first: everything up to here is in the log by the time that the cursor is looked at.
         let visible = self.cache.visible();
         cursor.caught_up().then(|| visible.max(self.after))

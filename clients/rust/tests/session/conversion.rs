@@ -47,10 +47,14 @@ impl Things {
     }
 
     async fn define(&self) -> Result<()> {
-        let version = |name: &str, spec: Value| {
-            json!({"name": name, "served": true, "storage": name == "v1", "schema": {"openAPIV3Schema": {
-                "type": "object", "properties": {"spec": {"type": "object", "properties": spec}},
-            }}})
+        let version = |name: &str, field: &str, spec: Value| {
+            json!({
+                "name": name, "served": true, "storage": name == "v1",
+                "selectableFields": [{"jsonPath": field}],
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {"spec": {"type": "object", "properties": spec}},
+                }},
+            })
         };
         let client_config = json!({"url": self.webhook.url, "caBundle": self.webhook.ca_bundle});
         let definition: CustomResourceDefinition = object(json!({
@@ -60,8 +64,12 @@ impl Things {
                 "scope": "Namespaced",
                 "names": {"plural": "things", "kind": "Thing"},
                 "versions": [
-                    version("v1", json!({"host": {"type": "string"}, "port": {"type": "integer"}})),
-                    version("v2", json!({"hostPort": {"type": "string"}})),
+                    version(
+                        "v1",
+                        ".spec.host",
+                        json!({"host": {"type": "string"}, "port": {"type": "integer"}}),
+                    ),
+                    version("v2", ".spec.hostPort", json!({"hostPort": {"type": "string"}})),
                 ],
                 "conversion": {"strategy": "Webhook", "webhook": {
                     "clientConfig": client_config, "conversionReviewVersions": ["v1"],
@@ -258,6 +266,65 @@ async fn watches_tell_what_happens_in_their_own_version() -> Result<()> {
         json!(["deleted", v2, "h:2"]),
     ];
     ensure!(seen == expected, "{seen:?}");
+    Ok(())
+}
+
+/// Fields that only the webhook makes are selected by in the version that has them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_selects_by_what_it_shows() -> Result<()> {
+    let things = Things::start().await?;
+    for (name, host) in [("a", "h"), ("b", "g"), ("c", "h")] {
+        things.create("v1", name, json!({"host": host, "port": 1})).await?;
+    }
+    let (v1, v2) = (things.within("v1"), things.within("v2"));
+    let selected = ListParams::default().fields("spec.hostPort=h:1");
+    let names = |list: &[DynamicObject]| list.iter().map(|t| t.name_any()).collect::<Vec<_>>();
+    let list = v2.list(&selected).await?;
+    ensure!(names(&list.items) == ["a", "c"], "{list:?}");
+    let page = v2.list(&selected.clone().limit(1)).await?;
+    ensure!(names(&page.items) == ["a"], "{page:?}");
+    let token = page.metadata.continue_.context("no token")?;
+    let page = v2.list(&selected.clone().limit(1).continue_token(&token)).await?;
+    ensure!(names(&page.items) == ["c"], "{page:?}");
+    let list = v1.list(&ListParams::default().fields("spec.host=g")).await?;
+    ensure!(names(&list.items) == ["b"], "{list:?}");
+    let unknown = v1.list(&ListParams::default().fields("spec.hostPort=h:1")).await.map(drop);
+    ensure!(failure(unknown)?.message == "field label not supported: spec.hostPort");
+
+    let from = list.metadata.resource_version.context("no version")?;
+    let fields = WatchParams::default().fields("spec.hostPort=h:1");
+    let mut events = v2.watch(&fields, &from).await?.boxed();
+    let plain = PatchParams::default();
+    v1.patch("a", &plain, &Patch::Merge(json!({"spec": {"port": 2}}))).await?;
+    v1.patch("b", &plain, &Patch::Merge(json!({"spec": {"host": "h"}}))).await?;
+    v2.delete_collection(&DeleteParams::default(), &selected).await?;
+    let mut seen = Vec::new();
+    while seen.len() < 4 {
+        seen.push(match events.try_next().await?.context("the watch ended")? {
+            WatchEvent::Added(thing) => format!("+{}", thing.name_any()),
+            WatchEvent::Deleted(thing) => format!("-{}", thing.name_any()),
+            other => anyhow::bail!("{other:?}"),
+        });
+    }
+    seen[2..].sort_unstable();
+    ensure!(seen == ["-a", "+b", "-b", "-c"], "{seen:?}");
+    ensure!(names(&v1.list(&ListParams::default()).await?.items) == ["a"]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_ends_with_what_cannot_be_told() -> Result<()> {
+    let things = Things::start().await?;
+    let start = things.within("v2").list(&ListParams::default()).await?;
+    let from = start.metadata.resource_version.context("no version")?;
+    let mut told = things.within("v1").watch(&WatchParams::default(), &from).await?.boxed();
+    let mut events = things.within("v2").watch(&WatchParams::default(), &from).await?.boxed();
+    things.answers(|_| Value::Null);
+    things.create("v1", "a", json!({"host": "h", "port": 1})).await?;
+    let event = events.try_next().await?;
+    ensure!(matches!(&event, Some(WatchEvent::Error(e)) if e.code == 500), "{event:?}");
+    let event = told.try_next().await?;
+    ensure!(matches!(&event, Some(WatchEvent::Added(_))), "{event:?}");
     Ok(())
 }
 

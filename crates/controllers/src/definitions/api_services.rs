@@ -2,15 +2,17 @@
 //! `autoregister`). Those that someone else put there are left alone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use pintle_kinds::bootstrap::{AUTOMANAGED, custom_api_service};
 use pintle_meta::{Status, object};
 use pintle_registry::Resource;
-use pintle_registry::answer::Event;
+use pintle_registry::answer::{Event, Outcome};
 use pintle_registry::request::{DeleteOptions, WriteOptions, granted};
 use pintle_value::Str;
 
-use super::{Definitions, Due, Progress};
+use super::{Definitions, Due, Looked, Progress};
 use crate::{SERVER, body, target};
 
 impl Definitions {
@@ -22,7 +24,7 @@ impl Definitions {
     pub(super) fn expect_api_services(&mut self) {
         for known in self.known.values() {
             for version in &known.versions {
-                self.queue.add(&Due::ApiService(name(&known.group, version)));
+                self.queue.hasten(&Due::ApiService(name(&known.group, version)), Duration::ZERO);
             }
         }
     }
@@ -30,7 +32,7 @@ impl Definitions {
     /// Has those of some group versions looked at.
     pub(super) fn expect_api_services_of(&mut self, group: &str, versions: &[Str]) {
         for version in versions {
-            self.queue.add(&Due::ApiService(name(group, version)));
+            self.expect(&Due::ApiService(name(group, version)));
         }
     }
 
@@ -41,7 +43,7 @@ impl Definitions {
                 Event::Added(one) | Event::Modified(one) | Event::Deleted(one) => {
                     let (version, group) = split(one.name());
                     if custom_api_service(group, version).is_some() {
-                        self.queue.add(&Due::ApiService(one.name().into()));
+                        self.expect(&Due::ApiService(one.name().into()));
                     }
                 }
                 Event::Bookmark { .. } => {}
@@ -51,41 +53,53 @@ impl Definitions {
         true
     }
 
-    /// Makes an API service what it should be, if it is ours.
-    pub(super) async fn register(&self, name: &str) -> Result<Progress, Status> {
-        let Some(services) = self.api_services() else { return Ok(Progress::Done) };
+    /// The write that makes an API service what it should be, if it is ours and is not.
+    pub(super) fn register(&self, name: &str) -> Option<BoxFuture<'static, Looked>> {
+        let services = self.api_services()?;
         let (version, group) = split(name);
-        let Some(wanted) = custom_api_service(group, version) else { return Ok(Progress::Done) };
+        let wanted = custom_api_service(group, version)?;
         let is_wanted = self.known.values().any(|known| {
             known.group == group && known.versions.iter().any(|served| served == version)
         });
-        let registry = &self.environment.registry;
+        let registry = self.environment.registry.clone();
         let context = self.environment.context(SERVER);
-        let one = target(&services, "", name, "");
         let Some(stored) = registry.peek(&services, "", name) else {
-            if is_wanted {
-                let all = target(&services, "", "", "");
-                let options = WriteOptions::default();
-                registry.create(&all, &body(&wanted), &options, &context).await?;
-            }
-            return Ok(Progress::Done);
+            let all = target(&services, "", "", "");
+            return is_wanted.then(|| {
+                written(async move {
+                    let options = WriteOptions::default();
+                    registry.create(&all, &body(&wanted), &options, &context).await
+                })
+            });
         };
         let mut stored = services.tree(&stored);
         if stored.str_at(&["metadata", "labels", AUTOMANAGED]) != Some("true") {
-            return Ok(Progress::Done);
+            return None;
         }
+        let one = target(&services, "", name, "");
         if !is_wanted {
             let uid = Some(object::uid(&stored).into());
-            let options = DeleteOptions { uid, ..DeleteOptions::default() };
-            registry.delete(&one, &options, &context).await?;
-        } else if stored.get("spec") != wanted.get("spec") {
-            let spec = wanted.get("spec").cloned().unwrap_or_default();
-            stored.make_object().insert("spec", spec);
-            let options = WriteOptions::default();
-            registry.update(&one, &body(&stored), &options, &context, &granted).await?;
+            return Some(written(async move {
+                let options = DeleteOptions { uid, ..DeleteOptions::default() };
+                registry.delete(&one, &options, &context).await
+            }));
         }
-        Ok(Progress::Done)
+        if stored.get("spec") == wanted.get("spec") {
+            return None;
+        }
+        let spec = wanted.get("spec").cloned().unwrap_or_default();
+        stored.make_object().insert("spec", spec);
+        Some(written(async move {
+            let options = WriteOptions::default();
+            registry.update(&one, &body(&stored), &options, &context, &granted).await
+        }))
     }
+}
+
+fn written(
+    write: impl Future<Output = Result<Outcome, Status>> + Send + 'static,
+) -> BoxFuture<'static, Looked> {
+    Box::pin(async move { write.await.map(|_| Progress::Done) })
 }
 
 fn name(group: &str, version: &str) -> Str {

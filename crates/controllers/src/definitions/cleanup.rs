@@ -2,59 +2,56 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use pintle_crd::{Crd, life};
-use pintle_meta::{Status, object};
+use pintle_meta::object;
+use pintle_registry::Resource;
 use pintle_registry::request::{DeleteOptions, ListOptions};
-use pintle_registry::{Object, Resource};
 use pintle_value::Value;
 
-use super::{Definitions, Progress, source};
+use super::{Looked, Progress, Writer, source};
 use crate::target;
 
-impl Definitions {
+impl Writer {
     /// Deletes the objects of a definition that goes, and lets it go when there are none.
-    pub(super) async fn clean_up(
-        &self,
-        crds: &Arc<Resource>,
-        stored: &Object,
-        crd: &Value,
-    ) -> Result<Progress, Status> {
-        let registry = &self.environment.registry;
-        // Its objects go as what they are kept as, whichever versions are served.
-        let resource = Crd(crd).has("Established").then(|| {
-            let source = source(registry, Some(crds.clone()), object::name(crd).into());
-            pintle_crd::storage_resource(crd, source, self.caller.clone())
-        });
-        let resource = resource.flatten().map(|definition| registry.unserved(definition));
-        let (reason, words) = match resource {
-            None => ("NeverEstablished", "resource was never established"),
-            Some(resource) => {
-                if registry.objects(&resource).next().is_some() {
-                    return self.delete_objects(crds, stored, crd, &resource).await;
+    pub(super) fn clean_up(self, crd: Value) -> BoxFuture<'static, Looked> {
+        Box::pin(async move {
+            let registry = &self.environment.registry;
+            let (reason, words) = match self.storage_resource(&crd) {
+                None => ("NeverEstablished", "resource was never established"),
+                Some(resource) => {
+                    if registry.objects(&resource).next().is_some() {
+                        return self.delete_objects(&crd, &resource).await;
+                    }
+                    ("InstanceDeletionCompleted", "removed all instances")
                 }
-                ("InstanceDeletionCompleted", "removed all instances")
-            }
-        };
-        let now = (self.environment.clock)().unix_micros;
-        let others: Vec<Value> = object::finalizers(crd)
-            .filter(|finalizer| *finalizer != life::CLEANUP_FINALIZER)
-            .map(Value::from)
-            .collect();
-        self.write(crds, stored, |crd| {
-            set_terminating(crd, (false, reason, words), now);
-            object::metadata_mut(crd).insert("finalizers", others);
+            };
+            let now = (self.environment.clock)().unix_micros;
+            let others: Vec<Value> = object::finalizers(&crd)
+                .filter(|finalizer| *finalizer != life::CLEANUP_FINALIZER)
+                .map(Value::from)
+                .collect();
+            self.write(|crd| {
+                set_terminating(crd, (false, reason, words), now);
+                object::metadata_mut(crd).insert("finalizers", others);
+            })
+            .await?;
+            Ok(Progress::Done)
         })
-        .await?;
-        Ok(Progress::Done)
     }
 
-    async fn delete_objects(
-        &self,
-        crds: &Arc<Resource>,
-        stored: &Object,
-        crd: &Value,
-        resource: &Arc<Resource>,
-    ) -> Result<Progress, Status> {
+    /// Its objects as what they are kept as, whichever versions are served.
+    fn storage_resource(&self, crd: &Value) -> Option<Arc<Resource>> {
+        if !Crd(crd).has("Established") {
+            return None;
+        }
+        let registry = &self.environment.registry;
+        let source = source(registry, Some(self.crds.clone()), object::name(crd).into());
+        let definition = pintle_crd::storage_resource(crd, source, self.caller.clone())?;
+        Some(registry.unserved(definition))
+    }
+
+    async fn delete_objects(&self, crd: &Value, resource: &Arc<Resource>) -> Looked {
         let registry = &self.environment.registry;
         let context = self.environment.context(crate::SERVER);
         let everything = target(resource, "", "", "");
@@ -72,8 +69,7 @@ impl Definitions {
         let mut told = crd.clone();
         set_terminating(&mut told, (true, reason, &words), now);
         if told != *crd {
-            self.write(crds, stored, |crd| set_terminating(crd, (true, reason, &words), now))
-                .await?;
+            self.write(|crd| set_terminating(crd, (true, reason, &words), now)).await?;
         }
         Ok(Progress::Waiting)
     }

@@ -68,9 +68,10 @@ impl Collection {
         }
     }
 
-    /// Applies committed writes, in order.
-    pub(super) fn apply(&self, records: &[Record], log_bytes_max: usize) {
+    /// Applies committed writes, in order; gives the revision of the newest before them.
+    pub(super) fn apply(&self, records: &[Record], log_bytes_max: usize) -> Revision {
         let mut state = self.state.write();
+        let before = state.last;
         for record in records {
             state.apply(Arc::new(Object::from_record(record)));
         }
@@ -79,6 +80,7 @@ impl Collection {
         }
         drop(state);
         self.changed.notify_waiters();
+        before
     }
 
     /// The object of a key.

@@ -14,12 +14,13 @@ mod cursor;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use pintle_store::{Follower, Record, Revision};
 use tokio::sync::watch;
 
@@ -35,6 +36,8 @@ pub(crate) struct Cache {
     floor: AtomicU64,
     /// How much of each collection's log is kept, in bytes of objects.
     log_bytes_max: usize,
+    /// The collections that were ever written to, each at its newest revision.
+    by_newest: Mutex<BTreeMap<Revision, Arc<str>>>,
 }
 
 impl Cache {
@@ -45,12 +48,19 @@ impl Cache {
             visible: watch::Sender::new(floor),
             floor: AtomicU64::new(floor.0),
             log_bytes_max,
+            by_newest: Mutex::default(),
         }
     }
 
     /// The newest revision that readers see.
     pub(crate) fn visible(&self) -> Revision {
         *self.visible.borrow()
+    }
+
+    /// The collections that changed after a revision: of all that is visible none is left out.
+    pub(crate) fn changed_since(&self, revision: Revision) -> Vec<Arc<str>> {
+        let by_newest = self.by_newest.lock();
+        by_newest.range((Excluded(revision), Unbounded)).map(|(_, name)| name.clone()).collect()
     }
 
     /// The newest revision that readers see, and every one after it.
@@ -95,7 +105,13 @@ impl Follower for Cache {
         let Some(last) = records.last() else { return };
         // Runs of one collection are applied under one lock.
         for run in records.chunk_by(|a, b| a.key.collection == b.key.collection) {
-            self.collection(&run[0].key.collection).apply(run, self.log_bytes_max);
+            let (name, newest) = (&run[0].key.collection, run[run.len() - 1].revision);
+            let before = self.collection(name).apply(run, self.log_bytes_max);
+            let mut by_newest = self.by_newest.lock();
+            if by_newest.get(&before).is_some_and(|one| one == name) {
+                by_newest.remove(&before);
+            }
+            by_newest.insert(newest, name.clone());
         }
         self.visible.send_if_modified(|visible| {
             let newer = last.revision > *visible;

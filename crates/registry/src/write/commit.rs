@@ -9,7 +9,7 @@ use pintle_value::Value;
 use super::Write;
 use crate::allocation::Companion;
 use crate::answer::{Answer, Outcome};
-use crate::object::{Index, template};
+use crate::object::template;
 use crate::request::Now;
 use crate::{Keeping, Object, Registry, Resource};
 
@@ -76,7 +76,7 @@ impl Registry {
             Kind::Created | Kind::Updated => Change::Put(template),
             Kind::Deleted => Change::Delete(template),
         };
-        let mut index = Index::of(tree, resource.strategy.fields());
+        let mut index = resource.index(tree);
         if resource.keeping().is_some_and(Keeping::is_kept_form) {
             index.view_of = resource.number;
         }
