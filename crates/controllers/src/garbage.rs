@@ -16,15 +16,16 @@ mod owners;
 #[cfg(test)]
 mod tests;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 
 use memchr::memmem;
 use pintle_meta::{Reason, Status, object};
-use pintle_registry::Object;
 use pintle_registry::request::{PatchType, Target, WriteOptions, granted};
 use pintle_registry::trail::{Lost, Trail};
+use pintle_registry::{Object, Resource};
 use pintle_store::{Kind, Revision};
 use pintle_value::{Str, json};
 use tokio::sync::watch;
@@ -54,9 +55,11 @@ pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
 struct Collector<'e> {
     environment: &'e Environment,
     heads: watch::Receiver<Revision>,
-    /// The number of the set of served resources that `kinds` shows.
+    /// The number of the set of served resources that is known, and the set.
     number: Option<u64>,
-    kinds: Kinds,
+    resources: Arc<[Arc<Resource>]>,
+    /// Made of the set when something is looked at: definitions come in thousands, and few own.
+    kinds: OnceCell<Kinds>,
     trails: HashMap<Arc<str>, Trail>,
     /// Every change up to here has been heard.
     heard: Revision,
@@ -74,7 +77,8 @@ impl<'e> Collector<'e> {
             environment,
             heads: environment.registry.heads(),
             number: None,
-            kinds: Kinds::default(),
+            resources: Arc::default(),
+            kinds: OnceCell::new(),
             trails: HashMap::new(),
             heard: environment.registry.head(),
             graph: Graph::default(),
@@ -122,8 +126,9 @@ impl<'e> Collector<'e> {
         self.heads.mark_unchanged();
         let (number, resources) = self.environment.registry.resources();
         if self.number.replace(number) != Some(number) {
-            self.kinds = Kinds::of(&resources);
-            self.begin_trails();
+            let before = std::mem::replace(&mut self.resources, resources);
+            self.kinds = OnceCell::new();
+            self.begin_trails(&before);
             for place in std::mem::take(&mut self.unresolved) {
                 self.queue.add(&place);
             }
@@ -145,19 +150,24 @@ impl<'e> Collector<'e> {
         Ok(())
     }
 
-    /// Follows the collections that are new.
-    fn begin_trails(&mut self) {
-        let kinds = std::mem::take(&mut self.kinds);
-        for (collection, resource) in kinds.collections() {
-            if self.trails.contains_key(collection) {
+    /// Follows the collections that are new. Most resources stay where they were among all.
+    fn begin_trails(&mut self, before: &[Arc<Resource>]) {
+        let resources = self.resources.clone();
+        let same = |at: usize| before.get(at).is_some_and(|old| Arc::ptr_eq(old, &resources[at]));
+        for resource in (0..resources.len()).filter(|at| !same(*at)).map(|at| &resources[at]) {
+            let Some(storage) = &resource.storage else { continue };
+            if self.trails.contains_key(&storage.collection) {
                 continue;
             }
             if let Ok((objects, trail)) = self.environment.registry.trail(resource) {
-                objects.iter().for_each(|object| self.hear(collection, object));
-                self.trails.insert(collection.clone(), trail);
+                objects.iter().for_each(|object| self.hear(&storage.collection, object));
+                self.trails.insert(storage.collection.clone(), trail);
             }
         }
-        self.kinds = kinds;
+    }
+
+    fn kinds(&self) -> &Kinds {
+        self.kinds.get_or_init(|| Kinds::of(&self.resources))
     }
 
     /// Takes in an object's new state, or that it is gone.
@@ -215,7 +225,7 @@ impl<'e> Collector<'e> {
     /// Decides about an object.
     fn look_at(&mut self, place: &Place) -> Vec<Deed> {
         let registry = &*self.environment.registry;
-        let (kinds, graph, gone) = (&self.kinds, &self.graph, &self.gone);
+        let (kinds, graph, gone) = (self.kinds(), &self.graph, &self.gone);
         let judgement = Judge { registry, kinds, graph, gone }.look_at(place);
         if judgement.unresolved {
             self.unresolved.insert(place.clone());
@@ -227,7 +237,7 @@ impl<'e> Collector<'e> {
     fn target(&self, deed: &Deed) -> Option<Target> {
         let place = deed.place();
         let (namespace, name) = place.split();
-        Some(target(self.kinds.kept_in(&place.collection)?, namespace, name, ""))
+        Some(target(self.kinds().kept_in(&place.collection)?, namespace, name, ""))
     }
 
     /// Takes in what a write came to. What it changed is heard of like any other change.

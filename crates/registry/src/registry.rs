@@ -1,12 +1,12 @@
 //! The registry: resources by name, and one call for each verb.
 
-use std::collections::HashMap;
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use imbl::OrdMap;
 use pintle_meta::{GroupVersionKind, GroupVersionResource, Status};
 use pintle_store::{Revision, Store};
 use pintle_value::Value;
@@ -60,7 +60,8 @@ pub struct Registry {
 /// The served resources: a snapshot that is replaced as a whole.
 struct Served {
     number: u64,
-    by_name: HashMap<GroupVersionResource, Arc<Resource>>,
+    /// Copied at little cost: one definition of thousands changes at a time.
+    by_name: OrdMap<GroupVersionResource, Arc<Resource>>,
     all: Arc<[Arc<Resource>]>,
 }
 
@@ -72,7 +73,7 @@ impl Registry {
     ) -> Result<Self, pintle_store::Error> {
         let cache = Arc::new(Cache::new(options.store.floor(), options.history_bytes_max));
         options.store.follow(cache.clone()).await?;
-        let empty = Served { number: 0, by_name: HashMap::new(), all: Arc::from([]) };
+        let empty = Served { number: 0, by_name: OrdMap::new(), all: Arc::from([]) };
         let registry = Self {
             cache,
             store: options.store,
@@ -152,18 +153,24 @@ impl Registry {
     /// Replaces the snapshot of what is served; gives what went or was replaced.
     fn replace(&self, removed: &[GroupVersionResource], new: Vec<Resource>) -> Vec<Arc<Resource>> {
         let new: Vec<_> = new.into_iter().map(Arc::new).collect();
-        let by_name: HashMap<_, _> = new.iter().map(|r| (&r.resource, r)).collect();
+        let named = |one: &Resource| new.iter().find(|r| r.resource == one.resource);
+        let gone = |served: &Served| -> Vec<Arc<Resource>> {
+            let names = removed.iter().chain(new.iter().map(|r| &r.resource));
+            names.filter_map(|name| served.by_name.get(name).cloned()).collect()
+        };
         let before = self.served.rcu(|served| {
-            let kept = served.all.iter().filter(|r| !removed.contains(&r.resource));
-            let mut all: Vec<_> =
-                kept.map(|r| (*by_name.get(&r.resource).unwrap_or(&r)).clone()).collect();
-            all.extend(new.iter().filter(|r| !served.by_name.contains_key(&r.resource)).cloned());
-            let by_name = all.iter().map(|r| (r.resource.clone(), r.clone())).collect();
+            let gone = gone(served);
+            let mut by_name = served.by_name.clone();
+            removed.iter().for_each(|name| _ = by_name.remove(name));
+            let added = new.iter().filter(|r| !gone.iter().any(|old| old.resource == r.resource));
+            let is_gone = |one: &Arc<Resource>| gone.iter().any(|old| Arc::ptr_eq(old, one));
+            let all = served.all.iter();
+            let kept = all.filter_map(|one| if is_gone(one) { named(one) } else { Some(one) });
+            let all: Vec<_> = kept.chain(added).cloned().collect();
+            by_name.extend(new.iter().map(|r| (r.resource.clone(), r.clone())));
             Served { number: served.number + 1, by_name, all: all.into() }
         });
-        let gone =
-            |r: &&Arc<Resource>| by_name.contains_key(&r.resource) || removed.contains(&r.resource);
-        before.all.iter().filter(gone).cloned().collect()
+        gone(&before)
     }
 
     /// An outcome whose object is as the target's definition shows it.

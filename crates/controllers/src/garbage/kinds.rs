@@ -31,11 +31,6 @@ impl Kinds {
         kinds
     }
 
-    /// Every collection.
-    pub(super) fn collections(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Resource>)> {
-        self.by_collection.iter()
-    }
-
     /// The resource whose objects a collection holds.
     pub(super) fn kept_in(&self, collection: &str) -> Option<&Arc<Resource>> {
         self.by_collection.get(collection)
