@@ -76,7 +76,8 @@ where
     let metadata = api.get_metadata("one").await?;
     ensure!(metadata.uid() == made.uid());
 
-    api.delete("one", &DeleteParams::default().grace_period(0)).await?;
+    // By default a job leaves its pods, and waits until they are told.
+    api.delete("one", &DeleteParams::background().grace_period(0)).await?;
     ensure!(api.get_opt("one").await?.is_none());
     let Err(Error::Api(status)) = api.get("one").await else { bail!("it is still there") };
     ensure!(status.code == 404 && status.reason == "NotFound");
