@@ -168,3 +168,20 @@ async fn a_waiting_cursor_wakes_for_the_next_change() {
     cache.apply(&[record(1, "a", Kind::Created)]);
     assert_eq!(waiting.await.expect("no panic"), 1);
 }
+
+#[test]
+fn a_collection_that_changed_is_told_once() {
+    let cache = Cache::new(Revision(0), usize::MAX);
+    for (revision, collection) in [(1, "things"), (2, "others"), (3, "things")] {
+        let mut record = record(revision, "a", Kind::Updated);
+        record.key.collection = collection.into();
+        cache.apply(&[record]);
+    }
+    let changed = |since: u64| -> Vec<String> {
+        let names = cache.changed_since(Revision(since));
+        names.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(changed(0), ["others", "things"]);
+    assert_eq!(changed(2), ["things"]);
+    assert!(changed(3).is_empty());
+}
