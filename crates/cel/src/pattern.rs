@@ -2,38 +2,73 @@
 
 use regex::Regex;
 
+use crate::error::EvalError;
+
 /// The longest pattern that is compiled.
 const LENGTH_MAX: usize = 64 * 1024;
 
-/// The most memory that a compiled pattern takes.
-const SIZE_MAX: usize = 2 * 1024 * 1024;
+/// The memory that a compiled pattern may take, and how much slower than one byte after the other it
+/// may then be to match. Most patterns are of the first size; the last is the most that there is.
+const SIZES: &[(usize, u64)] = &[(16 * 1024, 1), (128 * 1024, 8), (2 * 1024 * 1024, 64)];
 
 /// A compiled pattern.
-#[derive(Clone, Debug)]
-pub(crate) struct Pattern(Regex);
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    regex: Regex,
+    slowness: u64,
+}
 
 impl Pattern {
-    /// Compiles; the error is in Go's words where it can be.
-    pub(crate) fn new(pattern: &str) -> Result<Self, String> {
-        let too_large = || "error parsing regexp: expression too large".to_owned();
+    /// The memory that the constant patterns of one expression may take together.
+    pub(crate) const ROOM: usize = 32 * 1024 * 1024;
+
+    /// Compiles; errors are in Go's words where they can be. `room` is asked for memory before it is
+    /// taken, and may refuse.
+    pub(crate) fn new(
+        pattern: &str,
+        mut room: impl FnMut(usize) -> Result<(), EvalError>,
+    ) -> Result<Self, EvalError> {
         if pattern.len() > LENGTH_MAX {
             return Err(too_large());
         }
-        let translated = translate(pattern)?;
-        let built = regex::RegexBuilder::new(&translated)
-            .size_limit(SIZE_MAX)
-            .dfa_size_limit(SIZE_MAX)
-            .nest_limit(250)
-            .build();
-        built.map(Self).map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => too_large(),
-            _ => wrong("invalid syntax", pattern),
-        })
+        room(pattern.len())?;
+        let translated = translate(pattern).map_err(EvalError::new)?;
+        for (size, slowness) in SIZES {
+            room(*size)?;
+            let built = regex::RegexBuilder::new(&translated)
+                .size_limit(*size)
+                .dfa_size_limit(SIZES[2].0)
+                .nest_limit(250)
+                .build();
+            match built {
+                Ok(regex) => return Ok(Self { regex, slowness: *slowness }),
+                Err(regex::Error::CompiledTooBig(_)) => {}
+                Err(_) => return Err(EvalError::new(wrong("invalid syntax", pattern))),
+            }
+        }
+        Err(too_large())
+    }
+
+    /// The room that the constant patterns of one expression share.
+    pub(crate) fn room(left: &mut usize) -> impl FnMut(usize) -> Result<(), EvalError> {
+        move |size| {
+            *left = left.checked_sub(size).ok_or_else(too_large)?;
+            Ok(())
+        }
     }
 
     pub(crate) fn regex(&self) -> &Regex {
-        &self.0
+        &self.regex
     }
+
+    /// The work of matching a text.
+    pub(crate) fn work_on(&self, text: &str) -> u64 {
+        (text.len() as u64).saturating_mul(self.slowness)
+    }
+}
+
+fn too_large() -> EvalError {
+    EvalError::new("error parsing regexp: expression too large")
 }
 
 /// The same expression for the engine that runs it: where Go's classes are ASCII, and literal parts

@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::error::EvalError;
 use crate::plan::{Frame, Plan};
 use crate::types::Type;
-use crate::value::{Eval, Val, lift, to_json};
+use crate::value::{Val, to_json};
 
 use std::sync::Arc;
 
@@ -42,6 +42,10 @@ impl<'a> Bindings<'a> {
     pub fn with(mut self, value: impl Into<Option<&'a Value>>) -> Self {
         self.values.push(value.into());
         self
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&'a Value> {
+        self.values.get(index).copied().flatten()
     }
 }
 
@@ -105,24 +109,8 @@ impl Program {
         context: &mut Context,
         then: impl FnOnce(Val<'a>, &mut Context) -> Result<T, EvalError>,
     ) -> Result<T, EvalError> {
-        let mut variables: Vec<Eval<'a>> = Vec::with_capacity(self.variables.len());
-        for (index, (_, declaration)) in self.variables.iter().enumerate() {
-            variables.push(match self.used[index] {
-                true => bound(bindings.values.get(index).copied().flatten(), declaration),
-                false => Ok(Val::Null),
-            });
-        }
-        let mut frame = Frame::new(&variables, self.plan.slots, context);
+        let mut frame = Frame::new(&self.variables, bindings, self.plan.slots, context);
         let value = self.plan.root.eval(&mut frame)?;
         then(value, context)
-    }
-}
-
-/// A variable's value by its declaration.
-fn bound<'a>(value: Option<&'a Value>, declaration: &'a Declaration) -> Eval<'a> {
-    match (value, declaration) {
-        (Some(value), declaration) => lift(value, declaration),
-        (None, Declaration::Optional(_)) => Ok(Val::none()),
-        _ => Err(EvalError::new("no such attribute(s)")),
     }
 }

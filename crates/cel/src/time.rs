@@ -139,6 +139,9 @@ pub(crate) fn parse_timestamp(text: &str) -> Result<Timestamp, NoTime> {
             (&text[..at], fraction, tail)
         }
     };
+    if head.len() + tail.len() > "2006-01-02T15:04:05+07:00".len() {
+        return Err(NoTime::Syntax);
+    }
     let micros = time::parse(&format!("{head}{tail}")).map_err(|_| NoTime::Syntax)?;
     let nanos = fraction.bytes().chain(std::iter::repeat(b'0')).take(9);
     let nanos = nanos.fold(0, |n, digit| n * 10 + u32::from(digit - b'0'));

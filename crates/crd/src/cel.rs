@@ -6,6 +6,7 @@ mod compile;
 mod declare;
 mod evaluate;
 mod field_path;
+mod kept;
 #[cfg(test)]
 mod tests;
 
@@ -71,6 +72,7 @@ struct Compiled {
     index: usize,
     /// The rule, or why it is none.
     program: Result<Program, String>,
-    message: Option<Program>,
+    /// What makes the words for its failure, or why it does not.
+    message: Option<Result<Program, String>>,
     uses_old_self: bool,
 }

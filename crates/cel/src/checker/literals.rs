@@ -4,69 +4,82 @@
 use super::Checked;
 use crate::ast::{Call, Entry, Expr, Item, Kind, Literal};
 use crate::library::check_format;
+use crate::pattern::Pattern;
 use crate::source::Issues;
 use crate::time;
 use crate::types::Type;
 
-/// Tells what is wrong with literals anywhere in the expression. What is to be formatted may be
-/// `mixed`.
-pub(super) fn check(expr: &Expr, checked: &Checked, issues: &mut Issues, mixed: bool) {
-    let deeper = |e: &Expr, issues: &mut Issues| check(e, checked, issues, mixed);
-    match &expr.kind {
-        Kind::Literal(_) | Kind::Ident(_) => {}
-        Kind::Select(select) => deeper(&select.operand, issues),
-        Kind::Call(call) => {
-            argument(call, issues);
-            let is_format = &*call.function == "format";
-            if is_format
-                && checked.overloads(expr).iter().any(|o| o.id == "string_format")
-                && let (Some(format), [args]) = (&call.target, &call.args[..])
-                && let Kind::List(items) = &args.kind
-            {
-                check_format(expr.at, format, items, checked, issues);
-            }
-            let deeper = |e: &Expr, issues: &mut Issues| {
-                check(e, checked, issues, mixed || is_format);
-            };
-            call.target.iter().chain(&call.args).for_each(|e| deeper(e, issues));
-        }
-        Kind::List(items) => {
-            if !mixed {
-                list(items, checked, issues);
-            }
-            items.iter().for_each(|item| deeper(&item.value, issues));
-        }
-        Kind::Map(entries) => {
-            if !mixed {
-                map(entries, checked, issues);
-            }
-            entries.iter().for_each(|entry| {
-                deeper(&entry.key, issues);
-                deeper(&entry.value, issues);
-            });
-        }
-        Kind::Struct(made) => made.fields.iter().for_each(|f| deeper(&f.value, issues)),
-        Kind::Comprehension(fold) => {
-            let parts = [&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result];
-            parts.into_iter().for_each(|e| deeper(e, issues));
-        }
-    }
+/// Tells what is wrong with literals anywhere in the expression.
+pub(super) fn check(root: &Expr, checked: &Checked, issues: &mut Issues) {
+    Literals { checked, issues, room: Pattern::ROOM }.expr(root, false);
 }
 
-/// The first argument, where it is a literal that must be well-formed.
-fn argument(call: &Call, issues: &mut Issues) {
-    let Some(first) = call.args.first() else { return };
-    let Some(literal) = first.as_literal() else { return };
-    let ok = match (&*call.function, literal) {
-        ("duration", Literal::String(text)) => time::parse_duration(text).is_some(),
-        ("duration", Literal::Int(_)) => false,
-        ("timestamp", Literal::String(text)) => time::parse_timestamp(text).is_ok(),
-        ("timestamp", Literal::Int(seconds)) => time::from_seconds(*seconds).is_some(),
-        ("matches", Literal::String(pattern)) => crate::pattern::Pattern::new(pattern).is_ok(),
-        _ => true,
-    };
-    if !ok {
-        issues.report(Some(first.at), format!("invalid {} argument", call.function));
+struct Literals<'a> {
+    checked: &'a Checked,
+    issues: &'a mut Issues,
+    /// The memory that patterns may still take.
+    room: usize,
+}
+
+impl Literals<'_> {
+    /// Looks at an expression and what is in it. What is to be formatted may be `mixed`.
+    fn expr(&mut self, expr: &Expr, mixed: bool) {
+        match &expr.kind {
+            Kind::Literal(_) | Kind::Ident(_) => {}
+            Kind::Select(select) => self.expr(&select.operand, mixed),
+            Kind::Call(call) => {
+                self.argument(call);
+                let is_format = &*call.function == "format";
+                if is_format
+                    && self.checked.overloads(expr).iter().any(|o| o.id == "string_format")
+                    && let (Some(format), [args]) = (&call.target, &call.args[..])
+                    && let Kind::List(items) = &args.kind
+                {
+                    check_format(expr.at, format, items, self.checked, self.issues);
+                }
+                let parts = call.target.iter().chain(&call.args);
+                parts.for_each(|e| self.expr(e, mixed || is_format));
+            }
+            Kind::List(items) => {
+                if !mixed {
+                    list(items, self.checked, self.issues);
+                }
+                items.iter().for_each(|item| self.expr(&item.value, mixed));
+            }
+            Kind::Map(entries) => {
+                if !mixed {
+                    map(entries, self.checked, self.issues);
+                }
+                for entry in entries {
+                    self.expr(&entry.key, mixed);
+                    self.expr(&entry.value, mixed);
+                }
+            }
+            Kind::Struct(made) => made.fields.iter().for_each(|f| self.expr(&f.value, mixed)),
+            Kind::Comprehension(fold) => {
+                let parts = [&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result];
+                parts.into_iter().for_each(|e| self.expr(e, mixed));
+            }
+        }
+    }
+
+    /// The first argument, where it is a literal that must be well-formed.
+    fn argument(&mut self, call: &Call) {
+        let Some(first) = call.args.first() else { return };
+        let Some(literal) = first.as_literal() else { return };
+        let ok = match (&*call.function, literal) {
+            ("duration", Literal::String(text)) => time::parse_duration(text).is_some(),
+            ("duration", Literal::Int(_)) => false,
+            ("timestamp", Literal::String(text)) => time::parse_timestamp(text).is_ok(),
+            ("timestamp", Literal::Int(seconds)) => time::from_seconds(*seconds).is_some(),
+            ("matches", Literal::String(pattern)) => {
+                Pattern::new(pattern, Pattern::room(&mut self.room)).is_ok()
+            }
+            _ => true,
+        };
+        if !ok {
+            self.issues.report(Some(first.at), format!("invalid {} argument", call.function));
+        }
     }
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn check(
     let resolve = |t: Option<Type>| unifier.resolve(&t.unwrap_or(Type::Dyn), true);
     let types = types.into_iter().map(resolve).collect();
     let checked = Checked { types, references };
-    literals::check(root, &checked, issues, false);
+    literals::check(root, &checked, issues);
     issues.is_empty().then_some(checked)
 }
 

@@ -3,7 +3,7 @@
 use super::call::{compares_lengths, is_sort, selector_cost, sets_factor, traversal};
 use super::{Estimate, LIST, PATTERN, TRAVERSAL, scaled};
 use crate::functions::Overload;
-use crate::value::Val;
+use crate::value::{Text, Val};
 
 /// How the cost of a call follows from its arguments and result. Found when a call is planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -139,6 +139,7 @@ impl Actual {
             (Val::Opaque(_), _) => 1,
             (Val::Int(_) | Val::Bool(_), _) => 1,
             _ if self == Self::Fixed(1) => 1,
+            (Val::String(a), Val::String(b)) => traversal(fewer_chars(a, b)),
             _ => traversal(a.inner_size().min(b.inner_size())),
         }
     }
@@ -199,6 +200,14 @@ impl Actual {
             }
         }
     }
+}
+
+/// The characters of the text that has fewer. The longer one is not counted where its bytes tell.
+fn fewer_chars(a: &Text<'_>, b: &Text<'_>) -> u64 {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let count = short.chars_count();
+    let fewest = long.len() / 4;
+    (if count <= fewest { count } else { count.min(long.chars_count()) }) as u64
 }
 
 /// The cost of a call that makes a list.

@@ -116,6 +116,11 @@ fn wrong(to: &str) -> EvalError {
     EvalError::new(format!("type conversion error from 'string' to '{to}'"))
 }
 
+/// A text is going to be parsed, which takes longer than to read it.
+fn parsed(text: &str, context: &mut Context) -> Result<(), EvalError> {
+    context.work(text.len() as u64 / 2)
+}
+
 fn to_bool<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     match args {
         [Val::Bool(b)] => Ok(Val::Bool(*b)),
@@ -139,17 +144,20 @@ fn to_bytes<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     }
 }
 
-fn to_double<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+fn to_double<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     match args {
         [Val::Double(n)] => Ok(Val::Double(*n)),
         [Val::Int(n)] => Ok(Val::Double(*n as f64)),
         [Val::Uint(n)] => Ok(Val::Double(*n as f64)),
-        [Val::String(text)] => number::parse(text).map(Val::Double).ok_or_else(|| wrong("double")),
+        [Val::String(text)] => {
+            parsed(text, context)?;
+            number::parse(text).map(Val::Double).ok_or_else(|| wrong("double"))
+        }
         _ => no_overload(),
     }
 }
 
-fn to_duration<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+fn to_duration<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     match args {
         [Val::Duration(nanos)] => Ok(Val::Duration(*nanos)),
         // The overload is declared, but upstream's integers can't be converted.
@@ -157,21 +165,26 @@ fn to_duration<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
             let message = "type conversion error from 'int' to 'google.protobuf.Duration'";
             Err(EvalError::new(message))
         }
-        [Val::String(text)] => time::parse_duration(text)
-            .map(Val::Duration)
-            .ok_or_else(|| wrong("google.protobuf.Duration")),
+        [Val::String(text)] => {
+            parsed(text, context)?;
+            let nanos = time::parse_duration(text).map(Val::Duration);
+            nanos.ok_or_else(|| wrong("google.protobuf.Duration"))
+        }
         _ => no_overload(),
     }
 }
 
-fn to_int<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+fn to_int<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let overflow = || EvalError::new("integer overflow");
     match args {
         [Val::Int(n) | Val::Duration(n)] => Ok(Val::Int(*n)),
         [Val::Double(n)] => number::to_int(*n).map(Val::Int).ok_or_else(overflow),
         [Val::Uint(n)] => i64::try_from(*n).map(Val::Int).map_err(|_| overflow()),
         [Val::Timestamp(t)] => Ok(Val::Int(t.seconds)),
-        [Val::String(text)] => text.parse().map(Val::Int).map_err(|_| wrong("int")),
+        [Val::String(text)] => {
+            parsed(text, context)?;
+            text.parse().map(Val::Int).map_err(|_| wrong("int"))
+        }
         _ => no_overload(),
     }
 }
@@ -190,27 +203,30 @@ fn to_string<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     }
 }
 
-fn to_timestamp<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+fn to_timestamp<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let overflow = || EvalError::new("timestamp overflow");
     match args {
         [Val::Timestamp(t)] => Ok(Val::Timestamp(*t)),
         [Val::Int(n)] => time::from_seconds(*n).map(Val::Timestamp).ok_or_else(overflow),
-        [Val::String(text)] => match time::parse_timestamp(text) {
-            Ok(time) => Ok(Val::Timestamp(time)),
-            Err(time::NoTime::Syntax) => Err(wrong("google.protobuf.Timestamp")),
-            Err(time::NoTime::Range) => Err(overflow()),
-        },
+        [Val::String(text)] => {
+            parsed(text, context)?;
+            time::parse_timestamp(text).map(Val::Timestamp).map_err(|error| match error {
+                time::NoTime::Syntax => wrong("google.protobuf.Timestamp"),
+                time::NoTime::Range => overflow(),
+            })
+        }
         _ => no_overload(),
     }
 }
 
-fn to_uint<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+fn to_uint<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let overflow = || EvalError::new("unsigned integer overflow");
     match args {
         [Val::Uint(n)] => Ok(Val::Uint(*n)),
         [Val::Int(n)] => u64::try_from(*n).map(Val::Uint).map_err(|_| overflow()),
         [Val::Double(n)] => number::to_uint(*n).map(Val::Uint).ok_or_else(overflow),
         [Val::String(text)] => {
+            parsed(text, context)?;
             // Go takes no plus sign here.
             let parsed = (!text.starts_with('+')).then(|| text.parse().ok()).flatten();
             parsed.map(Val::Uint).ok_or_else(|| wrong("uint"))

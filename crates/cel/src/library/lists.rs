@@ -226,7 +226,7 @@ fn slice<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     if list.len() < to {
         return wrong(format!("list is length {}", list.len()));
     }
-    context.work((to - from).saturating_mul(8))?;
+    context.make(to - from)?;
     let items = (from..to).filter_map(|i| list.get(i)).collect::<Result<_, _>>()?;
     Ok(Val::list(items))
 }
@@ -261,7 +261,7 @@ fn flatten_into<'a>(
     depth: i64,
     context: &mut Context,
 ) -> Result<(), EvalError> {
-    context.work(list.len().saturating_mul(8))?;
+    context.work(list.len().saturating_mul(32))?;
     for item in list.iter() {
         match item? {
             // Lists in lists are as deep as data and expressions can be, which is bounded.
@@ -274,7 +274,7 @@ fn flatten_into<'a>(
 
 fn range<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let [Val::Int(n)] = args else { return no_overload() };
-    context.work(u64::try_from(*n).unwrap_or(0).saturating_mul(8))?;
+    context.make(u64::try_from(*n).unwrap_or(0))?;
     Ok(Val::list((0..*n).map(Val::Int).collect()))
 }
 
@@ -327,6 +327,9 @@ fn sort_by<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     if keys.len() > 1 && keys.iter().any(|key| key.type_name() != first.type_name()) {
         return Err(EvalError::new("list elements must have the same type"));
     }
+    let text = |key: &Val<'_>| if let Val::String(text) = key { text.len() } else { 0 };
+    let turns = keys.len().ilog2() as usize + 1;
+    context.read(keys.iter().map(text).sum::<usize>().saturating_mul(turns))?;
     let mut pairs: Vec<_> = keys.into_iter().zip(list).collect();
     pairs.sort_by(|a, b| compare(&a.0, &b.0).unwrap_or(Ordering::Equal));
     Ok(Val::list(pairs.into_iter().map(|(_, item)| item).collect()))

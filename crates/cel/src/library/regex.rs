@@ -1,5 +1,7 @@
 //! Regular expressions: the language's `matches`, and Kubernetes' `find` and `findAll`.
 
+use std::sync::Arc;
+
 use super::no_overload;
 use crate::context::Context;
 use crate::error::EvalError;
@@ -43,7 +45,7 @@ pub(crate) fn with<'a>(
         },
         _ => return no_overload(),
     };
-    context.work(text.len() as u64)?;
+    context.work(pattern.work_on(text))?;
     let regex = pattern.regex();
     match (function, args) {
         ("matches", _) => Ok(Val::Bool(regex.is_match(text))),
@@ -80,13 +82,23 @@ fn all<'a>(pattern: &Pattern, text: &Text<'a>, limit: usize, context: &mut Conte
 
 fn called<'a>(function: &str, context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let [Val::String(_), Val::String(pattern), ..] = args else { return no_overload() };
-    // To compile takes longer than to read.
-    context.work(pattern.len() as u64 * 100)?;
-    let pattern = Pattern::new(pattern).map_err(|error| match function {
-        "matches" => EvalError::new(error),
+    let pattern = compiled(pattern, context).map_err(|error| match function {
+        _ if error.is_cancelled() => error,
+        "matches" => error,
         _ => EvalError::new(format!("Illegal regex: {error}")),
     })?;
     with(&pattern, function, args, context)
+}
+
+fn compiled(pattern: &str, context: &mut Context) -> Result<Arc<Pattern>, EvalError> {
+    if let Some((last, compiled)) = &context.pattern
+        && **last == *pattern
+    {
+        return Ok(Arc::clone(compiled));
+    }
+    let compiled = Arc::new(Pattern::new(pattern, |size| context.work(size as u64 / 2))?);
+    context.pattern = Some((pattern.into(), Arc::clone(&compiled)));
+    Ok(compiled)
 }
 
 fn matches<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {

@@ -201,6 +201,9 @@ impl Step {
                     Node::Access(access) => access.resolve(frame)?,
                     node => node.eval(frame)?,
                 };
+                if let Val::String(text) = &key {
+                    frame.context.read(text.len())?;
+                }
                 find(value, &key, may_be_absent)
             }
         }

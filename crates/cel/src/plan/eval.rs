@@ -3,31 +3,43 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pintle_value::Str;
+
 use super::fold::{self, Local};
 use super::{Invocation, Node};
 use crate::context::Context;
 use crate::cost::Actual;
+use crate::declaration::Declaration;
 use crate::error::EvalError;
 use crate::functions::Guard;
 use crate::library;
-use crate::value::{Eval, Key, Map, Text, Val};
+use crate::program::Bindings;
+use crate::value::{Eval, Key, Map, Text, Val, lift};
 
 /// The variables of an evaluation.
 pub(crate) struct Frame<'a, 'c> {
-    variables: &'c [Eval<'a>],
+    declared: &'a [(Str, Arc<Declaration>)],
+    bindings: &'c Bindings<'a>,
     locals: Vec<Local<'a>>,
     pub(crate) context: &'c mut Context,
 }
 
 impl<'a, 'c> Frame<'a, 'c> {
-    pub(crate) fn new(variables: &'c [Eval<'a>], slots: usize, context: &'c mut Context) -> Self {
-        Self { variables, locals: vec![Local::Known(Ok(Val::Null)); slots], context }
+    pub(crate) fn new(
+        declared: &'a [(Str, Arc<Declaration>)],
+        bindings: &'c Bindings<'a>,
+        slots: usize,
+        context: &'c mut Context,
+    ) -> Self {
+        Self { declared, bindings, locals: vec![Local::Known(Ok(Val::Null)); slots], context }
     }
 
+    /// A variable's value by its declaration. To look at it anew each time is as quick as a copy.
     pub(super) fn variable(&self, index: usize) -> Eval<'a> {
-        match self.variables.get(index) {
-            Some(value) => value.clone(),
-            None => Err(EvalError::new("no such attribute(s)")),
+        match (self.bindings.get(index), self.declared.get(index).map(|(_, d)| &**d)) {
+            (Some(value), Some(declaration)) => lift(value, declaration),
+            (None, Some(Declaration::Optional(_))) => Ok(Val::none()),
+            _ => Err(EvalError::new("no such attribute(s)")),
         }
     }
 
@@ -61,6 +73,7 @@ impl<'a, 'c> Frame<'a, 'c> {
 impl Node {
     pub(crate) fn eval<'a>(&'a self, frame: &mut Frame<'a, '_>) -> Eval<'a> {
         match self {
+            Self::Constant(Val::String(text)) => Ok(Val::String(Text::Borrowed(text))),
             Self::Constant(value) => Ok(value.clone()),
             Self::Access(access) => access.eval(frame),
             Self::And(operands) => logic(operands, false, frame),
@@ -274,6 +287,11 @@ impl Invocation {
         let function = self.function;
         if function.guard == Guard::Typed && !self.overloads.iter().any(|o| o.fits(args)) {
             return Err(EvalError::no_overload_of(function.name, args));
+        }
+        for arg in args {
+            if let Val::String(text) = arg {
+                frame.context.read(text.len())?;
+            }
         }
         frame.context.overload = self.overloads.first().map_or("", |overload| overload.id);
         (function.native)(frame.context, args)

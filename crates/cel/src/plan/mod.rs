@@ -16,6 +16,7 @@ use crate::cost::Actual;
 use crate::error::EvalError;
 use crate::functions::{Function, Overload};
 use crate::pattern::Pattern;
+use crate::program::Bindings;
 use crate::value::{Val, constant};
 
 pub(crate) use access::Access;
@@ -84,7 +85,7 @@ pub(crate) struct Plan {
 
 /// Plans a checked expression.
 pub(crate) fn plan(root: &Expr, checked: &Checked) -> Result<Plan, EvalError> {
-    let mut planner = Planner { checked, scopes: Vec::new(), slots: 0 };
+    let mut planner = Planner { checked, scopes: Vec::new(), slots: 0, room: Pattern::ROOM };
     let root = planner.plan(root)?;
     Ok(Plan { root, slots: planner.slots })
 }
@@ -94,6 +95,8 @@ struct Planner<'a> {
     /// Local variables and their slots, the innermost last.
     scopes: Vec<(Arc<str>, usize)>,
     slots: usize,
+    /// The memory that constant patterns may still take.
+    room: usize,
 }
 
 type Planned = Result<Node, EvalError>;
@@ -143,7 +146,7 @@ impl Planner<'_> {
             Err(args) => args,
         };
         let overloads = overloads.clone();
-        simplify(Invocation { function, overloads, args: args.into(), cost })
+        simplify(Invocation { function, overloads, args: args.into(), cost }, &mut self.room)
     }
 
     fn list(&mut self, items: &[Item]) -> Planned {
@@ -230,7 +233,7 @@ const CONVERSIONS: &[&str] =
     &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
 
 /// Calls with constants: conversions are folded, patterns compiled, look-ups in lists prepared.
-fn simplify(call: Invocation) -> Planned {
+fn simplify(call: Invocation, room: &mut usize) -> Planned {
     let name = call.function.name;
     if CONVERSIONS.contains(&name) && matches!(&call.args[..], [Node::Constant(_)]) {
         return folded(&Node::Call(Box::new(call)));
@@ -244,7 +247,7 @@ fn simplify(call: Invocation) -> Planned {
     if matches!(name, "matches" | "find" | "findAll")
         && let Some(Node::Constant(Val::String(pattern))) = call.args.get(1)
     {
-        let pattern = Pattern::new(pattern).map_err(EvalError::new)?;
+        let pattern = Pattern::new(pattern, Pattern::room(room))?;
         return Ok(Node::Match { pattern: Arc::new(pattern), call: Box::new(call) });
     }
     Ok(Node::Call(Box::new(call)))
@@ -272,7 +275,8 @@ fn look_up(mut call: Invocation) -> Node {
 /// What a node without variables is.
 fn folded(node: &Node) -> Planned {
     let mut context = Context::new(u64::MAX);
-    let mut frame = Frame::new(&[], 0, &mut context);
+    let bindings = Bindings::new();
+    let mut frame = Frame::new(&[], &bindings, 0, &mut context);
     let value = node.eval(&mut frame)?;
     Ok(Node::Constant(value.into_static()))
 }

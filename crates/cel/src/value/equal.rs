@@ -17,8 +17,14 @@ impl<'a> Val<'a> {
         Ok(match (self, other) {
             (Self::Null, Self::Null) => true,
             (Self::Bool(a), Self::Bool(b)) => a == b,
-            (Self::String(a), Self::String(b)) => **a == **b,
-            (Self::Bytes(a), Self::Bytes(b)) => a == b,
+            (Self::String(a), Self::String(b)) => {
+                context.read(if a.len() == b.len() { a.len() } else { 0 })?;
+                **a == **b
+            }
+            (Self::Bytes(a), Self::Bytes(b)) => {
+                context.read(if a.len() == b.len() { a.len() } else { 0 })?;
+                a == b
+            }
             (Self::Timestamp(a), Self::Timestamp(b)) => a == b,
             (Self::Duration(a), Self::Duration(b)) => a == b,
             (Self::Type(a), Self::Type(b)) => a == b,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_cel::{Declaration, Environment, Type as Output};
+use pintle_cel::{CompileError, Declaration, Environment, Program, Type as Output};
 use pintle_meta::field::Error;
 use pintle_value::{Path, Str, Value};
 
@@ -62,16 +62,30 @@ fn compile_one(index: usize, expression: &Expression, declared: &Arc<Declaration
         _ => declared.clone(),
     };
     let environment = Environment::new().with("self", declared.clone()).with("oldSelf", old);
-    let program = environment.compile(&expression.rule);
-    let program = program.map_err(|error| format!("compilation failed: {error}"));
+    // Upstream's word for this failure of a rule, not of a message, is longer by one.
+    let program = self::program(&environment, &expression.rule).map_err(|why| {
+        if why.starts_with("instantiation") { format!("program {why}") } else { why }
+    });
     let program = program.and_then(|program| match program.output_type() {
         Output::Bool => Ok(program),
         _ => Err("cel expression must evaluate to a bool".to_owned()),
     });
-    let said = expression.message_expression.trim();
-    let message = (!said.is_empty()).then(|| environment.compile(said).ok()).flatten();
+    let message = (!expression.message_expression.trim().is_empty()).then(|| {
+        let said = self::program(&environment, &expression.message_expression);
+        match said.map_err(|why| format!("messageExpression {why}"))? {
+            said if *said.output_type() == Output::String => Ok(said),
+            _ => Err("messageExpression must evaluate to a string".to_owned()),
+        }
+    });
     let uses_old_self = program.as_ref().is_ok_and(|program| program.uses("oldSelf"));
     Compiled { index, program, message, uses_old_self }
+}
+
+fn program(environment: &Environment, expression: &str) -> Result<Program, String> {
+    environment.compile(expression).map_err(|error| match error {
+        CompileError::Issues(issues) => format!("compilation failed: {issues}"),
+        CompileError::Constant(error) => format!("instantiation failed: {error}"),
+    })
 }
 
 /// What is wrong with the rules of a version's schema; the cost of a rule that the schema had before is
@@ -192,20 +206,17 @@ impl Checker {
     }
 
     fn message(&mut self, expression: &Expression, compiled: &Compiled, at: &Path) {
-        if expression.message_expression.trim().is_empty() || compiled.program.is_err() {
+        let Some(message) = compiled.message.as_ref().filter(|_| compiled.program.is_ok()) else {
             return;
-        }
-        let words = match &compiled.message {
-            None => "messageExpression compilation failed",
-            Some(program) if *program.output_type() != Output::String => {
-                "messageExpression must evaluate to a string"
-            }
-            Some(program) => {
-                let cost = program.estimate().max;
-                return self.cost("estimated messageExpression cost", cost, at);
-            }
         };
-        self.errors.push(Error::invalid_shown(at, expression.shown(), words));
+        match message {
+            Ok(program) => {
+                self.cost("estimated messageExpression cost", program.estimate().max, at);
+            }
+            Err(why) => {
+                self.errors.push(Error::invalid_shown(at, expression.shown(), why.clone()));
+            }
+        }
     }
 
     fn cost(&mut self, what: &str, cost: u64, path: &Path) {

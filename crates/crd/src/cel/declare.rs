@@ -70,7 +70,20 @@ fn declare_plain(schema: &Structural, is_object: bool) -> Option<Declared> {
     }
 }
 
+/// Whether a schema says itself what every object has: then it is taken at its word.
+fn says_all(schema: &Structural) -> bool {
+    let of = |schema: Option<&Structural>, ty| schema.is_some_and(|schema| schema.ty == Some(ty));
+    let text = |schema: &Structural, name: &str| of(schema.property(name), Type::String);
+    let metadata = schema.property("metadata");
+    let named = |metadata: &Structural| text(metadata, "name") && text(metadata, "generateName");
+    text(schema, "kind")
+        && text(schema, "apiVersion")
+        && of(metadata, Type::Object)
+        && metadata.is_some_and(named)
+}
+
 fn object(schema: &Structural, is_object: bool) -> Option<Declared> {
+    let is_object = is_object && !says_all(schema);
     let required = schema.rules.as_deref().map_or(&[][..], |rules| &rules.required);
     let mut size_min = 2;
     let mut fields = Vec::new();

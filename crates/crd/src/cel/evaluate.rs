@@ -2,9 +2,11 @@
 
 use pintle_cel::{Bindings, Budget, COST_MAX};
 use pintle_meta::field::Error;
+use pintle_meta::quote::quote;
 use pintle_value::{Path, Value};
 
 use super::compile::Rules;
+use super::kept::Kept;
 use super::{Compiled, Expression, field_path};
 use crate::structural::{Structural, Type};
 use crate::value::lists::Correlated;
@@ -24,7 +26,8 @@ pub(crate) fn evaluate(
     old: Option<&Value>,
 ) -> Vec<Error> {
     let mut evaluator = Evaluator { errors: Vec::new(), budget: Budget::new(BUDGET), ended: false };
-    evaluator.value(rules, schema, value, old, &mut Path::root());
+    let kept = old.map(|old| Kept { own: true, schema, value, old });
+    evaluator.value(&Judged { rules, schema, value, old, kept }, &mut Path::root());
     evaluator.errors
 }
 
@@ -34,21 +37,26 @@ struct Evaluator {
     ended: bool,
 }
 
+/// A value with the rules about it.
+struct Judged<'v> {
+    rules: &'v Rules,
+    schema: &'v Structural,
+    value: &'v Value,
+    /// The value that rules know as `oldSelf`.
+    old: Option<&'v Value>,
+    kept: Option<Kept<'v>>,
+}
+
 impl Evaluator {
-    fn value(
-        &mut self,
-        rules: &Rules,
-        schema: &Structural,
-        value: &Value,
-        old: Option<&Value>,
-        path: &mut Path,
-    ) {
-        if value.is_null() || self.ended {
+    fn value(&mut self, judged: &Judged<'_>, path: &mut Path) {
+        if judged.value.is_null() || self.ended {
             return;
         }
-        let old = old.filter(|old| !old.is_null());
+        let &Judged { rules, schema, value, kept, .. } = judged;
+        let old = judged.old.filter(|old| !old.is_null());
+        let judged = Judged { old, ..*judged };
         for compiled in &rules.own {
-            self.rule(compiled, schema, value, old, path);
+            self.rule(compiled, &judged, path);
             if self.ended {
                 return;
             }
@@ -60,29 +68,39 @@ impl Evaluator {
                 else {
                     return;
                 };
-                let old = Correlated::new(schema, old);
-                for (i, item) in items.iter().enumerate() {
+                let correlated = Correlated::new(schema, old);
+                for (i, value) in items.iter().enumerate() {
                     path.push_index(i);
-                    self.value(rules, below, item, old.item(item), path);
+                    let old = correlated.item(value);
+                    let kept = kept.map(|kept| kept.below(below, value, old));
+                    self.value(&Judged { rules, schema: below, value, old, kept }, path);
                     path.truncate(back);
                 }
             }
             Value::Object(members) => {
                 for (name, rules) in &rules.properties {
-                    let Some((member, below)) = members.get(name).zip(schema.property(name)) else {
+                    let Some((value, below)) = members.get(name).zip(schema.property(name)) else {
                         continue;
                     };
+                    let old = old.and_then(|old| old.get(name));
+                    // These two are the same before and after, whatever they were.
+                    let changes =
+                        !(path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind"));
+                    let kept = kept.filter(|_| changes);
+                    let kept = kept.map(|kept| kept.below(below, value, old));
                     path.push_field(name);
-                    self.value(rules, below, member, old.and_then(|old| old.get(name)), path);
+                    self.value(&Judged { rules, schema: below, value, old, kept }, path);
                     path.truncate(back);
                 }
                 let Some((rules, below)) = rules.additional.as_deref().zip(schema.additional())
                 else {
                     return;
                 };
-                for (name, member) in members.iter().filter(|(n, _)| schema.property(n).is_none()) {
+                for (name, value) in members.iter().filter(|(n, _)| schema.property(n).is_none()) {
                     path.push_key(name);
-                    self.value(rules, below, member, old.and_then(|old| old.get(name)), path);
+                    let old = old.and_then(|old| old.get(name));
+                    let kept = kept.map(|kept| kept.below(below, value, old));
+                    self.value(&Judged { rules, schema: below, value, old, kept }, path);
                     path.truncate(back);
                 }
             }
@@ -90,14 +108,8 @@ impl Evaluator {
         }
     }
 
-    fn rule(
-        &mut self,
-        compiled: &Compiled,
-        schema: &Structural,
-        value: &Value,
-        old: Option<&Value>,
-        path: &Path,
-    ) {
+    fn rule(&mut self, compiled: &Compiled, judged: &Judged<'_>, path: &Path) {
+        let &Judged { schema, value, old, .. } = judged;
         let expression = &schema.expressions[compiled.index];
         // A transition needs something to come from, unless it says that it does not.
         if compiled.uses_old_self && old.is_none() && expression.optional_old_self != Some(true) {
@@ -121,13 +133,7 @@ impl Evaluator {
         let words = expression.words();
         match result {
             Ok(Value::Bool(true)) => {}
-            Ok(_) => {
-                // What an update leaves as it was is no error, unless the rule is of the change.
-                if compiled.uses_old_self || old != Some(value) {
-                    let error = self.failure(compiled, expression, schema, value, &bindings, path);
-                    self.errors.push(error);
-                }
-            }
+            Ok(_) => self.failure(compiled, judged, &bindings, path),
             Err(error) if error.is_cancelled() && by_budget => {
                 self.end(Error::invalid(&at, &ty, SPENT));
             }
@@ -161,23 +167,12 @@ impl Evaluator {
     fn failure(
         &mut self,
         compiled: &Compiled,
-        expression: &Expression,
-        schema: &Structural,
-        value: &Value,
+        judged: &Judged<'_>,
         bindings: &Bindings<'_>,
         path: &Path,
-    ) -> Error {
-        let said = compiled.message.as_ref().and_then(|message| {
-            let text = message.evaluate(bindings, &mut self.budget).ok()?;
-            let text = text.as_str()?.trim().to_owned();
-            let fits =
-                !text.is_empty() && !text.contains(['\n', '\r']) && text.len() <= MESSAGE_BYTES_MAX;
-            fits.then_some(text)
-        });
-        let words = said.unwrap_or_else(|| match expression.message.as_str() {
-            "" => format!("failed rule: {}", expression.words()),
-            _ => expression.words().to_owned(),
-        });
+    ) {
+        let &Judged { schema, value, .. } = judged;
+        let expression = &schema.expressions[compiled.index];
         let below = field_path(schema, &expression.field_path).unwrap_or_default();
         let at = match (path.is_empty(), below.as_str()) {
             (_, "") => shown_path(path),
@@ -185,15 +180,79 @@ impl Evaluator {
             (false, below) if below.starts_with('[') => Path::new(&format!("{path}{below}")),
             (false, below) => path.field(below),
         };
-        match expression.reason.as_str() {
-            "FieldValueForbidden" => Error::forbidden(&at, words),
-            "FieldValueRequired" => Error::required(&at, words),
-            "FieldValueDuplicate" => Error { detail: words, ..Error::duplicate(&at, value) },
-            _ if matches!(schema.ty, Some(Type::Object | Type::Array)) => {
-                Error { value: None, ..Error::invalid(&at, value, words) }
+        let error = match self.message(compiled, judged, bindings) {
+            Err(why) => {
+                self.ended = true;
+                Error::invalid(&at, &schema.ty.map_or("", Type::name).into(), why)
             }
-            _ => Error::invalid(&at, value, words),
+            Ok(said) => {
+                let words = said.unwrap_or_else(|| match expression.message.as_str() {
+                    "" => format!("failed rule: {}", expression.words()),
+                    _ => expression.words().to_owned(),
+                });
+                failed(expression, schema, value, &at, words)
+            }
+        };
+        // What an update leaves as it was is no error, unless the rule is of the change.
+        if compiled.uses_old_self || !judged.kept.is_some_and(Kept::is_same) {
+            self.errors.push(error);
         }
+    }
+
+    /// What the message expression says, if it says anything that can be told. An error ends it all.
+    fn message(
+        &mut self,
+        compiled: &Compiled,
+        judged: &Judged<'_>,
+        bindings: &Bindings<'_>,
+    ) -> Result<Option<String>, String> {
+        let Some(Ok(message)) = &compiled.message else { return Ok(None) };
+        let expression = &judged.schema.expressions[compiled.index];
+        // Upstream gives messages no optional: where there is no old value, there is none.
+        if judged.old.is_none() && message.uses("oldSelf") {
+            return Ok(None);
+        }
+        let by_budget = self.budget.left() < COST_MAX;
+        let text = match message.evaluate(bindings, &mut self.budget) {
+            Ok(Value::String(text)) => text,
+            Err(error) if error.is_cancelled() && by_budget => {
+                return Err(
+                    "messageExpression evaluation failed due to running out of cost budget, \
+                            no further validation rules will be run"
+                        .to_owned(),
+                );
+            }
+            Err(error) if error.is_cancelled() => {
+                let source = quote(&expression.message_expression);
+                return Err(format!(
+                    "no further validation rules will be run due to call cost exceeds limit for \
+                     messageExpression: {source}"
+                ));
+            }
+            _ => return Ok(None),
+        };
+        let text = text.trim();
+        let fits = !text.is_empty() && !text.contains('\n') && text.len() <= MESSAGE_BYTES_MAX;
+        Ok(fits.then(|| text.to_owned()))
+    }
+}
+
+/// The error for a rule that failed.
+fn failed(
+    expression: &Expression,
+    schema: &Structural,
+    value: &Value,
+    at: &Path,
+    words: String,
+) -> Error {
+    match expression.reason.as_str() {
+        "FieldValueForbidden" => Error::forbidden(at, words),
+        "FieldValueRequired" => Error::required(at, words),
+        "FieldValueDuplicate" => Error { detail: words, ..Error::duplicate(at, value) },
+        _ if matches!(schema.ty, Some(Type::Object | Type::Array)) => {
+            Error { value: None, ..Error::invalid(at, value, words) }
+        }
+        _ => Error::invalid(at, value, words),
     }
 }
 

@@ -79,6 +79,178 @@ fn rules_are_judged_in_upstreams_words() {
     }
 }
 
+/// Upstream's TestMessageExpression.
+#[test]
+fn message_expressions_say_what_they_may() {
+    let long = format!("'{}'", "a".repeat(5121));
+    for (expression, message, expected) in [
+        ("'static text'", "", "static text"),
+        ("'this is said'", "not this", "this is said"),
+        ("'a is ' + string(self.a)", "", "a is 3"),
+        ("'b is ' + string(self.b)", "instead", "instead"),
+        ("'b is ' + string(self.b)", "", "failed rule: false"),
+        ("'with \\\\na line'", "instead", "instead"),
+        ("'with \\\\ra return'", "instead", "with \ra return"),
+        (&long, "instead", "instead"),
+        ("string('')", "instead", "instead"),
+        ("string('    ')", "instead", "instead"),
+        ("'  trimmed '", "", "trimmed"),
+        ("string(oldSelf.a)", "instead", "instead"),
+    ] {
+        let rule = format!(
+            r#"{{"rule":"false","messageExpression":"{expression}","message":"{message}"}}"#
+        );
+        let found = told(&of_spec(&rule), r#"{"spec":{"a":3}}"#, None);
+        assert_eq!(found, [format!("spec: Invalid value: {expected}")], "{expression}");
+    }
+}
+
+#[test]
+fn messages_that_cost_too_much_end_it_all() {
+    let costly = "self.list.map(x, self.list.map(y, self.list.map(z, x.v + y.v + z.v)))";
+    let items: Vec<String> = (0..99).map(|i| format!(r#"{{"k":"{i}","v":1}}"#)).collect();
+    let new = format!(r#"{{"spec":{{"list":[{}]}}}}"#, items.join(","));
+    let rule = format!(r#"{{"rule":"false","messageExpression":"string(size({costly}))"}}"#);
+    let ended = "no further validation rules will be run";
+    let expected = format!(
+        r#"spec: Invalid value: "object": {ended} due to call cost exceeds limit for messageExpression: "string(size({costly}))""#
+    );
+    assert_eq!(told(&of_spec(&rule), &new, None), [expected]);
+    // Ten rules may spend a tenth of the budget each, and then there is nothing left for a message.
+    let cheaper = "self.list.map(x, self.list.map(y, x.v + y.v)).size() < 0";
+    let mut rules = vec![format!(r#"{{"rule":"{cheaper}"}}"#); 80];
+    rules.push(r#"{"rule":"false","messageExpression":"'said'"}"#.to_owned());
+    let found = told(&of_spec(&rules.join(",")), &new, None);
+    let last = found.last().expect("rules failed");
+    assert!(last.ends_with(&format!("running out of cost budget, {ended}")), "{last}");
+}
+
+#[test]
+fn what_an_update_leaves_as_it_was_is_no_error() {
+    let schema = |list: &str, more: &str| {
+        format!(
+            r#"{{"type":"object","properties":{{"n":{{"type":"integer"}},"l":{{"type":"array",{list}
+                "items":{{"type":"object"{more},"properties":{{"k":{{"type":"string"}},"v":{{"type":"integer"}}}},
+                    "x-kubernetes-validations":[{{"rule":"self.v < 2"}}]}}}}}}}}"#
+        )
+    };
+    let keyed = r#""x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"#;
+    let unknown = r#","x-kubernetes-preserve-unknown-fields":true"#;
+    let wrong = |i: usize| format!("l[{i}]: Invalid value: failed rule: self.v < 2");
+    let old = r#"{"n":1,"l":[{"k":"a","v":5},{"k":"b","v":1}]}"#;
+    for (schema, new, old, expected) in [
+        // A list whose items can't be told apart is the same as a whole, or not.
+        (schema("", ""), r#"{"n":2,"l":[{"k":"a","v":5},{"k":"b","v":1}]}"#, old, vec![]),
+        (schema("", ""), r#"{"n":2,"l":[{"k":"a","v":5},{"k":"b","v":0}]}"#, old, vec![wrong(0)]),
+        // Items with keys are told apart.
+        (schema(keyed, ""), r#"{"l":[{"k":"b","v":0},{"k":"a","v":5}]}"#, old, vec![]),
+        (
+            schema(keyed, ""),
+            r#"{"l":[{"k":"c","v":5},{"k":"a","v":6}]}"#,
+            old,
+            vec![wrong(0), wrong(1)],
+        ),
+        // What the schema doesn't know can't be told to be the same.
+        (
+            schema(keyed, unknown),
+            r#"{"l":[{"k":"a","v":5,"x":1}]}"#,
+            r#"{"l":[{"k":"a","v":5,"x":1}]}"#,
+            vec![wrong(0)],
+        ),
+    ] {
+        assert_eq!(told(&schema, new, Some(old)), expected, "{schema} {new}");
+    }
+}
+
+#[test]
+fn messages_are_checked_with_their_rules() {
+    let rule = |said: &str| of_spec(&format!(r#"{{"rule":"true","messageExpression":"{said}"}}"#));
+    for (said, expected) in [
+        ("'a is wrong'", None),
+        ("self.a", Some("messageExpression must evaluate to a string")),
+        (
+            "'a' + self.a",
+            Some(
+                "messageExpression compilation failed: ERROR: <input>:1:5: found no matching \
+                 overload for '_+_' applied to '(string, int)'",
+            ),
+        ),
+        (
+            "string(int('a'))",
+            Some(
+                "messageExpression instantiation failed: type conversion error from 'string' to 'int'",
+            ),
+        ),
+    ] {
+        let errors = validate(&value(&rule(said)), None, &Path::new("s"));
+        match expected {
+            None => assert_eq!(errors, [], "{said}"),
+            Some(words) => {
+                let found = errors.iter().any(|error| error.to_string().contains(words));
+                assert!(found && errors.len() == 1, "{said}: {errors:?}");
+            }
+        }
+    }
+    let rule = r#"{"rule":"int('a') == 1"}"#;
+    let errors = validate(&value(&of_spec(rule)), None, &Path::new("s"));
+    let words = "program instantiation failed: type conversion error from 'string' to 'int'";
+    assert!(errors.len() == 1 && errors[0].to_string().ends_with(words), "{errors:?}");
+}
+
+/// Upstream's TestValidateCustomResourceDefinitionValidation, what is about estimated costs.
+#[test]
+fn estimated_costs_are_limited_one_by_one_and_together() {
+    let list = |bounds: (&str, &str), rule: &str| {
+        format!(
+            r#"{{"type":"object","properties":{{"f":{{"type":"array"{},"items":{{"type":"string"{}}},
+                "x-kubernetes-validations":[{rule}]}}}}}}"#,
+            bounds.0, bounds.1
+        )
+    };
+    let said = |message: &str| format!(r#"{{"rule":"true","messageExpression":"{message}"}}"#);
+    let ruled = |rule: &str| format!(r#"{{"rule":"{rule}"}}"#);
+    let open = ("", "");
+    let bounded = (r#","maxItems":5"#, r#","maxLength":5"#);
+    let eight = (0..8).map(|i| format!("self[{i}]")).collect::<Vec<_>>().join(" + ");
+    let message = "s.properties[f].x-kubernetes-validations[0].messageExpression";
+    let named = |properties: &str| {
+        format!(
+            r#"{{"type":"object"{properties},"x-kubernetes-validations":[
+                {{"rule":"self.metadata.name.contains(self.metadata.generateName)"}}]}}"#
+        )
+    };
+    let same_case = "self.all(x, self.exists_one(y, x.lowerAscii() == y.lowerAscii()))";
+    for (schema, expected) in [
+        (list(open, &said(&eight)), &[message][..]),
+        // The size of a conversion's text is not known, so the total is exceeded, too.
+        (
+            list(open, &said("string(self[0]) + string(self[1]) + string(self[2])")),
+            &[message, message, "s"],
+        ),
+        (list(bounded, &ruled(same_case)), &[]),
+        (
+            named(""),
+            &["s.x-kubernetes-validations[0].rule", "s.x-kubernetes-validations[0].rule", "s"],
+        ),
+        // What every object has is declared by the schema if that says it all.
+        (
+            named(
+                r#","properties":{"kind":{"type":"string"},"apiVersion":{"type":"string"},
+                "metadata":{"type":"object","properties":{"name":{"type":"string","maxLength":63},
+                    "generateName":{"type":"string","maxLength":63}}}}"#,
+            ),
+            &[],
+        ),
+    ] {
+        let errors = validate(&value(&schema), None, &Path::new("s"));
+        let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, expected, "{schema}: {errors:?}");
+    }
+    // An update that leaves the schema as it was is not held to the limit of one rule.
+    let schema = value(&list(open, &said(&eight)));
+    assert_eq!(validate(&schema, Some(&schema), &Path::new("s")), []);
+}
+
 #[test]
 fn rules_are_checked_when_a_definition_is_written() {
     let path = Path::new("s");

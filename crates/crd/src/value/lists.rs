@@ -120,12 +120,11 @@ impl<'v> Correlated<'v> {
 /// Whether a value is what it was: the order of a list's items counts only where they have no keys
 /// (upstream: `CorrelatedObject.CachedDeepEqual`).
 pub(crate) fn is_same(schema: &Structural, new: &Value, old: &Value) -> bool {
-    if new == old {
-        return true;
-    }
     match (new, old) {
         (Value::Array(items), Value::Array(olds)) => {
-            let (List::Map(_), Some(below)) = (&schema.list, &schema.items) else { return false };
+            let (List::Map(_), Some(below)) = (&schema.list, &schema.items) else {
+                return items == olds;
+            };
             let correlated = Correlated::new(schema, Some(old));
             // As many different keys as items: then nothing can be missing.
             items.len() == olds.len()
@@ -140,9 +139,10 @@ pub(crate) fn is_same(schema: &Structural, new: &Value, old: &Value) -> bool {
                 && members.iter().all(|(name, member)| {
                     let Some(old) = olds.get(name) else { return false };
                     let below = schema.property(name).or(schema.additional());
-                    below.map_or(member == old, |below| is_same(below, member, old))
+                    // What the schema doesn't know can't be told to be the same.
+                    below.is_some_and(|below| is_same(below, member, old))
                 })
         }
-        _ => false,
+        (new, old) => new == old,
     }
 }
