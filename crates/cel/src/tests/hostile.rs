@@ -49,6 +49,28 @@ fn what_would_take_too_long_or_grow_too_great_is_cancelled() {
     }
 }
 
+/// Costs that know nothing of a text's length.
+#[test]
+fn long_texts_are_not_read_again_and_again() {
+    let numbers: Vec<Value> = (0..50_000).map(Value::Int).collect();
+    let long = |letter: &str| Value::from(letter.repeat(1_000_000));
+    let data = [("n", numbers.into()), ("t", long("é")), ("u", long("é")), ("d", long("0"))];
+    let value = Value::from(data);
+    for rule in [
+        "self.n.all(a, self.t.size() > 0)",
+        "self.n.all(a, [self.t] == [self.u])",
+        "self.n.all(a, self.t in {self.u: 1})",
+        "self.n.all(a, int(self.d) == 0)",
+        "self.n.all(a, {'a': 1}[self.t] == 1 || true)",
+        "self.n.map(a, lists.range(900000)).size() > 0",
+    ] {
+        assert_eq!(evaluate(rule, &value), CANCELLED, "{rule}");
+    }
+    // What is told from a few characters goes on.
+    let rule = "self.n.all(a, self.t != 'a')";
+    assert_eq!(evaluate(rule, &value), "a value");
+}
+
 #[test]
 fn the_budget_is_spent_and_shared() {
     let program = environment().compile("[1, 2, 3].all(x, x > 0)").expect("compiles");
