@@ -73,10 +73,7 @@ impl Inquiry<'_> {
         if self.version == "v1" && uid != self.uid {
             return Err(format!("expected response.uid={:?}, got {uid:?}", self.uid));
         }
-        let patch = match response.str_at(&["patch"]).filter(|patch| !patch.is_empty()) {
-            None => None,
-            Some(patch) => Some(STANDARD.decode(patch).map_err(|error| error.to_string())?),
-        };
+        let patch = response.get("patch").map(bytes).transpose()?.filter(|patch| !patch.is_empty());
         let patch_type = text(&["response", "patchType"]);
         if self.version == "v1" && patch.is_some() && patch_type != "JSONPatch" {
             return Err(format!(
@@ -92,6 +89,18 @@ impl Inquiry<'_> {
             result: response.get("result").or(response.get("status")).cloned().unwrap_or_default(),
         })
     }
+}
+
+/// Bytes as Go reads them: from base64, and from a list of numbers, as kube-rs writes them.
+pub(super) fn bytes(value: &Value) -> Result<Vec<u8>, String> {
+    let byte = |item: &Value| item.as_int().and_then(|item| u8::try_from(item).ok());
+    let bytes = match value {
+        Value::Null => Some(Vec::new()),
+        Value::String(text) => return STANDARD.decode(text).map_err(|error| error.to_string()),
+        Value::Array(items) => items.iter().map(byte).collect(),
+        _ => None,
+    };
+    bytes.ok_or_else(|| "json: response.patch cannot be unmarshaled into bytes".to_owned())
 }
 
 /// The refusal that a webhook's verdict is (upstream: `webhookerrors.ToStatusErr`).

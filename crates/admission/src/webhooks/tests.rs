@@ -1,8 +1,9 @@
 //! What configurations say of webhooks.
 
-use pintle_value::Value;
+use pintle_value::{Value, json};
 
 use super::Hook;
+use super::review::bytes;
 
 /// DRY-07, DRY-08, DRY-09: of what is written now, only what does nothing is kept; of old, there are others.
 #[test]
@@ -20,5 +21,23 @@ fn who_might_do_something_refuses_a_dry_run() {
         let outcome = Hook::all(&configuration)[0].supports_dry_run();
         let outcome = outcome.as_ref().map_err(|status| (status.code, status.message.as_str()));
         assert_eq!(outcome.copied(), expected, "{effects}");
+    }
+}
+
+#[test]
+fn bytes_come_in_base64_or_as_numbers() {
+    for (text, expected) in [
+        (r#""W10=""#, Some("[]")),
+        (r#""""#, Some("")),
+        ("[91, 93]", Some("[]")),
+        ("[]", Some("")),
+        ("null", Some("")),
+        (r#""W10""#, None),
+        ("[256]", None),
+        (r#"["a"]"#, None),
+        ("{}", None),
+    ] {
+        let read = bytes(&json::parse(text.as_bytes()).unwrap());
+        assert_eq!(read.ok().as_deref(), expected.map(str::as_bytes), "{text}");
     }
 }
