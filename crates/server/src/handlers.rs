@@ -72,7 +72,7 @@ pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result
 /// Resources that are answered and not kept.
 async fn virtual_resource(call: &Call<'_>, found: &Found, body: Bytes) -> Result<Response, Status> {
     match call.info.verb {
-        "get" | "list" => component::read(call, found),
+        "get" | "list" => component::read(call, found).await,
         _ => review::create(call, found, body),
     }
 }

@@ -31,6 +31,7 @@ mod openapi;
 mod options;
 mod paths;
 mod pki;
+mod probe;
 mod query;
 mod request_info;
 mod respond;

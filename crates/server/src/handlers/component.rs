@@ -1,36 +1,53 @@
-//! `componentstatuses`: what this server knows of the components beside it. There is one, its store.
+//! `componentstatuses`: how this server's store is, and the components that upstream expects beside a
+//! server.
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use pintle_meta::Status;
+use pintle_value::{Value, json};
 
 use super::Call;
+use crate::probe;
 use crate::respond::{self, Response};
 use crate::target::Found;
 
-/// The store, under the name that upstream has for it.
-const STORE: &str = "etcd-0";
+/// The components in the order of their names, and where to ask them; the store is this server's own.
+const COMPONENTS: [(&str, Option<u16>); 3] =
+    [("controller-manager", Some(10257)), ("etcd-0", None), ("scheduler", Some(10259))];
 
-/// GET of the one component, or of all.
-pub(super) fn read(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
+/// GET of a component, or of all.
+pub(super) async fn read(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
-    let store = Bytes::from(status(call));
-    match (call.info.verb, found.target.name.as_str()) {
-        ("get", STORE) => {
-            let body = rendering.document(&store)?;
-            Ok(respond::object(200, body, rendering.type_name(), negotiated))
-        }
-        ("get", name) => Err(Status::not_found(&found.target.resource.group_resource(), name)),
-        _ => respond::collection(b"{}", Box::new(std::iter::once(store)), &rendering, negotiated),
+    if call.info.verb == "get" {
+        let name = found.target.name.as_str();
+        let component = COMPONENTS.into_iter().find(|(known, _)| *known == name);
+        let component = component
+            .ok_or_else(|| Status::not_found(&found.target.resource.group_resource(), name))?;
+        let body = rendering.document(&status(call, component).await)?;
+        return Ok(respond::object(200, body, rendering.type_name(), negotiated));
     }
+    let all = join_all(COMPONENTS.map(|component| status(call, component))).await;
+    respond::collection(b"{}", Box::new(all.into_iter()), &rendering, negotiated)
 }
 
-fn status(call: &Call<'_>) -> String {
-    let condition = match call.api.registry.check() {
-        Ok(()) => r#""status":"True","message":"ok""#,
-        Err(_) => r#""status":"False","message":"the store takes no writes""#,
+async fn status(call: &Call<'_>, (name, port): (&str, Option<u16>)) -> Bytes {
+    let said = match (port, call.api.registry.check()) {
+        (Some(port), _) => probe::healthz(port).await,
+        (None, Ok(())) => Ok("ok".to_owned()),
+        (None, Err(_)) => Err("the store takes no writes".to_owned()),
     };
-    format!(
-        "{{\"kind\":\"ComponentStatus\",\"apiVersion\":\"v1\",\"metadata\":{{\"name\":\"{STORE}\"}},\
-         \"conditions\":[{{\"type\":\"Healthy\",{condition}}}]}}"
-    )
+    let status = if said.is_ok() { "True" } else { "False" };
+    let (Ok(message) | Err(message)) = said;
+    let condition = Value::from([
+        ("type", Value::from("Healthy")),
+        ("status", status.into()),
+        ("message", message.into()),
+    ]);
+    let object = Value::from([
+        ("kind", Value::from("ComponentStatus")),
+        ("apiVersion", "v1".into()),
+        ("metadata", Value::from([("name", Value::from(name))])),
+        ("conditions", vec![condition].into()),
+    ]);
+    Bytes::from(json::to_string(&object))
 }

@@ -1,0 +1,116 @@
+//! Asks a program of the same machine whether it is well, in the words that upstream tells it in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http::header::{HOST, USER_AGENT};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How much of an answer is read.
+const ANSWER_BYTES_MAX: usize = 10 << 10;
+
+/// What `https://127.0.0.1:PORT/healthz` says; the error is the words for what is wrong.
+pub(crate) async fn healthz(port: u16) -> Result<String, String> {
+    let said = tokio::time::timeout(PATIENCE, get(port)).await;
+    let said = said.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+    let (is_well, text) =
+        said.map_err(|why| format!("Get \"https://127.0.0.1:{port}/healthz\": {why}"))?;
+    if is_well { Ok(text) } else { Err(text) }
+}
+
+/// Whether the answer is a good one, and its text.
+async fn get(port: u16) -> Result<(bool, String), String> {
+    let text = |why: hyper::Error| why.to_string();
+    let address = format!("127.0.0.1:{port}");
+    let stream = dial(&address).await?;
+    let connector = TlsConnector::from(Arc::new(config()?));
+    let server = ServerName::from(std::net::Ipv4Addr::LOCALHOST);
+    let stream = connector.connect(server, stream).await.map_err(|why| why.to_string())?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
+    let connection = tokio::spawn(connection);
+    let request = Request::get("/healthz")
+        .header(HOST, address)
+        .header(USER_AGENT, "kube-probe")
+        .body(Empty::<Bytes>::new())
+        .map_err(|why| why.to_string())?;
+    let answer = sender.send_request(request).await.map_err(text)?;
+    let is_well = (200..400).contains(&answer.status().as_u16());
+    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+    connection.abort();
+    let body = body.map_err(|why| why.to_string())?.to_bytes();
+    Ok((is_well, String::from_utf8_lossy(&body).into_owned()))
+}
+
+/// Connects to an address; a failure is told as Go tells it.
+async fn dial(address: &str) -> Result<TcpStream, String> {
+    let stream = TcpStream::connect(address).await;
+    stream.map_err(|why| match why.kind() {
+        std::io::ErrorKind::ConnectionRefused => {
+            format!("dial tcp {address}: connect: connection refused")
+        }
+        _ => format!("dial tcp {address}: {why}"),
+    })
+}
+
+/// The certificates of such programs are their own affair: nothing is said to them, and nothing that they
+/// say counts.
+fn config() -> Result<ClientConfig, String> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider.clone());
+    let config = config.with_safe_default_protocol_versions().map_err(|why| why.to_string())?;
+    let anyone = Arc::new(Anyone { provider });
+    Ok(config.dangerous().with_custom_certificate_verifier(anyone).with_no_client_auth())
+}
+
+#[derive(Debug)]
+struct Anyone {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
