@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use command_lines::{HARNESSES, Harness};
 use plane::{Plane, Program};
+use serde_json::json;
 
 /// Far more than a start takes, also among seven others on two slow cores.
 const START_MAX: Duration = Duration::from_secs(20);
@@ -68,12 +69,48 @@ fn a_start_that_fails_ends() {
     let harness = &HARNESSES[0];
     let mut plane = Plane::new(harness);
     plane.start(Program::Etcd);
+    let fails = |plane: &Plane, why: &str| {
+        let (code, words) = plane.fail(Program::KubeApiserver);
+        assert_eq!(code, Some(1), "{words}");
+        assert!(words.contains(why), "{words}");
+    };
+    let taken = plane.take_port();
+    fails(&plane, "in use");
+    drop(taken);
+    plane.start(Program::KubeApiserver);
+    plane.stop(Program::KubeApiserver);
     plane.add("--client-ca-file=/nowhere/ca.crt");
-    let (code, words) = plane.fail(Program::KubeApiserver);
-    assert_eq!(code, Some(1), "{words}");
-    assert!(words.contains("/nowhere/ca.crt"), "{words}");
+    fails(&plane, "/nowhere/ca.crt");
     plane.stop(Program::Etcd);
     plane.check_ends();
+}
+
+/// A namespace that is deleted goes, with what is in it.
+#[test]
+fn namespaces_go() {
+    everywhere(|_, plane| {
+        plane.start_both();
+        plane.post("/api/v1/namespaces", &json!({"metadata": {"name": "n"}}));
+        plane.post("/api/v1/namespaces/n/configmaps", &json!({"metadata": {"name": "a"}}));
+        plane.delete("/api/v1/namespaces/n", "/api/v1/namespaces/n");
+    });
+}
+
+/// What has lost its owner goes, and what that owned.
+#[test]
+fn garbage_is_collected() {
+    everywhere(|_, plane| {
+        const PATH: &str = "/api/v1/namespaces/default/configmaps";
+        plane.start_both();
+        let mut owners = Vec::new();
+        for name in ["a", "b", "c"] {
+            let metadata = json!({"name": name, "ownerReferences": owners});
+            let uid = plane.post(PATH, &json!({"metadata": metadata}));
+            owners =
+                vec![json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid})];
+        }
+        plane.delete(&format!("{PATH}/a"), &format!("{PATH}/c"));
+    });
 }
 
 #[test]

@@ -8,8 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use apiscript::http::{Connection, Request};
+use anyhow::Result;
+use apiscript::http::{Connection, Request, Response};
 use apiscript::kubeconfig::Cluster;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::command_lines::Harness;
@@ -30,6 +32,7 @@ pub(crate) struct Plane {
     probe: &'static str,
     directory: TempDir,
     etcd_port: u16,
+    port: u16,
     arguments: [Vec<String>; 2],
     running: [Option<Child>; 2],
     cluster: Cluster,
@@ -65,11 +68,17 @@ impl Plane {
             harness: harness.name,
             probe: harness.probe,
             etcd_port,
+            port,
             arguments: [fill(harness.etcd), fill(harness.kube_apiserver)],
             running: [None, None],
             cluster: cluster(&place("pki"), port),
             directory,
         }
+    }
+
+    /// Takes the kube-apiserver's port away, as long as the answer is kept.
+    pub(crate) fn take_port(&self) -> TcpListener {
+        TcpListener::bind(("127.0.0.1", self.port)).expect("it is free")
     }
 
     /// One more argument for the kube-apiserver.
@@ -169,6 +178,20 @@ impl Plane {
         assert_eq!(code, 201, "{}", self.harness);
     }
 
+    /// Creates an object; its uid.
+    pub(crate) fn post(&self, path: &str, object: &Value) -> String {
+        let made = self.send(false, "POST", path, Some(object.to_string())).expect("an answer");
+        assert_eq!(made.head.status, 201, "{}: {path}", self.harness);
+        let made: Value = serde_json::from_slice(&made.body).expect("an object");
+        made["metadata"]["uid"].as_str().expect("a uid").to_owned()
+    }
+
+    /// Deletes an object, and what is below it, and waits until `last` has gone.
+    pub(crate) fn delete(&self, path: &str, last: &str) {
+        assert_eq!(self.call(false, "DELETE", path, None), 200, "{}: {path}", self.harness);
+        self.wait(last, |plane| plane.call(false, "GET", last, None) == 404);
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         let path = format!("/api/v1/namespaces/default/configmaps/{name}");
         self.call(false, "GET", &path, None) == 200
@@ -198,18 +221,25 @@ impl Plane {
 
     /// The status that a request is answered with; 0 without an answer.
     fn call(&self, anonymous: bool, method: &str, target: &str, body: Option<String>) -> u16 {
-        let exchange = || {
-            let tls = self.cluster.tls(anonymous)?;
-            let mut connection = Connection::open(&self.cluster, &tls)?;
-            let json = ("Content-Type".to_owned(), "application/json".to_owned());
-            connection.exchange(&Request {
-                method: method.to_owned(),
-                target: target.to_owned(),
-                headers: body.is_some().then_some(json).into_iter().collect(),
-                body: body.map(String::into_bytes),
-            })
-        };
-        exchange().map_or(0, |response| response.head.status)
+        self.send(anonymous, method, target, body).map_or(0, |response| response.head.status)
+    }
+
+    fn send(
+        &self,
+        anonymous: bool,
+        method: &str,
+        target: &str,
+        body: Option<String>,
+    ) -> Result<Response> {
+        let tls = self.cluster.tls(anonymous)?;
+        let mut connection = Connection::open(&self.cluster, &tls)?;
+        let json = ("Content-Type".to_owned(), "application/json".to_owned());
+        connection.exchange(&Request {
+            method: method.to_owned(),
+            target: target.to_owned(),
+            headers: body.is_some().then_some(json).into_iter().collect(),
+            body: body.map(String::into_bytes),
+        })
     }
 
     fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
