@@ -104,6 +104,19 @@ impl Strategy for Custom {
         self.schema().set_defaults(object);
     }
 
+    fn prepare_create(&self, object: &mut Value) {
+        let schema = self.schema();
+        let status = schema.property("status").filter(|_| self.has_status);
+        let default = status.and_then(|status| status.default.as_deref());
+        // Nobody creates a status, but what is kept without one is read with its default.
+        if let Some(default) = default
+            && object.get("status").is_none()
+        {
+            object.make_object().insert("status", default.clone());
+            schema.set_defaults(object);
+        }
+    }
+
     fn validate(&self, new: &Value, old: Option<&Value>, part: &str) -> Vec<Error> {
         let schema = self.schema();
         let mut errors = match part {

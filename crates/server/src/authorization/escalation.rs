@@ -78,7 +78,13 @@ impl NoEscalation {
         if !resource.is_empty() && self.may(write, "bind", resource, text("name")) {
             return Ok(());
         }
-        let rules = self.roles.role(text("kind"), text("name"), write.namespace)?;
+        // Upstream names the resource of the request, whatever it was that it looked for.
+        let missing = |status: Status| match status.code {
+            404 => Status::not_found(&write.resource.group_resource(), text("name")),
+            _ => status,
+        };
+        let rules = self.roles.role(text("kind"), text("name"), write.namespace);
+        let rules = rules.map_err(missing)?;
         self.check_rules(write, &rules)
     }
 
