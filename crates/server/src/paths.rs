@@ -11,7 +11,7 @@ use crate::body::Body;
 use crate::discovery::{Tagged, api_versions, type_name};
 use crate::handlers::Call;
 use crate::health::{self, Health};
-use crate::negotiation::{Encodings, Form, Forms, Preferences, media_type};
+use crate::negotiation::{Encodings, Form, Forms, Negotiated, Preferences, media_type};
 use crate::openapi::OpenApi;
 use crate::respond::{Response, document, object, text};
 use crate::token_issuer;
@@ -165,7 +165,8 @@ fn open_id(call: &Call<'_>) -> Result<Response, Status> {
 
 fn plain(call: &Call<'_>, json: impl Into<Bytes>) -> Result<Response, Status> {
     let negotiated = preferences(call).answer(Forms::Plain, Encodings::TEXT)?;
-    Ok(document(200, Body::full(json), negotiated))
+    // Upstream writes what is no object on many lines, whoever asks.
+    Ok(document(200, Body::full(json), Negotiated { pretty: true, ..negotiated }))
 }
 
 /// A document of discovery: it has a message, too (DISC-10).
