@@ -16,7 +16,7 @@ use crate::webhook::Webhook;
 use crate::{World, object};
 
 /// A webhook of a configuration, for ConfigMaps in namespaces that have a name, as all have.
-fn hook(webhook: &Webhook, path: &str, more: Value) -> Value {
+pub(crate) fn hook(webhook: &Webhook, path: &str, more: Value) -> Value {
     let mut hook = json!({
         "name": format!("{}.example.com", path.trim_matches('/')),
         "clientConfig": {"url": format!("{}{path}", webhook.url), "caBundle": webhook.ca_bundle},
@@ -33,26 +33,26 @@ fn hook(webhook: &Webhook, path: &str, more: Value) -> Value {
     hook
 }
 
-async fn validate(world: &World, hooks: Value) -> Result<()> {
+pub(crate) async fn validate(world: &World, hooks: Value) -> Result<()> {
     let configuration: ValidatingWebhookConfiguration =
         object(json!({"metadata": {"name": "v"}, "webhooks": hooks}))?;
     Api::all(world.client.clone()).create(&PostParams::default(), &configuration).await?;
     Ok(())
 }
 
-async fn mutate(world: &World, hooks: Value) -> Result<()> {
+pub(crate) async fn mutate(world: &World, hooks: Value) -> Result<()> {
     let configuration: MutatingWebhookConfiguration =
         object(json!({"metadata": {"name": "m"}, "webhooks": hooks}))?;
     Api::all(world.client.clone()).create(&PostParams::default(), &configuration).await?;
     Ok(())
 }
 
-fn config_map(name: &str) -> Result<ConfigMap> {
+pub(crate) fn config_map(name: &str) -> Result<ConfigMap> {
     object(json!({"metadata": {"name": name}, "data": {"k": "v"}}))
 }
 
 /// The failure of something that should not have worked.
-fn refusal<T>(outcome: kube::Result<T>) -> Result<Box<Status>> {
+pub(crate) fn refusal<T>(outcome: kube::Result<T>) -> Result<Box<Status>> {
     match outcome {
         Err(Error::Api(status)) => Ok(status),
         Err(other) => Err(other.into()),
@@ -60,7 +60,7 @@ fn refusal<T>(outcome: kube::Result<T>) -> Result<Box<Status>> {
     }
 }
 
-fn patch(operations: Value) -> Value {
+pub(crate) fn patch(operations: Value) -> Value {
     let patch = STANDARD.encode(operations.to_string());
     json!({"allowed": true, "patchType": "JSONPatch", "patch": patch})
 }

@@ -8,6 +8,7 @@ mod conversion;
 mod custom;
 mod dynamic;
 mod pages;
+mod reviews;
 mod typed;
 mod watchers;
 mod webhook;

@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -22,7 +23,10 @@ pub(crate) struct Webhook {
     pub(crate) url: String,
     /// The webhook's own certificate: no authority signed it.
     pub(crate) ca_bundle: String,
+    /// Which port `url` names.
+    pub(crate) port: u16,
     asked: Arc<Mutex<Vec<Value>>>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl Webhook {
@@ -30,7 +34,8 @@ impl Webhook {
     pub(crate) fn start(
         answer: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
     ) -> Result<Self> {
-        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+        let names = ["localhost", "127.0.0.1", "hook.t.svc"].map(str::to_owned);
+        let certified = rcgen::generate_simple_self_signed(names)?;
         let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der());
         let key = key.map_err(|why| anyhow::anyhow!("{why}"))?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -40,17 +45,26 @@ impl Webhook {
             .with_single_cert(vec![certified.cert.der().clone()], key)?;
         let (config, answer) = (Arc::new(config), Arc::new(answer));
         let listener = TcpListener::bind("127.0.0.1:0")?;
-        let url = format!("https://localhost:{}", listener.local_addr()?.port());
+        let port = listener.local_addr()?.port();
+        let url = format!("https://localhost:{port}");
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let memory = asked.clone();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (memory, number) = (asked.clone(), connections.clone());
         std::thread::spawn(move || {
             for socket in listener.incoming().flatten() {
+                number.fetch_add(1, Ordering::Relaxed);
                 let (config, answer, asked) = (config.clone(), answer.clone(), memory.clone());
                 // A connection that ends early is the server's to complain of.
                 std::thread::spawn(move || converse(socket, config, &*answer, &asked));
             }
         });
-        Ok(Self { url, ca_bundle: STANDARD.encode(certified.cert.pem()), asked })
+        let ca_bundle = STANDARD.encode(certified.cert.pem());
+        Ok(Self { url, ca_bundle, port, asked, connections })
+    }
+
+    /// How many connections there were.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// The requests so far.
@@ -59,7 +73,7 @@ impl Webhook {
     }
 }
 
-/// One request, one answer.
+/// Requests and answers, until either side has enough.
 fn converse(
     socket: TcpStream,
     config: Arc<ServerConfig>,
@@ -68,8 +82,31 @@ fn converse(
 ) -> Result<()> {
     socket.set_read_timeout(Some(Duration::from_secs(20)))?;
     let mut stream = StreamOwned::new(ServerConnection::new(config)?, socket);
+    loop {
+        let (path, review) = read(&mut stream)?;
+        let mut response = answer(&path, &review["request"]);
+        asked.lock().push(review["request"].clone());
+        let body = match &mut response {
+            Value::Null => return Ok(()),
+            Value::String(text) => std::mem::take(text),
+            response => {
+                if response.get("uid").is_none() {
+                    response["uid"] = review["request"]["uid"].clone();
+                }
+                let (version, kind) = (&review["apiVersion"], &review["kind"]);
+                json!({"apiVersion": version, "kind": kind, "response": response}).to_string()
+            }
+        };
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes())?;
+        stream.flush()?;
+    }
+}
+
+/// A request's path and body.
+fn read(stream: &mut impl Read) -> Result<(String, Value)> {
     let mut bytes = Vec::new();
-    let (path, review) = loop {
+    loop {
         let mut buffer = [0; 4096];
         let read = stream.read(&mut buffer)?;
         ensure!(read > 0, "the server left");
@@ -79,25 +116,7 @@ fn converse(
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         if body.len() >= length.context("no length")?.parse()? {
             let path = head.split(' ').nth(1).context("no path")?.to_owned();
-            break (path, serde_json::from_str::<Value>(body)?);
+            return Ok((path, serde_json::from_str::<Value>(body)?));
         }
-    };
-    let mut response = answer(&path, &review["request"]);
-    asked.lock().push(review["request"].clone());
-    let body = match &mut response {
-        Value::Null => return Ok(()),
-        Value::String(text) => std::mem::take(text),
-        response => {
-            if response.get("uid").is_none() {
-                response["uid"] = review["request"]["uid"].clone();
-            }
-            let (version, kind) = (&review["apiVersion"], &review["kind"]);
-            json!({"apiVersion": version, "kind": kind, "response": response}).to_string()
-        }
-    };
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
-    stream.write_all(format!("{head}{body}").as_bytes())?;
-    stream.conn.send_close_notify();
-    stream.flush()?;
-    Ok(())
+    }
 }

@@ -1,0 +1,324 @@
+//! Admission webhooks: what a review holds, how it gets there, and what may come back (WH-01 … WH-05).
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
+use kube::api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams};
+use kube::client::Body;
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::admission::{config_map, hook, mutate, patch, refusal, validate};
+use crate::webhook::Webhook;
+use crate::{World, object};
+
+fn rule(group: &str, version: &str, resource: &str) -> Value {
+    json!([{
+        "operations": ["*"], "apiGroups": [group], "apiVersions": [version], "resources": [resource],
+    }])
+}
+
+fn pod(name: &str) -> Result<Pod> {
+    object(json!({
+        "metadata": {"name": name},
+        "spec": {"automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i"}]},
+    }))
+}
+
+/// WH-01: one connection serves one call after the other; the path may begin with two slashes, as
+/// envtest's do, and the webhook's own certificate is authority enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_serve_more_than_one_call() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|path, _| json!({"allowed": path.starts_with("//judge?")}))?;
+    let config = json!({
+        "url": format!("https://127.0.0.1:{}//judge", webhook.port), "caBundle": webhook.ca_bundle,
+    });
+    validate(&world, json!([hook(&webhook, "/judge", json!({"clientConfig": config}))])).await?;
+    let api = world.api::<ConfigMap>();
+    for name in ["a", "b", "c", "d"] {
+        api.create(&PostParams::default(), &config_map(name)?).await?;
+    }
+    ensure!(webhook.asked().len() == 4, "{:?}", webhook.asked());
+    ensure!(webhook.connections() == 1, "{}", webhook.connections());
+    Ok(())
+}
+
+/// WH-01: a webhook that hangs up after each answer is asked again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_was_left_is_made_anew() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|_, request| match request["name"].as_str() {
+        Some("silent") => Value::Null,
+        _ => json!({"allowed": true}),
+    })?;
+    validate(&world, json!([hook(&webhook, "/judge", json!({}))])).await?;
+    let api = world.api::<ConfigMap>();
+    api.create(&PostParams::default(), &config_map("a")?).await?;
+    // It leaves in the midst of a request, on a kept connection and on a new one.
+    let status = refusal(api.create(&PostParams::default(), &config_map("silent")?).await)?;
+    ensure!(status.code == 500, "{status:?}");
+    ensure!(webhook.connections() == 2, "{}", webhook.connections());
+    api.create(&PostParams::default(), &config_map("b")?).await?;
+    ensure!(webhook.connections() == 3, "{}", webhook.connections());
+    Ok(())
+}
+
+/// WH-01: a service is called by its name, with the port that is said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_may_be_a_service() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|path, _| json!({"allowed": path.starts_with("/judge?")}))?;
+    let service: Service = object(json!({
+        "metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "localhost"},
+    }))?;
+    world.api::<Service>().create(&PostParams::default(), &service).await?;
+    let said = json!({"namespace": "t", "name": "hook", "port": webhook.port, "path": "/judge"});
+    let config = json!({"service": said, "caBundle": webhook.ca_bundle});
+    let absent =
+        json!({"service": {"namespace": "t", "name": "none"}, "caBundle": webhook.ca_bundle});
+    let hooks = [
+        hook(&webhook, "/there", json!({"clientConfig": config})),
+        hook(&webhook, "/absent", json!({"clientConfig": absent, "failurePolicy": "Ignore"})),
+    ];
+    validate(&world, json!(hooks)).await?;
+    world.api().create(&PostParams::default(), &config_map("a")?).await?;
+    ensure!(webhook.asked().len() == 1);
+    Ok(())
+}
+
+/// WH-01: a rule speaks for the other versions too, unless it is to be taken exactly.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_knows_a_resource_in_its_own_version() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|_, _| json!({"allowed": true}))?;
+    let rules = rule("autoscaling", "v1", "horizontalpodautoscalers");
+    let exact = json!({"rules": rules, "matchPolicy": "Exact"});
+    let hooks =
+        [hook(&webhook, "/equivalent", json!({"rules": rules})), hook(&webhook, "/exact", exact)];
+    validate(&world, json!(hooks)).await?;
+    let autoscaler: HorizontalPodAutoscaler = object(json!({
+        "metadata": {"name": "a"},
+        "spec": {
+            "maxReplicas": 3,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+            "metrics": [{"type": "Resource", "resource": {
+                "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50},
+            }}],
+        },
+    }))?;
+    world.api().create(&PostParams::default(), &autoscaler).await?;
+    let asked = webhook.asked();
+    ensure!(asked.len() == 1, "{asked:?}");
+    let review = &asked[0];
+    ensure!(review["kind"]["version"] == "v1" && review["requestKind"]["version"] == "v2");
+    ensure!(review["requestResource"]["version"] == "v2", "{review}");
+    ensure!(review["object"]["apiVersion"] == "autoscaling/v1", "{review}");
+    ensure!(review["object"]["spec"]["targetCPUUtilizationPercentage"] == 50, "{review}");
+    Ok(())
+}
+
+/// WH-01: scopes, and how long is waited.
+#[tokio::test(flavor = "multi_thread")]
+async fn scopes_and_times_are_kept() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|path, _| {
+        if path.starts_with("/slow") {
+            std::thread::sleep(std::time::Duration::from_secs(3));
+        }
+        json!({"allowed": !path.starts_with("/cluster")})
+    })?;
+    let everything = |scope: &str| {
+        json!({"rules": [{
+            "operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"],
+            "scope": scope,
+        }], "namespaceSelector": {"matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["t", "u"]},
+        ]}})
+    };
+    let hooks = [hook(&webhook, "/cluster", everything("Cluster"))];
+    validate(&world, json!(hooks)).await?;
+    world.api().create(&PostParams::default(), &config_map("a")?).await?;
+    ensure!(webhook.asked().is_empty());
+    let namespace: Namespace = object(json!({"metadata": {"name": "u"}}))?;
+    let all = Api::<Namespace>::all(world.client.clone());
+    let status = refusal(all.create(&PostParams::default(), &namespace).await)?;
+    ensure!(status.message.contains("cluster.example.com"), "{status:?}");
+
+    mutate(&world, json!([hook(&webhook, "/slow", json!({"timeoutSeconds": 1}))])).await?;
+    let status = refusal(world.api().create(&PostParams::default(), &config_map("b")?).await)?;
+    let expected = format!(
+        "failed to call webhook: Post \"{}/slow?timeout=1s\": context deadline exceeded",
+        webhook.url
+    );
+    ensure!(status.code == 500 && status.message.ends_with(&expected), "{status:?}");
+    Ok(())
+}
+
+/// WH-02, WH-03: answers that cannot be believed.
+#[tokio::test(flavor = "multi_thread")]
+async fn not_every_answer_is_believed() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|_, request| match request["name"].as_str().unwrap_or("") {
+        "uid" => json!({"allowed": true, "uid": "another"}),
+        "type" => json!({"allowed": true, "patch": "W10="}),
+        "text" => json!("no review"),
+        "none" => json!(r#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}"#),
+        "kind" => json!(r#"{"apiVersion": "v1", "kind": "Pod"}"#),
+        "code" => json!({"allowed": false, "status": {"code": 200, "message": "no"}}),
+        _ => json!({"allowed": false, "status": {"code": 418, "reason": "Teapot"}}),
+    })?;
+    mutate(&world, json!([hook(&webhook, "/lie", json!({}))])).await?;
+    let api = world.api::<ConfigMap>();
+    for (name, code, expected) in [
+        ("uid", 500, "expected response.uid="),
+        ("type", 500, "but not response.patchType of"),
+        ("text", 500, "failed calling webhook \"lie.example.com\": "),
+        ("none", 500, "webhook response was absent"),
+        (
+            "kind",
+            500,
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got",
+        ),
+        ("code", 400, "admission webhook \"lie.example.com\" denied the request: no"),
+        ("odd", 418, "admission webhook \"lie.example.com\" denied the request: Teapot"),
+    ] {
+        let status = refusal(api.create(&PostParams::default(), &config_map(name)?).await)?;
+        ensure!(status.code == code && status.message.contains(expected), "{name}: {status:?}");
+    }
+    Ok(())
+}
+
+/// WH-02: what a webhook warns of is in the answer's header.
+#[tokio::test(flavor = "multi_thread")]
+async fn warnings_are_passed_on() -> Result<()> {
+    let world = World::start().await?;
+    let webhook =
+        Webhook::start(|path, _| json!({"allowed": true, "warnings": [path.split('?').next()]}))?;
+    mutate(&world, json!([hook(&webhook, "/first", json!({}))])).await?;
+    validate(&world, json!([hook(&webhook, "/second", json!({}))])).await?;
+    let body = json!({"metadata": {"name": "a"}}).to_string().into_bytes();
+    let path = "/api/v1/namespaces/t/configmaps";
+    let request = kube::core::Request::new(path).create(&PostParams::default(), body)?;
+    let answer = world.client.send(request.map(Body::from)).await?;
+    let warnings: Vec<_> = answer.headers().get_all("warning").iter().collect();
+    ensure!(warnings == [r#"299 - "/first""#, r#"299 - "/second""#], "{warnings:?}");
+    Ok(())
+}
+
+/// WH-04: what comes of a change is checked and completed like what a client sent, whose it is; and
+/// nobody is asked about webhooks.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_webhook_makes_is_an_object_like_any() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|_, request| match request["name"].as_str().unwrap_or("") {
+        "bad" => patch(json!([{"op": "replace", "path": "/spec/ports/0/port", "value": 70000}])),
+        "unknown" => patch(json!([{"op": "add", "path": "/spec/none", "value": 1}])),
+        _ => patch(
+            json!([{"op": "add", "path": "/spec/ports/-", "value": {"name": "b", "port": 81}}]),
+        ),
+    })?;
+    let services = json!({"rules": rule("", "v1", "services")});
+    let everything = json!({"rules": rule("*", "*", "*"), "namespaceSelector": {}});
+    mutate(&world, json!([hook(&webhook, "/ports", services)])).await?;
+    let api = world.api::<Service>();
+    let service = |name: &str| {
+        object::<Service>(json!({
+            "metadata": {"name": name}, "spec": {"ports": [{"name": "a", "port": 80}]},
+        }))
+    };
+    let post = PostParams { field_manager: Some("me".to_owned()), ..PostParams::default() };
+    let made = serde_json::to_value(api.create(&post, &service("a")?).await?)?;
+    let port = &made["spec"]["ports"][1];
+    ensure!(port["protocol"] == "TCP" && port["targetPort"] == 81, "defaults are set: {port}");
+    let managers = made["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    ensure!(managers.len() == 1 && managers[0]["manager"] == "me", "{managers:?}");
+    let status = refusal(api.create(&post, &service("bad")?).await)?;
+    ensure!(status.code == 422 && status.message.contains("spec.ports[0].port"), "{status:?}");
+
+    let before = webhook.asked().len();
+    validate(&world, json!([hook(&webhook, "/all", everything)])).await?;
+    let all: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
+    all.delete("v", &DeleteParams::default()).await?;
+    ensure!(webhook.asked().len() == before, "nobody is asked about webhooks");
+    Ok(())
+}
+
+/// WH-05: parts of objects, what is posted to them, and each object of a collection that goes.
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_are_reviewed_as_what_they_are() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|_, request| {
+        let wants = request["object"]["spec"]["replicas"].as_i64().unwrap_or(0);
+        match request["subResource"].as_str() {
+            Some("scale") if wants > 3 => {
+                patch(json!([{"op": "replace", "path": "/spec/replicas", "value": 3}]))
+            }
+            Some("eviction") => json!({"allowed": false}),
+            _ => json!({"allowed": true}),
+        }
+    })?;
+    let whole = json!({"rules": rule("apps", "v1", "deployments")});
+    let scale = json!({"rules": rule("apps", "v1", "*/scale")});
+    let parts = json!({"rules": rule("", "v1", "pods/*")});
+    let hooks = [
+        hook(&webhook, "/whole", whole),
+        hook(&webhook, "/scale", scale),
+        hook(&webhook, "/parts", parts),
+        hook(&webhook, "/maps", json!({})),
+    ];
+    mutate(&world, json!(hooks)).await?;
+    let deployment: Deployment = object(json!({
+        "metadata": {"name": "d"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }))?;
+    let (post, merge) = (PostParams::default(), PatchParams::default());
+    let deployments = world.api::<Deployment>();
+    deployments.create(&post, &deployment).await?;
+    let wanted = Patch::Merge(json!({"spec": {"replicas": 9}}));
+    let scaled = deployments.patch_scale("d", &merge, &wanted).await?;
+    ensure!(scaled.spec.and_then(|spec| spec.replicas) == Some(3), "the webhook's word counts");
+    let kept = deployments.get("d").await?;
+    ensure!(kept.spec.and_then(|spec| spec.replicas) == Some(3));
+    let asked = webhook.asked();
+    ensure!(asked.len() == 2, "the whole is not asked about: {asked:?}");
+    let review = &asked[1];
+    let scale = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+    ensure!(review["kind"] == scale && review["requestKind"] == scale, "{review}");
+    ensure!(review["resource"]["resource"] == "deployments" && review["subResource"] == "scale");
+    ensure!(review["object"]["kind"] == "Scale" && review["object"]["spec"]["replicas"] == 9);
+    ensure!(review["oldObject"]["kind"] == "Scale" && review["oldObject"]["spec"]["replicas"] == 1);
+
+    let pods = world.api::<Pod>();
+    pods.create(&post, &pod("p")?).await?;
+    let status = refusal(pods.evict("p", &EvictParams::default()).await)?;
+    ensure!(status.message.contains("parts.example.com"), "{status:?}");
+    let asked = webhook.asked();
+    let review = &asked[2];
+    ensure!(review["kind"]["kind"] == "Eviction" && review["operation"] == "CREATE", "{review}");
+    ensure!(review["name"] == "p" && review["object"]["kind"] == "Eviction", "{review}");
+
+    let maps = world.api::<ConfigMap>();
+    for name in ["a", "b"] {
+        maps.create(&post, &config_map(name)?).await?;
+    }
+    let before = webhook.asked().len();
+    maps.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+    let asked = webhook.asked().split_off(before);
+    let mut gone: Vec<_> =
+        asked.iter().map(|review| review["oldObject"]["metadata"]["name"].as_str()).collect();
+    gone.retain(|name| *name != Some("kube-root-ca.crt"));
+    ensure!(gone == [Some("a"), Some("b")], "{gone:?}");
+    ensure!(asked.iter().all(|review| review["operation"] == "DELETE"), "{asked:?}");
+    ensure!(pods.get("p").await?.name_any() == "p");
+    Ok(())
+}
