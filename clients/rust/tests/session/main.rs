@@ -14,7 +14,7 @@ mod watchers;
 mod webhook;
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -36,6 +36,15 @@ impl World {
         let world = Self::again(server).await?;
         let namespace: Namespace = object(json!({"metadata": {"name": "t"}}))?;
         Api::all(world.client.clone()).create(&PostParams::default(), &namespace).await?;
+        // What the server makes there is no part of a test: a webhook would be asked about it.
+        let maps = world.api::<ConfigMap>();
+        let made = async {
+            while maps.get_opt("kube-root-ca.crt").await?.is_none() {
+                tokio::task::yield_now().await;
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(20), made).await??;
         Ok(world)
     }
 
