@@ -39,6 +39,7 @@ mod server;
 mod target;
 mod tls;
 mod token_issuer;
+mod trust;
 mod version;
 mod webhooks;
 mod websocket;

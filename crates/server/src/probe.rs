@@ -9,12 +9,11 @@ use http::header::{HOST, USER_AGENT};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+
+use crate::trust;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How much of an answer is read.
@@ -34,7 +33,7 @@ async fn get(port: u16) -> Result<(bool, String), String> {
     let text = |why: hyper::Error| why.to_string();
     let address = format!("127.0.0.1:{port}");
     let stream = dial(&address).await?;
-    let connector = TlsConnector::from(Arc::new(config()?));
+    let connector = TlsConnector::from(Arc::new(trust::anyone()?));
     let server = ServerName::from(std::net::Ipv4Addr::LOCALHOST);
     let stream = connector.connect(server, stream).await.map_err(|why| why.to_string())?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
@@ -53,7 +52,7 @@ async fn get(port: u16) -> Result<(bool, String), String> {
 }
 
 /// Connects to an address; a failure is told as Go tells it.
-async fn dial(address: &str) -> Result<TcpStream, String> {
+pub(crate) async fn dial(address: &str) -> Result<TcpStream, String> {
     let stream = TcpStream::connect(address).await;
     stream.map_err(|why| match why.kind() {
         std::io::ErrorKind::ConnectionRefused => {
@@ -61,56 +60,4 @@ async fn dial(address: &str) -> Result<TcpStream, String> {
         }
         _ => format!("dial tcp {address}: {why}"),
     })
-}
-
-/// The certificates of such programs are their own affair: nothing is said to them, and nothing that they
-/// say counts.
-fn config() -> Result<ClientConfig, String> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider.clone());
-    let config = config.with_safe_default_protocol_versions().map_err(|why| why.to_string())?;
-    let anyone = Arc::new(Anyone { provider });
-    Ok(config.dangerous().with_custom_certificate_verifier(anyone).with_no_client_auth())
-}
-
-#[derive(Debug)]
-struct Anyone {
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -3,7 +3,6 @@
 
 mod connections;
 mod place;
-mod trust;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -130,7 +129,7 @@ impl Webhooks {
         if let Some(config) = trusts.get(ca_bundle) {
             return Ok(config.clone());
         }
-        let config = Arc::new(trust::config(ca_bundle)?);
+        let config = Arc::new(crate::trust::bundle(ca_bundle)?);
         if trusts.len() >= TRUSTS_MAX {
             trusts.clear();
         }

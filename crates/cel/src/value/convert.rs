@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_value::{Map as Tree, Str, Value};
+use pintle_value::{Map as Tree, Str, Value, json};
 
 use super::{Eval, List, Map, Text, Val, list, map};
 use crate::context::Context;
@@ -102,11 +102,7 @@ pub(crate) fn any(value: &Value) -> Val<'_> {
         Value::String(text) => borrowed(text),
         Value::Array(items) => Val::List(List::Tree { items, declared: list::Declared::Any }),
         Value::Object(members) => Val::Map(Map::Tree { members, declared: map::Declared::Any }),
-        Value::Unread(_) => {
-            let mut value = value.clone();
-            value.read();
-            owned(value)
-        }
+        Value::Unread(text) => owned(json::parse(text.as_bytes()).unwrap_or_default()),
     }
 }
 

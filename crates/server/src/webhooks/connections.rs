@@ -15,9 +15,10 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
+
+use crate::probe::dial;
 
 /// How many are kept.
 const KEPT_MAX: usize = 64;
@@ -76,9 +77,7 @@ impl Connections {
 impl Connection {
     /// Makes one.
     pub(super) async fn open(to: &Whereto) -> Result<Self, String> {
-        let address = &to.address;
-        let stream = TcpStream::connect(address).await;
-        let stream = stream.map_err(|why| format!("dial tcp {address}: {why}"))?;
+        let stream = dial(&to.address).await?;
         let _ = stream.set_nodelay(true); // only slower without
         let server = ServerName::try_from(to.host.clone()).map_err(|why| why.to_string())?;
         let stream = TlsConnector::from(to.trust.clone()).connect(server, stream).await;

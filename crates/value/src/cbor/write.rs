@@ -1,7 +1,7 @@
 //! Writing.
 
 use super::{MAGIC, major};
-use crate::Value;
+use crate::{Value, json};
 
 /// Writes a document.
 pub fn write(value: &Value, out: &mut Vec<u8>) {
@@ -42,11 +42,7 @@ fn item(value: &Value, out: &mut Vec<u8>) {
                 item(value, out);
             }
         }
-        Value::Unread(_) => {
-            let mut value = value.clone();
-            value.read();
-            item(&value, out);
-        }
+        Value::Unread(text) => item(&json::parse(text.as_bytes()).unwrap_or_default(), out),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     resolve::{Scalar, general, resolve},
     scalar::{Style, Traits, is_base60, is_break, is_printable},
 };
-use crate::Value;
+use crate::{Value, json};
 
 /// Writes a value as a YAML document, keys in go-yaml's order.
 pub fn write(value: &Value, out: &mut Vec<u8>) {
@@ -69,10 +69,8 @@ impl Emitter<'_> {
                 }
                 self.indent = outer;
             }
-            Value::Unread(_) => {
-                let mut value = value.clone();
-                value.read();
-                self.value(&value, in_map);
+            Value::Unread(text) => {
+                self.value(&json::parse(text.as_bytes()).unwrap_or_default(), in_map);
             }
         }
     }

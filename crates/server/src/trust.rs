@@ -1,5 +1,6 @@
-//! Whom a webhook's certificate is believed: the authorities of its configuration, or the system's; and
-//! as Go does, a certificate that is in the configuration itself, though it be no authority.
+//! Whose certificates are believed when this server calls others. A webhook's: by the authorities of its
+//! configuration, or the system's; and as Go does, a certificate that is in the configuration itself, though
+//! it be no authority. A program's that is only asked whether it is well: anyone's.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// TLS settings that believe a bundle of certificates in PEM, or the system's where it is empty.
-pub(super) fn config(ca_bundle: &[u8]) -> Result<ClientConfig, String> {
+pub(crate) fn bundle(ca_bundle: &[u8]) -> Result<ClientConfig, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let named: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(ca_bundle).filter_map(Result::ok).collect();
@@ -36,7 +37,16 @@ pub(super) fn config(ca_bundle: &[u8]) -> Result<ClientConfig, String> {
                 .map_err(|why| why.to_string())?,
         ),
     };
-    let verifier = Arc::new(Verifier { authorities, named, provider: provider.clone() });
+    config(provider, Believed::These { authorities, named })
+}
+
+/// TLS settings that believe anyone: for those to whom nothing is said, and whose word does not count.
+pub(crate) fn anyone() -> Result<ClientConfig, String> {
+    config(Arc::new(aws_lc_rs::default_provider()), Believed::Anyone)
+}
+
+fn config(provider: Arc<CryptoProvider>, believed: Believed) -> Result<ClientConfig, String> {
+    let verifier = Arc::new(Verifier { believed, provider: provider.clone() });
     Ok(ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|why| why.to_string())?
@@ -46,10 +56,18 @@ pub(super) fn config(ca_bundle: &[u8]) -> Result<ClientConfig, String> {
 }
 
 #[derive(Debug)]
+enum Believed {
+    /// Certificates of authorities, and those that are named.
+    These {
+        authorities: Option<Arc<WebPkiServerVerifier>>,
+        named: Vec<CertificateDer<'static>>,
+    },
+    Anyone,
+}
+
+#[derive(Debug)]
 struct Verifier {
-    authorities: Option<Arc<WebPkiServerVerifier>>,
-    /// The certificates of the configuration.
-    named: Vec<CertificateDer<'static>>,
+    believed: Believed,
     provider: Arc<CryptoProvider>,
 }
 
@@ -62,10 +80,13 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if self.named.iter().any(|named| named.as_ref() == end_entity.as_ref()) {
+        let Believed::These { authorities, named } = &self.believed else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        if named.iter().any(|named| named.as_ref() == end_entity.as_ref()) {
             return verify_named(end_entity, server_name, now);
         }
-        match &self.authorities {
+        match authorities {
             Some(authorities) => authorities.verify_server_cert(
                 end_entity,
                 intermediates,
