@@ -15,6 +15,8 @@ use anyhow::Result;
 
 use crate::load::{Client, Figures, Worker, run};
 use crate::objects::Sample;
+use crate::process::Running;
+use crate::report::Report;
 use crate::server::Server;
 
 /// The most time that making the objects for a case may take.
@@ -67,6 +69,28 @@ impl Namespace {
         }
         let path = format!("/api/v1/namespaces/{}", self.name);
         self.server.ask("DELETE", &path, "", &[404, 409]).await?;
+        Ok(())
+    }
+}
+
+/// The processor time that the server takes for what is measured, where we have started it. It can be
+/// compared between runs even where other programs want the processors, too.
+pub struct Meter<'a>(Option<(&'a Running, Duration)>);
+
+impl<'a> Meter<'a> {
+    /// Counts from now on.
+    pub fn start(running: Option<&'a Running>) -> Result<Self> {
+        let Some(running) = running else { return Ok(Self(None)) };
+        Ok(Self(Some((running, running.processor_time()?))))
+    }
+
+    /// Adds what each of so many requests or events took.
+    pub fn add(self, report: &mut Report, name: &str, count: usize) -> Result<()> {
+        let Some((running, before)) = self.0 else { return Ok(()) };
+        let taken = running.processor_time()?.saturating_sub(before);
+        let each = taken.as_secs_f64() * 1e6 / count.max(1) as f64;
+        let (each, unit) = if each < 1e3 { (each, "us") } else { (each / 1e3, "ms") };
+        report.add(format!("{name}, processor time"), each, unit);
         Ok(())
     }
 }

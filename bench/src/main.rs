@@ -12,7 +12,7 @@ use pintle_bench::cases::{
 };
 use pintle_bench::crash::{self, Campaign};
 use pintle_bench::objects;
-use pintle_bench::process::Program;
+use pintle_bench::process::{Program, Running};
 use pintle_bench::report::Report;
 use pintle_bench::server::Server;
 
@@ -195,7 +195,7 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
         None => None,
     };
     let server = Server::from_kubeconfig(&options.kubeconfig)?;
-    measure_requests(&server, options, &extent, &wanted, report).await?;
+    measure_requests(&server, running.as_ref(), options, &extent, &wanted, report).await?;
     if wanted("encodings") {
         let sample = objects::pod(options.pod.as_deref())?;
         encodings::measure(&server, running.as_ref(), &sample, &extent, report).await?;
@@ -220,6 +220,7 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
 
 async fn measure_requests(
     server: &Server,
+    running: Option<&Running>,
     options: &Measure,
     extent: &Extent,
     wanted: &dyn Fn(&str) -> bool,
@@ -231,7 +232,7 @@ async fn measure_requests(
         for sample in &samples {
             let name = format!("bench-{unique}-{}", sample.resource);
             let namespace = Namespace::create(server, &name).await?;
-            let result = writes::measure(&namespace, sample, extent, wanted, report).await;
+            let result = writes::measure(&namespace, running, sample, extent, wanted, report).await;
             namespace.delete().await?;
             result?;
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::watches::{Encoding, Form, deliveries};
-use super::{Extent, Namespace, fill};
+use super::{Extent, Meter, Namespace, fill};
 use crate::load::{Client, Worker, run};
 use crate::objects::{Sample, config_map_by_label};
 use crate::process::Running;
@@ -104,7 +104,7 @@ async fn lists(
         let name = format!("list {size} pods, {form}");
         report.add(format!("{name}, size"), first.body_bytes as f64 / 1e6, "MB");
         report.add(format!("{name}, first"), millis(begun.elapsed()), "ms");
-        let before = running.map(Running::processor_time).transpose()?;
+        let meter = Meter::start(running)?;
         let clients = Client::connect(&namespace.server, 1, false).await?;
         let workers = clients.into_iter().map(|client| Worker {
             client,
@@ -113,11 +113,7 @@ async fn lists(
         });
         let figures = run(workers.collect(), extent.time).await?;
         report.add_bytes(format!("{name}, repeated"), figures.body_rate_mb(), &figures);
-        if let Some((running, before)) = running.zip(before) {
-            let taken = running.processor_time()?.saturating_sub(before);
-            let each = millis(taken) / figures.count.max(1) as f64;
-            report.add(format!("{name}, processor time"), each, "ms");
-        }
+        meter.add(report, &name, figures.count)?;
     }
     Ok(())
 }
@@ -137,15 +133,11 @@ async fn watches(
         if connection.exchange(list.bytes(), None).await?.status == NOT_ACCEPTABLE {
             continue;
         }
-        let before = running.map(Running::processor_time).transpose()?;
+        let meter = Meter::start(running)?;
         let figures = deliveries(namespace, &sample, form, WATCHERS, extent.time, None).await?;
         let name = format!("delivery to {WATCHERS} watchers, {}", form.name);
         report.add_rate(&name, &figures);
-        if let Some((running, before)) = running.zip(before) {
-            let taken = running.processor_time()?.saturating_sub(before);
-            let each = taken.as_secs_f64() * 1e6 / figures.count.max(1) as f64;
-            report.add(format!("{name}, processor time"), each, "us");
-        }
+        meter.add(report, &name, figures.count)?;
     }
     Ok(())
 }

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{Extent, Namespace, create, fill};
+use super::{Extent, Meter, Namespace, create, fill};
 use crate::call::{Call, VALUE, digits};
 use crate::load::{Client, Worker, run};
 use crate::objects::Sample;
+use crate::process::Running;
 use crate::report::Report;
 
 /// The operations, in the order in which they are measured.
@@ -18,6 +19,7 @@ pub const OPERATIONS: [&str; 5] = ["create", "get", "update", "patch", "delete"]
 /// Measures the wanted operations with each number of clients.
 pub async fn measure(
     namespace: &Namespace,
+    running: Option<&Running>,
     sample: &Sample,
     extent: &Extent,
     wanted: &dyn Fn(&str) -> bool,
@@ -32,9 +34,11 @@ pub async fn measure(
         let connect = || Client::connect(&namespace.server, *count, extent.http2);
         if wanted("create") {
             let clients = connect().await?;
+            let meter = Meter::start(running)?;
             let figures =
                 create(namespace, sample, clients, &counter, u64::MAX, extent.time).await?;
             report.add_rate(name("create"), &figures);
+            meter.add(report, &name("create"), figures.count)?;
         }
         if !OPERATIONS[1..].iter().any(|operation| wanted(operation)) {
             continue;
@@ -47,7 +51,10 @@ pub async fn measure(
                 for (number, client) in connect().await?.into_iter().enumerate() {
                     workers.push(on_one(namespace, sample, operation, number, client).await?);
                 }
-                report.add_rate(name(operation), &run(workers, extent.time).await?);
+                let meter = Meter::start(running)?;
+                let figures = run(workers, extent.time).await?;
+                report.add_rate(name(operation), &figures);
+                meter.add(report, &name(operation), figures.count)?;
             }
         }
         if wanted("delete") {
@@ -60,8 +67,10 @@ pub async fn measure(
                 let call = namespace.server.call("DELETE", &path, "", "");
                 Worker { client, call, next: deleting(&counter) }
             });
+            let meter = Meter::start(running)?;
             let figures = run(workers.collect(), extent.time).await?;
             report.add_rate(name("delete"), &figures);
+            meter.add(report, &name("delete"), figures.count)?;
         }
     }
     Ok(())

@@ -58,29 +58,7 @@ pub trait Tokens {
     where
         Self: Sized,
     {
-        match self.value()? {
-            Token::Array => {
-                let mut items = Vec::new();
-                while self.item()? {
-                    items.push(self.tree_without(path)?);
-                }
-                Ok(Value::Array(items))
-            }
-            Token::Object => {
-                let mut members = Vec::new();
-                while let Some(key) = self.key()? {
-                    let key = Str::from(key);
-                    let value = match path {
-                        [name] if *name == key => Value::unread(self.json()?),
-                        [name, below @ ..] if *name == key => self.tree_without(below)?,
-                        _ => self.tree_without(&[])?,
-                    };
-                    members.push((key, value));
-                }
-                Ok(Value::Object(Map::from_unsorted(members, |_| {})))
-            }
-            scalar => scalar.scalar(),
-        }
+        Begun::default().tree(self, path)
     }
 
     /// The next value as compact JSON, its members in the order that they have.
@@ -119,6 +97,45 @@ pub trait Tokens {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// What the lists and objects that are being read have so far, innermost last: so each gets memory once,
+/// and just what it needs.
+#[derive(Default)]
+struct Begun {
+    items: Vec<Value>,
+    members: Vec<(Str, Value)>,
+}
+
+impl Begun {
+    /// See [`Tokens::tree_without`].
+    fn tree(&mut self, tokens: &mut impl Tokens, path: &[&str]) -> Result<Value, Error> {
+        match tokens.value()? {
+            Token::Array => {
+                let base = self.items.len();
+                while tokens.item()? {
+                    let item = self.tree(tokens, path)?;
+                    self.items.push(item);
+                }
+                Ok(Value::Array(self.items.drain(base..).collect()))
+            }
+            Token::Object => {
+                let base = self.members.len();
+                while let Some(key) = tokens.key()? {
+                    let key = Str::from(key);
+                    let value = match path {
+                        [name] if *name == key => Value::unread(tokens.json()?),
+                        [name, below @ ..] if *name == key => self.tree(tokens, below)?,
+                        _ => self.tree(tokens, &[])?,
+                    };
+                    self.members.push((key, value));
+                }
+                let members = self.members.drain(base..).collect();
+                Ok(Value::Object(Map::from_unsorted(members, |_| {})))
+            }
+            scalar => scalar.scalar(),
+        }
     }
 }
 
