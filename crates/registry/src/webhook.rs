@@ -39,44 +39,80 @@ impl Endpoint {
         let ca_bundle = config.str_at(&["caBundle"]).and_then(|text| STANDARD.decode(text).ok());
         let ca_bundle = ca_bundle.unwrap_or_default();
         if let Some(url) = config.str_at(&["url"]) {
-            return Self { url: url.to_owned(), service: None, ca_bundle };
+            return Self { url: asked_url(url), service: None, ca_bundle };
         }
         let text = |key: &str| config.str_at(&["service", key]).unwrap_or_default();
         let port = config.at(&["service", "port"]).and_then(Value::as_int).unwrap_or(443);
         let port = u16::try_from(port).unwrap_or(443);
-        let (namespace, name, path) = (text("namespace"), text("name"), text("path"));
-        let url = format!("https://{name}.{namespace}.svc:{port}/{}", path.trim_start_matches('/'));
+        let (namespace, name, path) = (text("namespace"), text("name"), asked_path(text("path")));
+        let url = format!("https://{name}.{namespace}.svc:{port}{path}");
         Self { url, service: Some((namespace.into(), name.into(), port)), ca_bundle }
     }
 
     /// Tells the webhook how long is waited for it, as upstream's client does.
     pub fn within(mut self, seconds: u64) -> Self {
-        let host = self.url.find("://").map_or(0, |at| at + 3);
-        let end = self.url[host..].find(['/', '?']).map_or(self.url.len(), |at| host + at);
-        if !self.url[end..].starts_with('/') {
-            self.url.insert(end, '/');
-        }
-        let mark = if self.url.contains('?') { '&' } else { '?' };
-        self.url.push_str(&format!("{mark}timeout={seconds}s"));
+        self.url.push_str(&format!("?timeout={seconds}s"));
         self
     }
+}
+
+/// A URL as upstream's client asks for it: what is behind the path says nothing.
+fn asked_url(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let path = url[host..].find('/').map_or(url.len(), |at| host + at);
+    format!("{}{}", &url[..path], asked_path(&url[path..]))
+}
+
+/// A path as upstream's client asks for it (Go's `path.Join`). Harnesses write doubled slashes, and a Go
+/// server answers those with a redirection, on which what was posted is lost.
+fn asked_path(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn check(config: &str, expected: &str) {
+        let config = pintle_value::json::parse(config.as_bytes()).expect(config);
+        assert_eq!(Endpoint::of(&config).within(30).url, expected);
+    }
+
     #[test]
-    fn a_url_says_how_long_is_waited() {
+    fn a_url_is_asked_for_as_upstream_does() {
         for (url, expected) in [
             ("https://a", "https://a/?timeout=30s"),
             ("https://a:1", "https://a:1/?timeout=30s"),
             ("https://a/", "https://a/?timeout=30s"),
             ("https://a/b", "https://a/b?timeout=30s"),
-            ("https://a?b=c", "https://a/?b=c&timeout=30s"),
+            ("https://a/b/", "https://a/b?timeout=30s"),
+            ("https://127.0.0.1:1//failing", "https://127.0.0.1:1/failing?timeout=30s"),
+            ("https://a//b///c/../d/./e", "https://a/b/d/e?timeout=30s"),
+            ("https://a/../..", "https://a/?timeout=30s"),
+            ("https://a/b?c=d#e", "https://a/b?timeout=30s"),
+            ("https://a?b=c", "https://a/?timeout=30s"),
         ] {
-            let endpoint = Endpoint { url: url.to_owned(), service: None, ca_bundle: Vec::new() };
-            assert_eq!(endpoint.within(30).url, expected);
+            check(&format!(r#"{{"url":"{url}"}}"#), expected);
+        }
+    }
+
+    #[test]
+    fn a_service_is_asked_for_as_upstream_does() {
+        for (path, expected) in
+            [("", "/"), ("/", "/"), ("/a", "/a"), ("a", "/a"), ("//a//b/", "/a/b")]
+        {
+            let service =
+                format!(r#"{{"service":{{"namespace":"n","name":"s","path":"{path}"}}}}"#);
+            check(&service, &format!("https://s.n.svc:443{expected}?timeout=30s"));
         }
     }
 }

@@ -62,7 +62,7 @@ impl Webhooks {
         let _ = self.registry.set(Arc::downgrade(registry)); // once, when the server starts
     }
 
-    /// Asks, and follows where the answer points to: Go's HTTP servers do so with a doubled slash.
+    /// Asks, and follows where the answer points to on the same server, as upstream's client does.
     async fn post(&self, endpoint: &Endpoint, body: Vec<u8>) -> Result<Vec<u8>, String> {
         let mut uri: Uri = endpoint.url.parse().map_err(|_| "the URL is malformed".to_owned())?;
         let body = Bytes::from(body);
