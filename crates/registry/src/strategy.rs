@@ -223,6 +223,17 @@ pub enum Generation {
     SpecAnd(&'static str),
 }
 
+impl Generation {
+    /// When it grows as a part is written: what the kind looks at beyond its spec, it looks at where the
+    /// whole object is written (upstream: in the strategy of the resource, not in that of its status).
+    pub(crate) const fn of_part(self) -> Self {
+        match self {
+            Self::SpecAnd(_) => Self::Spec,
+            other => other,
+        }
+    }
+}
+
 /// What becomes of the dependents of a deleted object (upstream: `GarbageCollectionPolicy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependents {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request};
 use pintle_auth::{Attributes, Authorizer, User};
@@ -36,6 +36,8 @@ use crate::token_issuer::TokenIssuer;
 
 /// Writes are given up after this time, however long the client would wait (OAS-11).
 const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
+/// What is counted as an apply.
+const APPLY: &str = "application/apply-patch+yaml";
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Everything that a request may need.
@@ -105,19 +107,19 @@ impl Api {
     pub(crate) async fn serve(
         self: Arc<Self>,
         peer: &Peer,
-        request: Request<impl RequestBody>,
+        request: Request<impl RequestBody + Send + 'static>,
     ) -> Response {
         let began = Instant::now();
-        let (head, body) = request.into_parts();
+        let (head, mut body) = request.into_parts();
         let query = Query::parse(head.uri.query().unwrap_or_default());
         let preferences = Preferences::new(&head.headers, &query).with_cbor(self.settings.cbor);
         let mut response = match RequestInfo::parse(&head.method, head.uri.path(), &query) {
             Ok(info) => {
                 let named = info.resource.as_ref();
                 let resource = named.and_then(|named| target::resource(&self.registry, named));
-                let mut progress = self.begin(&info, resource.as_deref(), &query, began);
+                let mut progress = self.begin(&info, &head, resource.as_deref(), &query, began);
                 let asked = Asked { head: &head, query: &query, info: &info, resource };
-                let answer = self.answer(peer, asked, body, &mut progress).await;
+                let answer = self.answer(peer, asked, &mut body, &mut progress).await;
                 let mut response =
                     answer.unwrap_or_else(|status| respond::status(&status, preferences.error()));
                 progress.code = response.status().as_u16();
@@ -129,6 +131,7 @@ impl Api {
                 respond::status(&status, preferences.error())
             }
         };
+        body::discard(body, &head);
         if self.settings.compression {
             response = respond::compress(response, &head.headers);
         }
@@ -138,6 +141,7 @@ impl Api {
     fn begin(
         self: &Arc<Self>,
         info: &RequestInfo,
+        head: &Parts,
         resource: Option<&Resource>,
         query: &Query,
         began: Instant,
@@ -145,7 +149,8 @@ impl Api {
         let named = info.resource.as_ref().zip(resource);
         let served = named.is_some_and(|(info, resource)| target::is_served(resource, info));
         let dry_run = query.all("dryRun").any(|value| value == "All");
-        let labels = RequestLabels::new(info, served, dry_run);
+        let applies = head.headers.get(CONTENT_TYPE).is_some_and(|said| said == APPLY);
+        let labels = RequestLabels::new(info, served, applies, dry_run);
         InProgress { api: self.clone(), labels, code: 0, began, long_running: None, place: None }
     }
 

@@ -4,9 +4,13 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
+use http::Version;
+use http::header::EXPECT;
+use http::request::Parts;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use pintle_meta::Status;
@@ -15,6 +19,9 @@ use pintle_meta::Status;
 pub(crate) const REQUEST_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// A larger one is read and forgotten up to here.
 const REQUEST_BYTES_DISCARDED_MAX: usize = 4 * REQUEST_BYTES_MAX;
+/// So much is read of a body that nobody wanted (Go's value), in so much time.
+const UNWANTED_BYTES_MAX: usize = 256 * 1024;
+const UNWANTED_TIMEOUT: Duration = Duration::from_secs(5);
 /// Streamed bodies are sent in pieces of at least so many bytes, so that frames and TLS records are
 /// full; it is also the size beyond which a body is compressed (CMP-03).
 pub(crate) const CHUNK_BYTES: usize = 128 * 1024;
@@ -203,6 +210,28 @@ pub(crate) trait RequestBody:
 }
 
 impl<B: HttpBody<Data = Bytes, Error: std::fmt::Display> + Unpin> RequestBody for B {}
+
+/// Reads on what comes of a body that nobody wanted, as Go's server does, so that its connection serves on.
+/// Not where it costs only a stream, and not where the client would have to be asked for it.
+pub(crate) fn discard(mut body: impl RequestBody + Send + 'static, head: &Parts) {
+    let costs_connection = head.version <= Version::HTTP_11 && !body.is_end_stream();
+    if !costs_connection || head.headers.contains_key(EXPECT) {
+        return;
+    }
+    tokio::spawn(async move {
+        let mut length = 0;
+        let rest = async {
+            while let Some(Ok(frame)) = body.frame().await {
+                length += frame.data_ref().map_or(0, Bytes::len);
+                if length > UNWANTED_BYTES_MAX {
+                    break;
+                }
+            }
+        };
+        // One that does not come in time costs the connection after all.
+        let _late = tokio::time::timeout(UNWANTED_TIMEOUT, rest).await.is_err();
+    });
+}
 
 /// Reads a request's body, or 413. One that is too large is read to its end if that is near: most
 /// clients look for an answer only when they have sent everything.

@@ -110,6 +110,7 @@ impl Metrics {
         let mut out = String::with_capacity(64 * 1024);
         self.requests.write(&mut out);
         self.durations.write(&mut out);
+        self.durations.write_as(SLI_NAME, SLI_HELP, without_dry_run, &mut out);
         self.long_running.write(&mut out);
         self.watch_events.write(&mut out);
         self.deprecated.write(&mut out);
@@ -127,13 +128,30 @@ impl Metrics {
     }
 }
 
+/// The durations again, under the name that service level rules read. Upstream takes the time from them
+/// that webhooks took, which is theirs as well here.
+const SLI_NAME: &str = "apiserver_request_sli_duration_seconds";
+const SLI_HELP: &str = "[ALPHA] Response latency distribution (not counting webhook duration and \
+                        priority & fairness queue wait times) in seconds for each verb, group, \
+                        version, resource, subresource, scope and component.";
+
+/// The labels of what was no dry run, without saying so: it is what they end with.
+fn without_dry_run(labels: &str) -> Option<&str> {
+    labels.strip_suffix(",dry_run=\"\"")
+}
+
+/// The parts that connect a client to something (upstream: `validConnectRequests`).
+const CONNECTIONS: &[&str] = &["log", "exec", "portforward", "attach", "proxy"];
+
 impl RequestLabels {
     /// Labels of a request. `served` tells whether the registry knows its resource: names that clients
-    /// make up are no labels.
-    pub(crate) fn new(info: &RequestInfo, served: bool, dry_run: bool) -> Self {
+    /// make up are no labels. A patch may be one that `applies`.
+    pub(crate) fn new(info: &RequestInfo, served: bool, applies: bool, dry_run: bool) -> Self {
         let blank = crate::request_info::ResourceInfo::default();
         let resource = info.resource.as_ref().filter(|_| served).unwrap_or(&blank);
         let verb = match info.verb {
+            _ if CONNECTIONS.contains(&resource.subresource.as_str()) => "CONNECT",
+            "patch" if applies => "APPLY",
             "create" | "post" => "POST",
             "update" | "put" => "PUT",
             "get" | "head" => "GET",
@@ -228,7 +246,7 @@ mod tests {
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let method = http::Method::from_bytes(method.as_bytes()).unwrap();
         let info = RequestInfo::parse(&method, path, &Query::parse(query)).unwrap();
-        RequestLabels::new(&info, served, false).text
+        RequestLabels::new(&info, served, url.contains("fieldManager"), false).text
     }
 
     #[test]
@@ -243,6 +261,14 @@ mod tests {
             labels("PUT", "/api/v1/namespaces/t/pods/p/status", true)
                 .contains("subresource=\"status\"")
         );
+        for (method, url, verb) in [
+            ("PATCH", "/api/v1/namespaces/t/pods/p", "PATCH"),
+            ("PATCH", "/api/v1/namespaces/t/pods/p?fieldManager=m", "APPLY"),
+            ("GET", "/api/v1/namespaces/t/pods/p/log", "CONNECT"),
+            ("POST", "/api/v1/namespaces/t/services/s/proxy/x", "CONNECT"),
+        ] {
+            assert!(labels(method, url, true).contains(&format!("verb=\"{verb}\"")), "{url}");
+        }
         assert!(
             labels("POST", "/api/v1/namespaces/t/pods", true)
                 .contains("scope=\"resource\",subresource=\"\",verb=\"POST\"")
@@ -259,12 +285,13 @@ mod tests {
     fn what_is_counted_is_written() {
         let metrics = Metrics::new(0);
         let info = RequestInfo::parse(&http::Method::GET, "/healthz", &Query::default()).unwrap();
-        let labels = RequestLabels::new(&info, false, false);
+        let labels = RequestLabels::new(&info, false, false, false);
         metrics.answered(&labels, 200, Duration::from_millis(30));
         metrics.answered(&labels, 200, Duration::from_millis(1));
         let mut out = String::new();
         metrics.requests.write(&mut out);
         metrics.durations.write(&mut out);
+        metrics.durations.write_as(SLI_NAME, SLI_HELP, without_dry_run, &mut out);
         for line in [
             "# TYPE apiserver_request_total counter",
             "verb=\"GET\",version=\"\",dry_run=\"\",code=\"200\"} 2",
@@ -272,6 +299,9 @@ mod tests {
             ",le=\"0.005\"} 1",
             ",le=\"0.05\"} 2",
             ",le=\"+Inf\"} 2",
+            "# TYPE apiserver_request_sli_duration_seconds histogram",
+            "apiserver_request_sli_duration_seconds_bucket{component=\"apiserver\",group=\"\",resource=\"\",\
+             scope=\"\",subresource=\"\",verb=\"GET\",version=\"\",le=\"1\"} 2",
         ] {
             assert!(out.contains(line), "{line} in {out}");
         }

@@ -223,6 +223,26 @@ async fn every_answer_has_its_headers() {
     .await;
 }
 
+/// A client may send the body of a refused request late, and the next request after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_nobody_wants_does_not_cost_the_connection() {
+    let server = Server::start(Config::ephemeral()).await.unwrap();
+    blocking(move || {
+        let mut client = Client::connect(&server, As::Nobody);
+        client.send(
+            "POST /api/v1/namespaces/default/pods HTTP/1.1\r\nhost: localhost\r\n\
+             content-type: application/json\r\ncontent-length: 100000\r\n\r\n",
+        );
+        let refusal = client.read_until(|text| text.contains("\"code\":403}"));
+        assert!(refusal.starts_with("HTTP/1.1 403"), "{refusal}");
+        client.send(&" ".repeat(100_000));
+        client.send("GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.body.as_str()), (200, "ok"));
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn compression_can_be_switched_off() {
     // CMP-02

@@ -19,7 +19,7 @@ impl Configuration {
     /// Reads the body of an apply request.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         let refused =
-            |why: &dyn std::fmt::Display| Error::Malformed(format!("error decoding patch: {why}"));
+            |why: &dyn std::fmt::Display| Error::Malformed(format!("error decoding YAML: {why}"));
         let text = json::text(bytes);
         let mut reader = yaml::Reader::new(&text).map_err(|e| refused(&e))?;
         let duplicates = reader.duplicates().take(PROBLEMS_MAX).collect();
@@ -30,7 +30,7 @@ impl Configuration {
     /// Reads the body of an apply request in CBOR, where keys that come more than once are no CBOR.
     pub fn read_cbor(bytes: &[u8]) -> Result<Self, Error> {
         let value = cbor::parse(bytes)
-            .map_err(|why| Error::Malformed(format!("error decoding patch: {why}")))?;
+            .map_err(|why| Error::Malformed(format!("error decoding YAML: {why}")))?;
         Self::of(value, Vec::new())
     }
 
@@ -40,7 +40,7 @@ impl Configuration {
             // As upstream: nothing is an object without members.
             Value::Null => Ok(Self { value: Value::object(), duplicates }),
             other => Err(Error::Malformed(format!(
-                "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot \
+                "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot \
                  unmarshal {} into Go value of type map[string]interface {{}}",
                 other.type_name()
             ))),

@@ -81,7 +81,7 @@ impl Write<'_> {
             FieldValidation::Strict => match configuration.strict_error() {
                 None => Ok(Vec::new()),
                 Some(error) => {
-                    Err(Status::bad_request(format!("error strict decoding patch: {error}")))
+                    Err(Status::bad_request(format!("error strict decoding YAML: {error}")))
                 }
             },
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pintle_meta::{Reason, Status, object};
+use pintle_schema::protobuf;
 use pintle_store::{Change, Error, Expect, Kind};
 use pintle_value::Value;
 
@@ -57,7 +58,7 @@ impl Registry {
         }
     }
 
-    /// The write of an object, encoded; 413 if it is too large to be kept.
+    /// The write of an object, encoded, if it is not too large to be kept.
     pub(crate) fn encode(
         &self,
         resource: &Resource,
@@ -68,9 +69,8 @@ impl Registry {
     ) -> Result<pintle_store::Write, Status> {
         let key = resource.key(namespace, name)?;
         let template = template(&resource.definition, tree, kind);
-        if template.len() > OBJECT_BYTES_MAX {
-            let why = format!("the object is larger than {OBJECT_BYTES_MAX} bytes");
-            return Err(Status::failure(Reason::RequestEntityTooLarge, why));
+        if template.len() > OBJECT_BYTES_MAX && message_len(resource, tree) > OBJECT_BYTES_MAX {
+            return Err(Status::failure(Reason::Unknown, TOO_LARGE));
         }
         let change = match kind {
             Kind::Created | Kind::Updated => Change::Put(template),
@@ -112,7 +112,7 @@ impl Write<'_> {
         let (registry, resource) = (self.registry, &self.target.resource);
         let place = (self.target.namespace.as_str(), name);
         let write = match registry.encode(resource, place, tree, expect, kind) {
-            Err(refusal) if refusal.reason == Some(Reason::RequestEntityTooLarge) => {
+            Err(refusal) if refusal.message == TOO_LARGE => {
                 let mut bare = tree.clone();
                 let managers = object::metadata_mut(&mut bare).remove("managedFields");
                 if self.applies || managers.is_none() {
@@ -146,6 +146,16 @@ impl Outcome {
     }
 }
 
-/// The largest object that is kept. Bodies are bounded to 3 MiB; what defaults and patches add is not
-/// allowed to go far beyond.
-const OBJECT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The largest object that is kept: what etcd takes in one request by default.
+const OBJECT_BYTES_MAX: usize = 1536 * 1024;
+/// How etcd refuses one that is larger, which upstream hands on as it is.
+const TOO_LARGE: &str = "etcdserver: request is too large";
+
+/// How long an object is as a message, which is what upstream keeps of those that have one.
+fn message_len(resource: &Resource, tree: &Value) -> usize {
+    if resource.typed_items {
+        return usize::MAX;
+    }
+    let mut message = Vec::new();
+    protobuf::encode(&resource.schema, resource.stored_type(), tree, &mut message).len()
+}

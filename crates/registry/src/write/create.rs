@@ -53,13 +53,14 @@ impl Write<'_> {
 
     /// Creates what a body holds: POST, and PUT to a free name where the kind allows that.
     pub(super) async fn create_draft(&self, draft: Draft) -> Result<Outcome, Status> {
-        let Draft { mut tree, mut warnings, tracked } = draft;
+        let Draft { mut tree, mut warnings, tracked, .. } = draft;
         let resource = &self.target.resource;
         let given: Str = object::name(&tree).into();
         self.store_form(&mut tree, tracked);
         warnings.extend(metadata::unite_owners(&mut tree));
-        // What admission makes of an object belongs to nobody.
+        // What admission makes of an object belongs to nobody, and neither does what the server sets.
         if !tracked {
+            metadata::forget_system(&mut tree);
             self.track(None, &mut tree).await;
         }
         self.admit(Operation::Create, &given, &mut tree, None).await?;
@@ -213,12 +214,13 @@ impl Write<'_> {
         };
         let Mutated { object: changed, warnings } = mutated.await?;
         let Some(changed) = changed else {
-            return Ok(Some(Draft { tree: object.clone(), warnings, tracked: false }));
+            let tree = object.clone();
+            return Ok(Some(Draft { tree, warnings, tracked: false, whole: false }));
         };
         if let Some(paths) = self.scale {
             let mut tree = object.clone();
             paths.set(&mut tree, paths.wanted(&changed));
-            return Ok(Some(Draft { tree, warnings, tracked: false }));
+            return Ok(Some(Draft { tree, warnings, tracked: false, whole: false }));
         }
         // What comes back is read like what came: checked against the schema, with its defaults set.
         let body = Body { bytes: json::to_string(&changed).into(), encoding: Encoding::Json };

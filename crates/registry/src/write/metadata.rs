@@ -18,12 +18,18 @@ const SYSTEM: &[&str] = &[
     "resourceVersion",
 ];
 
-/// Gives a new object its metadata.
-pub(super) fn begin(tree: &mut Value, generation: Generation, uid: Str, now: Now) {
+/// Takes away what a client says of what only the server sets (upstream: `WipeObjectMetaSystemFields`).
+pub(super) fn forget_system(tree: &mut Value) {
     let metadata = metadata_mut(tree);
     for field in SYSTEM {
         metadata.remove(field);
     }
+}
+
+/// Gives a new object its metadata.
+pub(super) fn begin(tree: &mut Value, generation: Generation, uid: Str, now: Now) {
+    forget_system(tree);
+    let metadata = metadata_mut(tree);
     metadata.insert("uid", uid);
     metadata.insert("creationTimestamp", time::format(now.unix_micros));
     if generation != Generation::None {
@@ -56,9 +62,6 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) {
     if object::is_terminating(old) {
         keep("deletionTimestamp", false);
         keep("deletionGracePeriodSeconds", true);
-    } else {
-        metadata.remove("deletionTimestamp");
-        metadata.remove("deletionGracePeriodSeconds");
     }
 }
 

@@ -9,6 +9,7 @@ mod amend;
 mod apply;
 mod body;
 mod commit;
+mod coordinates;
 mod create;
 mod delete;
 mod metadata;
@@ -53,6 +54,10 @@ pub(crate) struct Draft {
     pub(crate) warnings: Vec<String>,
     /// Its managed fields say already who owns what.
     pub(crate) tracked: bool,
+    /// It is a body, all of it: the uid that it names must be that of the object which is there. What a
+    /// patch makes of a uid is a change of what must not change (upstream: only the object info of an
+    /// update has preconditions, and controllers take a patch's 422 for "it is another object now").
+    pub(crate) whole: bool,
 }
 
 impl Write<'_> {

@@ -32,6 +32,10 @@ impl Write<'_> {
             resource.to_served(&mut current);
             let place = (&*resource.schema, resource.ty);
             let mut draft = self.patched(&current, patch, algorithm, place)?;
+            // A strategic merge patch is not read anew, so nobody looks at the kind in it.
+            if algorithm != Algorithm::StrategicMerge {
+                self.check_patched(&draft.tree)?;
+            }
             resource.stamp(&mut draft.tree);
             self.place(&mut draft.tree)?;
             self.check_name(&draft.tree)?;
@@ -69,7 +73,7 @@ impl Write<'_> {
             }
             FieldValidation::Warn | FieldValidation::Strict => problems,
         };
-        Ok(Draft { tree, warnings, tracked: false })
+        Ok(Draft { tree, warnings, tracked: false, whole: false })
     }
 }
 

@@ -144,7 +144,7 @@ impl Write<'_> {
             pintle_schema::conform(schema, ty, &mut tree)
                 .map_err(|e| Status::failure(pintle_meta::Reason::Unknown, e.to_string()))?;
             let warnings = self.check_duplicates(configuration)?;
-            Ok((Draft { tree, warnings, tracked: true }, conditional))
+            Ok((Draft { tree, warnings, tracked: true, whole: false }, conditional))
         };
         self.change_scale(paths, applied).await
     }
@@ -223,7 +223,8 @@ impl Write<'_> {
             }
         }
         paths.set(&mut tree, wanted);
-        let draft = Draft { tree, warnings: scale.warnings, tracked: true };
+        let Draft { warnings, whole: says_all, .. } = scale;
+        let draft = Draft { tree, warnings, tracked: true, whole: says_all };
         let outcome = match whole.replace(existing, draft).await? {
             Attempt::Done(outcome) => outcome,
             Attempt::Raced => return Ok(Attempt::Raced),

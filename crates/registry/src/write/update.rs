@@ -42,6 +42,7 @@ impl Write<'_> {
         for _ in 0..ATTEMPTS_MAX {
             let Some(existing) = self.existing() else {
                 if create {
+                    self.check_uid(&draft.tree, &Value::Null)?;
                     (self.may_create)()?;
                     return self.create_draft(draft).await;
                 }
@@ -76,11 +77,13 @@ impl Write<'_> {
         existing: &Arc<Object>,
         draft: Draft,
     ) -> Result<Attempt, Status> {
-        let Draft { tree: mut new, mut warnings, tracked } = draft;
+        let Draft { tree: mut new, mut warnings, tracked, whole } = draft;
         let resource = &self.target.resource;
         let old = resource.current(existing).await?;
         self.check_version(&new, existing.revision)?;
-        self.check_uid(&new, &old)?;
+        if whole {
+            self.check_uid(&new, &old)?;
+        }
         self.store_form(&mut new, tracked);
         let mut new = self.confine(new, &old);
         metadata::carry_over(&mut new, &old);
@@ -104,7 +107,9 @@ impl Write<'_> {
             resource.strategy.prepare_part(&mut new, &old, part);
         }
         resource.strategy.note_time(&mut new, Some(&old), self.context.now);
-        metadata::grow_generation(&mut new, &old, resource.strategy.generation());
+        let generation = resource.strategy.generation();
+        let generation = if part.is_empty() { generation } else { generation.of_part() };
+        metadata::grow_generation(&mut new, &old, generation);
         self.validate(&new, Some(&old))?;
         warnings.extend(self.review(Operation::Update, name, &new, Some(&old)).await?);
         warnings.extend(if part.is_empty() {
@@ -186,7 +191,8 @@ impl Write<'_> {
         }
     }
 
-    /// A uid that a client sent must be the stored one (STRAT-07).
+    /// A uid that a client sent must be the stored one, so that nothing is made anew where an object
+    /// has gone (STRAT-07).
     fn check_uid(&self, new: &Value, old: &Value) -> Result<(), Status> {
         let (said, stored) = (object::uid(new), object::uid(old));
         if said.is_empty() || said == stored {

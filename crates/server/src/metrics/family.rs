@@ -174,15 +174,28 @@ impl<M: Metric> Family<M> {
 
     /// Writes every series, with their heading.
     pub(crate) fn write(&self, out: &mut String) {
+        self.write_as(self.name, self.help, |labels| Some(labels), out);
+    }
+
+    /// Writes the series under another name: those to which `relabel` gives labels.
+    pub(crate) fn write_as(
+        &self,
+        name: &str,
+        help: &str,
+        relabel: impl for<'l> Fn(&'l str) -> Option<&'l str>,
+        out: &mut String,
+    ) {
         let series = self.series.read();
         if series.is_empty() {
             return;
         }
-        let (name, help, kind) = (self.name, self.help, M::KIND);
+        let kind = M::KIND;
         write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n")
             .expect("writing to a String cannot fail");
         for (labels, metric) in series.iter() {
-            metric.write(name, labels, out);
+            if let Some(labels) = relabel(labels) {
+                metric.write(name, labels, out);
+            }
         }
     }
 }

@@ -32,6 +32,16 @@ pub(super) fn write(started_at_unix_seconds: i64, out: &mut String) {
         let open = i64::try_from(entries.count()).unwrap_or(i64::MAX);
         gauge("process_open_fds", "Number of open file descriptors.", open, out);
     }
+    if let Some(most) = open_files_max() {
+        gauge("process_max_fds", "Maximum number of open file descriptors.", most, out);
+    }
+}
+
+/// How many files may be open; nothing where there is no limit.
+fn open_files_max() -> Option<i64> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let soft = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    soft.split_whitespace().next()?.parse().ok()
 }
 
 /// Ticks, shown as seconds.

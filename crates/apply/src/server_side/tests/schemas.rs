@@ -44,6 +44,9 @@ pub(in crate::server_side) fn with_type(schema: &Schema, expression: &str) -> (S
     (Schema::new(reader.types.into(), schema.names().to_vec().into()), ty)
 }
 
+/// Stands among fields for those that are not named.
+const REST: &str = "...";
+
 struct Reader<'a> {
     types: Vec<Type>,
     names: Vec<&'a str>,
@@ -51,11 +54,12 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn structure(&mut self, name: &str, members: &pintle_value::Map) -> Shape {
-        let fields: Vec<Field> = members.iter().map(|(name, e)| self.field(name, e)).collect();
+        let named = members.iter().filter(|(name, _)| name.as_str() != REST);
+        let fields: Vec<Field> = named.map(|(name, e)| self.field(name, e)).collect();
         Shape::Struct {
             by_name: (0..).take(fields.len()).collect::<Vec<u16>>().into(),
             fields: fields.into(),
-            unknown: Unknown::Drop,
+            unknown: if members.contains_key(REST) { Unknown::Keep } else { Unknown::Drop },
             map_type: map_type(name.ends_with('!')),
         }
     }

@@ -1,0 +1,181 @@
+//! What an object says about itself: its kind and version, its name and namespace. They must be those of
+//! the URL, or may go without saying.
+
+use pintle_meta::{GroupKind, Status, field};
+use pintle_value::{Path, Str, Value, json};
+
+use super::Write;
+
+impl Write<'_> {
+    /// A body that names a kind must name the right one (PATH-15: it need not name any).
+    pub(super) fn check_coordinates(
+        &self,
+        tree: &Value,
+        kind: &str,
+        api_version: &str,
+    ) -> Result<(), Status> {
+        let resource = &self.target.resource;
+        if resource.typed_items && resource.kind == kind {
+            return check_typed(tree, kind, api_version, &resource.resource.group);
+        }
+        let said = |member| tree.str_at(&[member]).filter(|said| !said.is_empty());
+        let said_version = said("apiVersion").unwrap_or(api_version);
+        let said_kind = said("kind").unwrap_or(kind);
+        if said_version == api_version && said_kind == kind {
+            return Ok(());
+        }
+        let version = said_version.rsplit('/').next().unwrap_or_default();
+        let refuse = |why: &str| {
+            let head = format!("{said_kind} in version {version:?} cannot be handled as a {kind}");
+            Err(Status::bad_request(format!("{head}: {why}")))
+        };
+        let (_, served) = self.registry.resources();
+        if !served.iter().any(|r| r.kind == said_kind && r.api_version() == said_version) {
+            return refuse(&not_registered(said_kind, said_version));
+        }
+        if said_version != api_version {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({said_version}) does not match the expected API \
+                 version ({api_version})"
+            )));
+        }
+        refuse("the kind in the data does not match the expected kind")
+    }
+
+    /// What a patch made must still be of the kind; it is read as a body is, but what is wrong is the
+    /// patch's (STRAT-09).
+    pub(super) fn check_patched(&self, tree: &Value) -> Result<(), Status> {
+        let resource = &self.target.resource;
+        let api_version = resource.api_version();
+        let [kind, version] = ["kind", "apiVersion"].map(|member| tree.get(member));
+        let same =
+            |said: Option<&Value>, expected: &str| said.and_then(Value::as_str) == Some(expected);
+        if same(kind, &resource.kind) && same(version, &api_version) {
+            return Ok(());
+        }
+        let refuse = |why: &str| {
+            let shown = Value::from(json::to_string(tree));
+            let error = field::Error::invalid(&Path::new("patch"), &shown, why);
+            Err(Status::invalid(&GroupKind::default(), "", &[error]))
+        };
+        for (member, said) in [("kind", kind), ("apiVersion", version)] {
+            if let Some(other) = said.filter(|said| !said.is_null() && said.as_str().is_none()) {
+                let found = other.type_name();
+                return refuse(&format!(
+                    "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
+                     struct field .{member} of type string"
+                ));
+            }
+        }
+        let text =
+            |said: Option<&Value>| said.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (kind, version) = (text(kind), text(version));
+        if resource.typed_items {
+            if kind.is_empty() {
+                return refuse(&missing_kind(tree));
+            }
+            if version != api_version {
+                return refuse(&format!(
+                    "request to convert CR from an invalid group/version: {version}"
+                ));
+            }
+            return check_typed(tree, &resource.kind, &api_version, &resource.resource.group);
+        }
+        // What is not said is as it was.
+        let kind = if kind.is_empty() { resource.kind.to_string() } else { kind };
+        let version = if version.is_empty() { api_version } else { version };
+        let (_, served) = self.registry.resources();
+        if !served.iter().any(|r| r.kind == kind && r.api_version() == version) {
+            return refuse(&not_registered(&kind, &version));
+        }
+        if kind == resource.kind {
+            return Ok(());
+        }
+        let package = version.rsplit('/').next().unwrap_or_default();
+        let group = resource.resource.group.split('.').next().filter(|group| !group.is_empty());
+        refuse(&format!(
+            "converting (*{package}.{kind}) to (*{}.{}): unknown conversion",
+            group.unwrap_or("core"),
+            resource.kind
+        ))
+    }
+
+    /// The namespace in the body must be the one in the URL, or none (META-32). A cluster-scoped object
+    /// loses what it says of one.
+    pub(super) fn place(&self, tree: &mut Value) -> Result<(), Status> {
+        let wanted = &self.target.namespace;
+        let said: Str = pintle_meta::object::namespace(tree).into();
+        if !said.is_empty() && said != *wanted && self.target.resource.namespaced() {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the \
+                 request",
+            ));
+        }
+        pintle_meta::object::set_text(tree, "namespace", wanted.clone());
+        Ok(())
+    }
+
+    /// The name in the body must be the one in the URL (META-32).
+    pub(super) fn check_name(&self, tree: &Value) -> Result<(), Status> {
+        let wanted = &self.target.name;
+        let said = pintle_meta::object::name(tree);
+        if said.is_empty() {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({wanted} based on URL) was undeterminable: name must be \
+                 provided"
+            )));
+        }
+        if said != *wanted {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({said}) does not match the name on the URL ({wanted})"
+            )));
+        }
+        let namespace = pintle_meta::object::namespace(tree);
+        if !namespace.is_empty() && namespace != self.target.namespace {
+            return Err(Status::bad_request(format!(
+                "the namespace of the object ({namespace}) does not match the namespace on the \
+                 request ({})",
+                self.target.namespace
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// An object that no Go type stands for must say what it is, and one of another kind is read and found
+/// invalid (upstream: `UnstructuredJSONScheme`, `ValidateTypeMeta`).
+fn check_typed(tree: &Value, kind: &str, api_version: &str, group: &str) -> Result<(), Status> {
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    let said = |member| tree.str_at(&[member]).unwrap_or_default();
+    if said("kind").is_empty() {
+        let why = missing_kind(tree);
+        return Err(Status::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+        )));
+    }
+    let said_version = said("apiVersion");
+    if !said_version.is_empty() && said_version != api_version {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({said_version}) does not match the expected API version \
+             ({api_version})"
+        )));
+    }
+    if said("kind") == kind {
+        return Ok(());
+    }
+    let words = format!("must be {kind}");
+    let error = field::Error::invalid(&Path::new("kind"), &said("kind").into(), words);
+    let named = GroupKind::new(Str::from(group), said("kind"));
+    Err(Status::invalid(&named, pintle_meta::object::name(tree), &[error]))
+}
+
+fn missing_kind(tree: &Value) -> String {
+    format!("Object 'Kind' is missing in '{}'", json::to_string(tree))
+}
+
+fn not_registered(kind: &str, api_version: &str) -> String {
+    format!(
+        "no kind {kind:?} is registered for version {api_version:?} in scheme \
+         \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
+    )
+}
