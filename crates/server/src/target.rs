@@ -89,6 +89,11 @@ fn check_verb(
             return Err(Status::no_such_path());
         }
     }
+    // What can only be created has no paths of single objects.
+    let of_one = |verb: &Verb| matches!(verb, Verb::Get | Verb::Update | Verb::Patch | Verb::Delete);
+    if info.named && subresource.is_none() && !resource.verbs.iter().any(of_one) {
+        return Err(Status::no_such_path());
+    }
     // A name in the path goes with the verbs on one object, and only with them.
     let needs_name = match verb {
         "get" | "update" | "patch" | "delete" => Some(true),
