@@ -90,7 +90,8 @@ fn check_verb(
         }
     }
     // What can only be created has no paths of single objects.
-    let of_one = |verb: &Verb| matches!(verb, Verb::Get | Verb::Update | Verb::Patch | Verb::Delete);
+    let of_one =
+        |verb: &Verb| matches!(verb, Verb::Get | Verb::Update | Verb::Patch | Verb::Delete);
     if info.named && subresource.is_none() && !resource.verbs.iter().any(of_one) {
         return Err(Status::no_such_path());
     }
