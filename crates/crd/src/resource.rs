@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pintle_meta::{GroupVersionKind, GroupVersionResource};
+use pintle_meta::{GroupVersionKind, GroupVersionResource, version};
 use pintle_registry::webhook::Caller;
 use pintle_registry::{
     FieldText, ResourceDefinition, ScalePaths, Scope, SelectableField, Storage, Subresource,
@@ -12,7 +12,7 @@ use pintle_value::{Str, Value};
 
 use crate::cel::Rules;
 use crate::columns::Columns;
-use crate::definition::{Crd, Version, priority};
+use crate::definition::{Crd, Version};
 use crate::json_path::JsonPath;
 use crate::keeping::{Conversion, Kept};
 use crate::openapi;
@@ -259,9 +259,9 @@ fn deprecation(crd: Crd<'_>, version: Version<'_>) -> String {
     let better = crd.versions().filter(|other| {
         other.is_served()
             && !other.is_deprecated()
-            && priority(other.name()) > priority(version.name())
+            && version::cmp(other.name(), version.name()).is_lt()
     });
-    let hint = better.max_by_key(|other| priority(other.name()));
+    let hint = better.min_by(|a, b| version::cmp(a.name(), b.name()));
     let hint = hint.map_or(String::new(), |v| format!("; use {group}/{} {kind}", v.name()));
     format!("{group}/{} {kind} is deprecated{hint}", version.name())
 }

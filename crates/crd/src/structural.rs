@@ -12,7 +12,7 @@ mod default;
 mod pattern;
 pub(crate) mod table;
 
-use pintle_value::{DEPTH_MAX, Str, Value};
+use pintle_value::{DEPTH_MAX, Path, Str, Value};
 
 pub(crate) use pattern::Pattern;
 
@@ -181,6 +181,17 @@ impl Structural {
     /// The schema of a member: its own, or that of all others.
     pub(crate) fn member(&self, name: &str) -> Option<&Self> {
         self.property(name).or_else(|| self.additional())
+    }
+
+    /// The schema of a member; the path goes on to it.
+    pub(crate) fn enter(&self, name: &str, path: &mut Path) -> Option<&Self> {
+        if let Some(property) = self.property(name) {
+            path.push_field(name);
+            return Some(property);
+        }
+        let additional = self.additional()?;
+        path.push_key(name);
+        Some(additional)
     }
 }
 

@@ -21,6 +21,7 @@ pub mod time;
 pub mod uid;
 pub mod user;
 pub mod validation;
+pub mod version;
 
 pub use error::Error;
 pub use group::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};

@@ -15,7 +15,7 @@ use arc_swap::ArcSwapOption;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use pintle_meta::GroupVersionKind;
+use pintle_meta::{GroupVersionKind, version};
 use pintle_registry::{Registry, Resource};
 use sha2::{Digest, Sha256, Sha512};
 
@@ -152,7 +152,7 @@ fn groups(resources: &[Arc<Resource>]) -> Vec<Group<'_>> {
             resources: resources.to_vec(),
         });
         let mut versions: Vec<_> = versions.collect();
-        versions.sort_by(|a, b| order::versions(a.name, b.name));
+        versions.sort_by(|a, b| version::cmp(a.name, b.name));
         Group { name: &of_group[0].resource.group, versions }
     });
     let mut groups: Vec<_> = groups.collect();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pintle_meta::quote::go_type;
 use pintle_value::{Map as Tree, Str, Value, json};
 
 use super::{Eval, List, Map, Text, Val, list, map};
@@ -123,19 +124,6 @@ fn owned(value: Value) -> Val<'static> {
         Value::Bool(b) => Val::Bool(b),
         Value::Int(n) => Val::Int(n),
         Value::Float(n) => Val::Double(n),
-    }
-}
-
-/// What Go calls the type of decoded JSON.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) | Value::Unread(_) => "map[string]interface {}",
     }
 }
 

@@ -22,17 +22,7 @@ fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Vec<Er
                 check(value, path, errors);
             }
             for (name, member) in members.iter() {
-                let below = match (schema.property(name), schema.additional()) {
-                    (Some(below), _) => {
-                        path.push_field(name);
-                        below
-                    }
-                    (None, Some(below)) => {
-                        path.push_key(name);
-                        below
-                    }
-                    (None, None) => continue,
-                };
+                let Some(below) = schema.enter(name, path) else { continue };
                 walk(below, member, path, errors);
                 path.truncate(back);
             }

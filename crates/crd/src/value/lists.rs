@@ -20,17 +20,7 @@ fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Vec<Er
     match value {
         Value::Object(members) => {
             for (name, member) in members.iter() {
-                let below = match (schema.property(name), schema.additional()) {
-                    (Some(below), _) => {
-                        path.push_field(name);
-                        below
-                    }
-                    (None, Some(below)) => {
-                        path.push_key(name);
-                        below
-                    }
-                    (None, None) => continue,
-                };
+                let Some(below) = schema.enter(name, path) else { continue };
                 walk(below, member, path, errors);
                 path.truncate(back);
             }
@@ -138,7 +128,7 @@ pub(crate) fn is_same(schema: &Structural, new: &Value, old: &Value) -> bool {
             members.len() == olds.len()
                 && members.iter().all(|(name, member)| {
                     let Some(old) = olds.get(name) else { return false };
-                    let below = schema.property(name).or(schema.additional());
+                    let below = schema.member(name);
                     // What the schema doesn't know can't be told to be the same.
                     below.is_some_and(|below| is_same(below, member, old))
                 })
