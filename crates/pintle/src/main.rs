@@ -8,6 +8,7 @@ mod log;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use pintle_server::{Config, Running, Server};
@@ -99,7 +100,7 @@ fn run(config: Config) -> anyhow::Result<()> {
         tracing::info!("stopping; a second signal stops at once");
         tokio::select! {
             () = server.shutdown() => tracing::info!("stopped"),
-            () = signals.next() => anyhow::bail!("stopped before all requests were finished"),
+            () = signals.another() => anyhow::bail!("stopped before all requests were finished"),
         }
         Ok(())
     })
@@ -125,6 +126,19 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
+    }
+
+    /// Returns when another one comes than the one just now. Who ends a group of processes may send it to each
+    /// of them and to the group (`timeout` does): what follows at once is the same. Cancel safe.
+    async fn another(&mut self) {
+        const SAME: Duration = Duration::from_millis(500);
+        let first = Instant::now();
+        loop {
+            self.next().await;
+            if first.elapsed() > SAME {
+                return;
+            }
+        }
     }
 
     /// Returns when one comes. Cancel safe.

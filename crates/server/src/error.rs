@@ -8,24 +8,24 @@ use std::path::PathBuf;
 pub enum Error {
     /// The address is taken or not this machine's.
     #[error(
-        "cannot listen on {address}: {source}; choose another --secure-port (0 takes a free one) or \
+        "cannot listen on {address}: {why}; choose another --secure-port (0 takes a free one) or \
          --bind-address"
     )]
     Listen {
         /// The address.
         address: SocketAddr,
         /// What the system said.
-        source: std::io::Error,
+        why: std::io::Error,
     },
     /// A file or directory cannot be read or written.
-    #[error("cannot {action} {path}: {source}")]
+    #[error("cannot {action} {path}: {why}")]
     File {
         /// `read`, `write`, `create`.
         action: &'static str,
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        why: std::io::Error,
     },
     /// A certificate or key is not what it should be.
     #[error("{path}: {reason}")]

@@ -69,9 +69,9 @@ impl Server {
         let mut phases = Phases::new();
         // The address first: that it is taken is the most frequent reason why a server does not start.
         let listener = listen(SocketAddr::new(config.bind_address, config.secure_port))?;
-        let address = listener.local_addr().map_err(|source| Error::Listen {
+        let address = listener.local_addr().map_err(|why| Error::Listen {
             address: SocketAddr::new(config.bind_address, config.secure_port),
-            source,
+            why,
         })?;
         let certificates = prepare_certificates(config.clone());
         let store = open_store(&config)?;
@@ -199,7 +199,7 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
         socket.bind(address)?;
         socket.listen(BACKLOG)
     });
-    listener.map_err(|source| Error::Listen { address, source })
+    listener.map_err(|why| Error::Listen { address, why })
 }
 
 /// Certificates, and what depends on them: reading and making them takes a while.

@@ -113,13 +113,16 @@ impl Stream {
         while self.pending.len() == 0 {
             tokio::select! {
                 biased;
-                () = &mut self.end => return None,
+                () = &mut self.end => {
+                    self.ended = true;
+                    let bookmark = self.watch.bookmark().filter(|_| self.bookmarks.owe_the_last());
+                    self.pending = bookmark_event(bookmark?);
+                }
                 events = self.watch.next() => self.pending = events?.into_iter(),
                 () = self.bookmarks.due() => {
                     self.bookmarks.schedule();
                     if let Some(revision) = self.watch.bookmark() {
-                        let bookmark = Event::Bookmark { revision, initial_end: false };
-                        self.pending = vec![bookmark].into_iter();
+                        self.pending = bookmark_event(revision);
                     }
                 }
             }
@@ -153,6 +156,10 @@ impl Stream {
     }
 }
 
+fn bookmark_event(revision: Revision) -> std::vec::IntoIter<Event> {
+    vec![Event::Bookmark { revision, initial_end: false }].into_iter()
+}
+
 /// When the next bookmark is due.
 struct Bookmarks {
     timer: Pin<Box<Sleep>>,
@@ -170,6 +177,11 @@ impl Bookmarks {
     /// Returns when it is time for one. Cancel safe.
     async fn due(&mut self) {
         self.timer.as_mut().await;
+    }
+
+    /// Whether the end is near, and the one before it was not sent: by a server that was too busy.
+    fn owe_the_last(&self) -> bool {
+        Instant::now() >= self.before_end && self.timer.deadline() <= self.before_end
     }
 
     /// Sets the time for the next one.

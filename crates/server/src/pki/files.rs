@@ -15,7 +15,7 @@ pub(crate) fn make_private_directory(path: &Path) -> Result<(), Error> {
         use std::os::unix::fs::DirBuilderExt;
         builder.mode(0o700);
     }
-    builder.create(path).map_err(|source| error("create", path, source))
+    builder.create(path).map_err(|why| error("create", path, why))
 }
 
 /// Writes a file for the owner only: as a whole or not at all, so that a crash leaves no half key.
@@ -31,23 +31,23 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
         options.mode(0o600);
     }
     let written = options.open(&new).and_then(|mut file| file.write_all(text.as_bytes()));
-    written.and_then(|()| fs::rename(&new, path)).map_err(|source| error("write", path, source))
+    written.and_then(|()| fs::rename(&new, path)).map_err(|why| error("write", path, why))
 }
 
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|source| error("read", path, source))
+    fs::read_to_string(path).map_err(|why| error("read", path, why))
 }
 
 /// Reads a file that may not be there.
 pub(super) fn read_if_any(path: &Path) -> Result<Option<String>, Error> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(error("read", path, source)),
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(error("read", path, why)),
     }
 }
 
-fn error(action: &'static str, path: &Path, source: std::io::Error) -> Error {
-    Error::File { action, path: path.to_owned(), source }
+fn error(action: &'static str, path: &Path, why: std::io::Error) -> Error {
+    Error::File { action, path: path.to_owned(), why }
 }

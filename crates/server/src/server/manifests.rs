@@ -44,7 +44,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let unreadable = |source| Error::File { action: "read", path: path.to_owned(), source };
+    let unreadable = |why| Error::File { action: "read", path: path.to_owned(), why };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(unreadable)? {
         let file = entry.map_err(unreadable)?.path();
