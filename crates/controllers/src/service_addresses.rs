@@ -2,7 +2,8 @@
 //! missing one is made again, one that no service holds goes (upstream: `RepairIPAddress`).
 //!
 //! A service and its addresses are committed together, so that there is nothing to repair unless somebody
-//! with the right to do so wrote or deleted an `IPAddress`.
+//! with the right to do so wrote or deleted an `IPAddress`. But they are two to whoever reads them one after
+//! the other: what seems wrong with the first is so only if it is still the same afterwards.
 
 #[cfg(test)]
 mod tests;
@@ -149,6 +150,9 @@ impl Repairer<'_> {
             Some(stored) if has_labels(stored, &wanted) => return Ok(None),
             Some(_) => None,
         };
+        if !self.is_unchanged(&self.services, service) {
+            return Ok(None); // its change brings it up again
+        }
         if let Some(stored) = &stored {
             self.delete(stored).await?;
         }
@@ -216,6 +220,9 @@ impl Repairer<'_> {
 
     /// Deletes an address that no service holds.
     async fn clean(&self, address: &Value, warning: Warning) -> Result<Progress, Status> {
+        if !self.is_unchanged(&self.addresses, address) {
+            return Ok(Progress::Done); // its change brings it up again
+        }
         self.recorder.warn(address, OF_ADDRESS, warning).await;
         self.delete(address).await?;
         Ok(Progress::Done)
@@ -230,6 +237,14 @@ impl Repairer<'_> {
         let other = self.environment.registry.peek(&self.services, namespace, name);
         let held = other.map(|other| held_addresses(&other.tree())).unwrap_or_default();
         held.iter().any(|held| held == object::name(address))
+    }
+
+    /// Whether an object still is as it was read.
+    fn is_unchanged(&self, resource: &Arc<Resource>, object: &Value) -> bool {
+        let (namespace, name) = (object::namespace(object), object::name(object));
+        let stored = self.environment.registry.peek(resource, namespace, name);
+        let version = object::text(object, "resourceVersion");
+        stored.is_some_and(|stored| stored.revision.0.to_string() == version)
     }
 
     fn typed(&self, mut address: Value) -> Value {
