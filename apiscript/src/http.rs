@@ -106,7 +106,7 @@ impl Connection {
             .with_context(|| format!("resolving {authority}"))?
             .next()
             .ok_or_else(|| anyhow!("{authority} has no address"))?;
-        let socket = TcpStream::connect_timeout(&address, Duration::from_secs(10))
+        let socket = TcpStream::connect_timeout(&address, Duration::from_secs(60))
             .with_context(|| format!("connecting to {authority}"))?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(Duration::from_secs(90)))?;

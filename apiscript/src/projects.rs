@@ -25,7 +25,7 @@ use crate::request;
 use documents::Document;
 
 /// How long a definition may take to be established or to go.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Where a project keeps its definitions and samples.

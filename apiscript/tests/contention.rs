@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use apiscript::Target;
@@ -13,6 +14,8 @@ use pintle_testing::{Config, TestServer};
 use serde_json::{Value, json};
 
 const CLIENTS: usize = 64;
+/// How long something may take; only a test that fails waits for it.
+const PATIENCE: Duration = Duration::from_secs(120);
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
@@ -48,6 +51,16 @@ impl World {
         let (code, answer) = self.ask(method, path, body)?;
         ensure!(code < 300, "{method} {path}: {code} {answer}");
         Ok(answer)
+    }
+
+    /// Waits for the account that pods run as: they wait for it a second only.
+    fn await_account(&self) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        let account = "/api/v1/namespaces/default/serviceaccounts/default";
+        while self.ask("GET", account, &Value::Null)?.0 != 200 {
+            ensure!(Instant::now() < deadline, "there is no account");
+        }
+        Ok(())
     }
 
     /// All clients ask at the same time.
@@ -142,6 +155,7 @@ fn a_restart_knows_what_is_taken() -> Result<()> {
 #[test]
 fn a_budget_is_not_overspent() -> Result<()> {
     let world = World::start(Config::ephemeral())?;
+    world.await_account()?;
     world.all(|world, n| {
         let name = format!("p{n}");
         let metadata = json!({"name": name, "labels": {"app": "x"}});

@@ -15,7 +15,7 @@ use apiscript::{Case, Report, Script, Target, run_scripts, script};
 use pintle_testing::{Config, Plugins, RuntimeConfig, TestServer};
 
 /// How long a server may take to forget.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// What a server can do that has addresses of both families, and all versions.
 const WIDE: [&str; 2] = ["dual-stack", "betas"];
 /// The plugins of a server with `strict-admission`.

@@ -22,7 +22,7 @@ import (
 
 const (
 	protobuf = "application/vnd.kubernetes.protobuf"
-	patience = 20 * time.Second
+	patience = 120 * time.Second
 )
 
 var numbers atomic.Int64
@@ -53,6 +53,10 @@ func namespace(t *testing.T, client kubernetes.Interface) string {
 	if _, err := client.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "pods of the namespace have an account", func() bool {
+		_, err := client.CoreV1().ServiceAccounts(name).Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil
+	})
 	t.Cleanup(func() {
 		_ = client.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{})
 	})

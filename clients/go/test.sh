@@ -3,6 +3,6 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 command -v go >/dev/null || { echo 'clients/go: skipped, there is no go on the path'; exit 0; }
-go mod download || { echo 'clients/go: skipped, the client cannot be had'; exit 0; }
+../fetch go mod download || { echo 'clients/go: skipped, the client cannot be had'; exit 0; }
 KUBE_FEATURE_WatchListClient=true ../with-pintle go test -count=1 ./...
 KUBE_FEATURE_WatchListClient=false ../with-pintle go test -count=1 -run 'Informer' ./...

@@ -5,6 +5,6 @@ cd "$(dirname "$0")"
 for tool in node npm; do
   command -v $tool >/dev/null || { echo "clients/javascript: skipped, there is no $tool on the path"; exit 0; }
 done
-npm ci --silent --no-audit --no-fund ||
+../fetch npm ci --silent --no-audit --no-fund ||
   { echo 'clients/javascript: skipped, the client cannot be had'; exit 0; }
 ../with-pintle node --test

@@ -73,7 +73,7 @@ class Life(unittest.TestCase):
         changes.start()
         seen, stream = [], watch.Watch()
         for event in stream.stream(core.list_namespaced_config_map, namespace, field_selector=OURS,
-                                   resource_version=version, timeout_seconds=20):
+                                   resource_version=version, timeout_seconds=120):
             seen.append((event["type"], event["object"].metadata.name))
             if event["type"] == "DELETED":
                 stream.stop()

@@ -3,8 +3,9 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 command -v python3 >/dev/null || { echo 'clients/python: skipped, there is no python3 on the path'; exit 0; }
-place=${TMPDIR:-/tmp}/pintle-clients-python
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
 python3 -m venv "$place" || { echo 'clients/python: skipped, python3 has no venv'; exit 0; }
-"$place/bin/pip" install --quiet --disable-pip-version-check -r requirements.txt ||
+../fetch "$place/bin/pip" install --quiet --disable-pip-version-check -r requirements.txt ||
   { echo 'clients/python: skipped, the client cannot be had'; exit 0; }
 ../with-pintle "$place/bin/python" -m unittest -q test

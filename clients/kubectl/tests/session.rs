@@ -15,7 +15,7 @@ use regex::Regex;
 use serde::Deserialize;
 
 /// How long a command in the background may take to print what it must.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// What the server can do, of that which rows require.
 const ABILITIES: [&str; 1] = ["protobuf"];
 /// The oldest kubectl whose words the session knows.

@@ -16,6 +16,8 @@ use tungstenite::{ClientRequestBuilder, Error, HandshakeError, Message, WebSocke
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
+/// How long an answer may take; only a test that fails waits for it.
+const PATIENCE: Duration = Duration::from_secs(120);
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A connection to the server, as its administrator or as nobody.
@@ -37,7 +39,7 @@ fn connect(server: &Running, as_admin: bool) -> Stream {
     let name = ServerName::try_from("localhost").unwrap();
     let connection = ClientConnection::new(Arc::new(config), name).unwrap();
     let socket = TcpStream::connect(server.url().trim_start_matches("https://")).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
     StreamOwned::new(connection, socket)
 }
 

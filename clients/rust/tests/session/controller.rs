@@ -18,6 +18,8 @@ use kube::{Api, Client, ResourceExt as _};
 use pintle_testing::TestServer;
 use serde_json::json;
 
+use crate::PATIENCE;
+
 const DEFINITION: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -92,7 +94,7 @@ fn says(text: &str) -> impl Fn(Option<&ConfigMap>) -> bool + '_ {
 }
 
 async fn soon<T>(future: impl Future<Output = T>) -> Result<T> {
-    Ok(tokio::time::timeout(Duration::from_secs(30), future).await?)
+    Ok(tokio::time::timeout(PATIENCE, future).await?)
 }
 
 #[tokio::test]
@@ -132,8 +134,12 @@ async fn users_may_what_rbac_says() -> Result<()> {
 async fn what_is_shared_is_one_server() -> Result<()> {
     let (one, other) = (TestServer::shared(), TestServer::shared());
     assert_eq!(one.url(), other.url());
-    let url = one.url().to_owned();
+    let kubeconfig = one.kubeconfig().to_owned();
     drop((one, other));
-    assert_ne!(TestServer::shared().url(), url);
+    assert_ne!(
+        TestServer::shared().kubeconfig(),
+        kubeconfig,
+        "another one, with other certificates"
+    );
     Ok(())
 }

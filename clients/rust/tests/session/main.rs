@@ -13,13 +13,18 @@ mod typed;
 mod watchers;
 mod webhook;
 
+use std::time::Duration;
+
 use anyhow::Result;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use pintle_testing::TestServer;
 use serde_json::json;
+
+/// How long something may take; only a test that fails waits for it.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server of one's own and a client of it.
 struct World {
@@ -36,15 +41,18 @@ impl World {
         let world = Self::again(server).await?;
         let namespace: Namespace = object(json!({"metadata": {"name": "t"}}))?;
         Api::all(world.client.clone()).create(&PostParams::default(), &namespace).await?;
-        // What the server makes there is no part of a test: a webhook would be asked about it.
-        let maps = world.api::<ConfigMap>();
+        // What the server makes there is no part of a test: a webhook would be asked about it, and pods wait
+        // for their account a second only.
+        let (maps, accounts) = (world.api::<ConfigMap>(), world.api::<ServiceAccount>());
         let made = async {
-            while maps.get_opt("kube-root-ca.crt").await?.is_none() {
+            while maps.get_opt("kube-root-ca.crt").await?.is_none()
+                || accounts.get_opt("default").await?.is_none()
+            {
                 tokio::task::yield_now().await;
             }
             anyhow::Ok(())
         };
-        tokio::time::timeout(std::time::Duration::from_secs(20), made).await??;
+        tokio::time::timeout(PATIENCE, made).await??;
         Ok(world)
     }
 

@@ -5,7 +5,6 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
@@ -14,6 +13,8 @@ use parking_lot::Mutex;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
+
+use crate::PATIENCE;
 
 /// What is answered to a request, given its path: the `response`, whose uid is the request's unless it
 /// says one; a text, which is then the whole body; or null for silence, and the connection ends.
@@ -80,7 +81,7 @@ fn converse(
     answer: &Answer,
     asked: &Mutex<Vec<Value>>,
 ) -> Result<()> {
-    socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
     let mut stream = StreamOwned::new(ServerConnection::new(config)?, socket);
     loop {
         let (path, review) = read(&mut stream)?;

@@ -18,7 +18,7 @@ use crate::command_lines::Harness;
 use crate::pki;
 
 /// Only a test that fails waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,7 +271,8 @@ fn free_ports<const N: usize>() -> [u16; N] {
     const FIRST: u32 = 12_000;
     const COUNT: u32 = 20_000;
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let start = std::process::id().wrapping_mul(97); // test runs beside one another begin elsewhere
+    // Test runs beside one another, whose processes have numbers that follow one another, begin elsewhere.
+    let start = std::process::id().wrapping_mul(997);
     [(); N].map(|()| {
         loop {
             let place = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** What programs with the fabric8 client rely on: list, watch, create, patch, delete. */
-@Timeout(60)
+@Timeout(240)
 class LifeTest {
   static final String NAMESPACE = "java-" + UUID.randomUUID().toString().substring(0, 8);
   static KubernetesClient client;
@@ -76,8 +76,8 @@ class LifeTest {
     })) {
       maps.resource(map("b", "v")).create();
       maps.withName("b").delete();
-      assertEquals("ADDED b", seen.poll(20, TimeUnit.SECONDS));
-      assertEquals("DELETED b", seen.poll(20, TimeUnit.SECONDS));
+      assertEquals("ADDED b", seen.poll(60, TimeUnit.SECONDS));
+      assertEquals("DELETED b", seen.poll(60, TimeUnit.SECONDS));
     }
   }
 
@@ -105,7 +105,7 @@ class LifeTest {
       maps.resource(map("c", "w")).update();
       maps.withName("c").delete();
       for (var expected : new String[] {"added c", "updated w", "deleted c"}) {
-        assertEquals(expected, seen.poll(20, TimeUnit.SECONDS));
+        assertEquals(expected, seen.poll(60, TimeUnit.SECONDS));
       }
     }
   }
