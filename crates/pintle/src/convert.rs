@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use pintle_schema::{TypeId, builtin, builtin_kind, conform, encode, protobuf};
 use pintle_value::{Value, json, yaml};
 
-/// Read objects in any encoding and write them in another.
+/// Read objects in any encoding and write them in another
 ///
 /// Files hold JSON, YAML (also several documents) or the Protobuf of the Kubernetes API, which is known
 /// by how it begins. Objects are written as they are: nothing is added that a server would.

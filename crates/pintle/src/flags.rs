@@ -39,7 +39,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Run the API server.
+/// Run the API server
 ///
 /// Makes its own certificates at the first start, prints one line on standard output when it is ready,
 ///
