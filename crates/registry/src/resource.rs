@@ -174,6 +174,13 @@ impl Resource {
         Ok(Cow::Owned(kept.into_iter().next().unwrap_or_default()))
     }
 
+    /// A tree as it would be read had it been kept: another version may lack some of what it says.
+    pub(crate) async fn read_back(&self, tree: Value) -> Result<Value, Status> {
+        let Some(keeping) = self.keeping() else { return Ok(tree) };
+        let read = keeping.read(keeping.keep(vec![tree]).await?).await?;
+        Ok(read.into_iter().next().unwrap_or_default())
+    }
+
     /// Kept objects as they are answered: those that are not kept as this definition shows them are
     /// read together, and made anew.
     pub(crate) async fn answered(

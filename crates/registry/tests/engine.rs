@@ -13,8 +13,8 @@ use pintle_registry::request::{
 };
 use pintle_registry::table::{Column, Printer, Row};
 use pintle_registry::{
-    Generation, Members, Options, Registry, ResourceDefinition, ScalePaths, Scope, Storage,
-    Strategy, Subresource, SubresourceBehaviour,
+    Generation, Keeping, Kept, Members, Options, Registry, ResourceDefinition, ScalePaths, Scope,
+    Storage, Strategy, Subresource, SubresourceBehaviour,
 };
 use pintle_value::{Value, json};
 
@@ -105,6 +105,34 @@ fn definition(
     }
 }
 
+/// Objects are kept in a version that knows nothing of `data.lost`.
+struct Forgets;
+
+impl Keeping for Forgets {
+    fn is_kept_form(&self) -> bool {
+        false
+    }
+
+    fn converts(&self) -> bool {
+        true
+    }
+
+    fn keep(&self, mut objects: Vec<Value>) -> Kept<'_> {
+        for data in objects.iter_mut().filter_map(|object| object.get_mut("data")) {
+            data.make_object().remove("lost");
+        }
+        Box::pin(async { Ok(objects) })
+    }
+
+    fn read(&self, objects: Vec<Value>) -> Kept<'_> {
+        Box::pin(async { Ok(objects) })
+    }
+
+    fn convert<'a>(&'a self, objects: Vec<Value>, _: &'a str) -> Kept<'a> {
+        Box::pin(async { Ok(objects) })
+    }
+}
+
 /// Different bytes at every call, the same in every run.
 fn entropy(bytes: &mut [u8]) {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -129,7 +157,11 @@ impl Engine {
             history_bytes_max: usize::MAX,
             encodings_bytes_max: 1 << 20,
         };
+        let mut forgetful = definition("", "forgetful", "ConfigMap", Generation::None);
+        forgetful.storage =
+            forgetful.storage.map(|s| Storage { keeping: Some(Arc::new(Forgets)), ..s });
         let definitions = vec![
+            forgetful,
             definition("", "configmaps", "ConfigMap", Generation::None),
             definition("apps", "deployments", "Deployment", Generation::Spec),
         ];
@@ -429,4 +461,29 @@ async fn an_object_that_is_too_large_goes_without_its_managers() {
     let large = format!(r#"{{"metadata":{{"name":"b"}},"data":{{{data}}}}}"#);
     let updated = engine.update("configmaps", "b", "", &large).await.expect("it is changed");
     assert_eq!(managers(&updated), None);
+}
+
+/// What a dry run answers is what the write would (DRY-06): also what a conversion loses is not in it, by
+/// which controllers see that there is nothing to do.
+#[tokio::test]
+async fn a_dry_run_says_what_would_be_read() {
+    let engine = Engine::new().await;
+    let dry = WriteOptions { dry_run: true, ..WriteOptions::default() };
+    let expected = r#"{"k":"1"}"#;
+    let check = |outcome: Result<Outcome, Status>| {
+        let tree = tree(outcome.expect("written")).expect("an object");
+        assert_eq!(json::to_string(tree.get("data").expect("data")), expected);
+    };
+    let target = engine.target("forgetful", "", "");
+    let body = json_body(&data(&[("", "a"), ("k", "1"), ("lost", "x")]));
+    check(engine.registry.create(&target, &body, &dry, &context()).await);
+    check(engine.registry.create(&target, &body, &WriteOptions::default(), &context()).await);
+
+    let target = engine.target("forgetful", "a", "");
+    let patch = br#"{"data":{"lost":"y"}}"#;
+    for options in [&dry, &WriteOptions::default()] {
+        let kind = PatchType::Merge;
+        check(engine.registry.patch(&target, patch, kind, options, &context(), &granted).await);
+    }
+    check(engine.registry.update(&target, &body, &dry, &context(), &granted).await);
 }

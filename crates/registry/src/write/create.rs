@@ -125,8 +125,10 @@ impl Write<'_> {
         let (namespace, name) = (self.target.namespace.as_str(), object::name(tree));
         if self.options.dry_run {
             self.charge(Operation::Create, name, Some(tree), None)?;
-            let free = self.registry.peek(resource, namespace, name).is_none();
-            return Ok(if free { Tried::Done(self.unkept(tree.clone())) } else { Tried::Taken });
+            if self.registry.peek(resource, namespace, name).is_some() {
+                return Ok(Tried::Taken);
+            }
+            return Ok(Tried::Done(self.unkept(resource.read_back(tree.clone()).await?)));
         }
         let kept = resource.kept(tree).await?;
         for _ in 0..CHARGES_MAX {

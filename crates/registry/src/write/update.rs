@@ -141,7 +141,8 @@ impl Write<'_> {
         let (name, left) = (self.target.name.as_str(), (!goes).then_some(&new));
         let charges = self.charge(operation, name, left, Some(old))?;
         if self.options.dry_run {
-            return Ok(Attempt::Done(Outcome::ok(self.unkept(new))));
+            let answer = self.unkept(resource.read_back(new).await?);
+            return Ok(Attempt::Done(Outcome::ok(answer)));
         }
         // What goes is told as it was stored; the client is told what it made of it.
         let (kind, state) = if goes { (Kind::Deleted, old) } else { (Kind::Updated, &new) };
