@@ -1,7 +1,7 @@
 //! A control plane of two processes.
 
-use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -36,6 +36,8 @@ pub(crate) struct Plane {
     arguments: [Vec<String>; 2],
     running: [Option<Child>; 2],
     cluster: Cluster,
+    /// Its ports are its own as long as it has these.
+    _claims: [UdpSocket; 3],
 }
 
 impl Plane {
@@ -53,7 +55,7 @@ impl Plane {
         } else {
             pki::signed(&place("pki"));
         }
-        let [etcd_port, peer, port] = free_ports();
+        let [(etcd_port, a), (peer, b), (port, c)] = [(); 3].map(|()| free_port());
         let fill = |line: &str| -> Vec<String> {
             let words = line.split_whitespace().map(|word| {
                 word.replace("{etcd}", &etcd_port.to_string())
@@ -72,6 +74,7 @@ impl Plane {
             arguments: [fill(harness.etcd), fill(harness.kube_apiserver)],
             running: [None, None],
             cluster: cluster(&place("pki"), port),
+            _claims: [a, b, c],
             directory,
         }
     }
@@ -92,7 +95,8 @@ impl Plane {
             Program::KubeApiserver => "kube-apiserver",
         };
         let mut command = Command::new(self.directory.path().join("bin").join(name));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let log = File::options().create(true).append(true).open(self.directory.path().join("log"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.expect("a file to write"));
         command.current_dir(self.directory.path());
         command
     }
@@ -245,9 +249,15 @@ impl Plane {
     fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !is_so(self) {
-            assert!(Instant::now() < deadline, "{}: not true in time: {what}", self.harness);
+            let in_time = Instant::now() < deadline;
+            assert!(in_time, "{}: not true in time: {what}\n{}", self.harness, self.log());
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// What both have said.
+    fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 }
 
@@ -266,22 +276,22 @@ fn program() -> PathBuf {
     named.unwrap_or_else(|| env!("CARGO_BIN_EXE_pintle").into())
 }
 
-/// Ports that nobody listens on, below those that the system gives to who connects somewhere.
-fn free_ports<const N: usize>() -> [u16; N] {
+/// A port that nobody listens on, below those that the system gives to who connects somewhere. Whoever has
+/// its namesake for datagrams keeps other test runs away from it: between the look and the listening, and
+/// while who listens is stopped.
+fn free_port() -> (u16, UdpSocket) {
     const FIRST: u32 = 12_000;
     const COUNT: u32 = 20_000;
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Test runs beside one another, whose processes have numbers that follow one another, begin elsewhere.
-    let start = std::process::id().wrapping_mul(997);
-    [(); N].map(|()| {
-        loop {
-            let place = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
-            let port = u16::try_from(FIRST + place).expect("it is below 2^16");
-            if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-                return port;
-            }
+    let start = std::process::id().wrapping_mul(997); // other test runs begin elsewhere
+    loop {
+        let place = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
+        let port = u16::try_from(FIRST + place).expect("it is below 2^16");
+        let Ok(claim) = UdpSocket::bind(("127.0.0.1", port)) else { continue };
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return (port, claim);
         }
-    })
+    }
 }
 
 fn cluster(pki: &Path, port: u16) -> Cluster {
