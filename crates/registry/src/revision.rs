@@ -1,7 +1,7 @@
 //! What clients say about revisions: `resourceVersion`, its match, and continue tokens.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use base64::{DecodeError, Engine, alphabet};
 use pintle_meta::{GroupKind, Status, field};
 use pintle_store::Revision;
 use pintle_value::{Path, Value, json};
@@ -130,31 +130,100 @@ pub(crate) fn encode_token(revision: Option<Revision>, from: &str) -> String {
         ("start", Value::from(from)),
         ("v", Value::from(TOKEN_VERSION)),
     ]);
-    URL_SAFE_NO_PAD.encode(json::to_string(&token))
+    TOKEN.encode(json::to_string(&token))
 }
 
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+/// The bits of a last symbol that count for nothing may be any, as for Go.
+const TOKEN: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 fn decode_token(text: &str) -> Result<Wanted, Status> {
     let refuse = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|e| refuse(&e.to_string()))?;
+    let bytes = TOKEN.decode(text).map_err(|error| {
+        // Where Go's decoder stops.
+        let at = match error {
+            DecodeError::InvalidByte(at, _) => at,
+            DecodeError::InvalidLastSymbol { offset, .. } => offset,
+            DecodeError::InvalidLength(length) => length.saturating_sub(1),
+            DecodeError::InvalidPadding => text.find('=').unwrap_or_default(),
+        };
+        refuse(&format!("illegal base64 data at input byte {at}"))
+    })?;
     let token = json::parse(&bytes).map_err(|e| refuse(&e.to_string()))?;
     let version = token.str_at(&["v"]).unwrap_or_default();
     if version != TOKEN_VERSION {
         let why = format!("server does not recognize this encoded version {version}");
         return Err(refuse(&why));
     }
-    let from = token.str_at(&["start"]).unwrap_or_default().to_owned();
+    let revision = token.get("rv").and_then(Value::as_int).filter(|revision| *revision != 0);
+    let Some(revision) = revision else {
+        return Err(refuse("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"));
+    };
+    let from = token.str_at(&["start"]).unwrap_or_default();
     if from.is_empty() {
         return Err(refuse("encoded start key empty (version meta.k8s.io/v1)"));
     }
-    match token.get("rv").and_then(Value::as_int) {
-        None | Some(0) => {
-            Err(refuse("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"))
+    // It is a path that leads nowhere else.
+    let path = from.strip_prefix('/').unwrap_or(from);
+    if path.split('/').any(|step| matches!(step, "" | "." | "..")) {
+        return Err(refuse(from));
+    }
+    let from = from.to_owned();
+    Ok(match u64::try_from(revision) {
+        Ok(n) => Wanted::Continue { revision: Revision(n), from },
+        Err(_) => Wanted::ContinueInconsistent { from },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a token is refused for, without the words that all refusals begin with.
+    fn check(token: &str, why: &str) {
+        let status = decode_token(token).expect_err("it is refused");
+        assert_eq!(status.message, format!("continue key is not valid: {why}"), "{token}");
+    }
+
+    #[test]
+    fn a_token_is_refused_in_upstreams_words() {
+        // CHK-06
+        check("a", "illegal base64 data at input byte 0");
+        check("ab*d", "illegal base64 data at input byte 2");
+        check("abc=", "illegal base64 data at input byte 3");
+        for (token, why) in [
+            (
+                r#"{"v":"v9","rv":1,"start":"a"}"#,
+                "server does not recognize this encoded version v9",
+            ),
+            (
+                r#"{"v":"meta.k8s.io/v1","start":""}"#,
+                "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+            ),
+            (
+                r#"{"v":"meta.k8s.io/v1","rv":1}"#,
+                "encoded start key empty (version meta.k8s.io/v1)",
+            ),
+            (r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../a"}"#, "../a"),
+            (r#"{"v":"meta.k8s.io/v1","rv":1,"start":"a//b"}"#, "a//b"),
+            ("{", "unexpected end of JSON input"),
+        ] {
+            check(&TOKEN.encode(token), why);
         }
-        Some(n) => Ok(match u64::try_from(n) {
-            Ok(n) => Wanted::Continue { revision: Revision(n), from },
-            Err(_) => Wanted::ContinueInconsistent { from },
-        }),
+    }
+
+    #[test]
+    fn a_token_comes_back() {
+        for (revision, from) in
+            [(Some(Revision(7)), "ns/a\0"), (Some(Revision(1)), "a"), (None, "a\0")]
+        {
+            let wanted = decode_token(&encode_token(revision, from)).expect("it is a token");
+            let expected = match revision {
+                Some(revision) => Wanted::Continue { revision, from: from.to_owned() },
+                None => Wanted::ContinueInconsistent { from: from.to_owned() },
+            };
+            assert_eq!(wanted, expected);
+        }
     }
 }
