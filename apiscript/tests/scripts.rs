@@ -79,6 +79,7 @@ fn target(server: &TestServer) -> Result<Target> {
         "garbage-collection",
         "service-accounts",
         "resource-quota",
+        "policy-status",
         "empty-dry-run",
         "empty-managed-fields",
         "protobuf",

@@ -34,7 +34,7 @@ impl Conditions {
     }
 
     /// Whether all hold. One that does not outweighs one that cannot be judged.
-    pub(crate) fn hold(&self, evaluation: &mut Evaluation<'_>) -> Result<bool, String> {
+    pub(crate) fn hold<'a>(&'a self, evaluation: &Evaluation<'a>) -> Result<bool, String> {
         let mut budget = Budget::new(COST_MAX);
         let mut unjudged = Vec::new();
         for condition in &self.0 {

@@ -1,12 +1,16 @@
 //! Expressions about a request: what they know, what they must come to, and what becomes of them (upstream:
 //! `plugin/cel`).
 
+mod declarations;
+pub(crate) mod typed;
+
 use std::sync::Arc;
 
 use pintle_cel::{
-    Bindings, Budget, Declaration, Environment, Merge, Object, Program, SIZE_MAX, Type,
+    Authorizer, Bindings, Budget, Composed, Composition, Declaration, Environment, Program,
+    ResourceCheck, SIZE_MAX, Type,
 };
-use pintle_value::{Str, Value};
+use pintle_value::Value;
 
 const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further \
                              validation rules will be run";
@@ -14,13 +18,21 @@ const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget
 /// The type of the values that a policy names, in messages.
 const VARIABLES: &str = "kubernetes.variables";
 
-/// What an expression must come to.
+/// What an expression must come to, and so what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
+    /// A condition.
     Bool,
-    Text,
+    /// A message, which asks nobody.
+    Message,
+    /// An annotation.
     TextOrNull,
+    /// A value with a name.
     Anything,
+    /// A configuration to be applied.
+    Object,
+    /// Operations of a JSON patch.
+    Patches,
 }
 
 /// An expression that was read.
@@ -32,31 +44,35 @@ pub(crate) struct Expression {
 }
 
 impl Expression {
-    /// What is wrong with it as it is written. Whoever asks an authorizer, which nobody here knows, is only
-    /// told when it is evaluated: better to let such an expression in than to refuse what is one upstream.
+    /// What is wrong with it as it is written.
     pub(crate) fn problem(&self) -> Option<&str> {
-        let problem = self.program.as_ref().err().map(String::as_str);
-        problem.filter(|_| !mentions(&self.text, "authorizer"))
+        self.program.as_ref().err().map(String::as_str)
     }
 }
 
 /// Values that expressions can use by their names; each may use those before it.
 #[derive(Debug, Default)]
-pub(crate) struct Variables(Vec<(Str, Expression)>);
+pub(crate) struct Variables {
+    composition: Composition,
+    texts: Vec<String>,
+}
 
 impl Variables {
-    /// Their expressions.
-    pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expression> {
-        self.0.iter().map(|(_, expression)| expression)
+    /// Their expressions, with what is wrong with them.
+    pub(crate) fn problems(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.texts.iter().map(String::as_str).zip(self.composition.problems())
     }
 }
 
 /// Reads the expressions of one place.
 pub(crate) struct Compiler {
-    /// Everything but the variables.
-    base: Environment,
+    /// What all know but authorizers and variables.
+    facts: Environment,
+    /// Whether they are those of a policy, which may name values.
+    names: bool,
+    /// With authorizers and variables.
     environment: Environment,
-    declared: Vec<(Str, Declaration)>,
+    variables: Variables,
 }
 
 /// What expressions are told of a request, in the order of declaration.
@@ -65,19 +81,18 @@ pub(crate) struct Facts<'a> {
     pub(crate) object: &'a Value,
     pub(crate) old: &'a Value,
     pub(crate) request: &'a Value,
+    pub(crate) namespace: &'a Value,
     /// `None` for who has none to know.
     pub(crate) params: Option<&'a Value>,
-    pub(crate) namespace: &'a Value,
+    /// Who is asked what the user may do, and what the request is about.
+    pub(crate) authorizer: &'a Arc<dyn Authorizer>,
+    pub(crate) resource: &'a ResourceCheck,
 }
 
 /// Evaluations of the expressions of one place about one request.
 pub(crate) struct Evaluation<'a> {
-    facts: Facts<'a>,
-    variables: &'a Variables,
-    /// The values of variables so far.
-    values: Value,
-    /// Why variables have none; `None` for those that nobody wanted yet.
-    failures: Vec<Option<String>>,
+    bindings: Bindings<'a>,
+    composed: Composed<'a>,
 }
 
 /// Why an expression has no value.
@@ -98,255 +113,139 @@ impl Failure {
     }
 }
 
+/// What is known of the types of objects: nothing.
+pub(crate) const ANYTHING: Declaration = Declaration::Dyn { size_max: SIZE_MAX };
+
 impl Compiler {
-    /// For expressions that may know parameters.
-    pub(crate) fn new(has_params: bool) -> Self {
-        let anything = || Declaration::Dyn { size_max: SIZE_MAX };
-        let mut base = Environment::new()
-            .with("object", anything())
-            .with("oldObject", anything())
-            .with("request", request())
-            .with("namespaceObject", Declaration::Nullable(Arc::new(namespace())));
-        if has_params {
-            base = base.with("params", anything());
+    /// For the conditions of a webhook.
+    pub(crate) fn of_webhook() -> Self {
+        Self::new(ANYTHING, None, false)
+    }
+
+    /// For a policy that knows so much of objects and of its parameters, if it has any.
+    pub(crate) fn of_policy(object: Declaration, params: Option<Declaration>) -> Self {
+        Self::new(object, params, true)
+    }
+
+    fn new(object: Declaration, params: Option<Declaration>, names: bool) -> Self {
+        let namespace = Declaration::Nullable(Arc::new(declarations::namespace()));
+        let object = Arc::new(object);
+        let mut facts = Environment::new()
+            .with("object", object.clone())
+            .with("oldObject", object)
+            .with("request", declarations::request())
+            .with("namespaceObject", namespace);
+        if let Some(params) = params {
+            facts = facts.with("params", params);
         }
-        let mut compiler = Self { environment: Environment::new(), base, declared: Vec::new() };
+        let environment = Environment::new();
+        let mut compiler = Self { facts, names, environment, variables: Variables::default() };
         compiler.declare();
         compiler
     }
 
     /// Reads an expression.
     pub(crate) fn compile(&self, text: &str, wanted: Wanted) -> Expression {
-        let program = self.environment.compile(text);
-        let program = program.map_err(|why| format!("compilation failed: {why}"));
-        let program = program.and_then(|program| match wanted.refuse(program.output_type()) {
-            Some(why) => Err(why),
-            None => Ok(program),
-        });
-        Expression { text: text.to_owned(), program }
+        Expression { text: text.to_owned(), program: self.program(text, wanted) }
     }
 
     /// Reads a named value, which expressions that come later know.
-    pub(crate) fn name(&mut self, variables: &mut Variables, name: &str, text: &str) {
-        let expression = self.compile(text, Wanted::Anything);
-        let output = expression.program.as_ref().map_or(&Type::Dyn, Program::output_type);
-        self.declared.push((name.into(), declared(output)));
-        variables.0.push((name.into(), expression));
+    pub(crate) fn name(&mut self, name: &str, text: &str) {
+        let program = self.program(text, Wanted::Anything);
+        self.variables.composition.add(name, program);
+        self.variables.texts.push(text.to_owned());
         self.declare();
     }
 
+    /// The named values, when all is read.
+    pub(crate) fn into_variables(self) -> Variables {
+        self.variables
+    }
+
+    fn program(&self, text: &str, wanted: Wanted) -> Result<Program, String> {
+        let program = match wanted {
+            Wanted::Message => self.composing(self.facts.clone()).compile(text),
+            Wanted::Object | Wanted::Patches => {
+                self.environment.clone().with_patches().compile(text)
+            }
+            _ => self.environment.compile(text),
+        };
+        let program = program.map_err(|why| format!("compilation failed: {why}"))?;
+        match wanted.refuse(program.output_type()) {
+            Some(why) => Err(why),
+            None => Ok(program),
+        }
+    }
+
     fn declare(&mut self) {
-        let values = Object::new(VARIABLES, self.declared.clone());
-        self.environment = self.base.clone().with("variables", Declaration::Object(values));
+        let authorized = self
+            .facts
+            .clone()
+            .with("authorizer", Declaration::AUTHORIZER)
+            .with("authorizer.requestResource", Declaration::RESOURCE_CHECK);
+        self.environment = self.composing(authorized);
+    }
+
+    fn composing(&self, environment: Environment) -> Environment {
+        match self.names {
+            true => environment
+                .with("variables", self.variables.composition.declaration(VARIABLES)),
+            false => environment,
+        }
     }
 }
 
 impl Wanted {
     /// What is wrong with a type, if anything.
     fn refuse(self, output: &Type) -> Option<String> {
-        let fits = match self {
-            Self::Anything => true,
-            Self::Bool => matches!(output, Type::Bool),
-            Self::Text => matches!(output, Type::String),
-            Self::TextOrNull => matches!(output, Type::String | Type::Null),
+        let is_made =
+            |output: &Type, name: &str| matches!(output, Type::Made(made) if **made == *name);
+        let (fits, wanted) = match self {
+            Self::Anything => return None,
+            Self::Bool => (matches!(output, Type::Bool), "bool"),
+            Self::Message => (matches!(output, Type::String), "string"),
+            Self::TextOrNull => {
+                (matches!(output, Type::String | Type::Null), "one of [string null_type]")
+            }
+            Self::Object => (is_made(output, "Object"), "Object"),
+            Self::Patches => {
+                let fits = matches!(output, Type::List(items) if is_made(items, "JSONPatch"));
+                (fits, "list(JSONPatch)")
+            }
         };
-        let wanted = match self {
-            _ if fits => return None,
-            Self::Bool => "bool",
-            Self::Text | Self::Anything => "string",
-            Self::TextOrNull => "one of [string null_type]",
-        };
-        Some(format!("must evaluate to {wanted} but got {output}"))
+        (!fits).then(|| format!("must evaluate to {wanted} but got {output}"))
     }
 }
 
 impl<'a> Evaluation<'a> {
     pub(crate) fn new(facts: Facts<'a>, variables: &'a Variables) -> Self {
-        let failures = vec![None; variables.0.len()];
-        Self { facts, variables, values: Value::object(), failures }
+        let Facts { object, old, request, namespace, params, authorizer, resource } = facts;
+        let mut bindings = Bindings::new().with(object).with(old).with(request).with(namespace);
+        if params.is_some() {
+            bindings = bindings.with(params);
+        }
+        let bindings = bindings.with_authorizer(authorizer, resource.clone());
+        Self { bindings, composed: Composed::new(&variables.composition) }
     }
 
     /// An expression's value.
     pub(crate) fn of(
-        &mut self,
-        expression: &Expression,
+        &self,
+        expression: &'a Expression,
         budget: &mut Budget,
     ) -> Result<Value, Failure> {
         let program = expression.program.as_ref();
         let program =
             program.map_err(|why| Failure::Expression(format!("compilation error: {why}")))?;
-        self.find_values(expression, self.variables.0.len(), budget);
-        self.run(program, budget).map_err(|why| match budget.left() {
+        let value = program.evaluate_composed(&self.bindings, &self.composed, budget);
+        value.map_err(|why| match budget.left() {
             0 => Failure::Budget,
+            _ if why.is_misplaced() => Failure::Expression(why.message().to_owned()),
             _ => Failure::Expression(format!(
-                "expression '{}' resulted in error: {why}",
-                expression.text
+                "expression '{}' resulted in error: {}",
+                expression.text,
+                why.message()
             )),
         })
     }
-
-    fn run(&self, program: &Program, budget: &mut Budget) -> Result<Value, String> {
-        let Facts { object, old, request, params, namespace } = self.facts;
-        let mut bindings = Bindings::new().with(object).with(old).with(request).with(namespace);
-        if params.is_some() {
-            bindings = bindings.with(params);
-        }
-        let value = program.evaluate(&bindings.with(&self.values), budget);
-        value.map_err(|why| self.cause(why.message()))
-    }
-
-    /// Finds the values that an expression may want of the first `count` variables. Those that have none
-    /// are only missed by who really comes to use them.
-    fn find_values(&mut self, expression: &Expression, count: usize, budget: &mut Budget) {
-        let variables = self.variables;
-        for (index, (name, variable)) in variables.0.iter().enumerate().take(count) {
-            let known = self.failures[index].is_some() || self.values.get(name).is_some();
-            if known || !mentions(&expression.text, name) {
-                continue;
-            }
-            self.find_values(variable, index, budget);
-            let value = match &variable.program {
-                Ok(program) => self.run(program, budget).map_err(|why| {
-                    format!("composited variable {name:?} fails to evaluate: {why}")
-                }),
-                Err(why) => Err(format!("composited variable {name:?} fails to compile: {why}")),
-            };
-            match value {
-                Ok(value) => _ = self.values.make_object().insert(name.clone(), value),
-                Err(why) => self.failures[index] = Some(why),
-            }
-        }
-    }
-
-    /// Why an evaluation failed: for want of a variable, what that failed of.
-    fn cause(&self, why: &str) -> String {
-        let missing = why.strip_prefix("no such key: ");
-        let index = missing.and_then(|name| self.variables.0.iter().position(|(n, _)| n == name));
-        let failure = index.and_then(|index| self.failures[index].clone());
-        failure.unwrap_or_else(|| why.to_owned())
-    }
-}
-
-/// Whether a text has a name as a word of its own.
-fn mentions(text: &str, name: &str) -> bool {
-    let is_inner = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(name).any(|(at, _)| {
-        !text[..at].ends_with(is_inner) && !text[at + name.len()..].starts_with(is_inner)
-    })
-}
-
-/// A declaration of what an expression comes to; data for what has no declaration.
-fn declared(output: &Type) -> Declaration {
-    let size_max = SIZE_MAX;
-    match output {
-        Type::Bool => Declaration::Bool,
-        Type::Int => Declaration::Int,
-        Type::Double => Declaration::Double,
-        Type::String => Declaration::String { size_max },
-        Type::Bytes => Declaration::Bytes { size_max },
-        Type::Timestamp => Declaration::DateTime,
-        Type::Duration => Declaration::Duration,
-        Type::Object(object) => Declaration::Object(object.clone()),
-        Type::List(items) => Declaration::list(declared(items), Merge::Atomic, size_max),
-        Type::Map(pair) if matches!(pair.0, Type::String) => {
-            Declaration::map(declared(&pair.1), size_max)
-        }
-        _ => Declaration::Dyn { size_max },
-    }
-}
-
-fn text() -> Declaration {
-    Declaration::String { size_max: SIZE_MAX }
-}
-
-fn texts() -> Declaration {
-    Declaration::list(text(), Merge::Atomic, SIZE_MAX)
-}
-
-fn object<const N: usize>(name: &str, fields: [(&str, Declaration); N]) -> Declaration {
-    let fields = fields.into_iter().map(|(name, declaration)| (name.into(), declaration));
-    Declaration::Object(Object::new(name, fields))
-}
-
-/// What expressions know of a request: `AdmissionRequest` without its uid and its objects.
-fn request() -> Declaration {
-    let kind =
-        object("kubernetes.GroupVersionKind", ["group", "version", "kind"].map(|f| (f, text())));
-    let resource = object(
-        "kubernetes.GroupVersionResource",
-        ["group", "version", "resource"].map(|field| (field, text())),
-    );
-    let user = object(
-        "kubernetes.UserInfo",
-        [
-            ("username", text()),
-            ("uid", text()),
-            ("groups", texts()),
-            ("extra", Declaration::map(texts(), SIZE_MAX)),
-        ],
-    );
-    object(
-        "kubernetes.AdmissionRequest",
-        [
-            ("kind", kind.clone()),
-            ("resource", resource.clone()),
-            ("subResource", text()),
-            ("requestKind", kind),
-            ("requestResource", resource),
-            ("requestSubResource", text()),
-            ("name", text()),
-            ("namespace", text()),
-            ("operation", text()),
-            ("userInfo", user),
-            ("dryRun", Declaration::Bool),
-            ("options", Declaration::Dyn { size_max: SIZE_MAX }),
-        ],
-    )
-}
-
-/// What expressions know of the namespace that a request is in.
-fn namespace() -> Declaration {
-    let labels = || Declaration::map(text(), SIZE_MAX);
-    let metadata = object(
-        "kubernetes.NamespaceMetadata",
-        [
-            ("name", text()),
-            ("generateName", text()),
-            ("namespace", text()),
-            ("labels", labels()),
-            ("annotations", labels()),
-            ("UID", text()),
-            ("creationTimestamp", Declaration::DateTime),
-            ("deletionGracePeriodSeconds", Declaration::Int),
-            ("deletionTimestamp", Declaration::DateTime),
-            ("generation", Declaration::Int),
-            ("resourceVersion", text()),
-            ("finalizers", texts()),
-        ],
-    );
-    let condition = object(
-        "kubernetes.NamespaceCondition",
-        [
-            ("status", text()),
-            ("type", text()),
-            ("lastTransitionTime", Declaration::DateTime),
-            ("message", text()),
-            ("reason", text()),
-        ],
-    );
-    let conditions = Declaration::list(condition, Merge::Atomic, SIZE_MAX);
-    object(
-        "kubernetes.Namespace",
-        [
-            ("metadata", metadata),
-            ("spec", object("kubernetes.NamespaceSpec", [("finalizers", texts())])),
-            (
-                "status",
-                object(
-                    "kubernetes.NamespaceStatus",
-                    [("conditions", conditions), ("phase", text())],
-                ),
-            ),
-        ],
-    )
 }

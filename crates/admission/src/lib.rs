@@ -9,6 +9,7 @@
 //! Must not know: HTTP, users' permissions, how writes are made.
 
 mod conditions;
+pub mod configuration;
 pub mod default_class;
 mod expressions;
 pub mod images;
@@ -21,6 +22,7 @@ pub mod node_selector;
 pub mod nodes;
 pub mod plugins;
 pub mod pod_security;
+pub mod permissions;
 mod pods;
 pub mod policies;
 pub mod priority;
@@ -28,13 +30,17 @@ pub mod quota;
 pub mod refusals;
 mod request;
 pub mod runtime_class;
+pub mod sense;
 pub mod service_account;
 pub mod storage;
 pub mod tolerations;
 pub mod webhooks;
 
+pub use configuration::Configuration;
 pub use namespace::NamespaceLifecycle;
+pub use permissions::Permissions;
 pub use plugins::{Plugins, UnknownPlugin};
+pub use sense::Sense;
 pub use webhooks::Webhooks;
 
 use pintle_meta::{GroupVersionResource, Status, object};

@@ -278,7 +278,7 @@ impl Restricted<'_> {
                 ensure(source.is_none() || source == at(old, "configSource"), why)?;
                 ensure(forbidden.is_empty(), format!("is not allowed to modify labels: {labels}"))
             }
-            Operation::Delete => Ok(()),
+            Operation::Delete | Operation::Connect => Ok(()),
         }
     }
 
@@ -323,7 +323,7 @@ impl Restricted<'_> {
         let (slice, verb) = match self.operation {
             Operation::Create => (self.object, "create"),
             Operation::Delete => (self.old, "delete"),
-            Operation::Update => return Ok(()),
+            Operation::Update | Operation::Connect => return Ok(()),
         };
         let is_its = slice.and_then(|slice| slice.str_at(&["spec", "nodeName"])) == Some(self.node);
         let why =

@@ -1,8 +1,11 @@
 //! Which plugins run, and in which order: `--enable-admission-plugins`, `--disable-admission-plugins`, with
 //! kube-apiserver's names.
 
+use std::sync::Arc;
+
 use pintle_registry::admission::Admission;
 
+use crate::configuration::Configuration;
 use crate::default_class::{INGRESS, STORAGE};
 use crate::images::AlwaysPullImages;
 use crate::limits::LimitRanger;
@@ -10,7 +13,8 @@ use crate::node_restriction::NodeRestriction;
 use crate::node_selector::PodNodeSelector;
 use crate::nodes::TaintNodesByCondition;
 use crate::pod_security::PodSecurity;
-use crate::policies::ValidatingPolicies;
+use crate::permissions::Permissions;
+use crate::policies::{Mutating, Validating};
 use crate::priority::Priority;
 use crate::quota::ResourceQuota;
 use crate::runtime_class::RuntimeClass;
@@ -67,10 +71,11 @@ const ALL: &[(&str, bool)] = &[
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plugins {
     on: Vec<&'static str>,
+    configuration: Configuration,
 }
 
 /// Those whose names are known here, and nothing more.
-const WITHOUT_EFFECT: [&str; 11] = [
+const WITHOUT_EFFECT: [&str; 10] = [
     "NamespaceAutoProvision",
     "ImagePolicyWebhook",
     "PodTolerationRestriction",
@@ -81,7 +86,6 @@ const WITHOUT_EFFECT: [&str; 11] = [
     "NodeDeclaredFeatureValidator",
     "JobValidation",
     "PodResizeValidator",
-    "MutatingAdmissionPolicy",
 ];
 
 /// A name that no plugin has, or that is both switched on and off; in upstream's words.
@@ -99,7 +103,8 @@ const DISABLE: &str = "disable-admission-plugins";
 
 impl Default for Plugins {
     fn default() -> Self {
-        Self { on: ALL.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect() }
+        let on = ALL.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
+        Self { on, configuration: Configuration::default() }
     }
 }
 
@@ -117,7 +122,14 @@ impl Plugins {
         }
         let runs =
             |(name, usual): &(&str, bool)| on.contains(name) || (*usual && !off.contains(name));
-        Ok(Self { on: ALL.iter().filter(|plugin| runs(plugin)).map(|(name, _)| *name).collect() })
+        let on = ALL.iter().filter(|plugin| runs(plugin)).map(|(name, _)| *name).collect();
+        Ok(Self { on, configuration: Configuration::default() })
+    }
+
+    /// The same plugins, told this.
+    #[must_use]
+    pub fn told(self, configuration: Configuration) -> Self {
+        Self { configuration, ..self }
     }
 
     /// Those of the names of plugins that are known and change nothing here: who asks for one must hear it.
@@ -132,14 +144,15 @@ impl Plugins {
         self.on.contains(&name)
     }
 
-    /// Those that run, in their order: those of this crate, and `others` by their names. Webhooks are not
-    /// among them.
+    /// Those that run, in their order: those of this crate, and `others` by their names. Policies ask
+    /// `permissions` what users may do. Webhooks are not among them.
     pub fn in_order(
         &self,
         entropy: fn(&mut [u8]),
+        permissions: &Arc<dyn Permissions>,
         others: impl IntoIterator<Item = (&'static str, Box<dyn Admission>)>,
     ) -> impl Iterator<Item = Box<dyn Admission>> {
-        let own: [(&str, Box<dyn Admission>); 22] = [
+        let own: [(&str, Box<dyn Admission>); 23] = [
             ("NamespaceLifecycle", Box::new(NamespaceLifecycle)),
             ("NamespaceExists", Box::new(refusals::NAMESPACE_EXISTS)),
             ("LimitPodHardAntiAffinityTopology", Box::new(refusals::LIMIT_ANTI_AFFINITY)),
@@ -149,7 +162,7 @@ impl Plugins {
             ("TaintNodesByCondition", Box::new(TaintNodesByCondition)),
             ("AlwaysPullImages", Box::new(AlwaysPullImages)),
             ("PodNodeSelector", Box::new(PodNodeSelector)),
-            ("PodSecurity", Box::new(PodSecurity)),
+            ("PodSecurity", Box::new(PodSecurity(self.configuration.pod_security.clone()))),
             ("Priority", Box::new(Priority::default())),
             ("DefaultTolerationSeconds", Box::new(DefaultTolerationSeconds)),
             ("ExtendedResourceToleration", Box::new(ExtendedResourceToleration)),
@@ -159,8 +172,9 @@ impl Plugins {
             ("RuntimeClass", Box::new(RuntimeClass)),
             ("DefaultIngressClass", Box::new(INGRESS)),
             ("DenyServiceExternalIPs", Box::new(refusals::DENY_EXTERNAL_IPS)),
-            ("ValidatingAdmissionPolicy", Box::new(ValidatingPolicies::default())),
-            ("ResourceQuota", Box::new(ResourceQuota::default())),
+            ("MutatingAdmissionPolicy", Box::new(Mutating::new(permissions.clone()))),
+            ("ValidatingAdmissionPolicy", Box::new(Validating::new(permissions.clone()))),
+            ("ResourceQuota", Box::new(ResourceQuota::new(self.configuration.limited.clone()))),
             ("AlwaysDeny", Box::new(refusals::ALWAYS_DENY)),
         ];
         let mut plugins: Vec<_> = own.into_iter().chain(others).collect();

@@ -4,6 +4,7 @@
 //! A namespace without such labels costs a look at its labels, which are kept beside it.
 
 mod checks;
+mod configuration;
 mod offenders;
 mod policy;
 mod rules;
@@ -23,6 +24,7 @@ use pintle_value::Value;
 use crate::pods::items;
 use crate::{forbidden, is_of};
 use checks::violations;
+pub use configuration::Configuration;
 use policy::{Level, PREFIX, Policies, Policy};
 
 /// How many pods of a namespace are looked at when what it enforces changes.
@@ -44,50 +46,107 @@ const TEMPLATES: &[(&str, &str, &[&str])] = &[
 const HARMLESS_PARTS: &[&str] =
     &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
-/// The plugin. No namespace, user or runtime class is exempt, and a namespace that says nothing is
-/// privileged, as upstream without a configuration.
-pub struct PodSecurity;
+/// The plugin.
+pub struct PodSecurity(pub Configuration);
 
 impl Admission for PodSecurity {
     fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         let Some(object) = write.object else { return Ok(Vec::new()) };
         let of = &write.resource.resource;
         if of.group.is_empty() && of.resource == "pods" {
-            return judge_pod(write, object, registry);
+            return self.judge_pod(write, object, registry);
         }
         if is_of(write, "", "namespaces") {
-            return judge_namespace(write, object, registry);
+            return self.judge_namespace(write, object, registry);
         }
         let template = TEMPLATES.iter().find(|(group, plural, _)| is_of(write, group, plural));
         let template = template.and_then(|(_, _, path)| object.at(path));
-        Ok(template.map(|pod| judge_template(write, pod, registry)).unwrap_or_default())
+        Ok(template.map(|pod| self.judge_template(write, pod, registry)).unwrap_or_default())
     }
 }
 
-fn judge_pod(
-    write: &Attributes<'_>,
-    pod: &Value,
-    registry: &Registry,
-) -> Result<Vec<String>, Status> {
-    if HARMLESS_PARTS.contains(&write.subresource) {
-        return Ok(Vec::new());
+impl PodSecurity {
+    fn judge_pod(
+        &self,
+        write: &Attributes<'_>,
+        pod: &Value,
+        registry: &Registry,
+    ) -> Result<Vec<String>, Status> {
+        if HARMLESS_PARTS.contains(&write.subresource) || self.0.exempts(write, pod) {
+            return Ok(Vec::new());
+        }
+        let Some(policies) = self.policies(registry, write.namespace) else {
+            return Ok(Vec::new());
+        };
+        if policies.are_privileged() || write.old.is_some_and(|old| !is_significant(pod, old)) {
+            return Ok(Vec::new());
+        }
+        let found = violations(policies.enforce, pod);
+        if !found.is_empty() {
+            let why = format!("violates PodSecurity \"{}\": {found}", policies.enforce);
+            return Err(forbidden(write, pod, &why));
+        }
+        Ok(warning(policies.warn, pod))
     }
-    let Some(policies) = policies(registry, write.namespace) else { return Ok(Vec::new()) };
-    if policies.are_privileged() || write.old.is_some_and(|old| !is_significant(pod, old)) {
-        return Ok(Vec::new());
-    }
-    let found = violations(policies.enforce, pod);
-    if !found.is_empty() {
-        let why = format!("violates PodSecurity \"{}\": {found}", policies.enforce);
-        return Err(forbidden(write, pod, &why));
-    }
-    Ok(warning(policies.warn, pod))
-}
 
-/// A template is told of, never refused: its pods are.
-fn judge_template(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Vec<String> {
-    let policies = policies(registry, write.namespace);
-    policies.map(|policies| warning(policies.warn, pod)).unwrap_or_default()
+    /// A template is told of, never refused: its pods are.
+    fn judge_template(
+        &self,
+        write: &Attributes<'_>,
+        pod: &Value,
+        registry: &Registry,
+    ) -> Vec<String> {
+        if self.0.exempts(write, pod) {
+            return Vec::new();
+        }
+        let policies = self.policies(registry, write.namespace);
+        policies.map(|policies| warning(policies.warn, pod)).unwrap_or_default()
+    }
+
+    /// What a namespace asks for; `None` where that is nothing, or it is not there. Its labels are what
+    /// namespaces are selected by, so that they need not be read out of the object.
+    fn policies(&self, registry: &Registry, namespace: &str) -> Option<Policies> {
+        let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"))?;
+        let namespace = registry.peek(&namespaces, "", namespace)?;
+        let index = namespace.indexed(namespaces.strategy.fields());
+        let asks = index.labels.iter().any(|(key, _)| key.starts_with(PREFIX));
+        let usual = self.0.usual;
+        match asks {
+            true => Some(Policies::of(usual, |key| index.label(key)).0),
+            false => (!usual.are_privileged()).then_some(usual),
+        }
+    }
+
+    /// Labels must be understood, unless they were there before; and what its pods would not be allowed any
+    /// more is told to whoever makes a namespace stricter.
+    fn judge_namespace(
+        &self,
+        write: &Attributes<'_>,
+        namespace: &Value,
+        registry: &Registry,
+    ) -> Result<Vec<String>, Status> {
+        let labelled = |namespace: &Value| {
+            let labels = object::labels(namespace).cloned();
+            let label = |key: &str| labels.as_ref()?.get(key)?.as_str();
+            Policies::of(self.0.usual, label)
+        };
+        let (new, errors) = labelled(namespace);
+        let before = write.old.map(labelled);
+        let known = before.as_ref().is_some_and(|(_, before)| *before == errors);
+        let name = object::name(namespace);
+        if !errors.is_empty() && !known {
+            return Err(Status::invalid(&write.resource.group_kind(), name, &errors));
+        }
+        let Some((old, _)) = before.filter(|_| write.operation == Operation::Update) else {
+            return Ok(Vec::new());
+        };
+        let (new, old) = (new.enforce, old.enforce);
+        let relaxed = new.version == old.version && new.level <= old.level;
+        if relaxed || new.level == Level::Privileged || self.0.exempts_namespace(name) {
+            return Ok(Vec::new());
+        }
+        Ok(told_of_pods(registry, name, new))
+    }
 }
 
 fn warning(policy: Policy, pod: &Value) -> Vec<String> {
@@ -96,16 +155,6 @@ fn warning(policy: Policy, pod: &Value) -> Vec<String> {
         return Vec::new();
     }
     vec![format!("would violate PodSecurity \"{policy}\": {found}")]
-}
-
-/// What a namespace asks for; `None` where it asks for nothing or is not there. Its labels are what
-/// namespaces are selected by, so that they need not be read out of the object.
-fn policies(registry: &Registry, namespace: &str) -> Option<Policies> {
-    let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"))?;
-    let namespace = registry.peek(&namespaces, "", namespace)?;
-    let index = namespace.indexed(namespaces.strategy.fields());
-    let asks = index.labels.iter().any(|(key, _)| key.starts_with(PREFIX));
-    asks.then(|| Policies::of(|key| index.label(key)).0)
 }
 
 /// Whether a pod runs something that it did not run before. What else can be changed of a pod that is there,
@@ -125,36 +174,6 @@ fn is_significant(pod: &Value, old: &Value) -> bool {
     !runs_same("containers")
         || !runs_same("initContainers")
         || !list(pod, "ephemeralContainers").iter().all(ran)
-}
-
-/// Labels must be understood, unless they were there before; and what its pods would not be allowed any more
-/// is told to whoever makes a namespace stricter.
-fn judge_namespace(
-    write: &Attributes<'_>,
-    namespace: &Value,
-    registry: &Registry,
-) -> Result<Vec<String>, Status> {
-    let (new, errors) = labelled(namespace);
-    let before = write.old.map(labelled);
-    let known = before.as_ref().is_some_and(|(_, before)| *before == errors);
-    if !errors.is_empty() && !known {
-        let name = object::name(namespace);
-        return Err(Status::invalid(&write.resource.group_kind(), name, &errors));
-    }
-    let Some((old, _)) = before.filter(|_| write.operation == Operation::Update) else {
-        return Ok(Vec::new());
-    };
-    let (new, old) = (new.enforce, old.enforce);
-    let relaxed = new.version == old.version && new.level <= old.level;
-    if relaxed || new.level == Level::Privileged {
-        return Ok(Vec::new());
-    }
-    Ok(told_of_pods(registry, object::name(namespace), new))
-}
-
-fn labelled(namespace: &Value) -> (Policies, Vec<pintle_meta::field::Error>) {
-    let labels = object::labels(namespace);
-    Policies::of(|key| labels?.get(key)?.as_str())
 }
 
 /// Warnings of the pods of a namespace that a policy would not allow, alike ones together (upstream:

@@ -5,10 +5,12 @@
 //! says counts once its status tells of it; until then, writes touch the quota, so that whoever counts
 //! what is there counts again.
 
+mod limited;
 #[cfg(test)]
 mod tests;
 pub mod usage;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pintle_meta::quantity::Quantity;
@@ -22,10 +24,13 @@ use pintle_value::{Map, Str, Value};
 use crate::forbidden;
 use crate::known::Known;
 use crate::pods::{Amounts, amounts};
+pub use limited::Limited;
 
 /// The plugin.
 pub struct ResourceQuota {
     quotas: Known<Quota>,
+    /// What nobody takes without a quota.
+    limited: Vec<Limited>,
 }
 
 /// A quota as it is stored.
@@ -53,9 +58,28 @@ struct Charge<'a> {
 /// A state of an object, and what it takes.
 type Held<'a> = Option<(&'a Value, Amounts)>;
 
-impl Default for ResourceQuota {
-    fn default() -> Self {
-        Self { quotas: Known::new("", "resourcequotas", Quota::of) }
+impl ResourceQuota {
+    /// The plugin, which lets nobody take what is `limited` without a quota.
+    pub const fn new(limited: Vec<Limited>) -> Self {
+        Self { quotas: Known::new("", "resourcequotas", Quota::of), limited }
+    }
+
+    /// Refuses what is limited where none of the quotas covers it.
+    fn require_cover(&self, charge: &Charge<'_>, quotas: &[Arc<Quota>]) -> Result<(), String> {
+        let Some((object, taken)) = charge.new.as_ref().filter(|_| charge.is_limited) else {
+            return Ok(());
+        };
+        let covers = |quota: &Arc<Quota>, name: &str| {
+            quota.hard.contains_key(name) && quota.is_about(&charge.resource, object)
+        };
+        let limited = self.limited.iter().flat_map(|one| one.within(&charge.resource, taken));
+        let bare: BTreeSet<&str> =
+            limited.filter(|name| !quotas.iter().any(|quota| covers(quota, name))).collect();
+        if bare.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = bare.into_iter().collect();
+        Err(format!("insufficient quota to consume: {}", names.join(",")))
     }
 }
 
@@ -73,12 +97,14 @@ impl Admission for ResourceQuota {
             return Ok(Vec::new());
         }
         let quotas = self.quotas.within(write.namespace, registry);
-        if quotas.is_empty() {
+        if quotas.is_empty() && self.limited.is_empty() {
             return Ok(Vec::new());
         }
         let charge = Charge::of(write);
+        let all = &quotas;
         let quotas = || quotas.iter().filter(|quota| !is_itself(write, quota));
         let refuse = |why: String| forbidden(write, write.object.unwrap_or(&Value::Null), &why);
+        self.require_cover(&charge, all).map_err(refuse)?;
         // What an object must say, each quota says before any tells of its room.
         quotas().try_for_each(|quota| quota.require(&charge)).map_err(refuse)?;
         let mut companions = Vec::new();
@@ -113,6 +139,7 @@ fn may_matter(write: &Attributes<'_>) -> bool {
         _ if plural == "events" && matches!(group, "" | "events.k8s.io") => false,
         Operation::Create => write.subresource.is_empty(),
         Operation::Delete => true,
+        Operation::Connect => false,
         Operation::Update => {
             group.is_empty() && matches!(plural, "pods" | "services" | "persistentvolumeclaims")
         }

@@ -1,7 +1,8 @@
 //! A write as others are told of it: `AdmissionRequest`, and objects in the version that they know.
 
 use pintle_meta::{GroupVersionKind, Status, User};
-use pintle_registry::admission::{Attributes, Operation};
+use pintle_registry::admission::{Attributes, Operation, Options};
+use pintle_registry::request::{DeleteOptions, WriteOptions};
 use pintle_registry::{Keeping, Resource};
 use pintle_value::{Map, Str, Value};
 
@@ -34,21 +35,58 @@ pub(crate) fn describe(write: &Attributes<'_>, version: &Resource) -> Map {
     request
 }
 
+/// The options of a write as the client gave them; a patch has those of an update, or of a create.
 fn options(write: &Attributes<'_>) -> Value {
-    let mut options = Map::new();
-    options.insert(
-        "kind",
-        match write.operation {
-            Operation::Create => "CreateOptions",
-            Operation::Update => "UpdateOptions",
-            Operation::Delete => "DeleteOptions",
-        },
-    );
-    options.insert("apiVersion", "meta.k8s.io/v1");
-    if write.dry_run {
-        options.insert("dryRun", vec![Value::from("All")]);
+    let mut said = Map::new();
+    let kind = match write.operation {
+        Operation::Create => "CreateOptions",
+        Operation::Update => "UpdateOptions",
+        Operation::Delete => "DeleteOptions",
+        Operation::Connect => return Value::Null,
+    };
+    said.insert("kind", kind);
+    said.insert("apiVersion", "meta.k8s.io/v1");
+    match write.options {
+        Options::Write(options) => write_options(options, &mut said),
+        Options::Delete(options) => delete_options(options, &mut said),
+        Options::None => {}
     }
-    options.into()
+    if write.dry_run {
+        said.insert("dryRun", vec![Value::from("All")]);
+    }
+    said.into()
+}
+
+fn write_options(options: &WriteOptions, said: &mut Map) {
+    if !options.field_manager.is_empty() {
+        said.insert("fieldManager", options.field_manager.clone());
+    }
+    if let Some(validation) = options.field_validation {
+        said.insert("fieldValidation", validation.name());
+    }
+}
+
+fn delete_options(options: &DeleteOptions, said: &mut Map) {
+    if let Some(seconds) = options.grace_period_seconds {
+        said.insert("gracePeriodSeconds", seconds);
+    }
+    let mut preconditions = Map::new();
+    for (member, wanted) in
+        [("uid", &options.uid), ("resourceVersion", &options.resource_version)]
+    {
+        if let Some(wanted) = wanted {
+            preconditions.insert(member, wanted.clone());
+        }
+    }
+    if !preconditions.is_empty() {
+        said.insert("preconditions", preconditions);
+    }
+    if let Some(orphans) = options.orphan_dependents {
+        said.insert("orphanDependents", orphans);
+    }
+    if let Some(propagation) = options.propagation {
+        said.insert("propagationPolicy", propagation.name());
+    }
 }
 
 fn kind_of(kind: &GroupVersionKind) -> Value {
@@ -122,6 +160,15 @@ pub(crate) async fn taken(
             Ok(object)
         }
     }
+}
+
+/// An object of the form that the write path works on, as the version of the write shows it.
+pub(crate) fn returned(mut object: Value, write: &Attributes<'_>) -> Value {
+    if write.kind.is_none() {
+        write.resource.to_served(&mut object);
+        write.resource.stamp(&mut object);
+    }
+    object
 }
 
 fn keeping(resource: &Resource) -> Option<&dyn Keeping> {

@@ -20,16 +20,17 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use pintle_apply::PatchType;
-use pintle_meta::{GroupVersionResource, Status};
-use pintle_registry::admission::{Admission, Attributes, Mutated, Waited};
+use pintle_meta::{GroupVersionResource, Status, field};
+use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Waited};
 use pintle_registry::trail::Trail;
 use pintle_registry::webhook::Caller;
 use pintle_registry::{Registry, Resource};
-use pintle_value::Value;
+use pintle_value::{Path, Value};
 
 use crate::Plugins;
 use crate::expressions::{Evaluation, Facts, Variables};
-use crate::request::{shown, taken};
+use crate::permissions::{Permissions, resource_of};
+use crate::request::{returned, shown, taken};
 use hook::Hook;
 use review::{Inquiry, Verdict, denial};
 
@@ -38,6 +39,7 @@ const GROUP: &str = "admissionregistration.k8s.io";
 /// The plugin.
 pub struct Webhooks {
     caller: Arc<dyn Caller>,
+    permissions: Arc<dyn Permissions>,
     /// `None` where nobody is to be asked.
     mutating: Option<Configurations>,
     validating: Option<Configurations>,
@@ -57,14 +59,20 @@ struct Concerned {
 }
 
 impl Webhooks {
-    /// All webhooks that there are of the plugins that run, to be called by `caller`.
-    pub fn new(caller: Arc<dyn Caller>, plugins: &Plugins) -> Self {
+    /// All webhooks that there are of the plugins that run, to be called by `caller`; their conditions ask
+    /// `permissions` what users may do.
+    pub fn new(
+        caller: Arc<dyn Caller>,
+        permissions: Arc<dyn Permissions>,
+        plugins: &Plugins,
+    ) -> Self {
         let of = |resource, plugin| {
             let runs = plugins.has(plugin);
             runs.then(|| Configurations { resource, known: Mutex::default() })
         };
         Self {
             caller,
+            permissions,
             mutating: of("mutatingwebhookconfigurations", "MutatingAdmissionWebhook"),
             validating: of("validatingwebhookconfigurations", "ValidatingAdmissionWebhook"),
         }
@@ -76,9 +84,11 @@ impl Admission for Webhooks {
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,
+        memory: &'a mut Memory,
     ) -> Option<Waited<'a, Mutated>> {
-        let concerned = self.mutating.as_ref()?.concerned(write, registry);
-        (!concerned.is_empty()).then(|| self.change(write, concerned))
+        let mut concerned = self.mutating.as_ref()?.concerned(write, registry);
+        concerned.retain(|one| memory.is_due(&one.hook.key));
+        (!concerned.is_empty()).then(|| self.change(write, concerned, memory))
     }
 
     fn review<'a>(
@@ -92,31 +102,26 @@ impl Admission for Webhooks {
 }
 
 impl Webhooks {
-    /// Has an object changed by one webhook after the other; those that want it are asked once more if
-    /// others changed it after them.
+    /// Has an object changed by one webhook after the other.
     fn change<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         concerned: Vec<Concerned>,
+        memory: &'a mut Memory,
     ) -> Waited<'a, Mutated> {
         Box::pin(async move {
             let mut mutated = Mutated::default();
             let mut object = write.object.map(Cow::Borrowed);
-            let mut last_change = 0;
-            for (place, one) in concerned.iter().enumerate() {
-                if self.change_once(write, one, &mut object, &mut mutated).await? {
-                    last_change = place;
+            for one in concerned {
+                if self.change_once(write, &one, &mut object, &mut mutated).await? {
+                    memory.wake();
+                }
+                if one.hook.again {
+                    memory.note(one.hook.key);
                 }
             }
-            for one in concerned[..last_change].iter().filter(|one| one.hook.again) {
-                self.change_once(write, one, &mut object, &mut mutated).await?;
-            }
-            if let Some(Cow::Owned(mut object)) = object {
-                if write.kind.is_none() {
-                    write.resource.to_served(&mut object);
-                    write.resource.stamp(&mut object);
-                }
-                mutated.object = Some(object);
+            if let Some(Cow::Owned(object)) = object {
+                mutated.object = Some(returned(object, write));
             }
             Ok(mutated)
         })
@@ -143,9 +148,12 @@ impl Webhooks {
         let current = shown(current, write, &one.resource).await?;
         let (schema, ty) = (&one.resource.schema, one.resource.ty);
         let patched = pintle_apply::apply(PatchType::Json, schema, ty, &current, &patch);
-        let patched = patched.map_err(|error| Status::internal(&error))?.value;
+        let mut patched = patched.map_err(|error| Status::internal(&error))?.value;
         if patched == current {
             return Ok(false);
+        }
+        if write.kind.is_none() {
+            one.resource.set_defaults(&mut patched);
         }
         *object = Some(Cow::Owned(taken(patched, write, &one.resource).await?));
         Ok(true)
@@ -197,7 +205,7 @@ impl Webhooks {
             object: object.as_ref(),
             old: old.as_ref(),
         };
-        if !is_wanted(hook, &inquiry)? {
+        if !self.is_wanted(hook, &inquiry)? {
             return Ok(None);
         }
         if write.dry_run {
@@ -215,6 +223,38 @@ impl Webhooks {
         }
     }
 
+    /// Whether a webhook's conditions hold; one that cannot be judged is a refusal, or none where failures
+    /// are to be ignored.
+    fn is_wanted(&self, hook: &Hook, inquiry: &Inquiry<'_>) -> Result<bool, Status> {
+        if hook.conditions.is_empty() {
+            return Ok(true);
+        }
+        let write = inquiry.write;
+        let facts = Facts {
+            object: inquiry.object.unwrap_or(&Value::Null),
+            old: inquiry.old.unwrap_or(&Value::Null),
+            request: &inquiry.request().into(),
+            namespace: &Value::Null,
+            params: None,
+            authorizer: &self.permissions.of(write.user),
+            resource: &resource_of(write),
+        };
+        match hook.conditions.hold(&Evaluation::new(facts, &Variables::default())) {
+            Ok(wanted) => Ok(wanted),
+            Err(why) if hook.lenient => {
+                tracing::warn!(
+                    webhook = %hook.name, %why,
+                    "cannot judge a webhook's conditions, failing open"
+                );
+                Ok(false)
+            }
+            Err(why) => {
+                let resource = write.resource.group_resource();
+                Err(Status::forbidden(&resource, write.name, &why))
+            }
+        }
+    }
+
     async fn call(&self, hook: &Hook, inquiry: &Inquiry<'_>) -> Result<Verdict, String> {
         if hook.version.is_none() {
             return Err(
@@ -227,30 +267,19 @@ impl Webhooks {
     }
 }
 
-/// Whether a webhook's conditions hold; one that cannot be judged is a refusal, or none where failures
-/// are to be ignored.
-fn is_wanted(hook: &Hook, inquiry: &Inquiry<'_>) -> Result<bool, Status> {
-    if hook.conditions.is_empty() {
-        return Ok(true);
-    }
-    let facts = Facts {
-        object: inquiry.object.unwrap_or(&Value::Null),
-        old: inquiry.old.unwrap_or(&Value::Null),
-        request: &inquiry.request().into(),
-        params: None,
-        namespace: &Value::Null,
-    };
-    match hook.conditions.hold(&mut Evaluation::new(facts, &Variables::default())) {
-        Ok(wanted) => Ok(wanted),
-        Err(why) if hook.lenient => {
-            tracing::warn!(webhook = %hook.name, %why, "cannot judge a webhook's conditions, failing open");
-            Ok(false)
-        }
-        Err(why) => {
-            let resource = inquiry.write.resource.group_resource();
-            Err(Status::forbidden(&resource, inquiry.write.name, &why))
+/// What is wrong with the conditions of a configuration's webhooks.
+pub(crate) fn problems(configuration: &Value) -> Vec<field::Error> {
+    let mut problems = Vec::new();
+    for (index, hook) in Hook::all(configuration).iter().enumerate() {
+        let path = Path::new("webhooks").index(index).field("matchConditions");
+        for (place, condition) in hook.conditions.expressions().enumerate() {
+            let path = path.index(place).field("expression");
+            let text = Value::from(condition.text.as_str());
+            let wrong = condition.problem().map(|why| field::Error::invalid(&path, &text, why));
+            problems.extend(wrong);
         }
     }
+    problems
 }
 
 impl Configurations {

@@ -73,7 +73,7 @@ pub(crate) struct Entry {
     pub(crate) optional: bool,
 }
 
-/// `Name{field: value}`. There are no types that expressions can make, so names of fields don't count.
+/// `Name{field: value}`.
 #[derive(Clone, Debug)]
 pub(crate) struct Struct {
     pub(crate) name: Arc<str>,
@@ -82,7 +82,10 @@ pub(crate) struct Struct {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
+    pub(crate) at: u32,
+    pub(crate) name: Arc<str>,
     pub(crate) value: Expr,
+    pub(crate) optional: bool,
 }
 
 /// A fold over a list or map: what macros become.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use pintle_value::Str;
 
+use crate::types::Type;
+
 /// The type of a variable, field, item or value, made by the caller from its schema.
 ///
 /// Sizes are upstream's `MaxElements`: characters of text, items of a list, entries of a map. They
@@ -54,6 +56,10 @@ pub enum Declaration {
     Nullable(Arc<Self>),
     /// What may be absent: the value of the variable is an optional.
     Optional(Arc<Self>),
+    /// Named values that are found when they are wanted ([`crate::Composition`]).
+    Composed(Arc<Object>),
+    /// What an expression comes to, or what only functions look into.
+    Typed(Type),
 }
 
 /// A list's declaration.

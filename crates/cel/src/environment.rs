@@ -8,23 +8,27 @@ use crate::checker;
 use crate::cost;
 use crate::declaration::Declaration;
 use crate::error::CompileError;
+use crate::functions::{self, Function};
+use crate::library;
 use crate::parser;
 use crate::plan;
 use crate::program::Program;
 use crate::source::Issues;
 use crate::types::Type;
+use crate::value::made;
 
 /// The environment of Kubernetes v1.36 with the variables of one place.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: Vec<(Str, Arc<Declaration>)>,
     bindings: bool,
+    patches: bool,
 }
 
 impl Environment {
     /// No variables yet.
     pub const fn new() -> Self {
-        Self { variables: Vec::new(), bindings: false }
+        Self { variables: Vec::new(), bindings: false, patches: false }
     }
 
     /// Declares a variable; bindings give the values in the order of declaration.
@@ -40,6 +44,30 @@ impl Environment {
     pub const fn with_bindings(mut self) -> Self {
         self.bindings = true;
         self
+    }
+
+    /// With the types of which patches are made: `Object`, those of its fields, and `JSONPatch`.
+    #[must_use]
+    pub const fn with_patches(mut self) -> Self {
+        self.patches = true;
+        self
+    }
+
+    /// The type of this name that expressions can make values of.
+    pub(crate) fn made_type(&self, name: &str) -> Option<Type> {
+        (self.patches && made::is_type(name)).then(|| Type::Made(name.into()))
+    }
+
+    /// The function of this name that expressions can call.
+    pub(crate) fn function(&self, name: &str) -> Option<&'static Function> {
+        functions::find(name).filter(|_| self.patches || !library::is_of_patches(name))
+    }
+
+    /// The variable that is a composition.
+    fn composed(&self) -> Option<usize> {
+        let is_composed =
+            |declaration: &Declaration| matches!(declaration, Declaration::Composed(_));
+        self.variables.iter().position(|(_, declaration)| is_composed(declaration))
     }
 
     /// A variable's index and type.
@@ -68,7 +96,7 @@ impl Environment {
         let checked = checker::check(&parsed.root, parsed.nodes, self, &mut issues);
         let Some(checked) = checked else { return Err(issues.sorted().into()) };
         let estimate = cost::estimate(&parsed.root, &checked, self);
-        let plan = plan::plan(&parsed.root, &checked).map_err(CompileError::Constant)?;
+        let plan = plan::plan(&parsed.root, &checked, self.composed()).map_err(CompileError::Constant)?;
         Ok(Program::new(plan, &parsed.root, &checked, estimate, self))
     }
 }

@@ -24,17 +24,23 @@ pub struct EvalError(Box<Inner>);
 struct Inner {
     message: String,
     cancelled: bool,
+    misplaced: bool,
 }
 
 impl EvalError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { message: message.into(), cancelled: false }))
+        Self(Box::new(Inner { message: message.into(), cancelled: false, misplaced: false }))
+    }
+
+    /// A value was made whose parts are not where their types belong.
+    pub(crate) fn misplaced(message: String) -> Self {
+        Self(Box::new(Inner { message, cancelled: false, misplaced: true }))
     }
 
     /// The cost or the size of values went over the limit: nothing absorbs this error.
     pub(crate) fn cost() -> Self {
         let message = "operation cancelled: actual cost limit exceeded".to_owned();
-        Self(Box::new(Inner { message, cancelled: true }))
+        Self(Box::new(Inner { message, cancelled: true, misplaced: false }))
     }
 
     pub(crate) fn no_such_overload() -> Self {
@@ -50,6 +56,11 @@ impl EvalError {
     /// Whether the evaluation was cancelled because it cost too much.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled
+    }
+
+    /// Whether the evaluation went well, but parts of what it made are not where their types belong.
+    pub fn is_misplaced(&self) -> bool {
+        self.0.misplaced
     }
 
     /// What went wrong.

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use crate::context::Context;
 use crate::library;
 use crate::types::Type;
-use crate::value::{Eval, Val};
+use crate::value::{Eval, Val, made};
 
 /// What a function does with its arguments, the receiver being the first.
 pub(crate) type Native = for<'a> fn(&mut Context, &[Val<'a>]) -> Eval<'a>;
@@ -113,6 +113,7 @@ pub(crate) fn type_value(t: &Type) -> &'static str {
         Type::List(_) => "list",
         Type::Map(_) | Type::Object(_) => "map",
         Type::Struct(name) | Type::Opaque(name) => name,
+        Type::Made(name) => made::kind(name),
         Type::Optional(_) => "optional_type",
         Type::Type(_) => "type",
         Type::Dyn | Type::Error | Type::Param(_) => "dyn",

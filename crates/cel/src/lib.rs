@@ -12,7 +12,9 @@
 
 mod address;
 mod ast;
+mod authorizer;
 mod checker;
+mod composition;
 mod context;
 mod cost;
 mod declaration;
@@ -34,6 +36,8 @@ mod types;
 mod url;
 mod value;
 
+pub use authorizer::{Authorizer, Decision, Question, ResourceCheck, Subject};
+pub use composition::{Composed, Composition};
 pub use context::{Budget, COST_MAX};
 pub use cost::Estimate;
 pub use declaration::{Declaration, Field, List, Map, Merge, Object, SIZE_MAX};

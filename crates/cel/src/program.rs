@@ -3,7 +3,9 @@
 use pintle_value::Value;
 
 use crate::ast::Expr;
+use crate::authorizer::{Asker, Authorizer, ResourceCheck};
 use crate::checker::{Checked, Reference};
+use crate::composition::Composed;
 use crate::context::{Budget, Context};
 use crate::cost::Estimate;
 use crate::declaration::Declaration;
@@ -11,7 +13,7 @@ use crate::environment::Environment;
 use crate::error::EvalError;
 use crate::plan::{Frame, Plan};
 use crate::types::Type;
-use crate::value::{Val, to_json};
+use crate::value::{Eval, Opaque, Val, to_json};
 
 use std::sync::Arc;
 
@@ -28,7 +30,15 @@ pub struct Program {
 /// The values of variables, in the order of their declaration.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings<'a> {
-    values: Vec<Option<&'a Value>>,
+    values: Vec<Option<Bound<'a>>>,
+}
+
+/// The value of a variable.
+#[derive(Clone, Debug)]
+pub(crate) enum Bound<'a> {
+    /// To be read by its declaration.
+    Tree(&'a Value),
+    Value(Val<'static>),
 }
 
 impl<'a> Bindings<'a> {
@@ -40,12 +50,28 @@ impl<'a> Bindings<'a> {
     /// The next variable's value. A variable that is declared as optional may have none.
     #[must_use]
     pub fn with(mut self, value: impl Into<Option<&'a Value>>) -> Self {
-        self.values.push(value.into());
+        self.values.push(value.into().map(Bound::Tree));
         self
     }
 
-    pub(crate) fn get(&self, index: usize) -> Option<&'a Value> {
-        self.values.get(index).copied().flatten()
+    /// Who is asked by the next variable, [`Declaration::AUTHORIZER`], about whom the evaluation is about;
+    /// and by the one after it, [`Declaration::RESOURCE_CHECK`], about `resource`.
+    #[must_use]
+    pub fn with_authorizer(
+        mut self,
+        authorizer: &Arc<dyn Authorizer>,
+        resource: ResourceCheck,
+    ) -> Self {
+        let asker = Asker { authorizer: Arc::clone(authorizer), account: None };
+        let check = Opaque::ResourceCheck(asker.clone(), resource);
+        for opaque in [Opaque::Authorizer(asker), check] {
+            self.values.push(Some(Bound::Value(Val::Opaque(Arc::new(opaque)))));
+        }
+        self
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&Bound<'a>> {
+        self.values.get(index)?.as_ref()
     }
 }
 
@@ -84,6 +110,42 @@ impl Program {
         index.is_some_and(|index| self.used[index])
     }
 
+    /// Whether the expression may use a value of its composition.
+    pub(crate) fn may_want(&self, name: &str) -> bool {
+        self.plan.wanted.iter().any(|wanted| **wanted == *name)
+    }
+
+    /// As [`Program::evaluate`], for an expression that uses `variables`.
+    ///
+    /// # Errors
+    /// What went wrong, in upstream's words.
+    pub fn evaluate_composed<'a>(
+        &'a self,
+        bindings: &Bindings<'a>,
+        composed: &Composed<'a>,
+        budget: &mut Budget,
+    ) -> Result<Value, EvalError> {
+        let limit = budget.left().min(crate::context::COST_MAX);
+        let mut context = Context::new(limit);
+        composed.prepare(bindings);
+        let value = self.value(bindings, Some((composed, composed.end())), &mut context);
+        let result = value.and_then(|value| to_json(&value, &mut context));
+        let enough = budget.spend(composed.take_cost());
+        budget.spend(context.cost());
+        if enough { result } else { Err(EvalError::cost()) }
+    }
+
+    /// The expression's value.
+    pub(crate) fn value<'a>(
+        &'a self,
+        bindings: &Bindings<'a>,
+        composed: Option<(&Composed<'a>, usize)>,
+        context: &mut Context,
+    ) -> Eval<'a> {
+        let frame = Frame::new(&self.variables, bindings, self.plan.slots, context);
+        self.plan.root.eval(&mut frame.composing(composed))
+    }
+
     /// The expression's value as data. One evaluation may cost as much as upstream lets it, and all
     /// that share the budget as much as that has.
     ///
@@ -109,8 +171,6 @@ impl Program {
         context: &mut Context,
         then: impl FnOnce(Val<'a>, &mut Context) -> Result<T, EvalError>,
     ) -> Result<T, EvalError> {
-        let mut frame = Frame::new(&self.variables, bindings, self.plan.slots, context);
-        let value = self.plan.root.eval(&mut frame)?;
-        then(value, context)
+        then(self.value(bindings, None, context)?, context)
     }
 }

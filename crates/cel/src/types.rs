@@ -40,6 +40,9 @@ pub enum Type {
     Struct(&'static str),
     /// Another type of Kubernetes' libraries.
     Opaque(&'static str),
+    /// What expressions can make where patches are made: `Object`, `Object.spec` and so on, or
+    /// `JSONPatch`.
+    Made(Arc<str>),
     /// A value that may be absent.
     Optional(Arc<Self>),
     /// The type of a type; none for that of all types.
@@ -84,6 +87,8 @@ impl Type {
             Declaration::Object(object) => Self::Object(Arc::clone(object)),
             Declaration::Nullable(inner) => Self::of(inner),
             Declaration::Optional(inner) => Self::optional(Self::of(inner)),
+            Declaration::Composed(object) => Self::Object(Arc::clone(object)),
+            Declaration::Typed(found) => found.clone(),
         }
     }
 
@@ -100,6 +105,7 @@ impl Type {
             (Self::Map(a), Self::Map(b)) => a.0.is_exactly(&b.0) && a.1.is_exactly(&b.1),
             (Self::Object(a), Self::Object(b)) => Arc::ptr_eq(a, b),
             (Self::Struct(a), Self::Struct(b)) | (Self::Opaque(a), Self::Opaque(b)) => a == b,
+            (Self::Made(a), Self::Made(b)) => a == b,
             (Self::Type(a), Self::Type(b)) => match (a, b) {
                 (Some(a), Some(b)) => a.is_exactly(b),
                 (None, None) => true,
@@ -157,6 +163,7 @@ impl fmt::Display for Type {
             Self::Map(pair) => write!(f, "map({}, {})", pair.0, pair.1),
             Self::Object(object) => f.write_str(object.name()),
             Self::Struct(name) | Self::Opaque(name) => f.write_str(name),
+            Self::Made(name) => f.write_str(name),
             Self::Optional(inner) => write!(f, "optional_type({inner})"),
             Self::Type(None) => f.write_str("type"),
             Self::Type(Some(inner)) => write!(f, "type({inner})"),

@@ -20,6 +20,7 @@ pub mod garbage;
 pub mod identity;
 pub mod manifests;
 pub mod namespaces;
+pub mod policy_types;
 pub mod quotas;
 mod reconcile;
 mod retry;

@@ -35,6 +35,8 @@ pub enum Controller {
     ServiceCidr,
     /// Counts what quotas are about.
     ResourceQuota,
+    /// Tells whether the expressions of admission policies fit.
+    PolicyStatus,
 }
 
 /// All of them: name, the name that it once had, controller.
@@ -74,6 +76,11 @@ const ALL: &[(&str, &str, Controller)] = &[
     ),
     ("service-cidr-controller", "service-cidr-controller", Controller::ServiceCidr),
     ("resourcequota-controller", "resourcequota", Controller::ResourceQuota),
+    (
+        "validatingadmissionpolicy-status-controller",
+        "validatingadmissionpolicy-status",
+        Controller::PolicyStatus,
+    ),
 ];
 
 /// The controllers that are switched off.

@@ -90,6 +90,20 @@ impl Status {
         Self { reason: Some(reason), code: reason.code(), ..forbidden }
     }
 
+    /// The refusal of admission policies that could not change an object; the first of them counts, and
+    /// has a reason of its own or none (upstream: the code stays that of a refusal).
+    pub fn failed_by_policies(
+        resource: &GroupResource,
+        name: &str,
+        whys: &[String],
+        reason: Option<Reason>,
+    ) -> Self {
+        let mut status = Self::forbidden(resource, name, "");
+        status.message = whys.first().cloned().unwrap_or_default();
+        status.reason = reason.or(status.reason);
+        whys.iter().fold(status, |status, why| status.with_cause("", why, ""))
+    }
+
     /// A failure about the object `name` of a resource.
     fn about(reason: Reason, resource: &GroupResource, name: &str, message: String) -> Self {
         let mut status = Self::failure(reason, message);

@@ -1,6 +1,7 @@
 //! Command line flags, under kube-apiserver's names where it has them.
 
 mod access;
+mod admission;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -139,6 +140,10 @@ struct ApiFlags {
     /// Usual admission plugins not to run: without ServiceAccount, pods need no account
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
+    /// What admission plugins are told, as kube-apiserver reads it: an AdmissionConfiguration, which may
+    /// configure PodSecurity and ResourceQuota
+    #[arg(long, value_name = "FILE")]
+    admission_control_config_file: Option<PathBuf>,
     /// Which controllers run, for a kube-controller-manager to run the others: * is all, NAME one, -NAME
     /// all but that one; namespace-controller, garbage-collector-controller,
     /// clusterrole-aggregation-controller, serviceaccount-controller,
@@ -147,7 +152,7 @@ struct ApiFlags {
     /// certificatesigningrequest-cleaner-controller, ttl-after-finished-controller,
     /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller,
     /// volumeattributesclass-protection-controller, service-cidr-controller,
-    /// resourcequota-controller
+    /// resourcequota-controller, validatingadmissionpolicy-status-controller
     #[arg(
         long,
         value_name = "NAME,…",
@@ -206,6 +211,10 @@ impl Serve {
             api.enable_admission_plugins.iter().map(String::as_str),
             api.disable_admission_plugins.iter().map(String::as_str),
         )?;
+        let admission_plugins = match &api.admission_control_config_file {
+            Some(path) => admission_plugins.told(admission::configuration(path)?),
+            None => admission_plugins,
+        };
         let asked = api.enable_admission_plugins.iter().map(String::as_str);
         for name in Plugins::without_effect(asked) {
             tracing::warn!("--enable-admission-plugins: {name} is known, but has no effect here");

@@ -1,6 +1,7 @@
 //! The admission seam: who may still say no, after authorization and before validation; and who is asked
 //! elsewhere, about a new object before it is validated and after.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -8,6 +9,7 @@ use pintle_meta::{GroupVersionKind, Status, User};
 use pintle_value::Value;
 
 use crate::allocation::Companion;
+use crate::request::{DeleteOptions, WriteOptions};
 use crate::{Registry, Resource};
 
 /// What a write does.
@@ -19,6 +21,8 @@ pub enum Operation {
     Update,
     /// A deletion, also of each object of a collection.
     Delete,
+    /// A connection through an object to something else.
+    Connect,
 }
 
 impl Operation {
@@ -28,6 +32,7 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 }
@@ -55,6 +60,19 @@ pub struct Attributes<'a> {
     pub user: &'a User,
     /// Nothing will come of the write.
     pub dry_run: bool,
+    /// How it is to be done.
+    pub options: Options<'a>,
+}
+
+/// The options of a write, as the client gave them.
+#[derive(Clone, Copy)]
+pub enum Options<'a> {
+    /// Of a create, an update or a patch.
+    Write(&'a WriteOptions),
+    /// Of a deletion.
+    Delete(&'a DeleteOptions),
+    /// A connection has none.
+    None,
 }
 
 /// What is waited for.
@@ -63,10 +81,60 @@ pub type Waited<'a, T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send +
 /// What was made of an object.
 #[derive(Debug, Default)]
 pub struct Mutated {
-    /// The object in the version of the write's resource, where it was changed.
+    /// The object in the version of the write's resource, where it was changed. It is yet to be read
+    /// against its schema, and defaulted.
     pub object: Option<Value>,
     /// Texts for `Warning` headers.
     pub warnings: Vec<String>,
+}
+
+/// What one who changes objects remembers of a write. Each is asked twice at most: once more if anybody
+/// changed the object, and then only those of its own askers that want it and have not seen the last
+/// change (upstream: `ReinvocationContext`).
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// Whether it is the second time.
+    pub again: bool,
+    /// Whether it changed the object.
+    pub changed: bool,
+    /// What was left of the object the first time.
+    left: Option<Value>,
+    /// Who was asked and wants to be asked again.
+    asked: BTreeSet<String>,
+    /// Who is to be asked again.
+    due: BTreeSet<String>,
+}
+
+impl Memory {
+    /// The object was changed: who was asked before and wants it is to be asked again.
+    pub fn wake(&mut self) {
+        self.changed = true;
+        self.due.append(&mut self.asked);
+    }
+
+    /// Notes that somebody was asked who wants to be asked again.
+    pub fn note(&mut self, key: String) {
+        self.asked.insert(key);
+    }
+
+    /// Whether somebody is to be asked now.
+    pub fn is_due(&self, key: &str) -> bool {
+        !self.again || self.due.contains(key)
+    }
+
+    /// Begins the second time, about an object that others may have changed since.
+    pub(crate) fn begin_again(&mut self, object: &Value) {
+        self.again = true;
+        if self.left.as_ref() != Some(object) {
+            self.due.append(&mut self.asked);
+        }
+    }
+
+    /// Notes what was left of an object.
+    pub(crate) fn leave(&mut self, object: &Value) {
+        // Where nobody wants to be asked again, nobody compares.
+        self.left = (!self.asked.is_empty()).then(|| object.clone());
+    }
 }
 
 /// Who may still refuse a write.
@@ -87,10 +155,20 @@ pub trait Admission: Send + Sync {
         None
     }
 
-    /// Asks elsewhere what to make of an object, or refuses the write; `None` where nobody has anything to
-    /// say.
-    fn mutate<'a>(&'a self, _: &'a Attributes<'a>, _: &'a Registry) -> Option<Waited<'a, Mutated>> {
+    /// Asks those whom users registered what to make of an object, or refuses the write; `None` where
+    /// nobody has anything to say.
+    fn mutate<'a>(
+        &'a self,
+        _: &'a Attributes<'a>,
+        _: &'a Registry,
+        _: &'a mut Memory,
+    ) -> Option<Waited<'a, Mutated>> {
         None
+    }
+
+    /// Those whose [`Admission::mutate`] is asked, one after the other.
+    fn mutators(&self) -> &[Box<dyn Admission>] {
+        &[]
     }
 
     /// Refuses what is valid otherwise, or lets it pass with texts for `Warning` headers.
@@ -113,8 +191,7 @@ pub trait Admission: Send + Sync {
     }
 }
 
-/// The admission chain: all are asked, in order. Only one may wait, and one may have objects changed
-/// elsewhere.
+/// The admission chain: all are asked, in order. Only one may wait.
 pub struct Chain(pub Vec<Box<dyn Admission>>);
 
 impl Admission for Chain {
@@ -163,12 +240,8 @@ impl Admission for Chain {
         Ok(warnings)
     }
 
-    fn mutate<'a>(
-        &'a self,
-        attributes: &'a Attributes<'a>,
-        registry: &'a Registry,
-    ) -> Option<Waited<'a, Mutated>> {
-        self.0.iter().find_map(|one| one.mutate(attributes, registry))
+    fn mutators(&self) -> &[Box<dyn Admission>] {
+        &self.0
     }
 
     fn review<'a>(

@@ -130,6 +130,12 @@ impl ResourceDefinition {
         conversion.map_or(self.ty, |c| c.ty)
     }
 
+    /// Sets what an object of this version leaves unsaid: the declared defaults, and the kind's own.
+    pub fn set_defaults(&self, tree: &mut Value) {
+        pintle_schema::default::apply(&self.schema, self.ty, tree);
+        self.strategy.default(tree);
+    }
+
     /// The verbs that discovery shows: while nothing may be created, none that writes.
     pub fn shown_verbs(&self) -> impl Iterator<Item = Verb> + '_ {
         let all = self.strategy.refuse_create().is_none();
@@ -213,7 +219,10 @@ impl Subresource {
     /// The kind of what is written, where it is not the object or a part of it.
     pub(crate) fn own_kind(&self) -> Option<&GroupVersionKind> {
         match self.behaviour {
-            SubresourceBehaviour::Scale(_) | SubresourceBehaviour::Action(_) => Some(&self.kind),
+            SubresourceBehaviour::Scale(_)
+            | SubresourceBehaviour::Action(_)
+            | SubresourceBehaviour::Token
+            | SubresourceBehaviour::Connect => Some(&self.kind),
             _ => None,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use imbl::OrdMap;
-use pintle_meta::{GroupVersionKind, GroupVersionResource, Status};
+use pintle_meta::{GroupVersionResource, Status};
 use pintle_store::{Revision, Store};
 use pintle_value::Value;
 
@@ -256,42 +256,6 @@ impl Registry {
         Watch::start(&self.cache, target, options).await
     }
 
-    /// Reads the object in a body, with texts for `Warning` headers, and does nothing with it: for what
-    /// is answered and not kept (PATH-13).
-    pub fn read(
-        &self,
-        target: &Target,
-        body: &Body,
-        options: &WriteOptions,
-        context: &Context,
-    ) -> Result<(Value, Vec<String>), Status> {
-        let draft = self.write(target, options, context, &granted).decode(body)?;
-        Ok((draft.tree, draft.warnings))
-    }
-
-    /// As [`Registry::read`], for a subresource of a kind of its own; `type_name` is that of its type in
-    /// the resource's schema.
-    pub fn read_as(
-        &self,
-        target: &Target,
-        kind: &GroupVersionKind,
-        type_name: &str,
-        body: &Body,
-        options: &WriteOptions,
-        context: &Context,
-    ) -> Result<(Value, Vec<String>), Status> {
-        let schema = &target.resource.schema;
-        let ty = schema.find(type_name);
-        let ty = ty.ok_or_else(|| Status::internal(format_args!("no type {type_name}")))?;
-        let version = kind.group_version().to_string();
-        let write = self.write(target, options, context, &granted);
-        let mut draft = write.decode_as(body, schema, ty, (&kind.kind, &version))?;
-        let object = draft.tree.make_object();
-        object.insert("kind", kind.kind.clone());
-        object.insert("apiVersion", version);
-        Ok((draft.tree, draft.warnings))
-    }
-
     // The write path is long. What leads to it is boxed, so that it is compiled here once, and not again in
     // each crate that writes something.
 
@@ -309,6 +273,45 @@ impl Registry {
                 return write.act(body, action).await;
             }
             Self::answered(target, write.create(body).await?).await
+        })
+    }
+
+    /// Reads what is posted to a virtual resource, or to a subresource of a kind of its own, lets the
+    /// admission chain have its say, and does nothing with it: somebody else answers (PATH-13). Gives
+    /// texts for `Warning` headers too.
+    pub fn receive<'a>(
+        &'a self,
+        target: &'a Target,
+        body: &'a Body,
+        options: &'a WriteOptions,
+        context: &'a Context,
+    ) -> Waited<'a, (Value, Vec<String>)> {
+        Box::pin(async move {
+            let resource = &target.resource;
+            let (kind, ty) = match resource.subresource(&target.subresource) {
+                Some(part) => {
+                    let version = part.kind.group_version().to_string();
+                    let ty = pintle_schema::builtin_kind(&version, &part.kind.kind);
+                    let unknown =
+                        || Status::internal(format_args!("no type {version}.{}", part.kind.kind));
+                    (part.kind.clone(), ty.ok_or_else(unknown)?)
+                }
+                None => (resource.gvk(), resource.ty),
+            };
+            self.write(target, options, context, &granted).receive(body, ty, &kind).await
+        })
+    }
+
+    /// Asks the admission chain about a connection through an object, which is made by these options.
+    pub fn admit_connection<'a>(
+        &'a self,
+        target: &'a Target,
+        connection: Value,
+        context: &'a Context,
+    ) -> Waited<'a, Vec<String>> {
+        Box::pin(async move {
+            let options = WriteOptions::default();
+            self.write(target, &options, context, &granted).connect(connection).await
         })
     }
 

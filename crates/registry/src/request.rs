@@ -93,6 +93,17 @@ pub enum FieldValidation {
     Strict,
 }
 
+impl FieldValidation {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ignore => "Ignore",
+            Self::Warn => "Warn",
+            Self::Strict => "Strict",
+        }
+    }
+}
+
 /// Whether the client may also create, where what it asked for was a change: PUT to a free name and
 /// apply create, and upstream asks once more then. The error is the refusal.
 pub type MayCreate<'a> = dyn Fn() -> Result<(), Status> + Send + Sync + 'a;
@@ -112,10 +123,17 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who owns what this changes; `""` where it is to be derived from the user agent.
     pub field_manager: Str,
-    /// What to do about unknown and duplicate fields.
-    pub field_validation: FieldValidation,
+    /// What to do about unknown and duplicate fields, where the client says so.
+    pub field_validation: Option<FieldValidation>,
     /// Apply only: take what others own.
     pub force: bool,
+}
+
+impl WriteOptions {
+    /// What to do about unknown and duplicate fields.
+    pub fn strictness(&self) -> FieldValidation {
+        self.field_validation.unwrap_or_default()
+    }
 }
 
 /// What becomes of the dependents of a deleted object.
@@ -125,6 +143,17 @@ pub enum Propagation {
     Orphan,
     Background,
     Foreground,
+}
+
+impl Propagation {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Orphan => "Orphan",
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+        }
+    }
 }
 
 /// Options of delete.

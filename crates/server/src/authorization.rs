@@ -2,6 +2,7 @@
 
 mod escalation;
 mod owners;
+mod permissions;
 mod signers;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use pintle_store::Kind;
 
 pub(crate) use escalation::NoEscalation;
 use owners::Owners;
+pub(crate) use permissions::Authorized;
 
 /// The authorizer of some modes. `system:masters` comes before them all, as upstream has it.
 pub(crate) fn authorizer(modes: &[Mode], roles: &Arc<Roles>) -> Arc<dyn Authorizer> {

@@ -49,11 +49,11 @@ pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result
         call.api.metrics.deprecated(resource, subresource); // DEP-14
     }
     let mut response = match call.info.verb {
-        _ if found.connects() => connect::connect(call, &found),
+        _ if found.connects() => connect::connect(call, &found).await,
         "create" if found.target.resource.action.is_some() => {
             write::create(call, &found, body).await
         }
-        _ if found.is(&SubresourceBehaviour::Token) => token::create(call, &found, body),
+        _ if found.is(&SubresourceBehaviour::Token) => token::create(call, &found, body).await,
         _ if found.target.resource.storage.is_none() => virtual_resource(call, &found, body).await,
         "get" => read::get(call, &found).await,
         "list" => read::list(call, &found).await,
@@ -73,7 +73,7 @@ pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result
 async fn virtual_resource(call: &Call<'_>, found: &Found, body: Bytes) -> Result<Response, Status> {
     match call.info.verb {
         "get" | "list" => component::read(call, found).await,
-        _ => review::create(call, found, body),
+        _ => review::create(call, found, body).await,
     }
 }
 

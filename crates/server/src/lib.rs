@@ -47,7 +47,7 @@ mod websocket;
 pub use config::{Config, FeatureGates, RequestHeader, ServiceAccounts};
 pub use error::Error;
 pub use kubeconfig::kubeconfig;
-pub use pintle_admission::Plugins;
+pub use pintle_admission::{Configuration as AdmissionConfiguration, Plugins};
 pub use pintle_auth::Mode;
 pub use pintle_controllers::Selection;
 pub use pintle_effects::PortRange;

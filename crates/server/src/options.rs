@@ -128,17 +128,18 @@ fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<field::Er
     !values.is_empty()
 }
 
-fn field_validation(text: &str, errors: &mut Vec<field::Error>) -> FieldValidation {
+fn field_validation(text: &str, errors: &mut Vec<field::Error>) -> Option<FieldValidation> {
     match text {
-        "" | "Warn" => FieldValidation::Warn,
-        "Ignore" => FieldValidation::Ignore,
-        "Strict" => FieldValidation::Strict,
+        "" => None,
+        "Warn" => Some(FieldValidation::Warn),
+        "Ignore" => Some(FieldValidation::Ignore),
+        "Strict" => Some(FieldValidation::Strict),
         other => {
             // FV-11
             let supported = ["", "Ignore", "Strict", "Warn"];
             let path = Path::new("fieldValidation");
             errors.push(field::Error::not_supported(&path, &Value::from(other), &supported));
-            FieldValidation::Warn
+            None
         }
     }
 }

@@ -23,7 +23,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::api::{Api, Settings, now};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
-use crate::authorization::{self, NoEscalation, Roles};
+use crate::authorization::{self, Authorized, NoEscalation, Roles};
 use crate::discovery::Discovery;
 use crate::kubeconfig::kubeconfig;
 use crate::lifecycle::Lifecycle;
@@ -261,8 +261,12 @@ fn admission(
     let escalation = NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() };
     let plugins = &config.admission_plugins;
     let mut chain: Vec<Box<dyn admission::Admission>> = vec![Box::new(escalation)];
-    chain.extend(plugins.in_order(random, authorization::plugins(authorizer)));
-    chain.push(Box::new(pintle_admission::Webhooks::new(webhooks, plugins)));
+    let permissions: Arc<dyn pintle_admission::Permissions> =
+        Arc::new(Authorized(authorizer.clone()));
+    chain.push(Box::new(pintle_admission::Sense));
+    let others = authorization::plugins(authorizer);
+    chain.extend(plugins.in_order(random, &permissions, others));
+    chain.push(Box::new(pintle_admission::Webhooks::new(webhooks, permissions, plugins)));
     admission::Chain(chain)
 }
 

@@ -49,15 +49,24 @@ struct Unknown;
 
 const PRIVILEGED: Policy = Policy { level: Level::Privileged, version: Version::Latest };
 
+impl Default for Policies {
+    fn default() -> Self {
+        Self { enforce: PRIVILEGED, warn: PRIVILEGED }
+    }
+}
+
 impl Policies {
-    /// Those that labels ask for, and what is wrong with the labels. What cannot be understood is enforced
+    /// Those that labels ask for in place of `usual` ones, and what is wrong with the labels. What cannot be understood is enforced
     /// at its strictest, and warned of not at all (upstream: `PolicyToEvaluate`).
-    pub(super) fn of<'a>(label: impl Fn(&str) -> Option<&'a str>) -> (Self, Vec<field::Error>) {
+    pub(super) fn of<'a>(
+        usual: Self,
+        label: impl Fn(&str) -> Option<&'a str>,
+    ) -> (Self, Vec<field::Error>) {
         let mut errors = Vec::new();
         let [enforced, _, warned] =
             ["enforce", "audit", "warn"].map(|mode| Said::of(mode, &label, &mut errors));
-        let enforce = enforced.policy(Level::Restricted);
-        let mut warn = warned.policy(Level::Privileged);
+        let enforce = enforced.policy(usual.enforce, Level::Restricted);
+        let mut warn = warned.policy(usual.warn, Level::Privileged);
         // What is enforced is warned of as well, for the sake of the workloads that make the pods.
         let follows = warned.level.is_none() && matches!(enforced.level, Some(Ok(_)));
         if follows && enforce.level > warn.level {
@@ -103,18 +112,18 @@ impl Said {
         }
     }
 
-    fn policy(&self, unknown: Level) -> Policy {
+    fn policy(&self, usual: Policy, unknown: Level) -> Policy {
         let level = match self.level {
-            None => PRIVILEGED.level,
+            None => usual.level,
             Some(Ok(level)) => level,
             Some(Err(Unknown)) => unknown,
         };
-        Policy { level, version: self.version.unwrap_or(PRIVILEGED.version) }
+        Policy { level, version: self.version.unwrap_or(usual.version) }
     }
 }
 
 impl Level {
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         match text {
             "privileged" => Some(Self::Privileged),
             "baseline" => Some(Self::Baseline),

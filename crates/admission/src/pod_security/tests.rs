@@ -100,7 +100,7 @@ fn labels_say_what_is_asked() {
             let mut pairs = labels.split(' ').filter_map(|label| label.split_once('='));
             pairs.find(|(said, _)| *said == key).map(|(_, value)| value)
         };
-        let (policies, found) = Policies::of(said);
+        let (policies, found) = Policies::of(Policies::default(), said);
         let said = (policies.enforce.to_string(), policies.warn.to_string());
         assert_eq!(said, (enforce.to_owned(), warn.to_owned()), "{labels}");
         let found = if found.is_empty() { String::new() } else { field::aggregate(&found) };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_meta::Status;
+use pintle_meta::{Status, object};
 use pintle_registry::webhook::Endpoint;
 use pintle_value::{Str, Value};
 
@@ -15,6 +15,8 @@ use crate::matching::{Matching, texts};
 #[derive(Clone, Debug)]
 pub(super) struct Hook {
     pub(super) name: Str,
+    /// Tells it from all others.
+    pub(super) key: String,
     pub(super) endpoint: Endpoint,
     pub(super) timeout: Duration,
     /// A call that fails lets the write pass.
@@ -33,10 +35,11 @@ impl Hook {
     /// The webhooks of a configuration, in order.
     pub(super) fn all(configuration: &Value) -> Vec<Self> {
         let hooks = configuration.get("webhooks").and_then(Value::as_array).unwrap_or_default();
-        hooks.iter().map(Self::of).collect()
+        let key = |place: usize| format!("{}/{place}", object::name(configuration));
+        hooks.iter().enumerate().map(|(place, hook)| Self::of(hook, key(place))).collect()
     }
 
-    fn of(hook: &Value) -> Self {
+    fn of(hook: &Value, key: String) -> Self {
         let text = |member| hook.str_at(&[member]).unwrap_or_default();
         let seconds = hook.get("timeoutSeconds").and_then(Value::as_int).unwrap_or(10);
         let versions = texts(hook, "admissionReviewVersions");
@@ -44,11 +47,12 @@ impl Hook {
         let seconds = u64::try_from(seconds).unwrap_or(10);
         let endpoint = Endpoint::of(hook.get("clientConfig").unwrap_or(&Value::Null));
         let conditions = match hook.get("matchConditions") {
-            Some(_) => Conditions::of(hook, &Compiler::new(false)),
+            Some(_) => Conditions::of(hook, &Compiler::of_webhook()),
             None => Conditions::default(),
         };
         Self {
             name: text("name").into(),
+            key,
             endpoint: endpoint.within(seconds),
             timeout: Duration::from_secs(seconds),
             lenient: text("failurePolicy") == "Ignore",

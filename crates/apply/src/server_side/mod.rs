@@ -16,6 +16,7 @@ mod managers;
 #[cfg(test)]
 mod tests;
 mod typed;
+mod unowned;
 
 use std::borrow::Cow;
 
@@ -26,6 +27,7 @@ use pintle_value::Value;
 pub use configuration::Configuration;
 pub use fieldset::{FieldSet, Filter, PathElement};
 pub use managers::{Alike, Conflicts, ScaleOwnership, Versions};
+pub use unowned::merge_unowned;
 
 use managers::{Failure, Identity, Kind, Managers, Operation, Record, Source};
 use typed::Typing;

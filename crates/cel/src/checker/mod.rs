@@ -9,11 +9,12 @@ mod unify;
 
 use std::sync::Arc;
 
-use crate::ast::{Call, Entry, Expr, Item, Kind, Literal, Select, Struct};
+use crate::ast::{Call, Entry, Expr, Field, Item, Kind, Literal, Select, Struct};
 use crate::environment::Environment;
 use crate::functions::{self, Function, Overload};
 use crate::source::Issues;
 use crate::types::Type;
+use crate::value::made;
 use unify::Unifier;
 
 /// What a name or call is.
@@ -160,7 +161,7 @@ impl Checker<'_> {
         if let Some((index, t)) = self.environment.variable(name) {
             return Some((t, Reference::Variable(index)));
         }
-        let named = functions::named_type(name)?;
+        let named = self.environment.made_type(name).or_else(|| functions::named_type(name))?;
         Some((Type::type_of(named.clone()), Reference::Type(named)))
     }
 
@@ -204,6 +205,7 @@ impl Checker<'_> {
             Type::Struct(name) => {
                 self.wrong(expr.at, format!("unexpected failed resolution of '{name}'"))
             }
+            Type::Made(name) => self.made_field(expr.at, name, field),
             Type::Param(_) => {
                 self.unifier.assignable(&Type::Dyn, &target);
                 Type::Dyn
@@ -224,18 +226,18 @@ impl Checker<'_> {
         call.args.iter().for_each(|arg| self.check(arg));
         let name = call.function.strip_prefix('.').unwrap_or(&call.function);
         let Some(target) = &call.target else {
-            return match functions::find(name) {
+            return match self.environment.function(name) {
                 Some(function) => self.overload(expr, function, None, &call.args, false),
                 None => self.undeclared(expr.at, name),
             };
         };
         if let Some(prefix) = target.qualified_name()
-            && let Some(function) = functions::find(&format!("{prefix}.{name}"))
+            && let Some(function) = self.environment.function(&format!("{prefix}.{name}"))
         {
             return self.overload(expr, function, None, &call.args, true);
         }
         self.check(target);
-        match functions::find(name) {
+        match self.environment.function(name) {
             Some(function) => self.overload(expr, function, Some(target), &call.args, false),
             None => self.undeclared(expr.at, name),
         }
@@ -383,17 +385,44 @@ impl Checker<'_> {
         Type::Dyn
     }
 
-    /// Kubernetes declares no types that expressions can make.
+    /// Patches are all that expressions can make.
     fn make_struct(&mut self, expr: &Expr, made: &Struct) -> Type {
         let result = match self.look_up(&made.name) {
-            Some((Type::Type(Some(named)), _)) => {
-                self.wrong(expr.at, format!("'{named}' is not a message type"))
-            }
+            Some((Type::Type(Some(named)), reference)) => match &*named {
+                Type::Made(name) => {
+                    self.refer(expr, reference);
+                    made.fields.iter().for_each(|field| self.init(name, field));
+                    return (*named).clone();
+                }
+                named => self.wrong(expr.at, format!("'{named}' is not a message type")),
+            },
             Some((other, _)) => self.wrong(expr.at, format!("'{other}' is not a type")),
             None => return self.undeclared(expr.at, &made.name),
         };
         made.fields.iter().for_each(|field| self.check(&field.value));
         result
+    }
+
+    /// Checks what a field of a made value is to be.
+    fn init(&mut self, made: &str, field: &Field) {
+        self.check(&field.value);
+        let wanted = self.made_field(field.at, made, &field.name);
+        let found = self.entry_type(&field.value, field.optional);
+        if !self.unifier.assignable(&found, &wanted) {
+            let name = &field.name;
+            let message = format!(
+                "expected type of field '{name}' is '{wanted}' but provided type is '{found}'"
+            );
+            self.wrong(field.at, message);
+        }
+    }
+
+    /// The type of a field of what expressions make: all are known of a patch, and none of an object.
+    fn made_field(&mut self, at: u32, made: &str, field: &str) -> Type {
+        match made::field_type(made, field) {
+            Some(found) => found,
+            None => self.wrong(at, format!("undefined field '{field}'")),
+        }
     }
 }
 

@@ -139,6 +139,7 @@ fn is_nullable(t: &Type) -> bool {
         Type::Null
             | Type::Object(_)
             | Type::Struct(_)
+            | Type::Made(_)
             | Type::Opaque(_)
             | Type::Optional(_)
             | Type::Duration

@@ -1,15 +1,23 @@
-//! Authorization checks. Only expressions of admission have something to check with; elsewhere these
-//! are names that are taken.
+//! Authorization checks. Only expressions of admission have somebody to ask; elsewhere these are names that
+//! are taken.
 
-use super::planned;
+use std::sync::Arc;
+
+use pintle_meta::names;
+
+use super::no_overload;
+use crate::authorizer::{Asker, Decision, ResourceCheck, Subject};
+use crate::context::Context;
+use crate::error::EvalError;
 use crate::functions::Guard::Typed;
 use crate::functions::Row;
+use crate::value::{Eval, Opaque, Val};
 
 pub(super) const FUNCTIONS: &[Row] = &[
     (
         "path",
         Typed,
-        planned,
+        path,
         &[(
             "authorizer_path",
             ".kubernetes.authorization.Authorizer, string -> kubernetes.authorization.PathCheck",
@@ -18,7 +26,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "group",
         Typed,
-        planned,
+        group,
         &[(
             "authorizer_group",
             ".kubernetes.authorization.Authorizer, string -> kubernetes.authorization.GroupCheck",
@@ -27,7 +35,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "serviceAccount",
         Typed,
-        planned,
+        service_account,
         &[(
             "authorizer_serviceaccount",
             ".kubernetes.authorization.Authorizer, string, string -> kubernetes.authorization.Authorizer",
@@ -36,7 +44,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "resource",
         Typed,
-        planned,
+        resource,
         &[(
             "groupcheck_resource",
             ".kubernetes.authorization.GroupCheck, string -> kubernetes.authorization.ResourceCheck",
@@ -45,7 +53,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "subresource",
         Typed,
-        planned,
+        |_, args| with(args, |check, text| check.subresource = text),
         &[(
             "resourcecheck_subresource",
             ".kubernetes.authorization.ResourceCheck, string -> kubernetes.authorization.ResourceCheck",
@@ -54,7 +62,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "namespace",
         Typed,
-        planned,
+        |_, args| with(args, |check, text| check.namespace = text),
         &[(
             "resourcecheck_namespace",
             ".kubernetes.authorization.ResourceCheck, string -> kubernetes.authorization.ResourceCheck",
@@ -63,7 +71,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "name",
         Typed,
-        planned,
+        |_, args| with(args, |check, text| check.name = text),
         &[(
             "resourcecheck_name",
             ".kubernetes.authorization.ResourceCheck, string -> kubernetes.authorization.ResourceCheck",
@@ -72,7 +80,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "fieldSelector",
         Typed,
-        planned,
+        |_, args| with(args, |check, text| check.field_selector = text),
         &[(
             "authorizer_fieldselector",
             ".kubernetes.authorization.ResourceCheck, string -> kubernetes.authorization.ResourceCheck",
@@ -81,7 +89,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "labelSelector",
         Typed,
-        planned,
+        |_, args| with(args, |check, text| check.label_selector = text),
         &[(
             "authorizer_labelselector",
             ".kubernetes.authorization.ResourceCheck, string -> kubernetes.authorization.ResourceCheck",
@@ -90,7 +98,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "check",
         Typed,
-        planned,
+        check,
         &[
             (
                 "pathcheck_check",
@@ -105,25 +113,106 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "allowed",
         Typed,
-        planned,
+        |_, args| of(args, |decision| Val::Bool(decision.allowed)),
         &[("decision_allowed", ".kubernetes.authorization.Decision -> bool")],
     ),
     (
         "reason",
         Typed,
-        planned,
+        |_, args| of(args, |decision| Val::string(decision.reason.as_str())),
         &[("decision_reason", ".kubernetes.authorization.Decision -> string")],
     ),
     (
         "error",
         Typed,
-        planned,
+        |_, args| of(args, |decision| Val::string(decision.error.as_deref().unwrap_or_default())),
         &[("decision_error", ".kubernetes.authorization.Decision -> string")],
     ),
     (
         "errored",
         Typed,
-        planned,
+        |_, args| of(args, |decision| Val::Bool(decision.error.is_some())),
         &[("decision_errored", ".kubernetes.authorization.Decision -> bool")],
     ),
 ];
+
+fn opaque<'a>(opaque: Opaque) -> Eval<'a> {
+    Ok(Val::Opaque(Arc::new(opaque)))
+}
+
+/// The authorizer that is asked, and the text that it is asked with.
+fn asker<'v>(args: &'v [Val<'_>]) -> Result<(&'v Asker, &'v str), EvalError> {
+    if let [Val::Opaque(opaque), Val::String(text)] = args
+        && let Opaque::Authorizer(asker) = &**opaque
+    {
+        return Ok((asker, text));
+    }
+    no_overload()
+}
+
+fn path<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+    let (asker, path) = asker(args)?;
+    match path.trim() {
+        "" => Err(EvalError::new("path must not be empty")),
+        _ => opaque(Opaque::PathCheck(asker.clone(), path.to_owned())),
+    }
+}
+
+fn group<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+    let (asker, group) = asker(args)?;
+    opaque(Opaque::GroupCheck(asker.clone(), group.to_owned()))
+}
+
+fn service_account<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+    let [Val::Opaque(of), Val::String(namespace), Val::String(name)] = args else {
+        return no_overload();
+    };
+    let Opaque::Authorizer(asker) = &**of else { return no_overload() };
+    if !names::subdomain_rule(name, false).is_empty() {
+        return Err(EvalError::new("Invalid service account name"));
+    }
+    if !names::label_rule(namespace, false).is_empty() {
+        return Err(EvalError::new("Invalid service account namespace"));
+    }
+    let account = Some((Arc::from(&**namespace), Arc::from(&**name)));
+    opaque(Opaque::Authorizer(Asker { account, ..asker.clone() }))
+}
+
+fn resource<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+    let [Val::Opaque(of), Val::String(resource)] = args else { return no_overload() };
+    let Opaque::GroupCheck(asker, group) = &**of else { return no_overload() };
+    if resource.trim().is_empty() {
+        return Err(EvalError::new("resource must not be empty"));
+    }
+    let (group, resource) = (group.clone(), resource.to_string());
+    let check = ResourceCheck { group, resource, ..ResourceCheck::default() };
+    opaque(Opaque::ResourceCheck(asker.clone(), check))
+}
+
+/// A check with more told of what it is about.
+fn with<'a>(args: &[Val<'a>], set: impl FnOnce(&mut ResourceCheck, String)) -> Eval<'a> {
+    let [Val::Opaque(of), Val::String(text)] = args else { return no_overload() };
+    let Opaque::ResourceCheck(asker, check) = &**of else { return no_overload() };
+    let mut check = check.clone();
+    set(&mut check, text.to_string());
+    opaque(Opaque::ResourceCheck(asker.clone(), check))
+}
+
+fn check<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+    let [Val::Opaque(of), Val::String(verb)] = args else { return no_overload() };
+    opaque(Opaque::Decision(match &**of {
+        Opaque::PathCheck(asker, path) => asker.ask(verb, Subject::Path(path)),
+        Opaque::ResourceCheck(asker, check) => asker.ask(verb, Subject::Resource(check)),
+        _ => return no_overload(),
+    }))
+}
+
+fn of<'a>(args: &[Val<'a>], told: impl FnOnce(&Decision) -> Val<'a>) -> Eval<'a> {
+    match args {
+        [Val::Opaque(of)] => match &**of {
+            Opaque::Decision(decision) => Ok(told(decision)),
+            _ => no_overload(),
+        },
+        _ => no_overload(),
+    }
+}

@@ -269,7 +269,7 @@ fn string(value: &Val<'_>, context: &mut Context) -> Result<String, EvalError> {
                 )),
             }
         }
-        Val::Optional(_) | Val::Opaque(_) => {
+        Val::Optional(_) | Val::Opaque(_) | Val::Made(_) => {
             Err(EvalError::new(Clause::String.refuses(value.type_name())))
         }
         other => {
@@ -301,7 +301,7 @@ fn nested(value: &Val<'_>, context: &mut Context) -> Result<String, EvalError> {
             out
         }
         Val::Map(map) => return entries(map, context),
-        Val::Optional(_) | Val::Opaque(_) => {
+        Val::Optional(_) | Val::Opaque(_) | Val::Made(_) => {
             let message = "error during formatting: no formatting function for";
             return Err(EvalError::new(format!("{message} {}", value.type_name())));
         }

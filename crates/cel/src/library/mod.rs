@@ -9,6 +9,7 @@ mod formatting;
 mod lists;
 pub(crate) mod operators;
 mod optionals;
+mod patches;
 mod quantities;
 pub(crate) mod regex;
 mod semvers;
@@ -41,7 +42,13 @@ pub(crate) const LIBRARIES: &[&[Row]] = &[
     semvers::FUNCTIONS,
     formats::FUNCTIONS,
     authorization::FUNCTIONS,
+    patches::FUNCTIONS,
 ];
+
+/// Whether a function is known only where patches are made.
+pub(crate) fn is_of_patches(name: &str) -> bool {
+    patches::FUNCTIONS.iter().any(|(own, ..)| *own == name)
+}
 
 /// Of functions that the plan does itself.
 fn planned<'a>(_: &mut Context, _: &[Val<'a>]) -> Eval<'a> {

@@ -314,10 +314,11 @@ impl Parser<'_> {
         self.next = open + 1;
         let id = self.id();
         let fields = self.list_until("}", |p| {
-            p.take("?");
-            p.field_name(true)?;
+            let optional = p.take("?").is_some();
+            let name = p.field_name(true)?;
+            let at = p.tokens[p.next].start;
             p.expect(":", "':'")?;
-            Ok(Field { value: p.expr()? })
+            Ok(Field { at, name, value: p.expr()?, optional })
         })?;
         Ok(Expr { id, at, kind: Kind::Struct(Box::new(Struct { name, fields })) })
     }

@@ -26,6 +26,8 @@ pub(crate) struct Access {
 #[derive(Debug)]
 enum Base {
     Variable(usize),
+    /// The variable that is a composition.
+    Composed,
     Local(usize),
     Node(Node),
 }
@@ -64,6 +66,7 @@ impl Planner<'_> {
                 let declared = self.checked.type_of(&select.operand);
                 let key = text_key(&select.field, declared);
                 let operand = self.plan(&select.operand)?;
+                self.note_wanted(&operand, &select.field);
                 Ok(extend(operand, Step { key, optional: false }, select.test_only))
             }
             Kind::Call(call) => {
@@ -80,14 +83,26 @@ impl Planner<'_> {
                 };
                 let optional = &*call.function != "_[_]";
                 let operand = self.plan(operand)?;
+                if let Key::Text { text, .. } = &key {
+                    self.note_wanted(&operand, text);
+                }
                 Ok(extend(operand, Step { key, optional }, false))
             }
             _ => Err(EvalError::no_such_overload()),
         }
     }
 
+    /// Notes which value of a composition a step may lead to.
+    fn note_wanted(&mut self, operand: &Node, name: &str) {
+        if matches!(operand, Node::Access(a) if matches!(a.base, Base::Composed) && a.path.is_empty())
+        {
+            self.wanted.push(name.into());
+        }
+    }
+
     fn name(&self, expr: &Expr, name: &str) -> Node {
         let base = match self.checked.reference(expr) {
+            Some(Reference::Variable(index)) if self.composed == Some(*index) => Base::Composed,
             Some(Reference::Variable(index)) => Base::Variable(*index),
             Some(Reference::Type(t)) => return Node::Constant(Val::Type(type_value(t))),
             _ => {
@@ -143,23 +158,42 @@ impl Access {
 
     /// The value, with the cost of the path alone.
     pub(super) fn resolve<'a>(&'a self, frame: &mut Frame<'a, '_>) -> Eval<'a> {
+        let mut path = &self.path[..];
+        let mut optional = false;
         let value = match &self.base {
+            Base::Composed => {
+                let Some((Step { key: Key::Text { text, .. }, optional: may_be_absent }, rest)) =
+                    path.split_first()
+                else {
+                    return Err(EvalError::no_such_overload());
+                };
+                if self.test_only && rest.is_empty() {
+                    return Ok(Val::Bool(true));
+                }
+                (path, optional) = (rest, *may_be_absent);
+                let value = frame.composed(text);
+                frame.context.charge(1)?;
+                value?
+            }
             Base::Variable(index) => frame.variable(*index)?,
             Base::Local(slot) => frame.local(*slot)?,
             Base::Node(node) => node.eval(frame)?,
         };
-        if self.path.is_empty() {
-            return Ok(value);
+        if path.is_empty() {
+            return Ok(if optional { Val::some(value) } else { value });
         }
-        let (mut value, mut optional) = match value {
+        let mut value = match value {
             Val::Optional(None) if self.test_only => return Ok(Val::Bool(false)),
             Val::Optional(None) => return Ok(Val::none()),
-            Val::Optional(Some(inner)) => ((*inner).clone(), true),
-            value => (value, false),
+            Val::Optional(Some(inner)) => {
+                optional = true;
+                (*inner).clone()
+            }
+            value => value,
         };
-        for (at, step) in self.path.iter().enumerate() {
+        for (at, step) in path.iter().enumerate() {
             optional |= step.optional;
-            let test = self.test_only && at + 1 == self.path.len();
+            let test = self.test_only && at + 1 == path.len();
             let found = step.find(&value, optional || test, frame);
             let present = matches!(&found, Ok(Some(_)));
             // Where nothing is found on an optional way, nothing was observed.
@@ -229,6 +263,7 @@ fn find<'a>(
 ) -> Result<Option<Val<'a>>, EvalError> {
     let found = match value {
         Val::Map(map) => map.get(key)?,
+        Val::Made(made) => made.get(key, may_be_absent),
         Val::List(list) => {
             let index = list_index(key)?;
             let found = u64::try_from(index).ok().and_then(|index| list.get(index));

@@ -7,19 +7,22 @@ use pintle_value::Str;
 
 use super::fold::{self, Local};
 use super::{Invocation, Node};
+use crate::composition::Composed;
 use crate::context::Context;
 use crate::cost::Actual;
 use crate::declaration::Declaration;
 use crate::error::EvalError;
 use crate::functions::Guard;
 use crate::library;
-use crate::program::Bindings;
-use crate::value::{Eval, Key, Map, Text, Val, lift};
+use crate::program::{Bindings, Bound};
+use crate::value::{Eval, Key, Made, Map, Text, Val, lift};
 
 /// The variables of an evaluation.
 pub(crate) struct Frame<'a, 'c> {
     declared: &'a [(Str, Arc<Declaration>)],
     bindings: &'c Bindings<'a>,
+    /// The values that `variables` has, and where in their order the expression is.
+    composed: Option<(&'c Composed<'a>, usize)>,
     locals: Vec<Local<'a>>,
     pub(crate) context: &'c mut Context,
 }
@@ -31,13 +34,26 @@ impl<'a, 'c> Frame<'a, 'c> {
         slots: usize,
         context: &'c mut Context,
     ) -> Self {
-        Self { declared, bindings, locals: vec![Local::Known(Ok(Val::Null)); slots], context }
+        let locals = vec![Local::Known(Ok(Val::Null)); slots];
+        Self { declared, bindings, composed: None, locals, context }
+    }
+
+    /// With the values that `variables` has for an expression at a place in their order.
+    pub(crate) fn composing(self, composed: Option<(&'c Composed<'a>, usize)>) -> Self {
+        Self { composed, ..self }
+    }
+
+    /// The value of a named expression.
+    pub(super) fn composed(&self, name: &str) -> Eval<'a> {
+        let found = self.composed.and_then(|(all, before)| all.get(name, before, self.bindings));
+        found.unwrap_or_else(|| Err(EvalError::new(format!("no such key: {name}"))))
     }
 
     /// A variable's value by its declaration. To look at it anew each time is as quick as a copy.
     pub(super) fn variable(&self, index: usize) -> Eval<'a> {
         match (self.bindings.get(index), self.declared.get(index).map(|(_, d)| &**d)) {
-            (Some(value), Some(declaration)) => lift(value, declaration),
+            (Some(Bound::Tree(value)), Some(declaration)) => lift(value, declaration),
+            (Some(Bound::Value(value)), _) => Ok(value.clone()),
             (None, Some(Declaration::Optional(_))) => Ok(Val::none()),
             _ => Err(EvalError::new("no such attribute(s)")),
         }
@@ -112,6 +128,7 @@ impl Node {
             Self::OptionalOr { operands, unwrap } => optional_or(operands, *unwrap, frame),
             Self::List(items) => list(items, frame),
             Self::Map(entries) => map(entries, frame),
+            Self::Make(name, fields) => make(name, fields, frame),
             Self::Fold(fold) => fold.eval(frame),
             Self::Push { slot, item } => fold::push(*slot, item, frame),
             Self::Insert { slot, entry } => fold::insert(*slot, entry, frame),
@@ -231,6 +248,34 @@ fn made_map<'a>(entries: &'a [(Node, Node, bool)], frame: &mut Frame<'a, '_>) ->
         };
     }
     Ok(Val::Map(Map::Owned(Arc::new(out))))
+}
+
+/// An object costs what it costs even if a field is an error.
+fn make<'a>(
+    name: &Arc<str>,
+    fields: &'a [(Arc<str>, Node, bool)],
+    frame: &mut Frame<'a, '_>,
+) -> Eval<'a> {
+    let made = made(name, fields, frame);
+    frame.context.charge(40)?;
+    made
+}
+
+fn made<'a>(
+    name: &Arc<str>,
+    fields: &'a [(Arc<str>, Node, bool)],
+    frame: &mut Frame<'a, '_>,
+) -> Eval<'a> {
+    let mut out = BTreeMap::new();
+    for (field, value, optional) in fields {
+        let value = value.eval(frame)?;
+        let what = if *optional { format!("entry '{field}'") } else { String::new() };
+        match put_in(value, *optional, &what)? {
+            Some(value) => out.insert(Arc::clone(field), value),
+            None => out.remove(field),
+        };
+    }
+    Ok(Val::Made(Arc::new(Made::new(Arc::clone(name), out)?)))
 }
 
 impl Invocation {
@@ -362,6 +407,11 @@ impl Val<'_> {
                 Val::Optional(inner.map(|inner| Arc::new((*inner).clone().into_static())))
             }
             Self::Opaque(opaque) => Val::Opaque(opaque),
+            Self::Made(made) => {
+                let fields = made.fields.iter().map(|(k, v)| (k.clone(), v.clone().into_static()));
+                let type_name = made.type_name.clone();
+                Val::Made(Arc::new(Made { type_name, fields: fields.collect() }))
+            }
         }
     }
 }

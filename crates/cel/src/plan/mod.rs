@@ -9,7 +9,7 @@ mod fold;
 
 use std::sync::Arc;
 
-use crate::ast::{Call, Comprehension, Entry, Expr, Item, Kind};
+use crate::ast::{Call, Comprehension, Entry, Expr, Field, Item, Kind, Struct};
 use crate::checker::{Checked, Reference};
 use crate::context::Context;
 use crate::cost::Actual;
@@ -53,6 +53,8 @@ pub(crate) enum Node {
     },
     List(Box<[(Node, bool)]>),
     Map(Box<[(Node, Node, bool)]>),
+    /// An object or patch, by the name of its type.
+    Make(Arc<str>, Box<[(Arc<str>, Node, bool)]>),
     Fold(Box<fold::Fold>),
     /// The accumulator of a loop with one more item.
     Push {
@@ -81,17 +83,28 @@ pub(crate) struct Invocation {
 pub(crate) struct Plan {
     pub(crate) root: Node,
     pub(crate) slots: usize,
+    /// Which values of a composition may be wanted.
+    pub(crate) wanted: Vec<Box<str>>,
 }
 
 /// Plans a checked expression.
-pub(crate) fn plan(root: &Expr, checked: &Checked) -> Result<Plan, EvalError> {
-    let mut planner = Planner { checked, scopes: Vec::new(), slots: 0, room: Pattern::ROOM };
+pub(crate) fn plan(
+    root: &Expr,
+    checked: &Checked,
+    composed: Option<usize>,
+) -> Result<Plan, EvalError> {
+    let wanted = Vec::new();
+    let (scopes, slots, room) = (Vec::new(), 0, Pattern::ROOM);
+    let mut planner = Planner { checked, composed, wanted, scopes, slots, room };
     let root = planner.plan(root)?;
-    Ok(Plan { root, slots: planner.slots })
+    Ok(Plan { root, slots: planner.slots, wanted: planner.wanted })
 }
 
 struct Planner<'a> {
     checked: &'a Checked,
+    /// The variable that is a composition.
+    composed: Option<usize>,
+    wanted: Vec<Box<str>>,
     /// Local variables and their slots, the innermost last.
     scopes: Vec<(Arc<str>, usize)>,
     slots: usize,
@@ -110,7 +123,7 @@ impl Planner<'_> {
             Kind::List(items) => self.list(items),
             Kind::Map(entries) => self.map(entries),
             Kind::Comprehension(fold) => self.fold(fold),
-            Kind::Struct(_) => Err(EvalError::new("unsupported expression")),
+            Kind::Struct(made) => self.make(made),
         }
     }
 
@@ -155,6 +168,13 @@ impl Planner<'_> {
         let is_constant = items.iter().all(|(node, _)| matches!(node, Node::Constant(_)));
         let node = Node::List(items.into());
         if is_constant { folded(&node) } else { Ok(node) }
+    }
+
+    fn make(&mut self, made: &Struct) -> Planned {
+        let plan = |f: &Field| Ok((f.name.clone(), self.plan(&f.value)?, f.optional));
+        let fields = made.fields.iter().map(plan).collect::<Result<Vec<_>, EvalError>>()?;
+        let name = made.name.strip_prefix('.').map_or_else(|| made.name.clone(), Arc::from);
+        Ok(Node::Make(name, fields.into()))
     }
 
     fn map(&mut self, entries: &[Entry]) -> Planned {

@@ -155,6 +155,7 @@ pub(crate) fn to_json(value: &Val<'_>, context: &mut Context) -> Result<Value, E
             }
             Value::Object(out)
         }
+        Val::Made(made) => made.to_json(context)?,
         other => Value::from(other.to_string()),
     })
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use pintle_value::Value;
 
 use super::map::Declared;
-use super::{List, Map, Val, convert};
+use super::{List, Made, Map, Val, convert};
 use crate::context::Context;
 use crate::declaration::Merge;
 use crate::error::EvalError;
@@ -44,9 +44,23 @@ impl<'a> Val<'a> {
             },
             (Self::Opaque(a), Self::Opaque(b)) => a.equals(b)?,
             (Self::Opaque(a), _) => return a.not_equal(),
+            (Self::Made(a), Self::Made(b)) => return mades(a, b, context),
             (a, b) => super::compare(a, b).is_ok_and(std::cmp::Ordering::is_eq),
         })
     }
+}
+
+fn mades<'a>(a: &Made<'a>, b: &Made<'a>, context: &mut Context) -> Result<bool, EvalError> {
+    if a.type_name != b.type_name || a.fields.len() != b.fields.len() {
+        return Ok(false);
+    }
+    for ((a_name, a), (b_name, b)) in a.fields.iter().zip(&b.fields) {
+        context.work(1)?;
+        if a_name != b_name || !a.equals(b, context)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn lists<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Result<bool, EvalError> {

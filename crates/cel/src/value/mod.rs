@@ -4,6 +4,7 @@
 mod convert;
 mod equal;
 mod list;
+pub(crate) mod made;
 mod map;
 mod opaque;
 mod order;
@@ -17,6 +18,7 @@ use crate::types::Type;
 
 pub(crate) use convert::{constant, identity, key_of, lift, to_json};
 pub(crate) use list::List;
+pub(crate) use made::Made;
 pub(crate) use map::{Key, Map, Owned};
 pub(crate) use opaque::Opaque;
 pub(crate) use order::compare;
@@ -43,6 +45,7 @@ pub(crate) enum Val<'a> {
     Map(Map<'a>),
     Optional(Option<Arc<Val<'a>>>),
     Opaque(Arc<Opaque>),
+    Made(Arc<Made<'a>>),
 }
 
 /// Text, borrowed or shared.
@@ -118,6 +121,7 @@ impl<'a> Val<'a> {
             Self::Map(_) => "map",
             Self::Optional(_) => "optional_type",
             Self::Opaque(opaque) => opaque.type_name(),
+            Self::Made(made) => made::kind(&made.type_name),
         }
     }
 
@@ -147,6 +151,7 @@ impl<'a> Val<'a> {
             },
             Type::Object(_) => matches!(self, Self::Map(_)),
             Type::Struct(name) | Type::Opaque(name) => self.type_name() == *name,
+            Type::Made(name) => matches!(self, Self::Made(made) if made.type_name == *name),
             Type::Optional(_) => matches!(self, Self::Optional(_)),
             Type::Type(_) => matches!(self, Self::Type(_)),
         }
@@ -173,6 +178,22 @@ impl<'a> Val<'a> {
         }
     }
 
+    /// Whether values are nested deeper than this, beside those of data, which are bounded elsewhere.
+    pub(crate) fn is_deeper_than(&self, depth: usize) -> bool {
+        let Some(below) = depth.checked_sub(1) else { return true };
+        match self {
+            Self::List(list) if !list.is_of_data() => {
+                list.iter().any(|item| item.is_ok_and(|item| item.is_deeper_than(below)))
+            }
+            Self::Map(Map::Owned(entries)) => {
+                entries.values().any(|value| value.is_deeper_than(below))
+            }
+            Self::Made(made) => made.fields.values().any(|value| value.is_deeper_than(below)),
+            Self::Optional(Some(inner)) => inner.is_deeper_than(below),
+            _ => false,
+        }
+    }
+
     /// What `optional.ofNonZeroValue` takes for nothing.
     pub(crate) fn is_zero(&self) -> bool {
         match self {
@@ -188,6 +209,7 @@ impl<'a> Val<'a> {
             // Upstream's lists and maps from data have no such test.
             Self::List(list) => list.is_zero(),
             Self::Map(map) => map.is_zero(),
+            Self::Made(made) => made.fields.is_empty(),
             _ => false,
         }
     }

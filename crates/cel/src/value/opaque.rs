@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use pintle_meta::Quantity;
 
 use crate::address;
+use crate::authorizer::{self, Asker, Decision, ResourceCheck};
 use crate::error::EvalError;
 use crate::library::{Cidr, Format, Semver};
 use crate::url::Url;
@@ -23,6 +24,11 @@ pub(crate) enum Opaque {
     Ip(IpAddr),
     Cidr(Cidr),
     Format(&'static Format),
+    Authorizer(Asker),
+    PathCheck(Asker, String),
+    GroupCheck(Asker, String),
+    ResourceCheck(Asker, ResourceCheck),
+    Decision(Decision),
 }
 
 impl Opaque {
@@ -34,6 +40,11 @@ impl Opaque {
             Self::Ip(_) => "net.IP",
             Self::Cidr(_) => "net.CIDR",
             Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Authorizer(_) => authorizer::AUTHORIZER,
+            Self::PathCheck(..) => authorizer::PATH_CHECK,
+            Self::GroupCheck(..) => authorizer::GROUP_CHECK,
+            Self::ResourceCheck(..) => authorizer::RESOURCE_CHECK,
+            Self::Decision(_) => authorizer::DECISION,
         }
     }
 
@@ -89,6 +100,7 @@ impl fmt::Display for Opaque {
             Self::Ip(ip) => f.write_str(&address::text(*ip)),
             Self::Cidr(cidr) => write!(f, "{cidr}"),
             Self::Format(format) => f.write_str(format.name),
+            other => f.write_str(other.type_name()),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! POST of what makes something happen.
 
-use pintle_meta::Status;
-use pintle_meta::object;
-use pintle_value::json;
+use pintle_meta::{GroupVersionKind, Status, object};
+use pintle_schema::TypeId;
+use pintle_value::{Value, json};
 
 use super::{Draft, Write};
 use crate::action::{Action, Request};
-use crate::admission::{Mutated, Operation};
+use crate::admission::Operation;
 use crate::answer::Outcome;
 use crate::definition::SubresourceBehaviour;
 use crate::request::{Body, Encoding, Target};
@@ -47,21 +47,7 @@ impl Write<'_> {
         } else {
             self.target.name.to_string()
         };
-        self.admit(Operation::Create, &name, &mut tree, None).await?;
-        let changed = {
-            let attributes = self.attributes(Operation::Create, &name, Some(&tree), None);
-            match self.registry.admission.mutate(&attributes, self.registry) {
-                Some(mutated) => mutated.await?,
-                None => Mutated::default(),
-            }
-        };
-        warnings.extend(changed.warnings);
-        if let Some(object) = changed.object {
-            let bytes = json::to_string(&object).into();
-            let body = Body { bytes, encoding: Encoding::Json };
-            tree = self.decode_any(&body, &resource.schema, ty, (&kind.kind, &versions))?.tree;
-        }
-        warnings.extend(self.review(Operation::Create, &name, &tree, None).await?);
+        warnings.extend(self.pass(&name, &mut tree, ty, (&kind.kind, &versions)).await?);
         let answer = action
             .perform(Request {
                 registry: self.registry,
@@ -72,5 +58,62 @@ impl Write<'_> {
             })
             .await?;
         Ok(Outcome { created: true, ..Outcome::ok(answer).warn(warnings) })
+    }
+
+    /// Reads what is posted and asks the admission chain: for what others answer (PATH-13). Gives texts for
+    /// `Warning` headers too.
+    pub(crate) async fn receive(
+        &self,
+        body: &Body,
+        ty: TypeId,
+        kind: &GroupVersionKind,
+    ) -> Result<(Value, Vec<String>), Status> {
+        let version = kind.group_version().to_string();
+        let named = (kind.kind.as_str(), version.as_str());
+        let draft = self.decode_as(body, &self.target.resource.schema, ty, named)?;
+        let Draft { mut tree, mut warnings, .. } = draft;
+        let object = tree.make_object();
+        object.insert("kind", kind.kind.clone());
+        object.insert("apiVersion", version.clone());
+        let name = &self.target.name;
+        warnings.extend(self.pass(name, &mut tree, ty, (named.0, &[named.1])).await?);
+        Ok((tree, warnings))
+    }
+
+    /// Asks the admission chain about a connection.
+    pub(crate) async fn connect(&self, mut connection: Value) -> Result<Vec<String>, Status> {
+        if let Some(part) = self.target.resource.subresource(&self.target.subresource) {
+            let object = connection.make_object();
+            object.insert("kind", part.kind.kind.clone());
+            object.insert("apiVersion", part.kind.group_version().to_string());
+        }
+        let (operation, name) = (Operation::Connect, self.target.name.as_str());
+        self.admit(operation, name, &mut connection, None).await?;
+        // How the connection is made is not told by what others make of its options.
+        let read = |_, object: &Value| Ok(object.clone());
+        let mut warnings =
+            self.mutate_by(operation, name, &mut connection, None, &read).await?;
+        warnings.extend(self.review(operation, name, &connection, None).await?);
+        Ok(warnings)
+    }
+
+    /// Asks the admission chain about what is posted.
+    async fn pass(
+        &self,
+        name: &str,
+        posted: &mut Value,
+        ty: TypeId,
+        kind: (&str, &[&str]),
+    ) -> Result<Vec<String>, Status> {
+        self.admit(Operation::Create, name, posted, None).await?;
+        let read = |object: Value, _: &Value| {
+            let bytes = json::to_string(&object).into();
+            let body = Body { bytes, encoding: Encoding::Json };
+            Ok(self.decode_any(&body, &self.target.resource.schema, ty, kind)?.tree)
+        };
+        let mut warnings =
+            self.mutate_by(Operation::Create, name, posted, None, &read).await?;
+        warnings.extend(self.review(Operation::Create, name, posted, None).await?);
+        Ok(warnings)
     }
 }

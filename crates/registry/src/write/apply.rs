@@ -75,7 +75,7 @@ impl Write<'_> {
         &self,
         configuration: &Configuration,
     ) -> Result<Vec<String>, Status> {
-        match self.options.field_validation {
+        match self.options.strictness() {
             FieldValidation::Ignore => Ok(Vec::new()),
             FieldValidation::Warn => Ok(configuration.duplicates.clone()),
             FieldValidation::Strict => match configuration.strict_error() {

@@ -51,7 +51,7 @@ impl Write<'_> {
         let said = api_versions.iter().find(|version| **version == said).unwrap_or(&api_version);
         self.check_coordinates(&decoded.value, kind, said)?;
         let problems = decoded.problems;
-        let warnings = match self.options.field_validation {
+        let warnings = match self.options.strictness() {
             FieldValidation::Ignore => Vec::new(),
             FieldValidation::Strict if !problems.is_empty() => {
                 return Err(refuse(&Problem::strict(&problems)));

@@ -4,17 +4,17 @@ use std::borrow::Cow;
 
 use pintle_meta::{Reason, Status, names, object, uid};
 use pintle_store::{Expect, Kind};
-use pintle_value::{Str, Value, json};
+use pintle_value::{Str, Value};
 
 use super::commit::Committed;
 use super::scale::SCALE;
 use super::update::copy_members;
 use super::{Draft, Write, metadata};
-use crate::admission::{Attributes, Mutated, Operation};
+use crate::admission::{Attributes, Operation, Options};
 use crate::allocation::Companion;
 use crate::answer::{Answer, Outcome};
 use crate::definition::Subresource;
-use crate::request::{Body, Encoding, Now};
+use crate::request::{Body, Now};
 use crate::{Registry, Resource};
 
 /// How often a generated name is tried again (META-30; upstream: maxNameGenerationCreateAttempts).
@@ -64,10 +64,7 @@ impl Write<'_> {
             self.track(None, &mut tree).await;
         }
         self.admit(Operation::Create, &given, &mut tree, None).await?;
-        if let Some(changed) = self.mutate(Operation::Create, &given, &tree, None).await? {
-            warnings.extend(changed.warnings);
-            tree = changed.tree;
-        }
+        warnings.extend(self.mutate(Operation::Create, &given, &mut tree, None).await?);
         metadata::begin(
             &mut tree,
             resource.strategy.generation(),
@@ -183,10 +180,22 @@ impl Write<'_> {
                 awaited.await?;
             }
         }
+        self.shape(operation, name, object, before)
+    }
+
+    /// Lets the admission chain change the new state.
+    pub(super) fn shape(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: &mut Value,
+        seen_before: Option<&Value>,
+    ) -> Result<(), Status> {
         if self.scale.is_some() {
             return Ok(());
         }
-        admission.shape(&self.attributes(operation, name, None, before), object, registry)
+        let attributes = self.attributes(operation, name, None, seen_before);
+        self.registry.admission.shape(&attributes, object, self.registry)
     }
 
     /// What the admission chain wants to be committed with a write.
@@ -199,37 +208,6 @@ impl Write<'_> {
     ) -> Result<Vec<Companion>, Status> {
         let attributes = self.attributes(operation, name, object, old);
         self.registry.admission.charge(&attributes, self.registry)
-    }
-
-    /// What is made of a new state elsewhere, in the stored form; `None` where nothing is.
-    pub(super) async fn mutate(
-        &self,
-        operation: Operation,
-        name: &str,
-        object: &Value,
-        old: Option<&Value>,
-    ) -> Result<Option<Draft>, Status> {
-        let (seen, old) = (self.seen(object), old.map(|old| self.seen(old)));
-        let attributes = self.attributes(operation, name, Some(&seen), old.as_deref());
-        let Some(mutated) = self.registry.admission.mutate(&attributes, self.registry) else {
-            return Ok(None);
-        };
-        let Mutated { object: changed, warnings } = mutated.await?;
-        let Some(changed) = changed else {
-            let tree = object.clone();
-            return Ok(Some(Draft { tree, warnings, tracked: false, whole: false }));
-        };
-        if let Some(paths) = self.scale {
-            let mut tree = object.clone();
-            paths.set(&mut tree, paths.wanted(&changed));
-            return Ok(Some(Draft { tree, warnings, tracked: false, whole: false }));
-        }
-        // What comes back is read like what came: checked against the schema, with its defaults set.
-        let body = Body { bytes: json::to_string(&changed).into(), encoding: Encoding::Json };
-        let mut draft = self.decode(&body)?;
-        self.place(&mut draft.tree)?;
-        self.store_form(&mut draft.tree, false);
-        Ok(Some(Draft { warnings, ..draft }))
     }
 
     /// Asks whether a valid new state may be; gives warnings.
@@ -250,7 +228,7 @@ impl Write<'_> {
     }
 
     /// What admission sees of an object.
-    fn seen<'o>(&self, object: &'o Value) -> Cow<'o, Value> {
+    pub(super) fn seen<'o>(&self, object: &'o Value) -> Cow<'o, Value> {
         match self.scale {
             Some(paths) => Cow::Owned(paths.scale(object)),
             None => Cow::Borrowed(object),
@@ -280,6 +258,10 @@ impl Write<'_> {
             old,
             user: &self.context.user,
             dry_run: self.options.dry_run,
+            options: match operation {
+                Operation::Connect => Options::None,
+                _ => Options::Write(self.options),
+            },
         }
     }
 

@@ -9,7 +9,7 @@ use pintle_value::{Path, Str, Value};
 
 use super::commit::Committed;
 use super::metadata;
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Memory, Operation, Options};
 use crate::answer::{Answer, Outcome};
 use crate::request::{Context, DeleteOptions, Propagation, Target};
 use crate::{Dependents, GracePeriod, Object, Registry};
@@ -63,8 +63,10 @@ impl Registry {
         let attributes = deletion(target, options, context, tree);
         self.admission.admit(&attributes, self)?;
         let mut warnings = Vec::new();
-        if let Some(mutated) = self.admission.mutate(&attributes, self) {
-            warnings = mutated.await?.warnings;
+        for mutator in self.admission.mutators() {
+            if let Some(mutated) = mutator.mutate(&attributes, self, &mut Memory::default()) {
+                warnings.extend(mutated.await?.warnings);
+            }
         }
         warnings.extend(self.admission.judge(&attributes, self)?);
         if let Some(reviewed) = self.admission.review(&attributes, self) {
@@ -196,7 +198,7 @@ impl Registry {
 /// A deletion as admission sees it.
 fn deletion<'a>(
     target: &'a Target,
-    options: &DeleteOptions,
+    options: &'a DeleteOptions,
     context: &'a Context,
     tree: &'a Value,
 ) -> Attributes<'a> {
@@ -211,6 +213,7 @@ fn deletion<'a>(
         old: Some(tree),
         user: &context.user,
         dry_run: options.dry_run,
+        options: Options::Delete(options),
     }
 }
 
@@ -271,11 +274,7 @@ fn check(options: &DeleteOptions) -> Result<(), Status> {
         return Ok(());
     }
     let path = Path::new("propagationPolicy");
-    let said = match options.propagation {
-        Some(Propagation::Orphan) => "Orphan",
-        Some(Propagation::Foreground) => "Foreground",
-        Some(Propagation::Background) | None => "Background",
-    };
+    let said = options.propagation.unwrap_or(Propagation::Background).name();
     let why = "orphanDependents and deletionPropagation cannot be both set";
     let error = field::Error::invalid(&path, &said.into(), why);
     Err(Status::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", &[error]))

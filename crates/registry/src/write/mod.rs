@@ -13,6 +13,7 @@ mod coordinates;
 mod create;
 mod delete;
 mod metadata;
+mod mutate;
 mod ownership;
 mod patch;
 mod scale;
@@ -67,8 +68,7 @@ impl Write<'_> {
         if !applied {
             resource.strategy.coerce(tree);
         }
-        pintle_schema::default::apply(&resource.schema, resource.ty, tree);
-        resource.strategy.default(tree);
+        resource.set_defaults(tree);
         resource.to_stored(tree);
     }
 

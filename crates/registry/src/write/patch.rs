@@ -65,7 +65,7 @@ impl Write<'_> {
         let of_fields = pintle_schema::decode::conform(schema, ty, &mut tree)
             .map_err(|e| refused(&e.to_string()))?;
         problems.extend(of_fields.iter().map(ToString::to_string));
-        let warnings = match self.options.field_validation {
+        let warnings = match self.options.strictness() {
             FieldValidation::Ignore => Vec::new(),
             FieldValidation::Strict if !problems.is_empty() => {
                 let why = format!("strict decoding error: {}", problems.join(", "));

@@ -94,11 +94,7 @@ impl Write<'_> {
             self.track(Some(&old), &mut new).await;
         }
         self.admit(Operation::Update, name, &mut new, Some(&old)).await?;
-        if let Some(changed) = self.mutate(Operation::Update, name, &new, Some(&old)).await? {
-            warnings.extend(changed.warnings);
-            new = self.confine(changed.tree, &old);
-            metadata::carry_over(&mut new, &old);
-        }
+        warnings.extend(self.mutate(Operation::Update, name, &mut new, Some(&old)).await?);
         let part = self.target.subresource.as_str();
         if part.is_empty() {
             self.assign(&mut new, Some(&old))?;
@@ -207,7 +203,7 @@ impl Write<'_> {
 
     /// Lets through only what the target may change: on the resource itself everything but the reset
     /// members, on a part only that part and metadata.
-    fn confine(&self, mut new: Value, old: &Value) -> Value {
+    pub(super) fn confine(&self, mut new: Value, old: &Value) -> Value {
         let resource = &self.target.resource;
         let part = resource.subresource(&self.target.subresource);
         match part.map(|part| &part.behaviour) {

@@ -25,7 +25,11 @@ const REVIEWS: &[(&str, &str, Answer)] = &[
 ];
 
 /// POST of a review.
-pub(super) fn create(call: &Call<'_>, found: &Found, bytes: Bytes) -> Result<Response, Status> {
+pub(super) async fn create(
+    call: &Call<'_>,
+    found: &Found,
+    bytes: Bytes,
+) -> Result<Response, Status> {
     let resource = &found.target.resource;
     let (group, name) = (&resource.resource.group, &resource.resource.resource);
     let known = REVIEWS.iter().find(|(g, r, _)| g == group && r == name);
@@ -38,7 +42,7 @@ pub(super) fn create(call: &Call<'_>, found: &Found, bytes: Bytes) -> Result<Res
     let body = Body { bytes, encoding };
     let context = call.context();
     let (mut review, warnings) =
-        call.api.registry.read(&found.target, &body, &options, &context)?;
+        call.api.registry.receive(&found.target, &body, &options, &context).await?;
     answer(call, found, &mut review)?;
     let json = rendering.value(&review, &resource.schema.get(resource.ty).name)?;
     let mut response = respond::object(201, json, rendering.type_name(), negotiated);

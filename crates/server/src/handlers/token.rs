@@ -10,16 +10,19 @@ use crate::respond::{self, Response, add_warnings};
 use crate::target::Found;
 use crate::token_issuer::Asked;
 
-pub(super) fn create(call: &Call<'_>, found: &Found, bytes: Bytes) -> Result<Response, Status> {
+pub(super) async fn create(
+    call: &Call<'_>,
+    found: &Found,
+    bytes: Bytes,
+) -> Result<Response, Status> {
     const TYPE_NAME: &str = "io.k8s.api.authentication.v1.TokenRequest";
-    let Some(part) = &found.subresource else { return Err(Status::no_such_path()) };
     let (negotiated, rendering) = call.negotiate(found)?;
     let encoding = call.preferences().body(found.encodings())?;
     let options = write_options(call.query, Write::Create)?;
     let body = Body { bytes, encoding };
     let (registry, target) = (&call.api.registry, &found.target);
-    let (mut request, mut warnings) =
-        registry.read_as(target, &part.kind, TYPE_NAME, &body, &options, &call.context())?;
+    let context = call.context();
+    let (mut request, mut warnings) = registry.receive(target, &body, &options, &context).await?;
     let mut random = [0; 16];
     crate::server::random(&mut random);
     let asked = Asked {

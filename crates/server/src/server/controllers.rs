@@ -8,7 +8,7 @@ use pintle_controllers::definitions::Definitions;
 use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
     Controller, Environment, aggregation, bootstrap, expiry, finished_jobs, garbage, identity,
-    namespaces, quotas, root_ca, service_accounts, service_addresses, service_ranges,
+    namespaces, policy_types, quotas, root_ca, service_accounts, service_addresses, service_ranges,
     signing_requests, storage_protection, token_secrets,
 };
 use pintle_kinds::bootstrap::BootstrapObject;
@@ -95,6 +95,9 @@ impl Parts<'_> {
         }
         if wanted(Controller::ResourceQuota) {
             running.spawn(quotas::run(environment(), stopping()));
+        }
+        if wanted(Controller::PolicyStatus) {
+            running.spawn(policy_types::run(environment(), stopping()));
         }
         if wanted(Controller::GarbageCollector) {
             running.spawn(garbage::run(environment(), stopping()));

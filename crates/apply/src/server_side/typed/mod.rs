@@ -69,7 +69,7 @@ impl<'s> Typing<'s> {
         Self { schema, known: Some((ty, &schema.get(ty).shape)) }
     }
 
-    fn of(self, ty: TypeId) -> Self {
+    pub(crate) fn of(self, ty: TypeId) -> Self {
         Self::new(self.schema, ty)
     }
 
@@ -77,7 +77,7 @@ impl<'s> Typing<'s> {
         Self { known: None, ..self }
     }
 
-    fn shape(self) -> Option<&'s Shape> {
+    pub(crate) fn shape(self) -> Option<&'s Shape> {
         self.known.map(|(_, shape)| shape)
     }
 

@@ -1,9 +1,11 @@
+use pintle_cel::ResourceCheck;
 use pintle_meta::Reason;
 use pintle_value::{Value, json};
 
 use super::decision::objections;
 use super::policy::Policy;
 use crate::expressions::Facts;
+use crate::permissions::strict;
 
 fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).expect(text)
@@ -21,8 +23,10 @@ fn said(spec: &str) -> Vec<(String, Reason)> {
         ),
         old: &Value::Null,
         request: &tree(r#"{"operation":"CREATE","userInfo":{"username":"jane","groups":["x"]}}"#),
-        params: policy.params.is_some().then_some(&params),
+        params: policy.head.params.is_some().then_some(&params),
         namespace: &tree(r#"{"metadata":{"name":"n","labels":{"env":"test"}}}"#),
+        authorizer: &strict(),
+        resource: &ResourceCheck::default(),
     };
     let found = objections(&policy, facts);
     found.into_iter().map(|objection| (objection.message, objection.reason)).collect()
@@ -79,7 +83,6 @@ fn what_is_not_known_is_told() {
         ("params.max > 1", "undeclared reference to 'params'"),
         ("request.none == ''", "undefined field 'none'"),
         ("variables.none == ''", "undefined field 'none'"),
-        ("authorizer.path('/').check('get').allowed()", "undeclared reference to 'authorizer'"),
     ] {
         let spec = validations(&format!(r#"{{"expression":"{expression}"}}"#));
         let said = said(&spec);
@@ -88,6 +91,91 @@ fn what_is_not_known_is_told() {
         assert!(is_told && text.contains(expected), "{text}");
         assert_eq!(said[0].1, Reason::Invalid);
     }
+}
+
+#[test]
+fn who_may_do_what_is_asked() {
+    for (expression, expected) in [
+        ("authorizer.path('/healthz').check('get').allowed()", ""),
+        ("!authorizer.path('/healthz').check('post').allowed()", ""),
+        ("authorizer.group('apps').resource('deployments').namespace('n').check('get').reason() == 'may get'", ""),
+        ("!authorizer.group('').resource('pods').subresource('log').name('a').check('get').allowed()", ""),
+        ("!authorizer.serviceAccount('n', 'a').path('/').check('get').allowed()", ""),
+        ("authorizer.requestResource.check('get').allowed()", "failed expression: authorizer.requestResource.check('get').allowed()"),
+        ("!authorizer.path('/').check('get').errored() && authorizer.path('/').check('get').error() == ''", ""),
+        ("authorizer.path(' ').check('get').allowed()", "expression 'authorizer.path(' ').check('get').allowed()' resulted in error: path must not be empty"),
+        ("authorizer.group('').resource('').check('get').allowed()", "expression 'authorizer.group('').resource('').check('get').allowed()' resulted in error: resource must not be empty"),
+        ("authorizer.serviceAccount('n', 'A').path('/').check('get').allowed()", "expression 'authorizer.serviceAccount('n', 'A').path('/').check('get').allowed()' resulted in error: Invalid service account name"),
+        ("authorizer.group('').resource('pods').namespace('n').fieldSelector('a=b').labelSelector('c').check('get').allowed()", ""),
+    ] {
+        let expected: Vec<&str> = Some(expected).filter(|e| !e.is_empty()).into_iter().collect();
+        check(&validations(&format!(r#"{{"expression":"{expression}"}}"#)), &expected);
+    }
+    // Messages ask nobody, but may be made of what was asked for before.
+    let asked = r#"{"name":"may","expression":"authorizer.path('/').check('get')"}"#;
+    let spec = |message: &str| {
+        format!(
+            r#"{{"variables":[{asked}],
+            "validations":[{{"expression":"!variables.may.allowed()","message":"no","messageExpression":"{message}"}}]}}"#
+        )
+    };
+    check(&spec("'why: ' + variables.may.reason()"), &["why: may get"]);
+    let policy = Policy::read(&tree(&format!(r#"{{"spec":{}}}"#, spec("authorizer.path('/').check('get').reason()"))));
+    let problems = policy.problems();
+    assert!(problems[0].to_string().contains("undeclared reference to 'authorizer'"), "{problems:?}");
+}
+
+/// What an expression comes to need not be data.
+#[test]
+fn variables_may_be_of_any_type() {
+    for (variable, expression) in [
+        ("quantity('1Ki')", "variables.a.isGreaterThan(quantity('1000'))"),
+        ("url('http://a/b')", "variables.a.getHost() == 'a'"),
+        ("[ip('10.0.0.1')]", "variables.a.all(one, one.family() == 4)"),
+        ("authorizer.group('').resource('pods').namespace('n')", "variables.a.check('get').allowed()"),
+        ("request.userInfo", "variables.a.username == 'jane' && !has(variables.a.none)"),
+        ("optional.of(1)", "variables.a.hasValue() && variables.a.value() == 1"),
+        ("1u", "variables.a == 1u"),
+        ("null", "variables.a == null"),
+        ("object.none", "has(object.none) || true"),
+    ] {
+        let said = said(&format!(
+            r#"{{"variables":[{{"name":"a","expression":"{variable}"}}],
+            "validations":[{{"expression":"{expression}"}}]}}"#
+        ));
+        assert_eq!(said, [], "{variable}");
+    }
+}
+
+#[test]
+fn long_chains_of_variables_are_found() {
+    let chain: Vec<String> = (1..200)
+        .map(|n| format!(r#"{{"name":"v{n}","expression":"variables.v{} + 1"}}"#, n - 1))
+        .collect();
+    check(
+        &format!(
+            r#"{{"variables":[{{"name":"v0","expression":"0"}},{}],
+            "validations":[{{"expression":"variables.v199 == 199"}}]}}"#,
+            chain.join(",")
+        ),
+        &[],
+    );
+    // Values of values of values are bounded.
+    let deep: Vec<String> = (1..200)
+        .map(|n| format!(r#"{{"name":"v{n}","expression":"[[[[[[[[[[variables.v{}]]]]]]]]]]"}}"#, n - 1))
+        .collect();
+    let said = said(&format!(
+        r#"{{"variables":[{{"name":"v0","expression":"0"}},{}],
+        "validations":[{{"expression":"variables.v199 == []"}}]}}"#,
+        deep.join(",")
+    ));
+    assert!(said[0].0.contains("values are nested too deeply"), "{said:?}");
+    // A name that is given twice means the one before, and after it the last.
+    check(
+        r#"{"variables":[{"name":"a","expression":"1"},{"name":"a","expression":"variables.a + 1"}],
+        "validations":[{"expression":"variables.a == 2"}]}"#,
+        &[],
+    );
 }
 
 #[test]

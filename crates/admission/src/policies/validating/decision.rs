@@ -6,6 +6,7 @@ use pintle_value::Value;
 
 use super::policy::{Policy, Validation};
 use crate::expressions::{Evaluation, Facts, Failure};
+use crate::policies::seen::is_wanted;
 
 /// What one evaluation of a policy may cost (upstream: `RuntimeCELCostBudget`).
 const COST_MAX: u64 = 10_000_000;
@@ -30,28 +31,25 @@ impl Objection {
 
 /// Everything that a policy has against a request. Where it cannot decide, that is an objection, or
 /// nothing for a lenient one.
-pub(super) fn objections(policy: &Policy, facts: Facts<'_>) -> Vec<Objection> {
-    let failed = |why: String| match policy.lenient {
+pub(super) fn objections<'a>(policy: &'a Policy, facts: Facts<'a>) -> Vec<Objection> {
+    let head = &policy.head;
+    let failed = |why: String| match head.lenient {
         true => Vec::new(),
         false => vec![Objection::failure(why)],
     };
-    if !policy.conditions.is_empty() {
-        // Conditions are judged before the namespace is looked at.
-        let facts = Facts { namespace: &Value::Null, ..facts };
-        match policy.conditions.hold(&mut Evaluation::new(facts, &policy.variables)) {
-            Ok(true) => {}
-            Ok(false) => return Vec::new(),
-            Err(why) => return failed(why),
-        }
+    match is_wanted(head, facts) {
+        Ok(true) => {}
+        Ok(false) => return Vec::new(),
+        Err(why) => return failed(why),
     }
-    let mut evaluation = Evaluation::new(facts, &policy.variables);
+    let evaluation = Evaluation::new(facts, &head.variables);
     let mut budget = Budget::new(COST_MAX);
     let mut objections = Vec::new();
     for validation in &policy.validations {
         match evaluation.of(&validation.expression, &mut budget) {
             Ok(Value::Bool(true)) => {}
             Ok(_) => {
-                let message = message(validation, &mut evaluation, &mut budget);
+                let message = message(validation, &evaluation, &mut budget);
                 let reason = validation.reason;
                 objections.push(Objection { message, reason, always: false });
             }
@@ -59,15 +57,15 @@ pub(super) fn objections(policy: &Policy, facts: Facts<'_>) -> Vec<Objection> {
             Err(why) => return failed(why.into_text()),
         }
     }
-    objections.extend(annotations(policy, &mut evaluation));
+    objections.extend(annotations(policy, &evaluation));
     objections
 }
 
 /// What is said where a validation does not hold: what its expression makes of it, its text, or the
 /// validation itself.
-fn message(
-    validation: &Validation,
-    evaluation: &mut Evaluation<'_>,
+fn message<'a>(
+    validation: &'a Validation,
+    evaluation: &Evaluation<'a>,
     budget: &mut Budget,
 ) -> String {
     let made = validation.message_expression.as_ref().map(|said| evaluation.of(said, budget));
@@ -85,10 +83,10 @@ fn message(
 }
 
 /// What cannot be written into the audit log is an objection.
-fn annotations(policy: &Policy, evaluation: &mut Evaluation<'_>) -> Vec<Objection> {
+fn annotations<'a>(policy: &'a Policy, evaluation: &Evaluation<'a>) -> Vec<Objection> {
     let mut budget = Budget::new(COST_MAX);
     let values = policy.annotations.iter().map(|one| evaluation.of(one, &mut budget));
-    let failures = values.filter_map(Result::err).filter(|_| !policy.lenient);
+    let failures = values.filter_map(Result::err).filter(|_| !policy.head.lenient);
     let objections = failures.map(|why| {
         let always = matches!(why, Failure::Expression(_));
         Objection { always, ..Objection::failure(why.into_text()) }

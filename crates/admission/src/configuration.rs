@@ -1,0 +1,155 @@
+//! What plugins can be told: `--admission-control-config-file` (upstream: `AdmissionConfiguration`).
+
+use pintle_value::Value;
+
+use crate::pod_security;
+use crate::quota::Limited;
+
+/// The configurations of plugins that have one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// Of PodSecurity.
+    pub pod_security: pod_security::Configuration,
+    /// What ResourceQuota lets nobody take without a quota.
+    pub limited: Vec<Limited>,
+}
+
+/// The versions that the file may be of.
+const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
+
+/// The plugins that can be told something: the kind of it, and its versions.
+const KINDS: [(&str, &str, &[&str]); 4] = [
+    (
+        "PodSecurity",
+        "PodSecurityConfiguration",
+        &[
+            "pod-security.admission.config.k8s.io/v1",
+            "pod-security.admission.config.k8s.io/v1beta1",
+            "pod-security.admission.config.k8s.io/v1alpha1",
+        ],
+    ),
+    (
+        "ResourceQuota",
+        "ResourceQuotaConfiguration",
+        &["apiserver.config.k8s.io/v1", "resourcequota.admission.k8s.io/v1beta1"],
+    ),
+    ("MutatingAdmissionWebhook", "WebhookAdmissionConfiguration", WEBHOOK),
+    ("ValidatingAdmissionWebhook", "WebhookAdmissionConfiguration", WEBHOOK),
+];
+
+const WEBHOOK: &[&str] =
+    &["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1"];
+
+impl Configuration {
+    /// Reads an `AdmissionConfiguration`; `open` reads a file that it names. Gives also the names of the
+    /// plugins that were told something that has no effect here.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(
+        said: &Value,
+        open: &dyn Fn(&str) -> Result<Value, String>,
+    ) -> Result<(Self, Vec<String>), String> {
+        let text = |value: &Value, member| value.str_at(&[member]).unwrap_or_default().to_owned();
+        let version = text(said, "apiVersion");
+        if text(said, "kind") != "AdmissionConfiguration" || !VERSIONS.contains(&version.as_str()) {
+            return Err(format!(
+                "no kind {:?} is registered for version {version:?}",
+                text(said, "kind")
+            ));
+        }
+        let mut configuration = Self::default();
+        let mut unused = Vec::new();
+        let plugins = said.get("plugins").and_then(Value::as_array).unwrap_or_default();
+        for plugin in plugins {
+            let (name, path) = (text(plugin, "name"), text(plugin, "path"));
+            let own = match (plugin.get("configuration"), path.as_str()) {
+                (Some(own), _) if !own.is_null() => own.clone(),
+                (_, "") => continue,
+                (_, path) => open(path)?,
+            };
+            let Some((_, kind, versions)) = KINDS.iter().find(|(known, ..)| *known == name) else {
+                unused.push(name);
+                continue;
+            };
+            let (own_kind, version) = (text(&own, "kind"), text(&own, "apiVersion"));
+            let is_old = *kind == "ResourceQuotaConfiguration" && own_kind == "Configuration";
+            if (own_kind != *kind && !is_old) || !versions.contains(&version.as_str()) {
+                return Err(format!(
+                    "couldn't init admission plugin {name:?}: no kind {own_kind:?} is registered for \
+                     version {version:?}"
+                ));
+            }
+            let wrong = |why| format!("couldn't init admission plugin {name:?}: {why}");
+            match name.as_str() {
+                "PodSecurity" => {
+                    let own = pod_security::Configuration::read(&own).map_err(wrong)?;
+                    configuration.pod_security = own;
+                }
+                "ResourceQuota" => configuration.limited = Limited::all(&own),
+                _ => unused.push(name),
+            }
+        }
+        Ok((configuration, unused))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_value::yaml;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<(Configuration, Vec<String>), String> {
+        let open = |path: &str| match path {
+            "quota.yaml" => Ok(yaml::parse(
+                b"kind: ResourceQuotaConfiguration\napiVersion: apiserver.config.k8s.io/v1\n\
+                  limitedResources: [{resource: pods, matchContains: [pods]}]",
+            )
+            .unwrap()),
+            other => Err(format!("open {other}: no such file or directory")),
+        };
+        Configuration::read(&yaml::parse(text.as_bytes()).unwrap(), &open)
+    }
+
+    fn file(plugins: &str) -> String {
+        format!("kind: AdmissionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nplugins: {plugins}")
+    }
+
+    #[test]
+    fn what_is_said_is_read() {
+        assert_eq!(read(&file("[]")), Ok((Configuration::default(), Vec::new())));
+        let (found, unused) = read(&file(
+            "[{name: ResourceQuota, path: quota.yaml}, {name: EventRateLimit, configuration: {}}, \
+             {name: PodSecurity, configuration: {kind: PodSecurityConfiguration, \
+             apiVersion: pod-security.admission.config.k8s.io/v1, \
+             defaults: {enforce: baseline, warn: restricted, warn-version: v1.30}}}]",
+        ))
+        .unwrap();
+        assert_eq!(found.limited.len(), 1);
+        assert_ne!(found.pod_security, pod_security::Configuration::default());
+        assert_eq!(unused, ["EventRateLimit"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told() {
+        for (text, expected) in [
+            ("{}".to_owned(), "no kind \"\" is registered for version \"\""),
+            (file("[{name: ResourceQuota, path: none}]"), "open none: no such file or directory"),
+            (
+                file("[{name: PodSecurity, configuration: {kind: A, apiVersion: b}}]"),
+                "couldn't init admission plugin \"PodSecurity\": no kind \"A\" is registered for version \"b\"",
+            ),
+            (
+                file(
+                    "[{name: PodSecurity, configuration: {kind: PodSecurityConfiguration, \
+                     apiVersion: pod-security.admission.config.k8s.io/v1, defaults: {enforce: x}}}]",
+                ),
+                "couldn't init admission plugin \"PodSecurity\": defaults.enforce: Invalid value: \"x\": \
+                 must be one of privileged, baseline, restricted",
+            ),
+        ] {
+            assert_eq!(read(&text).unwrap_err(), expected);
+        }
+    }
+}

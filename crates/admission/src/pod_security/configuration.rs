@@ -1,0 +1,70 @@
+//! What a server can be told of PodSecurity: what namespaces ask for that say nothing, and who is not asked
+//! (upstream: `PodSecurityConfiguration`).
+
+use pintle_registry::admission::Attributes;
+use pintle_value::{Str, Value};
+
+use super::policy::{Level, Policies, Policy, Version};
+use crate::matching::texts;
+
+/// The configuration of the plugin; nothing is exempt, and who says nothing is privileged, where nothing is
+/// said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configuration {
+    pub(super) usual: Policies,
+    users: Vec<Str>,
+    namespaces: Vec<Str>,
+    runtime_classes: Vec<Str>,
+}
+
+impl Configuration {
+    /// Reads a `PodSecurityConfiguration`; the error says what is wrong with it.
+    pub fn read(said: &Value) -> Result<Self, String> {
+        let defaults = said.get("defaults").unwrap_or(&Value::Null);
+        let policy = |mode: &str| {
+            let (level, version) = (said_of(defaults, mode), format!("{mode}-version"));
+            let wrong = |field: &str, text: &str, why: &str| {
+                format!("defaults.{field}: Invalid value: {text:?}: {why}")
+            };
+            let level = Level::parse(level).ok_or_else(|| {
+                wrong(mode, level, "must be one of privileged, baseline, restricted")
+            })?;
+            let text = match said_of(defaults, &version) {
+                "privileged" | "" => "latest",
+                text => text,
+            };
+            let version = Version::parse(text)
+                .ok_or_else(|| wrong(&version, text, "must be \"latest\" or \"v1.x\""))?;
+            Ok::<Policy, String>(Policy { level, version })
+        };
+        policy("audit")?;
+        let exemptions = said.get("exemptions").unwrap_or(&Value::Null);
+        Ok(Self {
+            usual: Policies { enforce: policy("enforce")?, warn: policy("warn")? },
+            users: texts(exemptions, "usernames"),
+            namespaces: texts(exemptions, "namespaces"),
+            runtime_classes: texts(exemptions, "runtimeClasses"),
+        })
+    }
+
+    /// Whether nobody looks at a pod, or at the template of one.
+    pub(super) fn exempts(&self, write: &Attributes<'_>, pod: &Value) -> bool {
+        let class = pod.str_at(&["spec", "runtimeClassName"]).unwrap_or_default();
+        self.exempts_namespace(write.namespace)
+            || self.users.iter().any(|user| *user == *write.user.name)
+            || self.runtime_classes.iter().any(|exempt| exempt == class)
+    }
+
+    /// Whether nobody looks at the pods of a namespace.
+    pub(super) fn exempts_namespace(&self, namespace: &str) -> bool {
+        self.namespaces.iter().any(|exempt| exempt == namespace)
+    }
+}
+
+/// What defaults say of a level or a version; privileged where they say nothing.
+fn said_of<'a>(defaults: &'a Value, member: &str) -> &'a str {
+    match defaults.str_at(&[member]) {
+        None | Some("") => "privileged",
+        Some(said) => said,
+    }
+}

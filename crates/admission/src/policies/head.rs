@@ -1,0 +1,80 @@
+//! What policies of both sorts begin with.
+
+use pintle_meta::{GroupVersion, field, object};
+use pintle_value::{Path, Str, Value};
+
+use crate::conditions::Conditions;
+use crate::expressions::{ANYTHING, Compiler, Expression, Variables};
+use crate::matching::Matching;
+
+/// What a policy is about, and what its expressions know.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) name: Str,
+    pub(super) matching: Matching,
+    /// Where a decision cannot be had, the write passes.
+    pub(super) lenient: bool,
+    /// The kind of its parameters; of a version that is none, where it does not parse.
+    pub(super) params: Option<(GroupVersion, Str)>,
+    pub(super) variables: Variables,
+    pub(super) conditions: Conditions,
+}
+
+impl Head {
+    /// Reads a policy's head, and with `rest` what is its own.
+    pub(super) fn read<T>(policy: &Value, rest: impl FnOnce(&Value, &Compiler) -> T) -> (Self, T) {
+        let spec = policy.get("spec").unwrap_or(&Value::Null);
+        let params = spec.get("paramKind").map(|kind| {
+            let version = GroupVersion::parse(text(kind, "apiVersion"));
+            let version = version.unwrap_or_else(|| GroupVersion::new("", ""));
+            (version, Str::from(text(kind, "kind")))
+        });
+        let mut compiler = Compiler::of_policy(ANYTHING, params.is_some().then_some(ANYTHING));
+        for variable in items(spec, "variables") {
+            compiler.name(text(variable, "name"), text(variable, "expression"));
+        }
+        let (conditions, rest) = (Conditions::of(spec, &compiler), rest(spec, &compiler));
+        let head = Self {
+            name: object::name(policy).into(),
+            matching: Matching::of_policy(spec.get("matchConstraints").unwrap_or(&Value::Null)),
+            lenient: text(spec, "failurePolicy") == "Ignore",
+            params,
+            conditions,
+            variables: compiler.into_variables(),
+        };
+        (head, rest)
+    }
+
+    /// Everything that is wrong with the expressions that it has.
+    pub(super) fn problems(&self) -> Vec<field::Error> {
+        let conditions = self.conditions.expressions().enumerate();
+        let conditions = conditions.filter_map(|(index, condition)| {
+            problem(condition, &at("matchConditions", index, "expression"))
+        });
+        let variables = self.variables.problems().enumerate();
+        let variables = variables.filter_map(|(index, (text, why))| {
+            let path = at("variables", index, "expression");
+            Some(field::Error::invalid(&path, &Value::from(text), why?))
+        });
+        conditions.chain(variables).collect()
+    }
+}
+
+/// What is wrong with an expression at a path.
+pub(super) fn problem(expression: &Expression, path: &Path) -> Option<field::Error> {
+    let text = Value::from(expression.text.as_str());
+    Some(field::Error::invalid(path, &text, expression.problem()?))
+}
+
+/// The path to a member of an item of a list of a policy.
+pub(super) fn at(list: &str, index: usize, member: &str) -> Path {
+    Path::new("spec").field(list).index(index).field(member)
+}
+
+pub(super) fn items<'a>(object: &'a Value, member: &str) -> &'a [Value] {
+    object.get(member).and_then(Value::as_array).unwrap_or_default()
+}
+
+pub(super) fn text<'a>(object: &'a Value, member: &str) -> &'a str {
+    object.str_at(&[member]).unwrap_or_default()
+}

@@ -1,0 +1,229 @@
+//! MutatingAdmissionPolicy: expressions that users write change objects before they are checked (MAP-01).
+//!
+//! Purpose: has each policy, for each of its bindings and parameters, change the object that the one before
+//! left. Where one cannot, the write is refused, unless failures are to be ignored; the others have their
+//! turn all the same, so that all that is wrong is told at once.
+
+mod patch;
+mod policy;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use pintle_meta::{Reason, Status, object};
+use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Operation, Waited};
+use pintle_registry::{Registry, Resource};
+use pintle_value::{Str, Value};
+
+use super::binding::Binding;
+use super::head::Head;
+use super::seen::{Seen, is_wanted};
+use super::{Concerned, Policies, params};
+use crate::permissions::Permissions;
+use crate::request::{returned, taken};
+use patch::Problem;
+pub(crate) use policy::Policy;
+
+/// The plugin.
+pub struct Mutating {
+    policies: Policies<Policy>,
+    permissions: Arc<dyn Permissions>,
+}
+
+/// A policy that is to change an object, by a binding, with parameters.
+struct Invocation<'c> {
+    policy: &'c Policy,
+    binding: &'c Binding,
+    version: &'c Arc<Resource>,
+    params: Value,
+}
+
+/// Why policies did not do what they should.
+#[derive(Default)]
+struct Failures {
+    messages: Vec<String>,
+    /// The reason of the first one, if it has one of its own.
+    reason: Option<Reason>,
+}
+
+impl Mutating {
+    /// The plugin, whose policies ask `permissions` what users may do.
+    pub fn new(permissions: Arc<dyn Permissions>) -> Self {
+        let bindings = "mutatingadmissionpolicybindings";
+        let policies = Policies::new("mutatingadmissionpolicies", bindings, Policy::of);
+        Self { policies, permissions }
+    }
+}
+
+impl Admission for Mutating {
+    fn mutate<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        registry: &'a Registry,
+        memory: &'a mut Memory,
+    ) -> Option<Waited<'a, Mutated>> {
+        // A deletion has nothing that could be changed.
+        if write.operation == Operation::Delete {
+            return None;
+        }
+        let concerned = self.policies.concerned(write, registry);
+        (!concerned.is_empty()).then(|| -> Waited<'a, Mutated> {
+            let permissions = &*self.permissions;
+            Box::pin(async move { change(write, registry, &concerned, permissions, memory).await })
+        })
+    }
+}
+
+/// Has an object changed by one policy after the other.
+async fn change(
+    write: &Attributes<'_>,
+    registry: &Registry,
+    concerned: &[Concerned<Policy>],
+    permissions: &dyn Permissions,
+    memory: &mut Memory,
+) -> Result<Mutated, Status> {
+    let mut failures = Failures::default();
+    let invocations = invocations(write, registry, concerned, &mut failures);
+    // What was made of the object, in the stored form, but for what the last one made of it.
+    let mut object: Option<Value> = None;
+    let mut last: Option<(Seen, bool)> = None;
+    for invocation in &invocations {
+        let version = invocation.version;
+        let (mut seen, mut changed) = match last.take() {
+            Some((seen, changed)) if seen.version.resource == version.resource => (seen, changed),
+            before => {
+                if let Some((seen, true)) = before {
+                    object = Some(taken(seen.object, write, &seen.version).await?);
+                }
+                let object = object.as_ref().or(write.object);
+                (Seen::of(write, object, registry, version, permissions).await?, false)
+            }
+        };
+        changed |= invocation.run(&mut seen, write, memory, &mut failures)?;
+        last = Some((seen, changed));
+    }
+    if let Some((seen, true)) = last {
+        object = Some(taken(seen.object, write, &seen.version).await?);
+    }
+    failures.result(write)?;
+    Ok(Mutated { object: object.map(|object| returned(object, write)), warnings: Vec::new() })
+}
+
+/// All that policies are to do, with the parameters that they are to do it with.
+fn invocations<'c>(
+    write: &Attributes<'_>,
+    registry: &Registry,
+    concerned: &'c [Concerned<Policy>],
+    failures: &mut Failures,
+) -> Vec<Invocation<'c>> {
+    let mut invocations = Vec::new();
+    for Concerned { policy, bindings, version } in concerned {
+        let kind = match params::resource(&policy.head, registry) {
+            Ok(kind) => kind,
+            Err(why) => {
+                let why = format!("failed to configure policy: {why}");
+                failures.add(&policy.head, None, &why, None);
+                continue;
+            }
+        };
+        for binding in bindings {
+            match params::collect(kind.as_deref(), binding, write, registry) {
+                Ok(all) => invocations.extend(
+                    all.into_iter().map(|params| Invocation { policy, binding, version, params }),
+                ),
+                Err(why) => {
+                    let why = format!("failed to configure binding: {why}");
+                    failures.add(&policy.head, Some(&binding.name), &why, None);
+                }
+            }
+        }
+    }
+    invocations
+}
+
+impl Invocation<'_> {
+    /// Changes an object as the policy's version shows it; says whether it is another then.
+    fn run(
+        &self,
+        seen: &mut Seen,
+        write: &Attributes<'_>,
+        memory: &mut Memory,
+        failures: &mut Failures,
+    ) -> Result<bool, Status> {
+        let head = &self.policy.head;
+        let mut fail = |why: &str| {
+            failures.add(head, Some(&self.binding.name), why, Some(Reason::Invalid));
+        };
+        match is_wanted(head, seen.facts(head, &self.params)) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(why) => {
+                fail(&why);
+                return Ok(false);
+            }
+        }
+        let key = self.key();
+        if !memory.is_due(&key) {
+            return Ok(false);
+        }
+        let mut changed = false;
+        for mutation in &self.policy.mutations {
+            if seen.object.is_null() {
+                break;
+            }
+            let patched = patch::patched(head, mutation, seen, &self.params, write.kind);
+            match patched {
+                Ok(object) => {
+                    changed |= object != seen.object;
+                    seen.object = object;
+                }
+                Err(Problem::Policy(why)) => fail(&why),
+                Err(Problem::Request(status)) => return Err(status),
+            }
+        }
+        if changed {
+            memory.wake();
+        }
+        if self.policy.again {
+            memory.note(key);
+        }
+        Ok(changed)
+    }
+
+    /// Tells this one from others.
+    fn key(&self) -> String {
+        let (namespace, name) = (object::namespace(&self.params), object::name(&self.params));
+        format!("{}/{}/{namespace}/{name}", self.policy.head.name, self.binding.name)
+    }
+}
+
+impl Failures {
+    fn add(&mut self, policy: &Head, binding: Option<&Str>, why: &str, reason: Option<Reason>) {
+        if policy.lenient {
+            return;
+        }
+        let policy = &*policy.name;
+        let message = match binding {
+            Some(binding) => {
+                format!("policy '{policy}' with binding '{binding}' denied request: {why}")
+            }
+            None => format!("policy {policy:?} denied request: {why}"),
+        };
+        if self.messages.is_empty() {
+            self.reason = reason;
+        }
+        self.messages.push(message);
+    }
+
+    fn result(self, write: &Attributes<'_>) -> Result<(), Status> {
+        if self.messages.is_empty() {
+            return Ok(());
+        }
+        let resource = write.resource.group_resource();
+        let named = write.object.map(object::name).unwrap_or_default();
+        let name = [write.name, named, "Unknown"].into_iter().find(|name| !name.is_empty());
+        let name = name.unwrap_or_default();
+        Err(Status::failed_by_policies(&resource, name, &self.messages, self.reason))
+    }
+}

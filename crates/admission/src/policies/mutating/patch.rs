@@ -1,0 +1,111 @@
+//! What a mutation makes of an object (upstream: `plugin/policy/mutating/patch`).
+
+use pintle_apply::PatchType;
+use pintle_apply::server_side::merge_unowned;
+use pintle_cel::Budget;
+use pintle_meta::{GroupVersionKind, Status};
+use pintle_schema::{Problem as Unfit, Schema, TypeId, conform};
+use pintle_value::{Value, json};
+
+use super::policy::Mutation;
+use crate::expressions::Evaluation;
+use crate::policies::head::Head;
+use crate::policies::seen::Seen;
+
+/// What the evaluation of one mutation may cost (upstream: `RuntimeCELCostBudget`).
+const COST_MAX: u64 = 10_000_000;
+
+/// Why an object was not changed.
+#[derive(Debug, PartialEq)]
+pub(super) enum Problem {
+    /// What is wrong with the policy.
+    Policy(String),
+    /// The write is refused, however lenient the policy is.
+    Request(Status),
+}
+
+/// The object that a mutation makes of what is seen, with its defaults set. `kind` is the object's, where
+/// it is not that of the resource.
+pub(super) fn patched(
+    policy: &Head,
+    mutation: &Mutation,
+    seen: &Seen,
+    params: &Value,
+    kind: Option<&GroupVersionKind>,
+) -> Result<Value, Problem> {
+    let expression = match mutation {
+        Mutation::Apply(expression) | Mutation::Patch(expression) => expression,
+    };
+    if let Some(why) = expression.problem() {
+        return Err(Problem::Policy(why.to_owned()));
+    }
+    let place = place(seen, kind)?;
+    let evaluation = Evaluation::new(seen.facts(policy, params), &policy.variables);
+    let made = evaluation.of(expression, &mut Budget::new(COST_MAX));
+    let made = made.map_err(|why| Problem::Policy(why.into_text()))?;
+    let mut object = match mutation {
+        Mutation::Apply(_) => apply(place, &seen.object, made)?,
+        Mutation::Patch(_) => patch(place, &seen.object, &made)?,
+    };
+    if kind.is_none() {
+        seen.version.set_defaults(&mut object);
+    }
+    Ok(object)
+}
+
+/// The type of the object.
+fn place<'s>(
+    seen: &'s Seen,
+    kind: Option<&GroupVersionKind>,
+) -> Result<(&'s Schema, TypeId), Problem> {
+    let Some(kind) = kind else { return Ok((&seen.version.schema, seen.version.ty)) };
+    let ty = pintle_schema::builtin_kind(&kind.group_version().to_string(), &kind.kind);
+    ty.map(|ty| (pintle_schema::builtin(), ty)).ok_or_else(|| {
+        let version = kind.group_version();
+        Problem::Request(Status::service_unavailable(format!(
+            "Resource kind {version}, Kind={} not found. There can be a delay between when \
+             CustomResourceDefinitions are created and when they are available.",
+            kind.kind
+        )))
+    })
+}
+
+/// An object with a configuration applied, which is of the object's kind whatever it says.
+pub(super) fn apply(
+    (schema, ty): (&Schema, TypeId),
+    object: &Value,
+    mut configuration: Value,
+) -> Result<Value, Problem> {
+    for member in ["apiVersion", "kind"] {
+        if let Some(said) = object.get(member) {
+            configuration.make_object().insert(member, said.clone());
+        }
+    }
+    merge_unowned(schema, ty, object, &configuration)
+        .map_err(|why| Problem::Policy(format!("error applying patch: {why}")))
+}
+
+/// An object with the operations of a JSON patch done; as it was, where one of them is a test that
+/// fails.
+pub(super) fn patch(
+    (schema, ty): (&Schema, TypeId),
+    object: &Value,
+    operations: &Value,
+) -> Result<Value, Problem> {
+    let text = json::to_string(operations);
+    let mut patched = match pintle_apply::apply(PatchType::Json, schema, ty, object, text.as_bytes())
+    {
+        Ok(patched) => patched.value,
+        Err(why) if why.to_string().ends_with("test failed") => return Ok(object.clone()),
+        Err(why) => return Err(Problem::Policy(format!("JSON Patch: {why}"))),
+    };
+    // Fields that no type has are no mistake of the client; of custom resources they are dropped later.
+    if !schema.is_structural(ty) {
+        let unfit = conform(schema, ty, &mut patched)
+            .map_err(|why| Problem::Request(Status::internal(why)))?;
+        if !unfit.is_empty() {
+            return Err(Problem::Request(Status::internal(Unfit::strict(&unfit))));
+        }
+    }
+    Ok(patched)
+}

@@ -1,0 +1,76 @@
+//! The objects by which a policy decides (upstream: `CollectParams`).
+
+use std::sync::Arc;
+
+use pintle_meta::labels::Selector;
+use pintle_meta::{GroupVersion, object};
+use pintle_registry::admission::Attributes;
+use pintle_registry::{Registry, Resource};
+use pintle_value::{Str, Value};
+
+use super::binding::{Binding, ParamRef};
+use super::head::Head;
+
+/// The resource of a policy's parameters, where it has a kind of them.
+pub(super) fn resource(policy: &Head, registry: &Registry) -> Result<Option<Arc<Resource>>, String> {
+    let Some((version, kind)) = &policy.params else { return Ok(None) };
+    let GroupVersion { group, version: number } = version;
+    let (_, resources) = registry.resources();
+    let is_it = |resource: &Resource| {
+        let of = resource.gvk();
+        of.kind == *kind && of.group == *group && of.version == *number
+    };
+    let found = resources.iter().find(|resource| is_it(resource) && resource.storage.is_some());
+    found.cloned().map(Some).ok_or_else(|| {
+        let kind = format!("{group}/{number}, Kind={kind}");
+        format!("failed to find resource referenced by paramKind: '{kind}'")
+    })
+}
+
+/// The parameters by which a binding has a policy decide, each on its own; `null` where it knows none.
+pub(super) fn collect(
+    kind: Option<&Resource>,
+    binding: &Binding,
+    write: &Attributes<'_>,
+    registry: &Registry,
+) -> Result<Vec<Value>, String> {
+    let (Some(resource), Some(wanted)) = (kind, &binding.params) else {
+        return Ok(vec![Value::Null]);
+    };
+    let namespace = place(resource, wanted, write)?;
+    let shown = |tree: Value| {
+        let mut tree = tree;
+        resource.to_served(&mut tree);
+        resource.stamp(&mut tree);
+        tree
+    };
+    let found: Vec<Value> = if wanted.name.is_empty() {
+        let selector = Selector::from_label_selector(Some(&wanted.selector));
+        let selector = selector.map_err(|why| why.to_string())?;
+        let all = registry.objects_in(resource, &namespace).into_iter();
+        let all = all.map(|one| one.tree());
+        all.filter(|one| selector.matches_map(object::labels(one))).map(shown).collect()
+    } else {
+        let named = registry.peek(resource, &namespace, &wanted.name);
+        named.into_iter().map(|one| shown(one.tree())).collect()
+    };
+    if found.is_empty() && wanted.required {
+        return Err(
+            "no params found for policy binding with `Deny` parameterNotFoundAction".to_owned()
+        );
+    }
+    Ok(found)
+}
+
+/// The namespace of parameters.
+fn place(resource: &Resource, wanted: &ParamRef, write: &Attributes<'_>) -> Result<Str, String> {
+    let why = match (resource.namespaced(), wanted.namespace.as_str(), write.namespace) {
+        (true, "", "") => {
+            "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+        }
+        (true, "", namespace) | (true, namespace, _) => return Ok(namespace.into()),
+        (false, "", _) => return Ok("".into()),
+        (false, ..) => "paramRef.namespace must not be provided for a cluster-scoped `paramKind`",
+    };
+    Err(why.to_owned())
+}

@@ -1,0 +1,82 @@
+//! A write as a policy sees it.
+
+use std::sync::Arc;
+
+use pintle_cel::{Authorizer, ResourceCheck};
+use pintle_meta::Status;
+use pintle_registry::admission::Attributes;
+use pintle_registry::{Registry, Resource};
+use pintle_value::Value;
+
+use super::head::Head;
+use crate::expressions::{Evaluation, Facts};
+use crate::find;
+use crate::matching::is_namespace;
+use crate::permissions::{Permissions, resource_of};
+use crate::request::{describe, shown};
+
+/// A write as it looks in the version of the resource that a policy knows.
+pub(super) struct Seen {
+    pub(super) version: Arc<Resource>,
+    pub(super) object: Value,
+    old: Value,
+    request: Value,
+    namespace: Value,
+    authorizer: Arc<dyn Authorizer>,
+    resource: ResourceCheck,
+}
+
+impl Seen {
+    /// A write of `object`, which is of the stored form.
+    pub(super) async fn of(
+        write: &Attributes<'_>,
+        object: Option<&Value>,
+        registry: &Registry,
+        version: &Arc<Resource>,
+        permissions: &dyn Permissions,
+    ) -> Result<Self, Status> {
+        let object = match object {
+            Some(object) => shown(object, write, version).await?,
+            None => Value::Null,
+        };
+        let old = match write.old {
+            Some(old) => shown(old, write, version).await?,
+            None => Value::Null,
+        };
+        let has_namespace = !write.namespace.is_empty() && !is_namespace(write.resource);
+        let namespace = has_namespace.then_some(write.namespace);
+        let namespace = namespace.and_then(|name| find(registry, ("", "namespaces"), "", name));
+        Ok(Self {
+            version: Arc::clone(version),
+            object,
+            old,
+            request: describe(write, version).into(),
+            namespace: namespace.unwrap_or_default(),
+            authorizer: permissions.of(write.user),
+            resource: resource_of(write),
+        })
+    }
+
+    /// What a policy's expressions are told.
+    pub(super) fn facts<'a>(&'a self, policy: &Head, params: &'a Value) -> Facts<'a> {
+        Facts {
+            object: &self.object,
+            old: &self.old,
+            request: &self.request,
+            namespace: &self.namespace,
+            params: policy.params.is_some().then_some(params),
+            authorizer: &self.authorizer,
+            resource: &self.resource,
+        }
+    }
+}
+
+/// Whether a policy wants to be asked: its conditions hold.
+pub(super) fn is_wanted(policy: &Head, facts: Facts<'_>) -> Result<bool, String> {
+    if policy.conditions.is_empty() {
+        return Ok(true);
+    }
+    // Conditions are judged before the namespace is looked at.
+    let facts = Facts { namespace: &Value::Null, ..facts };
+    policy.conditions.hold(&Evaluation::new(facts, &policy.variables))
+}

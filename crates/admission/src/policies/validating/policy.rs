@@ -1,0 +1,85 @@
+//! A ValidatingAdmissionPolicy as it is kept: read once, with its expressions.
+
+use pintle_meta::{Reason, field};
+use pintle_registry::Object;
+use pintle_value::Value;
+
+use crate::expressions::{Compiler, Expression, Wanted};
+use crate::policies::head::{Head, at, items, problem, text};
+
+/// The reasons that a validation may give besides the usual one.
+const REASONS: [Reason; 3] =
+    [Reason::Forbidden, Reason::Unauthorized, Reason::RequestEntityTooLarge];
+
+/// A ValidatingAdmissionPolicy.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    pub(super) head: Head,
+    pub(super) validations: Vec<Validation>,
+    pub(super) annotations: Vec<Expression>,
+}
+
+/// What must hold.
+#[derive(Debug)]
+pub(super) struct Validation {
+    pub(super) expression: Expression,
+    /// What to say where it does not; `""` for nothing in particular.
+    pub(super) message: String,
+    pub(super) message_expression: Option<Expression>,
+    pub(super) reason: Reason,
+}
+
+impl AsRef<Head> for Policy {
+    fn as_ref(&self) -> &Head {
+        &self.head
+    }
+}
+
+impl Policy {
+    pub(super) fn of(policy: &Object) -> Self {
+        Self::read(&policy.tree())
+    }
+
+    pub(crate) fn read(policy: &Value) -> Self {
+        let (head, (validations, annotations)) = Head::read(policy, |spec, compiler| {
+            let annotation = |annotation: &Value| {
+                compiler.compile(text(annotation, "valueExpression"), Wanted::TextOrNull)
+            };
+            let validations = items(spec, "validations").iter();
+            let validations = validations.map(|one| Validation::read(one, compiler)).collect();
+            (validations, items(spec, "auditAnnotations").iter().map(annotation).collect())
+        });
+        Self { head, validations, annotations }
+    }
+
+    /// Everything that is wrong with its expressions.
+    pub(crate) fn problems(&self) -> Vec<field::Error> {
+        let mut problems = self.head.problems();
+        for (index, validation) in self.validations.iter().enumerate() {
+            let path = |member| at("validations", index, member);
+            problems.extend(problem(&validation.expression, &path("expression")));
+            let message = validation.message_expression.as_ref();
+            problems.extend(message.and_then(|said| problem(said, &path("messageExpression"))));
+        }
+        for (index, annotation) in self.annotations.iter().enumerate() {
+            let path = at("auditAnnotations", index, "valueExpression");
+            problems.extend(problem(annotation, &path));
+        }
+        problems
+    }
+}
+
+impl Validation {
+    fn read(validation: &Value, compiler: &Compiler) -> Self {
+        let message = text(validation, "messageExpression");
+        let word = text(validation, "reason");
+        let reason = REASONS.into_iter().find(|reason| reason.word() == word);
+        Self {
+            expression: compiler.compile(text(validation, "expression"), Wanted::Bool),
+            message: text(validation, "message").trim().to_owned(),
+            message_expression: (!message.is_empty())
+                .then(|| compiler.compile(message, Wanted::Message)),
+            reason: reason.unwrap_or(Reason::Invalid),
+        }
+    }
+}

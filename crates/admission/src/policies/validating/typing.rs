@@ -1,0 +1,111 @@
+//! Whether a policy's expressions fit the types of what they are about (VAP-02). What does not fit is told
+//! in the policy's status, and changes nothing else: the types may be others by the time that the policy is
+//! asked (upstream: `TypeChecker`).
+
+use std::collections::BTreeMap;
+
+use pintle_meta::{GroupVersion, GroupVersionResource};
+use pintle_registry::{Registry, Resource};
+use pintle_value::Value;
+
+use crate::expressions::typed::declaration;
+use crate::expressions::{ANYTHING, Compiler, Wanted};
+use crate::matching::texts;
+use crate::policies::head::{at, items, text};
+
+/// So many types are looked at, as upstream does.
+const TYPES_MAX: usize = 10;
+
+/// Something that does not fit.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ExpressionWarning {
+    /// The path to the expression.
+    pub field: String,
+    /// By type, what is wrong.
+    pub warning: String,
+}
+
+/// What of a policy's validations does not fit.
+pub fn type_warnings(policy: &Value, registry: &Registry) -> Vec<ExpressionWarning> {
+    let spec = policy.get("spec").unwrap_or(&Value::Null);
+    let params = params(spec, registry);
+    let compilers = types(spec, registry).into_iter().map(|(name, resource)| {
+        let object = declaration(&resource.schema, resource.ty, &resource.kind);
+        let mut compiler = Compiler::of_policy(object, params.clone());
+        for variable in items(spec, "variables") {
+            compiler.name(text(variable, "name"), text(variable, "expression"));
+        }
+        (name, compiler)
+    });
+    let compilers: Vec<_> = compilers.collect();
+    let mut warnings = Vec::new();
+    for (index, validation) in items(spec, "validations").iter().enumerate() {
+        for member in ["expression", "messageExpression"] {
+            let expression = text(validation, member);
+            if expression.is_empty() {
+                continue;
+            }
+            let wrong: Vec<String> = compilers
+                .iter()
+                .filter_map(|(name, compiler)| wrong(name, compiler, expression))
+                .collect();
+            if !wrong.is_empty() {
+                let field = at("validations", index, member).to_string();
+                warnings.push(ExpressionWarning { field, warning: wrong.join("\n") });
+            }
+        }
+    }
+    warnings
+}
+
+/// What is wrong with an expression about one type.
+fn wrong(name: &str, compiler: &Compiler, expression: &str) -> Option<String> {
+    let expression = compiler.compile(expression, Wanted::Anything);
+    let why = expression.problem()?;
+    let why = why.strip_prefix("compilation failed: ").unwrap_or(why);
+    Some(format!("{name}: {why}\n"))
+}
+
+/// What is known of a policy's parameters; `None` where it has none.
+fn params(spec: &Value, registry: &Registry) -> Option<pintle_cel::Declaration> {
+    let kind = spec.get("paramKind")?;
+    let version = GroupVersion::parse(text(kind, "apiVersion"));
+    let (_, resources) = registry.resources();
+    let resource = resources.iter().find(|resource| {
+        let of = resource.gvk();
+        Some(of.group_version()) == version && of.kind == text(kind, "kind")
+    });
+    let known = resource.map(|found| declaration(&found.schema, found.ty, &found.kind));
+    Some(known.unwrap_or(ANYTHING))
+}
+
+/// The resources that a policy names one by one, by their kinds: of patterns nothing is known.
+fn types(spec: &Value, registry: &Registry) -> BTreeMap<String, std::sync::Arc<Resource>> {
+    let mut found = BTreeMap::new();
+    let rules = spec.at(&["matchConstraints", "resourceRules"]);
+    for rule in rules.and_then(Value::as_array).unwrap_or_default() {
+        let sorted = |member| {
+            let mut all = texts(rule, member);
+            all.sort();
+            all
+        };
+        let (groups, versions) = (sorted("apiGroups"), sorted("apiVersions"));
+        if groups.iter().chain(&versions).any(|name| name.contains('*')) {
+            continue;
+        }
+        let resources = sorted("resources");
+        let resources = || resources.iter().filter(|name| !name.contains(['*', '/']));
+        for (group, version) in groups.iter().flat_map(|g| versions.iter().map(move |v| (g, v))) {
+            for resource in resources() {
+                let name = GroupVersionResource::new(group.clone(), version.clone(), resource.clone());
+                let Some(resource) = registry.resource(&name) else { continue };
+                let kind = format!("{group}/{version}, Kind={}", resource.kind);
+                found.insert(kind, resource);
+                if found.len() == TYPES_MAX {
+                    return found;
+                }
+            }
+        }
+    }
+    found
+}

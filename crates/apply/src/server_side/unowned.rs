@@ -1,0 +1,73 @@
+//! A configuration merged without regard to owners: what an admission policy applies (upstream:
+//! `plugin/policy/mutating/patch/smd.go`).
+
+use pintle_schema::{ListType, MapType, Schema, Shape, TypeId};
+use pintle_value::Value;
+
+use super::fieldset::{PathElement, show};
+use super::typed::{self, Typing};
+
+/// Merges `applied` into `live`, both of the type `ty`. What is only changed as a whole is not changed: who
+/// names some of its members would lose the others unawares.
+///
+/// # Errors
+/// Why it cannot be merged, in upstream's words.
+pub fn merge_unowned(
+    schema: &Schema,
+    ty: TypeId,
+    live: &Value,
+    applied: &Value,
+) -> Result<Value, String> {
+    let ty = Typing::new(schema, ty);
+    typed::check(ty, applied, false)
+        .map_err(|why| format!("failed to convert patch object to typed object: {why}"))?;
+    let mut wholes = Vec::new();
+    find_wholes(ty, applied, &mut Vec::new(), &mut wholes);
+    if !wholes.is_empty() {
+        return Err(format!(
+            "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
+            wholes.join(", ")
+        ));
+    }
+    typed::check(ty, live, true)
+        .map_err(|why| format!("failed to convert original object to typed object: {why}"))?;
+    let mut merged = live.clone();
+    typed::merge(ty, &mut merged, applied).map_err(|why| format!("failed to merge patch: {why}"))?;
+    Ok(merged)
+}
+
+/// The paths of what can only be changed as a whole. As upstream has it, entries of maps are not looked
+/// into.
+fn find_wholes(
+    ty: Typing<'_>,
+    value: &Value,
+    path: &mut Vec<PathElement>,
+    found: &mut Vec<String>,
+) {
+    match (ty.shape(), value) {
+        (Some(Shape::Struct { map_type, .. } | Shape::Map { map_type, .. }), Value::Object(members)) => {
+            if *map_type == MapType::Atomic {
+                found.push(show(path));
+            }
+            for (name, value) in members.iter() {
+                let (ty, role) = ty.member(name);
+                if role == typed::Role::Field {
+                    path.push(PathElement::field(name));
+                    find_wholes(ty, value, path, found);
+                    path.pop();
+                }
+            }
+        }
+        (Some(Shape::List { item, list_type }), Value::Array(items)) => {
+            if *list_type == ListType::Atomic {
+                found.push(show(path));
+            }
+            for (place, value) in (0..).zip(items) {
+                path.push(PathElement::Index(place));
+                find_wholes(ty.of(*item), value, path, found);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}

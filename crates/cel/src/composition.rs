@@ -1,0 +1,162 @@
+//! Expressions with names, which those that come after them use as `variables.name` (upstream:
+//! `plugin/cel/composition.go`).
+//!
+//! A value is found when it is first wanted, and kept for the evaluations that follow. What it costs is
+//! counted apart from what wants it.
+//!
+//! Invariant: an expression knows only those before it, so that none waits for itself.
+
+use std::cell::{Cell, RefCell};
+
+use pintle_value::Str;
+
+use crate::context::{COST_MAX, Context};
+use crate::declaration::{Declaration, Object};
+use crate::error::EvalError;
+use crate::program::{Bindings, Program};
+use crate::types::Type;
+use crate::value::{Eval, Val};
+
+/// So many values may wait for one another: longer chains are found from their beginning, for which the
+/// stack has room.
+const WAITING_MAX: usize = 8;
+
+/// So deep are values nested at most that are made of others: what goes through them has a stack to go on.
+const NESTED_MAX: usize = 500;
+
+/// Named expressions, in their order.
+#[derive(Debug, Default)]
+pub struct Composition {
+    names: Vec<Str>,
+    /// Why it does not compile, for one that does not.
+    programs: Vec<Result<Program, String>>,
+    /// How long the chain is that each begins.
+    chains: Vec<usize>,
+}
+
+/// The values of one evaluation, or of several about the same.
+#[derive(Debug)]
+pub struct Composed<'a> {
+    composition: &'a Composition,
+    values: RefCell<Vec<Option<Eval<'a>>>>,
+    cost: Cell<u64>,
+}
+
+impl Composition {
+    /// Adds an expression, which knows all that were added before.
+    pub fn add(&mut self, name: impl Into<Str>, program: Result<Program, String>) {
+        let name = name.into();
+        let wanted = self.names.iter().zip(&self.chains).filter(|(name, _)| {
+            program.as_ref().is_ok_and(|program| program.may_want(name))
+        });
+        let chain = 1 + wanted.map(|(_, chain)| *chain).max().unwrap_or(0);
+        self.names.push(name);
+        self.programs.push(program);
+        self.chains.push(chain);
+    }
+
+    /// The declaration of `variables` for the expressions that come next; `type_name` is for messages.
+    pub fn declaration(&self, type_name: &'static str) -> Declaration {
+        let fields = self.names.iter().zip(&self.programs).rev().map(|(name, program)| {
+            let found = program.as_ref().map_or(&Type::Dyn, Program::output_type);
+            (name.clone(), Declaration::Typed(kept(found)))
+        });
+        Declaration::Composed(Object::new(type_name, fields))
+    }
+
+    /// Why expressions do not compile, in their order.
+    pub fn problems(&self) -> impl Iterator<Item = Option<&str>> {
+        self.programs.iter().map(|program| program.as_ref().err().map(String::as_str))
+    }
+
+    fn find(&self, name: &str, before: usize) -> Option<usize> {
+        self.names[..before].iter().rposition(|known| known == name)
+    }
+}
+
+/// What is known of the type of a value with a name: of objects nothing.
+fn kept(found: &Type) -> Type {
+    match found {
+        Type::List(items) => Type::list(kept(items)),
+        Type::Map(pair) => Type::map(kept(&pair.0), kept(&pair.1)),
+        Type::Null
+        | Type::Bool
+        | Type::Int
+        | Type::Uint
+        | Type::Double
+        | Type::String
+        | Type::Bytes
+        | Type::Timestamp
+        | Type::Duration => found.clone(),
+        _ => Type::Dyn,
+    }
+}
+
+impl<'a> Composed<'a> {
+    /// No values yet.
+    pub fn new(composition: &'a Composition) -> Self {
+        let values = RefCell::new(vec![None; composition.names.len()]);
+        Self { composition, values, cost: Cell::new(0) }
+    }
+
+    /// What values cost that were found since the last time this was asked.
+    pub fn take_cost(&self) -> u64 {
+        self.cost.take()
+    }
+
+    /// The place of the last expression; all names are known before it.
+    pub(crate) fn end(&self) -> usize {
+        self.composition.names.len()
+    }
+
+    /// Finds values where a chain is too long to be followed on the way.
+    pub(crate) fn prepare(&self, bindings: &Bindings<'a>) {
+        let long = self.composition.chains.iter().any(|chain| *chain > WAITING_MAX);
+        for place in 0..if long { self.end() } else { 0 } {
+            drop(self.value(place, bindings));
+        }
+    }
+
+    /// The value of `name`, for an expression at the place `before`.
+    pub(crate) fn get(
+        &self,
+        name: &str,
+        before: usize,
+        bindings: &Bindings<'a>,
+    ) -> Option<Eval<'a>> {
+        Some(self.value(self.composition.find(name, before)?, bindings))
+    }
+
+    fn value(&self, place: usize, bindings: &Bindings<'a>) -> Eval<'a> {
+        if let Some(Some(known)) = self.values.borrow().get(place) {
+            return known.clone();
+        }
+        let name = &self.composition.names[place];
+        let value = match &self.composition.programs[place] {
+            Err(why) => {
+                let message = format!("composited variable {:?} fails to compile: {why}", &**name);
+                Err(EvalError::new(message))
+            }
+            Ok(program) => {
+                let mut context = Context::new(COST_MAX);
+                let value = program.value(bindings, Some((self, place)), &mut context);
+                self.cost.set(self.cost.get().saturating_add(context.cost()));
+                let is_bounded = |value: &Val<'_>| {
+                    self.composition.chains[place] == 1 || !value.is_deeper_than(NESTED_MAX)
+                };
+                let too_deep = || EvalError::new("values are nested too deeply");
+                let value = value.and_then(|value| match is_bounded(&value) {
+                    true => Ok(value),
+                    false => Err(too_deep()),
+                });
+                value.map_err(|why| {
+                    let name = &**name;
+                    EvalError::new(format!("composited variable {name:?} fails to evaluate: {why}"))
+                })
+            }
+        };
+        self.values.borrow_mut()[place] = Some(value.clone());
+        value
+    }
+}
+

@@ -1,0 +1,21 @@
+//! What helps to make patches; known only where patches are made.
+
+use super::no_overload;
+use crate::context::Context;
+use crate::functions::Guard::Typed;
+use crate::functions::Row;
+use crate::value::{Eval, Val};
+
+pub(super) const FUNCTIONS: &[Row] = &[(
+    "jsonpatch.escapeKey",
+    Typed,
+    escape_key,
+    &[("string_jsonpatch_escapeKey_string", "string -> string")],
+)];
+
+/// A key as a step of a JSON pointer.
+fn escape_key<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
+    let [Val::String(key)] = args else { return no_overload() };
+    context.work(key.len() as u64 * 2)?;
+    Ok(Val::string(key.replace('~', "~0").replace('/', "~1")))
+}

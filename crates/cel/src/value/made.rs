@@ -1,0 +1,125 @@
+//! What expressions make patches of: objects whose type says where they belong (`Object.spec`), and
+//! operations of a JSON patch.
+//!
+//! Upstream knows no schema here: an object may have any field, and whether types are where they belong is
+//! looked at when all is made.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pintle_value::{Map as Tree, Value};
+
+use super::{Val, to_json};
+use crate::context::Context;
+use crate::error::EvalError;
+use crate::types::Type;
+
+const OBJECT: &str = "Object";
+const PATCH: &str = "JSONPatch";
+
+/// A value of a type that expressions make.
+#[derive(Clone, Debug)]
+pub(crate) struct Made<'a> {
+    pub(crate) type_name: Arc<str>,
+    pub(crate) fields: BTreeMap<Arc<str>, Val<'a>>,
+}
+
+/// Whether values of a type can be made.
+pub(crate) fn is_type(name: &str) -> bool {
+    matches!(name, OBJECT | PATCH) || name.starts_with("Object.")
+}
+
+/// What all types of a sort are called where no value is at hand.
+pub(crate) fn kind(name: &str) -> &'static str {
+    if name == PATCH { PATCH } else { OBJECT }
+}
+
+/// The type of a field; `None` where there is no such field.
+pub(crate) fn field_type(made: &str, field: &str) -> Option<Type> {
+    match (made, field) {
+        (PATCH, "op" | "path" | "from") => Some(Type::String),
+        (PATCH, "value") => Some(Type::Dyn),
+        (PATCH, _) => None,
+        _ => Some(Type::Dyn),
+    }
+}
+
+impl<'a> Made<'a> {
+    /// A value with these fields, if they are of the right types.
+    pub(crate) fn new(
+        type_name: Arc<str>,
+        fields: BTreeMap<Arc<str>, Val<'a>>,
+    ) -> Result<Self, EvalError> {
+        for (name, value) in &fields {
+            let is_text = field_type(&type_name, name) == Some(Type::String);
+            if is_text && !matches!(value, Val::String(_)) {
+                let found = value.type_name();
+                let message = format!("unexpected type {found} for JSONPatchType '{name}' field");
+                return Err(EvalError::new(message));
+            }
+        }
+        Ok(Self { type_name, fields })
+    }
+
+    /// A field, as far as it can be looked at: those of a patch can. Its texts are never absent, but where
+    /// it is asked whether they are set.
+    pub(crate) fn get(&self, key: &Val<'a>, may_be_absent: bool) -> Option<Val<'a>> {
+        let Val::String(name) = key else { return None };
+        if kind(&self.type_name) == OBJECT {
+            return None;
+        }
+        match self.fields.get(&**name) {
+            Some(Val::String(text)) if text.is_empty() && may_be_absent => None,
+            Some(value) => Some(value.clone()),
+            None if may_be_absent || &**name == "value" => None,
+            None => Some(Val::string("")),
+        }
+    }
+
+    /// As data. Objects in it must be of the types that belong where they are.
+    pub(crate) fn to_json(&self, context: &mut Context) -> Result<Value, EvalError> {
+        let mut wrong = Vec::new();
+        if self.type_name.as_ref() != PATCH {
+            check(self, &self.type_name, &mut wrong);
+        }
+        if !wrong.is_empty() {
+            return Err(EvalError::misplaced(format!("type mismatch: {}", wrong.join("\n"))));
+        }
+        self.members(context)
+    }
+
+    fn members(&self, context: &mut Context) -> Result<Value, EvalError> {
+        let mut members = Tree::new();
+        for (name, value) in &self.fields {
+            members.insert(&**name, to_json(value, context)?);
+        }
+        Ok(Value::Object(members))
+    }
+}
+
+/// Compares the types of all objects with their paths. Lists and maps on the way count for nothing.
+fn check(made: &Made<'_>, path: &str, wrong: &mut Vec<String>) {
+    if &*made.type_name != path {
+        wrong.push(format!(
+            "unexpected type name {:?}, expected {path:?}, which matches field name path from root \
+             Object type",
+            made.type_name
+        ));
+    }
+    for (name, value) in &made.fields {
+        check_in(value, &format!("{path}.{name}"), wrong);
+    }
+}
+
+fn check_in(value: &Val<'_>, path: &str, wrong: &mut Vec<String>) {
+    match value {
+        Val::Made(made) => check(made, path, wrong),
+        Val::List(list) if !list.is_of_data() => {
+            list.iter().filter_map(Result::ok).for_each(|item| check_in(&item, path, wrong));
+        }
+        Val::Map(super::Map::Owned(entries)) => {
+            entries.values().for_each(|value| check_in(value, path, wrong));
+        }
+        _ => {}
+    }
+}

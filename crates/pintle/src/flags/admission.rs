@@ -1,0 +1,28 @@
+//! The file that tells admission plugins something.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use pintle_server::AdmissionConfiguration;
+use pintle_value::{Value, yaml};
+
+/// Reads `--admission-control-config-file`; files that it names are looked for beside it.
+pub(super) fn configuration(path: &Path) -> anyhow::Result<AdmissionConfiguration> {
+    let read = |path: &Path| -> anyhow::Result<Value> {
+        let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+        Ok(yaml::parse(&bytes)?)
+    };
+    let context = || {
+        format!("unable to read admission control configuration from {:?}", path.display())
+    };
+    let directory = path.parent().unwrap_or_else(|| Path::new(""));
+    let open = |name: &str| read(&directory.join(name)).map_err(|why| format!("{why:#}"));
+    let said = read(path).with_context(context)?;
+    let (configuration, unused) =
+        AdmissionConfiguration::read(&said, &open).map_err(|why| anyhow!(why)).with_context(context)?;
+    for name in unused {
+        tracing::warn!("--admission-control-config-file: what it says of {name} has no effect here");
+    }
+    Ok(configuration)
+}
