@@ -39,6 +39,16 @@ struct Invocation<'c> {
     params: Value,
 }
 
+/// What became of an object.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Done {
+    /// No mutation was made.
+    Nothing,
+    /// It is as it was.
+    Same,
+    Changed,
+}
+
 /// Why policies did not do what they should.
 #[derive(Default)]
 struct Failures {
@@ -87,6 +97,7 @@ async fn change(
     let invocations = invocations(write, registry, concerned, &mut failures);
     // What was made of the object, in the stored form, but for what the last one made of it.
     let mut object: Option<Value> = None;
+    let mut is_touched = false;
     let mut last: Option<(Seen, bool)> = None;
     for invocation in &invocations {
         let version = invocation.version;
@@ -100,8 +111,14 @@ async fn change(
                 (Seen::of(write, object, registry, version, permissions).await?, false)
             }
         };
-        changed |= invocation.run(&mut seen, write, memory, &mut failures)?;
+        let done = invocation.run(&mut seen, write, memory, &mut failures)?;
+        changed |= done == Done::Changed;
+        is_touched |= done != Done::Nothing;
         last = Some((seen, changed));
+    }
+    // As upstream has it, whoever wants to be asked again is, once any has done its work.
+    if is_touched {
+        memory.wake();
     }
     if let Some((seen, true)) = last {
         object = Some(taken(seen.object, write, &seen.version).await?);
@@ -143,31 +160,31 @@ fn invocations<'c>(
 }
 
 impl Invocation<'_> {
-    /// Changes an object as the policy's version shows it; says whether it is another then.
+    /// Changes an object as the policy's version shows it.
     fn run(
         &self,
         seen: &mut Seen,
         write: &Attributes<'_>,
         memory: &mut Memory,
         failures: &mut Failures,
-    ) -> Result<bool, Status> {
+    ) -> Result<Done, Status> {
         let head = &self.policy.head;
         let mut fail = |why: &str| {
             failures.add(head, Some(&self.binding.name), why, Some(Reason::Invalid));
         };
         match is_wanted(head, seen.facts(head, &self.params)) {
             Ok(true) => {}
-            Ok(false) => return Ok(false),
+            Ok(false) => return Ok(Done::Nothing),
             Err(why) => {
                 fail(&why);
-                return Ok(false);
+                return Ok(Done::Nothing);
             }
         }
         let key = self.key();
         if !memory.is_due(&key) {
-            return Ok(false);
+            return Ok(Done::Nothing);
         }
-        let mut changed = false;
+        let mut done = Done::Nothing;
         for mutation in &self.policy.mutations {
             if seen.object.is_null() {
                 break;
@@ -175,20 +192,21 @@ impl Invocation<'_> {
             let patched = patch::patched(head, mutation, seen, &self.params, write.kind);
             match patched {
                 Ok(object) => {
-                    changed |= object != seen.object;
+                    let step = if object == seen.object { Done::Same } else { Done::Changed };
+                    done = done.max(step);
                     seen.object = object;
                 }
                 Err(Problem::Policy(why)) => fail(&why),
                 Err(Problem::Request(status)) => return Err(status),
             }
         }
-        if changed {
+        if done == Done::Changed {
             memory.wake();
         }
         if self.policy.again {
             memory.note(key);
         }
-        Ok(changed)
+        Ok(done)
     }
 
     /// Tells this one from others.
