@@ -37,8 +37,7 @@ const KINDS: [(&str, &str, &[&str]); 4] = [
     ("ValidatingAdmissionWebhook", "WebhookAdmissionConfiguration", WEBHOOK),
 ];
 
-const WEBHOOK: &[&str] =
-    &["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1"];
+const WEBHOOK: &[&str] = &["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1"];
 
 impl Configuration {
     /// Reads an `AdmissionConfiguration`; `open` reads a file that it names. Gives also the names of the
@@ -113,7 +112,9 @@ mod tests {
     }
 
     fn file(plugins: &str) -> String {
-        format!("kind: AdmissionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nplugins: {plugins}")
+        format!(
+            "kind: AdmissionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nplugins: {plugins}"
+        )
     }
 
     #[test]

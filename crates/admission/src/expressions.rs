@@ -188,8 +188,9 @@ impl Compiler {
 
     fn composing(&self, environment: Environment) -> Environment {
         match self.names {
-            true => environment
-                .with("variables", self.variables.composition.declaration(VARIABLES)),
+            true => {
+                environment.with("variables", self.variables.composition.declaration(VARIABLES))
+            }
             false => environment,
         }
     }

@@ -60,11 +60,7 @@ struct Concerned<P> {
 }
 
 impl<P: AsRef<Head>> Policies<P> {
-    const fn new(
-        policies: &'static str,
-        bindings: &'static str,
-        read: fn(&Object) -> P,
-    ) -> Self {
+    const fn new(policies: &'static str, bindings: &'static str, read: fn(&Object) -> P) -> Self {
         Self {
             policies: Known::new(GROUP, policies, read),
             bindings: Known::new(GROUP, bindings, Binding::of),

@@ -71,8 +71,7 @@ fn delete_options(options: &DeleteOptions, said: &mut Map) {
         said.insert("gracePeriodSeconds", seconds);
     }
     let mut preconditions = Map::new();
-    for (member, wanted) in
-        [("uid", &options.uid), ("resourceVersion", &options.resource_version)]
+    for (member, wanted) in [("uid", &options.uid), ("resourceVersion", &options.resource_version)]
     {
         if let Some(wanted) = wanted {
             preconditions.insert(member, wanted.clone());

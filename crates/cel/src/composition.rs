@@ -46,9 +46,11 @@ impl Composition {
     /// Adds an expression, which knows all that were added before.
     pub fn add(&mut self, name: impl Into<Str>, program: Result<Program, String>) {
         let name = name.into();
-        let wanted = self.names.iter().zip(&self.chains).filter(|(name, _)| {
-            program.as_ref().is_ok_and(|program| program.may_want(name))
-        });
+        let wanted = self
+            .names
+            .iter()
+            .zip(&self.chains)
+            .filter(|(name, _)| program.as_ref().is_ok_and(|program| program.may_want(name)));
         let chain = 1 + wanted.map(|(_, chain)| *chain).max().unwrap_or(0);
         self.names.push(name);
         self.programs.push(program);
@@ -159,4 +161,3 @@ impl<'a> Composed<'a> {
         value
     }
 }
-

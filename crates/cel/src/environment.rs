@@ -96,7 +96,8 @@ impl Environment {
         let checked = checker::check(&parsed.root, parsed.nodes, self, &mut issues);
         let Some(checked) = checked else { return Err(issues.sorted().into()) };
         let estimate = cost::estimate(&parsed.root, &checked, self);
-        let plan = plan::plan(&parsed.root, &checked, self.composed()).map_err(CompileError::Constant)?;
+        let plan =
+            plan::plan(&parsed.root, &checked, self.composed()).map_err(CompileError::Constant)?;
         Ok(Program::new(plan, &parsed.root, &checked, estimate, self))
     }
 }

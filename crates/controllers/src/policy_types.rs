@@ -17,8 +17,7 @@ use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, body, target, until};
 
 const NAME: &str = "validatingadmissionpolicy-status-controller";
-const USER: &str =
-    "system:serviceaccount:kube-system:validatingadmissionpolicy-status-controller";
+const USER: &str = "system:serviceaccount:kube-system:validatingadmissionpolicy-status-controller";
 
 /// Looks at policies until told to stop.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {

@@ -146,9 +146,12 @@ fn invocations<'c>(
         };
         for binding in bindings {
             match params::collect(kind.as_deref(), binding, write, registry) {
-                Ok(all) => invocations.extend(
-                    all.into_iter().map(|params| Invocation { policy, binding, version, params }),
-                ),
+                Ok(all) => invocations.extend(all.into_iter().map(|params| Invocation {
+                    policy,
+                    binding,
+                    version,
+                    params,
+                })),
                 Err(why) => {
                     let why = format!("failed to configure binding: {why}");
                     failures.add(&policy.head, Some(&binding.name), &why, None);

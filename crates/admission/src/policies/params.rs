@@ -12,7 +12,10 @@ use super::binding::{Binding, ParamRef};
 use super::head::Head;
 
 /// The resource of a policy's parameters, where it has a kind of them.
-pub(super) fn resource(policy: &Head, registry: &Registry) -> Result<Option<Arc<Resource>>, String> {
+pub(super) fn resource(
+    policy: &Head,
+    registry: &Registry,
+) -> Result<Option<Arc<Resource>>, String> {
     let Some((version, kind)) = &policy.params else { return Ok(None) };
     let GroupVersion { group, version: number } = version;
     let (_, resources) = registry.resources();

@@ -32,7 +32,8 @@ pub fn merge_unowned(
     typed::check(ty, live, true)
         .map_err(|why| format!("failed to convert original object to typed object: {why}"))?;
     let mut merged = live.clone();
-    typed::merge(ty, &mut merged, applied).map_err(|why| format!("failed to merge patch: {why}"))?;
+    typed::merge(ty, &mut merged, applied)
+        .map_err(|why| format!("failed to merge patch: {why}"))?;
     Ok(merged)
 }
 
@@ -45,7 +46,10 @@ fn find_wholes(
     found: &mut Vec<String>,
 ) {
     match (ty.shape(), value) {
-        (Some(Shape::Struct { map_type, .. } | Shape::Map { map_type, .. }), Value::Object(members)) => {
+        (
+            Some(Shape::Struct { map_type, .. } | Shape::Map { map_type, .. }),
+            Value::Object(members),
+        ) => {
             if *map_type == MapType::Atomic {
                 found.push(show(path));
             }

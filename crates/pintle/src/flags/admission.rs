@@ -13,16 +13,18 @@ pub(super) fn configuration(path: &Path) -> anyhow::Result<AdmissionConfiguratio
         let bytes = fs::read(path).with_context(|| path.display().to_string())?;
         Ok(yaml::parse(&bytes)?)
     };
-    let context = || {
-        format!("unable to read admission control configuration from {:?}", path.display())
-    };
+    let context =
+        || format!("unable to read admission control configuration from {:?}", path.display());
     let directory = path.parent().unwrap_or_else(|| Path::new(""));
     let open = |name: &str| read(&directory.join(name)).map_err(|why| format!("{why:#}"));
     let said = read(path).with_context(context)?;
-    let (configuration, unused) =
-        AdmissionConfiguration::read(&said, &open).map_err(|why| anyhow!(why)).with_context(context)?;
+    let (configuration, unused) = AdmissionConfiguration::read(&said, &open)
+        .map_err(|why| anyhow!(why))
+        .with_context(context)?;
     for name in unused {
-        tracing::warn!("--admission-control-config-file: what it says of {name} has no effect here");
+        tracing::warn!(
+            "--admission-control-config-file: what it says of {name} has no effect here"
+        );
     }
     Ok(configuration)
 }

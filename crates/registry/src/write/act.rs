@@ -91,8 +91,7 @@ impl Write<'_> {
         self.admit(operation, name, &mut connection, None).await?;
         // How the connection is made is not told by what others make of its options.
         let read = |_, object: &Value| Ok(object.clone());
-        let mut warnings =
-            self.mutate_by(operation, name, &mut connection, None, &read).await?;
+        let mut warnings = self.mutate_by(operation, name, &mut connection, None, &read).await?;
         warnings.extend(self.review(operation, name, &connection, None).await?);
         Ok(warnings)
     }
@@ -111,8 +110,7 @@ impl Write<'_> {
             let body = Body { bytes, encoding: Encoding::Json };
             Ok(self.decode_any(&body, &self.target.resource.schema, ty, kind)?.tree)
         };
-        let mut warnings =
-            self.mutate_by(Operation::Create, name, posted, None, &read).await?;
+        let mut warnings = self.mutate_by(Operation::Create, name, posted, None, &read).await?;
         warnings.extend(self.review(Operation::Create, name, posted, None).await?);
         Ok(warnings)
     }

@@ -77,7 +77,9 @@ fn options(call: &Call<'_>, members: &[(&str, Form)]) -> Value {
         let value = match form {
             Form::Bool => said.filter(|said| !matches!(*said, "0" | "false")).map(|_| true.into()),
             Form::Text => said.filter(|said| !said.is_empty()).map(Value::from),
-            Form::Texts => said.map(|_| Value::Array(call.query.all(name).map(Value::from).collect())),
+            Form::Texts => {
+                said.map(|_| Value::Array(call.query.all(name).map(Value::from).collect()))
+            }
             Form::Ints => {
                 let numbers = call.query.all(name).filter_map(|said| said.parse().ok());
                 said.map(|_| Value::Array(numbers.map(Value::Int).collect()))

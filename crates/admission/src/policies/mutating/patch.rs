@@ -93,12 +93,12 @@ pub(super) fn patch(
     operations: &Value,
 ) -> Result<Value, Problem> {
     let text = json::to_string(operations);
-    let mut patched = match pintle_apply::apply(PatchType::Json, schema, ty, object, text.as_bytes())
-    {
-        Ok(patched) => patched.value,
-        Err(why) if why.to_string().ends_with("test failed") => return Ok(object.clone()),
-        Err(why) => return Err(Problem::Policy(format!("JSON Patch: {why}"))),
-    };
+    let mut patched =
+        match pintle_apply::apply(PatchType::Json, schema, ty, object, text.as_bytes()) {
+            Ok(patched) => patched.value,
+            Err(why) if why.to_string().ends_with("test failed") => return Ok(object.clone()),
+            Err(why) => return Err(Problem::Policy(format!("JSON Patch: {why}"))),
+        };
     // Fields that no type has are no mistake of the client; of custom resources they are dropped later.
     if !schema.is_structural(ty) {
         let unfit = conform(schema, ty, &mut patched)

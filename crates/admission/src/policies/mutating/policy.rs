@@ -43,9 +43,7 @@ impl Policy {
                 compiler.compile(text, wanted)
             };
             let mutation = |mutation: &Value| match text(mutation, "patchType") {
-                "JSONPatch" => {
-                    Mutation::Patch(expression(mutation, "jsonPatch", Wanted::Patches))
-                }
+                "JSONPatch" => Mutation::Patch(expression(mutation, "jsonPatch", Wanted::Patches)),
                 _ => Mutation::Apply(expression(mutation, "applyConfiguration", Wanted::Object)),
             };
             let mutations = items(spec, "mutations").iter().map(mutation).collect();

@@ -54,9 +54,7 @@ fn containers(list: &str) -> String {
 }
 
 fn both(first: &str, list: &str) -> String {
-    format!(
-        r#""spec":{{"template":{{"spec":{{"initContainers":{first},"containers":{list}}}}}}}"#
-    )
+    format!(r#""spec":{{"template":{{"spec":{{"initContainers":{first},"containers":{list}}}}}}}"#)
 }
 
 fn typed(mut object: Value) -> Value {
@@ -142,7 +140,7 @@ fn patches_are_values() {
         ("string(JSONPatch{op: 'a', value: 1} == JSONPatch{op: 'a', value: '1'})", "false"),
         ("string(JSONPatch{op: 'a'} == JSONPatch{op: 'b'})", "false"),
         ("string(Object.a{b: 1} == Object.a{b: 1})", "true"),
-        ("string(Object.a{b: 1} == Object.c{b: 1})", "false"),
+        ("string(dyn(Object.a{b: 1}) == Object.c{b: 1})", "false"),
     ] {
         let expression = format!(
             "[JSONPatch{{op: 'add', path: '/metadata', value: {{'name': string({expression})}}}}]"
@@ -156,9 +154,22 @@ fn patches_are_values() {
 fn what_cannot_be_patched_is_told() {
     let at = "/spec/template/spec/containers/-";
     for (operations, expected) in [
-        (format!("op: 'add', path: '{at}', value: Object.spec.template.spec.containers{{name: 'x', ports: [Object.spec.template.spec.containers.ports{{containerPortZ: 1}}]}}"), "strict decoding error: unknown field \"spec.template.spec.containers[1].ports[0].containerPortZ\""),
-        (format!("op: 'add', path: '{at}', value: Object.spec.template.spec.containers{{name: 'x', ports: [Object.spec.template.spec.containers.portsZ{{containerPort: 1}}]}}"), "type mismatch: unexpected type name \"Object.spec.template.spec.containers.portsZ\", expected \"Object.spec.template.spec.containers.ports\", which matches field name path from root Object type"),
-        (format!("op: 'replace', path: '{at}', value: {{'name': 'x'}}"), "JSON Patch: replace operation does not apply: doc is missing key: /spec/template/spec/containers/-: missing value"),
+        (
+            format!(
+                "op: 'add', path: '{at}', value: Object.spec.template.spec.containers{{name: 'x', ports: [Object.spec.template.spec.containers.ports{{containerPortZ: 1}}]}}"
+            ),
+            "strict decoding error: unknown field \"spec.template.spec.containers[1].ports[0].containerPortZ\"",
+        ),
+        (
+            format!(
+                "op: 'add', path: '{at}', value: Object.spec.template.spec.containers{{name: 'x', ports: [Object.spec.template.spec.containers.portsZ{{containerPort: 1}}]}}"
+            ),
+            "type mismatch: unexpected type name \"Object.spec.template.spec.containers.portsZ\", expected \"Object.spec.template.spec.containers.ports\", which matches field name path from root Object type",
+        ),
+        (
+            format!("op: 'replace', path: '{at}', value: {{'name': 'x'}}"),
+            "JSON Patch: replace operation does not apply: doc is missing key: /spec/template/spec/containers/-: missing value",
+        ),
         ("op: object.none".to_owned(), "resulted in error: no such key: none"),
     ] {
         let expression = format!("[JSONPatch{{{operations}}}]");
@@ -171,7 +182,9 @@ fn configurations_are_applied() {
     let volumes = |list: &str| format!(r#""spec":{{"template":{{"spec":{{"volumes":{list}}}}}}}"#);
     let replicas = |n: u8| format!(r#""spec":{{"replicas":{n}}}"#);
     let pod = |spec: &str| {
-        format!("spec: Object.spec{{template: Object.spec.template{{spec: Object.spec.template.spec{{{spec}}}}}}}")
+        format!(
+            "spec: Object.spec{{template: Object.spec.template{{spec: Object.spec.template.spec{{{spec}}}}}}}"
+        )
     };
     let env = |list: &str| containers(&format!(r#"[{{"name":"a","env":{list}}}]"#));
     for (configuration, before, after) in [
@@ -186,10 +199,22 @@ fn configurations_are_applied() {
         check(Wanted::Object, &format!("Object{{{configuration}}}"), &before, Ok(&after));
     }
     for (expression, expected) in [
-        ("Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {'l': 'v'}}}}", "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.selector"),
-        ("Object{spec: Object.specx{replicas: 1}}", "type mismatch: unexpected type name \"Object.specx\", expected \"Object.spec\", which matches field name path from root Object type"),
-        ("Object{spec: Object.spec{replicasx: 1}}", "error applying patch: failed to convert patch object to typed object: .spec.replicasx: field not declared in schema"),
-        ("Object{spec: Object.spec{replicas: 'a'}}", "error applying patch: failed to convert patch object to typed object: .spec.replicas: expected numeric (int or float), got string"),
+        (
+            "Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {'l': 'v'}}}}",
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.selector",
+        ),
+        (
+            "Object{spec: Object.specx{replicas: 1}}",
+            "type mismatch: unexpected type name \"Object.specx\", expected \"Object.spec\", which matches field name path from root Object type",
+        ),
+        (
+            "Object{spec: Object.spec{replicasx: 1}}",
+            "error applying patch: failed to convert patch object to typed object: .spec.replicasx: field not declared in schema",
+        ),
+        (
+            "Object{spec: Object.spec{replicas: 'a'}}",
+            "error applying patch: failed to convert patch object to typed object: .spec.replicas: expected numeric (int or float), got string",
+        ),
         ("'no'", "must evaluate to Object but got string"),
         ("Object.spec.metadata{}", "must evaluate to Object but got Object.spec.metadata"),
     ] {

@@ -98,15 +98,39 @@ fn who_may_do_what_is_asked() {
     for (expression, expected) in [
         ("authorizer.path('/healthz').check('get').allowed()", ""),
         ("!authorizer.path('/healthz').check('post').allowed()", ""),
-        ("authorizer.group('apps').resource('deployments').namespace('n').check('get').reason() == 'may get'", ""),
-        ("!authorizer.group('').resource('pods').subresource('log').name('a').check('get').allowed()", ""),
+        (
+            "authorizer.group('apps').resource('deployments').namespace('n').check('get').reason() == 'may get'",
+            "",
+        ),
+        (
+            "!authorizer.group('').resource('pods').subresource('log').name('a').check('get').allowed()",
+            "",
+        ),
         ("!authorizer.serviceAccount('n', 'a').path('/').check('get').allowed()", ""),
-        ("authorizer.requestResource.check('get').allowed()", "failed expression: authorizer.requestResource.check('get').allowed()"),
-        ("!authorizer.path('/').check('get').errored() && authorizer.path('/').check('get').error() == ''", ""),
-        ("authorizer.path(' ').check('get').allowed()", "expression 'authorizer.path(' ').check('get').allowed()' resulted in error: path must not be empty"),
-        ("authorizer.group('').resource('').check('get').allowed()", "expression 'authorizer.group('').resource('').check('get').allowed()' resulted in error: resource must not be empty"),
-        ("authorizer.serviceAccount('n', 'A').path('/').check('get').allowed()", "expression 'authorizer.serviceAccount('n', 'A').path('/').check('get').allowed()' resulted in error: Invalid service account name"),
-        ("authorizer.group('').resource('pods').namespace('n').fieldSelector('a=b').labelSelector('c').check('get').allowed()", ""),
+        (
+            "authorizer.requestResource.check('get').allowed()",
+            "failed expression: authorizer.requestResource.check('get').allowed()",
+        ),
+        (
+            "!authorizer.path('/').check('get').errored() && authorizer.path('/').check('get').error() == ''",
+            "",
+        ),
+        (
+            "authorizer.path(' ').check('get').allowed()",
+            "expression 'authorizer.path(' ').check('get').allowed()' resulted in error: path must not be empty",
+        ),
+        (
+            "authorizer.group('').resource('').check('get').allowed()",
+            "expression 'authorizer.group('').resource('').check('get').allowed()' resulted in error: resource must not be empty",
+        ),
+        (
+            "authorizer.serviceAccount('n', 'A').path('/').check('get').allowed()",
+            "expression 'authorizer.serviceAccount('n', 'A').path('/').check('get').allowed()' resulted in error: Invalid service account name",
+        ),
+        (
+            "authorizer.group('').resource('pods').namespace('n').fieldSelector('a=b').labelSelector('c').check('get').allowed()",
+            "",
+        ),
     ] {
         let expected: Vec<&str> = Some(expected).filter(|e| !e.is_empty()).into_iter().collect();
         check(&validations(&format!(r#"{{"expression":"{expression}"}}"#)), &expected);
@@ -120,9 +144,15 @@ fn who_may_do_what_is_asked() {
         )
     };
     check(&spec("'why: ' + variables.may.reason()"), &["why: may get"]);
-    let policy = Policy::read(&tree(&format!(r#"{{"spec":{}}}"#, spec("authorizer.path('/').check('get').reason()"))));
+    let policy = Policy::read(&tree(&format!(
+        r#"{{"spec":{}}}"#,
+        spec("authorizer.path('/').check('get').reason()")
+    )));
     let problems = policy.problems();
-    assert!(problems[0].to_string().contains("undeclared reference to 'authorizer'"), "{problems:?}");
+    assert!(
+        problems[0].to_string().contains("undeclared reference to 'authorizer'"),
+        "{problems:?}"
+    );
 }
 
 /// What an expression comes to need not be data.
@@ -132,7 +162,10 @@ fn variables_may_be_of_any_type() {
         ("quantity('1Ki')", "variables.a.isGreaterThan(quantity('1000'))"),
         ("url('http://a/b')", "variables.a.getHost() == 'a'"),
         ("[ip('10.0.0.1')]", "variables.a.all(one, one.family() == 4)"),
-        ("authorizer.group('').resource('pods').namespace('n')", "variables.a.check('get').allowed()"),
+        (
+            "authorizer.group('').resource('pods').namespace('n')",
+            "variables.a.check('get').allowed()",
+        ),
         ("request.userInfo", "variables.a.username == 'jane' && !has(variables.a.none)"),
         ("optional.of(1)", "variables.a.hasValue() && variables.a.value() == 1"),
         ("1u", "variables.a == 1u"),
@@ -162,7 +195,9 @@ fn long_chains_of_variables_are_found() {
     );
     // Values of values of values are bounded.
     let deep: Vec<String> = (1..200)
-        .map(|n| format!(r#"{{"name":"v{n}","expression":"[[[[[[[[[[variables.v{}]]]]]]]]]]"}}"#, n - 1))
+        .map(|n| {
+            format!(r#"{{"name":"v{n}","expression":"[[[[[[[[[[variables.v{}]]]]]]]]]]"}}"#, n - 1)
+        })
         .collect();
     let said = said(&format!(
         r#"{{"variables":[{{"name":"v0","expression":"0"}},{}],

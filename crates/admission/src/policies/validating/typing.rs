@@ -97,7 +97,8 @@ fn types(spec: &Value, registry: &Registry) -> BTreeMap<String, std::sync::Arc<R
         let resources = || resources.iter().filter(|name| !name.contains(['*', '/']));
         for (group, version) in groups.iter().flat_map(|g| versions.iter().map(move |v| (g, v))) {
             for resource in resources() {
-                let name = GroupVersionResource::new(group.clone(), version.clone(), resource.clone());
+                let name =
+                    GroupVersionResource::new(group.clone(), version.clone(), resource.clone());
                 let Some(resource) = registry.resource(&name) else { continue };
                 let kind = format!("{group}/{version}, Kind={}", resource.kind);
                 found.insert(kind, resource);
