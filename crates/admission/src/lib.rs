@@ -29,6 +29,7 @@ pub mod priority;
 pub mod quota;
 pub mod refusals;
 mod request;
+pub mod resize;
 pub mod runtime_class;
 pub mod sense;
 pub mod service_account;

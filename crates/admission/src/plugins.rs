@@ -17,6 +17,7 @@ use crate::pod_security::PodSecurity;
 use crate::policies::{Mutating, Validating};
 use crate::priority::Priority;
 use crate::quota::ResourceQuota;
+use crate::resize::PodResize;
 use crate::runtime_class::RuntimeClass;
 use crate::storage::{ClaimResize, StorageObjectInUseProtection};
 use crate::tolerations::{DefaultTolerationSeconds, ExtendedResourceToleration};
@@ -85,7 +86,7 @@ const WITHOUT_EFFECT: [&str; 10] = [
     "PodGroupWorkloadExists",
     "NodeDeclaredFeatureValidator",
     "JobValidation",
-    "PodResizeValidator",
+    "MutatingAdmissionPolicy",
 ];
 
 /// A name that no plugin has, or that is both switched on and off; in upstream's words.
@@ -172,9 +173,9 @@ impl Plugins {
             ("RuntimeClass", Box::new(RuntimeClass)),
             ("DefaultIngressClass", Box::new(INGRESS)),
             ("DenyServiceExternalIPs", Box::new(refusals::DENY_EXTERNAL_IPS)),
-            ("MutatingAdmissionPolicy", Box::new(Mutating::new(permissions.clone()))),
-            ("ValidatingAdmissionPolicy", Box::new(Validating::new(permissions.clone()))),
-            ("ResourceQuota", Box::new(ResourceQuota::new(self.configuration.limited.clone()))),
+            ("PodResizeValidator", Box::new(PodResize)),
+            ("ValidatingAdmissionPolicy", Box::new(ValidatingPolicies::default())),
+            ("ResourceQuota", Box::new(ResourceQuota::default())),
             ("AlwaysDeny", Box::new(refusals::ALWAYS_DENY)),
         ];
         let mut plugins: Vec<_> = own.into_iter().chain(others).collect();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
-use pintle_server::{Config, FeatureGates, Plugins, PortRange, RuntimeConfig, Selection};
+use pintle_server::{Config, Cors, FeatureGates, Plugins, PortRange, RuntimeConfig, Selection};
 
 use crate::convert::Convert;
 use access::AccessFlags;
@@ -115,6 +115,9 @@ struct ServingFlags {
     /// The key of --tls-cert-file, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
+    /// Web pages of these origins may use the API: regular expressions, such as '//example\.com(:|$)'
+    #[arg(long, value_name = "REGEX,…", value_delimiter = ',')]
+    cors_allowed_origins: Vec<String>,
     /// How long to serve on after a signal, while /readyz says no, so that load balancers notice
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     shutdown_delay_duration: Duration,
@@ -211,10 +214,7 @@ impl Serve {
             api.enable_admission_plugins.iter().map(String::as_str),
             api.disable_admission_plugins.iter().map(String::as_str),
         )?;
-        let admission_plugins = match &api.admission_control_config_file {
-            Some(path) => admission_plugins.told(admission::configuration(path)?),
-            None => admission_plugins,
-        };
+        let cors = Cors::parse(serving.cors_allowed_origins.iter().map(String::as_str))?;
         let asked = api.enable_admission_plugins.iter().map(String::as_str);
         for name in Plugins::without_effect(asked) {
             tracing::warn!("--enable-admission-plugins: {name} is known, but has no effect here");
@@ -235,6 +235,7 @@ impl Serve {
             tls_files: serving.tls_cert_file.zip(serving.tls_private_key_file),
             shutdown_delay: serving.shutdown_delay_duration,
             livez_grace_period: serving.livez_grace_period,
+            cors,
             runtime_config,
             feature_gates,
             admission_plugins,

@@ -21,7 +21,7 @@ use crate::request::{
 };
 use crate::revision;
 use crate::watch::Watch;
-use crate::write::Write;
+use crate::write::{Turns, Write};
 use crate::{Feed, Object, Resource, ResourceDefinition};
 
 /// How many objects of a collection are deleted at the same time: together they share the store's
@@ -51,6 +51,7 @@ pub struct Registry {
     pub(crate) admission: Arc<dyn Admission>,
     pub(crate) entropy: fn(&mut [u8]),
     pub(crate) garbage_collection: bool,
+    pub(crate) turns: Turns,
     shelf: Arc<Shelf>,
     served: ArcSwap<Served>,
     /// The number of the next resource.
@@ -80,6 +81,7 @@ impl Registry {
             admission: options.admission,
             entropy: options.entropy,
             garbage_collection: options.garbage_collection,
+            turns: Turns::new(),
             shelf: Arc::new(Shelf::new(options.encodings_bytes_max)),
             served: ArcSwap::from_pointee(empty),
             next_number: AtomicU64::new(1),

@@ -53,10 +53,11 @@ impl Watch {
             bookmarks: options.bookmarks,
         };
         match (options.send_initial_events, since) {
-            (Some(true), since) => {
-                reach(cache, since.unwrap_or_default()).await?;
-                watch.begin_with_state(&target.namespace, true).await?;
-            }
+            (Some(true), since) => match reach(cache, since.unwrap_or_default()).await {
+                Ok(()) => watch.begin_with_state(&target.namespace, true).await?,
+                // Upstream's cache has begun to answer by then.
+                Err(status) => watch.waiting = vec![Event::Error(Box::new(status))],
+            },
             (Some(false), None) => {
                 let snapshot = target.resource.collection()?.snapshot(cache.visible());
                 watch.after = snapshot.revision;

@@ -414,11 +414,14 @@ async fn concurrent_patches_without_a_version_all_take_effect() {
     let engine = Arc::new(Engine::new().await);
     engine.create("configmaps", &data(&[("", "a")])).await.expect("created");
     let mut writers = Vec::new();
-    for i in 0..32 {
+    for i in 0..64 {
         let engine = engine.clone();
         writers.push(tokio::spawn(async move {
-            let patch = format!(r#"{{"data":{{"k{i}":"v"}}}}"#);
-            engine.merge("configmaps", "a", "", &patch).await.map(|_| ())
+            for round in 0..10 {
+                let patch = format!(r#"{{"data":{{"k{i}":"{round}"}}}}"#);
+                engine.merge("configmaps", "a", "", &patch).await?;
+            }
+            Ok::<_, Status>(())
         }));
     }
     for writer in writers {
@@ -426,7 +429,7 @@ async fn concurrent_patches_without_a_version_all_take_effect() {
     }
     let now = engine.registry.get(&engine.target("configmaps", "a", ""), "").await.expect("there");
     let now = tree(now).expect("an object");
-    assert_eq!(now.get("data").and_then(Value::as_object).map(pintle_value::Map::len), Some(32));
+    assert_eq!(now.get("data").and_then(Value::as_object).map(pintle_value::Map::len), Some(64));
 }
 
 /// SSA-02: who may patch and not create applies to what is there only.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request};
+use http::{Method, Request, StatusCode};
 use pintle_auth::{Attributes, Authorizer, User};
 use pintle_meta::Status;
 use pintle_registry::request::Now;
@@ -19,6 +19,7 @@ use crate::audit_id::AuditIds;
 use crate::authentication::impersonation::impersonated;
 use crate::authentication::{Authentication, Peer};
 use crate::body::{self, Body, RequestBody};
+use crate::cors::{self, Cors};
 use crate::discovery::Discovery;
 use crate::handlers::{self, Call};
 use crate::lifecycle::Lifecycle;
@@ -68,6 +69,8 @@ pub(crate) struct Settings {
     pub(crate) compression: bool,
     /// Whether CBOR is spoken (CBOR-01).
     pub(crate) cbor: bool,
+    /// Which web pages may ask.
+    pub(crate) cors: Cors,
     /// Where clients reach the server: `host:port`.
     pub(crate) address: String,
 }
@@ -111,6 +114,12 @@ impl Api {
     ) -> Response {
         let began = Instant::now();
         let (head, mut body) = request.into_parts();
+        let page = self.settings.cors.origin(&head.headers);
+        if page.is_some() && head.method == Method::OPTIONS {
+            let mut answer = Response::new(Body::empty());
+            *answer.status_mut() = StatusCode::NO_CONTENT;
+            return self.finish(&head, page, answer);
+        }
         let query = Query::parse(head.uri.query().unwrap_or_default());
         let preferences = Preferences::new(&head.headers, &query).with_cbor(self.settings.cbor);
         let mut response = match RequestInfo::parse(&head.method, head.uri.path(), &query) {
@@ -135,7 +144,7 @@ impl Api {
         if self.settings.compression {
             response = respond::compress(response, &head.headers);
         }
-        self.finish(&head, response)
+        self.finish(&head, page, response)
     }
 
     fn begin(
@@ -222,7 +231,10 @@ impl Api {
     }
 
     /// Adds what every answer has (OAS-09).
-    fn finish(&self, head: &Parts, mut response: Response) -> Response {
+    fn finish(&self, head: &Parts, page: Option<&HeaderValue>, mut response: Response) -> Response {
+        if let Some(origin) = page {
+            cors::grant(origin, response.headers_mut());
+        }
         respond::forbid_caching(response.headers_mut());
         let audit_id = self.audit_id(&head.headers);
         response.headers_mut().insert(AUDIT_ID, audit_id);

@@ -13,7 +13,7 @@ use pintle_controllers::Selection;
 use pintle_effects::PortRange;
 use pintle_kinds::RuntimeConfig;
 
-use crate::Error;
+use crate::{Cors, Error};
 pub use access::{RequestHeader, ServiceAccounts};
 
 /// How a server is to run. [`Config::default`] is what the program does without flags.
@@ -70,6 +70,8 @@ pub struct Config {
     pub request_timeout: Duration,
     /// Watches last between this and twice this, unless the client says otherwise.
     pub min_request_timeout: Duration,
+    /// Which web pages of other origins may use the API.
+    pub cors: Cors,
     /// Whether one may come without credentials.
     pub anonymous_auth: bool,
     /// Which admission plugins run.
@@ -114,6 +116,7 @@ impl Default for Config {
             max_mutating_requests_inflight: 200,
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
+            cors: Cors::default(),
             anonymous_auth: true,
             authorization_modes: vec![Mode::Rbac],
             admission_plugins: Plugins::default(),

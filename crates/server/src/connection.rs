@@ -10,10 +10,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::api::Api;
 
@@ -33,6 +35,9 @@ const HTTP2_STREAM_WINDOW: u32 = 256 * 1024;
 const HTTP2_CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
 /// How much of an answer may wait to be sent, for each stream.
 const HTTP2_SEND_BUFFER: usize = 512 * 1024;
+/// The answer to a request that is not encrypted.
+const PLAIN_HTTP: &[u8] =
+    b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 /// After a failure to accept (no more file descriptors), the listener waits for so long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -87,7 +92,7 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await;
+    let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, shake_hands(stream, acceptor)).await;
     let stream = match handshake {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {
@@ -131,6 +136,23 @@ async fn connection(
     if let Some(successor) = successor {
         successor.await;
     }
+}
+
+/// Encrypts a connection. Who forgot to is told so, as Go's servers do.
+async fn shake_hands(
+    mut stream: TcpStream,
+    acceptor: &TlsAcceptor,
+) -> std::io::Result<TlsStream<TcpStream>> {
+    const LINE_STARTS: [&[u8]; 5] = [b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO"];
+    let mut start = [0; 5];
+    stream.peek(&mut start).await?;
+    if LINE_STARTS.contains(&start.as_slice()) {
+        // What is left unread would take the answer with it.
+        let _ = stream.read(&mut [0; 4096]).await?;
+        stream.write_all(PLAIN_HTTP).await?;
+        return Err(std::io::Error::other("client sent an HTTP request to an HTTPS server"));
+    }
+    acceptor.accept(stream).await
 }
 
 fn http() -> Builder<TokioExecutor> {

@@ -17,6 +17,7 @@ mod authorization;
 mod body;
 mod config;
 mod connection;
+mod cors;
 mod discovery;
 mod error;
 mod handlers;
@@ -45,6 +46,7 @@ mod webhooks;
 mod websocket;
 
 pub use config::{Config, FeatureGates, RequestHeader, ServiceAccounts};
+pub use cors::Cors;
 pub use error::Error;
 pub use kubeconfig::kubeconfig;
 pub use pintle_admission::{Configuration as AdmissionConfiguration, Plugins};

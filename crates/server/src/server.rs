@@ -315,6 +315,7 @@ fn api(
             livez_grace_period: config.livez_grace_period,
             compression: config.feature_gates.api_response_compression,
             cbor: config.feature_gates.cbor_serving_and_storage,
+            cors: config.cors.clone(),
             address: reachable(address).to_string(),
         },
     }

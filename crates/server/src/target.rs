@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_meta::{GroupVersionResource, Status};
+use pintle_meta::{GroupVersionResource, Status, names};
 use pintle_registry::request::Target;
 use pintle_registry::{Registry, Resource, Subresource, SubresourceBehaviour, Verb};
 use pintle_value::Str;
@@ -43,6 +43,11 @@ pub(crate) fn find(
         name => Some(resource.subresource(name).ok_or_else(Status::no_such_path)?.clone()),
     };
     check_verb(&resource, subresource.as_ref(), info, verb)?;
+    let misnamed = names::path_segment(&info.name);
+    if !misnamed.is_empty() {
+        let why = misnamed.join(";");
+        return Err(Status::bad_request(format!("Name parameter invalid: {:?}: {why}", info.name)));
+    }
     let target = Target {
         namespace,
         name: info.name.as_str().into(),

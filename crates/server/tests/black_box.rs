@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use pintle_server::{Config, Running, Server};
+use pintle_server::{Config, Cors, Running, Server};
 use rcgen::{CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -404,10 +404,64 @@ async fn what_is_no_tls_does_no_harm() {
         let mut plain = TcpStream::connect(address).unwrap();
         plain.set_read_timeout(Some(PATIENCE)).unwrap();
         plain.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        plain.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.0 400 "), "{answer}");
+        assert!(answer.ends_with("Client sent an HTTP request to an HTTPS server.\n"), "{answer}");
+        let mut noise = TcpStream::connect(address).unwrap();
+        noise.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        noise.write_all(b"EHLO somewhere\r\n").unwrap();
         let mut answer = Vec::new();
-        let _ = plain.read_to_end(&mut answer); // an alert, or nothing
-        assert!(!answer.starts_with(b"HTTP/1.1 200"));
+        let _ = noise.read_to_end(&mut answer); // an alert, or nothing
+        assert!(!answer.starts_with(b"HTTP/"));
         assert_eq!(ask(&server, As::Nobody, "GET /readyz", "", "").status, 200);
     })
     .await;
 }
+
+/// A refusal that comes before the body has been read leaves the connection usable.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_body_does_not_end_the_connection() {
+    let server = Server::start(Config::ephemeral()).await.unwrap();
+    blocking(move || {
+        let admin = admin(&server);
+        let mut client = Client::connect(&server, As::Somebody(&admin));
+        let body = "x".repeat(200_000);
+        client.send(&format!(
+            "POST /api/v1/namespaces/default HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        ));
+        client.send(&body);
+        client.send("GET /version HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        let both = client.read_until(|_| false);
+        assert!(both.starts_with("HTTP/1.1 405 "), "{both}");
+        assert!(both.contains("HTTP/1.1 200 "), "{both}");
+    })
+    .await;
+}
+
+/// VERB-14: a browser asks before a page of another origin may.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_allowed_origins_may_ask() {
+    let cors = Cors::parse([r"//example\.com(:|$)"]).unwrap();
+    let server = Server::start(Config { cors, ..Config::ephemeral() }).await.unwrap();
+    blocking(move || {
+        let (page, stranger) =
+            ("origin: https://example.com\r\n", "origin: https://example.org\r\n");
+        let allowed =
+            |answer: &Answer| answer.header("access-control-allow-origin").map(str::to_owned);
+        let preflight = ask(&server, As::Nobody, PREFLIGHT, page, "");
+        assert_eq!((preflight.status, preflight.body.as_str()), (204, ""));
+        assert_eq!(allowed(&preflight).as_deref(), Some("https://example.com"));
+        assert_eq!(preflight.header("access-control-allow-credentials"), Some("true"));
+        let refused = ask(&server, As::Nobody, PREFLIGHT, stranger, "");
+        assert_eq!((refused.status, allowed(&refused)), (403, None));
+        // What is refused for other reasons is told to the page all the same.
+        let unknown = ask(&server, As::Nobody, PODS, page, "");
+        assert_eq!((unknown.status, allowed(&unknown).is_some()), (403, true));
+        assert_eq!(allowed(&ask(&server, As::Nobody, PODS, "", "")), None);
+    })
+    .await;
+}
+
+const PREFLIGHT: &str = "OPTIONS /api/v1/namespaces/default/pods";

@@ -20,10 +20,11 @@ impl Write<'_> {
         if let Some(paths) = super::scale_paths(self.target) {
             return self.apply_scale(&configuration, paths).await;
         }
+        let mut turn = None;
         for _ in 0..ATTEMPTS_MAX {
             match self.try_apply(&configuration).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Raced => {}
+                Attempt::Raced => turn = self.registry.turn(self.target, turn).await,
             }
         }
         Err(self.stale())

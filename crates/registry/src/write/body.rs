@@ -2,6 +2,8 @@
 //!
 //! What it must say about itself is in [`super::coordinates`].
 
+use std::fmt::Write as _;
+
 use pintle_meta::Status;
 use pintle_schema::decode::{self, Decoded, Format};
 use pintle_schema::{Error, Problem, Schema, TypeId, protobuf};
@@ -46,7 +48,10 @@ impl Write<'_> {
                 "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
             ))
         };
-        let decoded = read(body, schema, ty).map_err(|e| refuse(&e))?;
+        let decoded = read(body, schema, ty).map_err(|error| match without_kind(body, &error) {
+            Some(why) => unrecognized(kind, &why, &body.bytes),
+            None => refuse(&error),
+        })?;
         let said = decoded.value.str_at(&["apiVersion"]).unwrap_or_default();
         let said = api_versions.iter().find(|version| **version == said).unwrap_or(&api_version);
         self.check_coordinates(&decoded.value, kind, said)?;
@@ -79,4 +84,47 @@ fn read(body: &Body, schema: &Schema, ty: TypeId) -> Result<Decoded, Error> {
             Ok(Decoded { value, problems: Vec::new() })
         }
     }
+}
+
+/// Why a text does not even say of what kind it is, which upstream asks before all else: it is none, or
+/// its top is not an object, or what it says of its kind is no text.
+fn without_kind(body: &Body, error: &Error) -> Option<String> {
+    const TOP: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                       Kind string \"json:\\\"kind,omitempty\\\"\" }";
+    let why = match (body.encoding, error) {
+        (Encoding::Yaml, Error::Syntax(error)) => return Some(error.to_string()),
+        (Encoding::Json, Error::Syntax(error)) => error.to_string(),
+        (Encoding::Json | Encoding::Yaml, Error::Type { found, place, .. }) => {
+            let member = place.strip_prefix("struct field ").and_then(|p| p.split_once('.'));
+            match member {
+                Some((_, member @ ("apiVersion" | "kind"))) => format!(
+                    "json: cannot unmarshal {found} into Go struct field .{member} of type string"
+                ),
+                None if place == "value" => {
+                    format!("json: cannot unmarshal {found} into Go value of type {TOP}")
+                }
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some(format!("couldn't get version/kind; json parse error: {why}"))
+}
+
+/// 400: nobody knows what the body is; its beginning is shown.
+fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
+    const SHOWN_BYTES: usize = 30;
+    let start = &body[..body.len().min(SHOWN_BYTES)];
+    let more = if body.len() > SHOWN_BYTES { " ..." } else { "" };
+    let summary = match start {
+        [] => "<empty>".to_owned(),
+        [b'{', ..] => String::from_utf8_lossy(start).into_owned(),
+        _ => start.iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        }),
+    };
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({summary}{more})"
+    ))
 }

@@ -5,6 +5,7 @@ use pintle_meta::{GroupKind, Status, field};
 use pintle_value::{Path, Str, Value, json};
 
 use super::Write;
+use crate::Resource;
 
 impl Write<'_> {
     /// A body that names a kind must name the right one (PATH-15: it need not name any).
@@ -30,16 +31,23 @@ impl Write<'_> {
             Err(Status::bad_request(format!("{head}: {why}")))
         };
         let (_, served) = self.registry.resources();
-        if !served.iter().any(|r| r.kind == said_kind && r.api_version() == said_version) {
+        let known = |r: &Resource| {
+            let named = r.kind == said_kind || r.list_kind == said_kind;
+            !r.typed_items && named && r.api_version() == said_version
+        };
+        if !served.iter().any(|resource| known(resource)) {
             return refuse(&not_registered(said_kind, said_version));
         }
-        if said_version != api_version {
+        if said_kind == kind {
             return Err(Status::bad_request(format!(
                 "the API version in the data ({said_version}) does not match the expected API \
                  version ({api_version})"
             )));
         }
-        refuse("the kind in the data does not match the expected kind")
+        let package = internal_package(api_version);
+        refuse(&format!(
+            "converting ({version}.{said_kind}) to ({package}.{kind}): unknown conversion"
+        ))
     }
 
     /// What a patch made must still be of the kind; it is read as a body is, but what is wrong is the
@@ -92,10 +100,9 @@ impl Write<'_> {
             return Ok(());
         }
         let package = version.rsplit('/').next().unwrap_or_default();
-        let group = resource.resource.group.split('.').next().filter(|group| !group.is_empty());
         refuse(&format!(
             "converting (*{package}.{kind}) to (*{}.{}): unknown conversion",
-            group.unwrap_or("core"),
+            internal_package(&resource.api_version()),
             resource.kind
         ))
     }
@@ -167,6 +174,15 @@ fn check_typed(tree: &Value, kind: &str, api_version: &str, group: &str) -> Resu
     let error = field::Error::invalid(&Path::new("kind"), &said("kind").into(), words);
     let named = GroupKind::new(Str::from(group), said("kind"));
     Err(Status::invalid(&named, pintle_meta::object::name(tree), &[error]))
+}
+
+/// The Go package of a group's internal types, as upstream's words have it.
+fn internal_package(api_version: &str) -> &str {
+    match api_version.rsplit_once('/').map_or("", |(group, _)| group) {
+        "" | "events.k8s.io" => "core",
+        "internal.apiserver.k8s.io" => "apiserverinternal",
+        group => group.split('.').next().unwrap_or(group),
+    }
 }
 
 fn missing_kind(tree: &Value) -> String {

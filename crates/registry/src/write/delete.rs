@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use pintle_meta::{GroupKind, Status, field, object, time};
+use pintle_meta::{GroupKind, GroupResource, Status, field, object, time};
 use pintle_store::{Expect, Kind};
 use pintle_value::{Path, Str, Value};
 
@@ -37,6 +37,7 @@ impl Registry {
         check(options)?;
         let resource = &target.resource;
         let not_found = || Status::not_found(&resource.group_resource(), &target.name);
+        let mut turn = None;
         for _ in 0..ATTEMPTS_MAX {
             let existing =
                 self.peek(resource, &target.namespace, &target.name).ok_or_else(not_found)?;
@@ -48,6 +49,7 @@ impl Registry {
             if let Some(outcome) = self.take(target, options, context, &existing, step).await? {
                 return Ok(outcome.warn(warnings));
             }
+            turn = self.turn(target, turn).await;
         }
         Err(Status::stale(&resource.group_resource(), &target.name))
     }
@@ -225,11 +227,15 @@ const fn grace_seconds(period: GracePeriod, options: &DeleteOptions) -> i64 {
     match period {
         GracePeriod::Immediate => 0,
         GracePeriod::Seconds(default) => match options.grace_period_seconds {
-            Some(..=-1) => 1, // as upstream takes it
-            Some(said) => said,
+            Some(said) => at_least_a_second(said),
             None => default,
         },
     }
+}
+
+/// Upstream takes a negative period for one second.
+const fn at_least_a_second(said: i64) -> i64 {
+    if said < 0 { 1 } else { said }
 }
 
 /// What a second DELETE does to an object that is on its way.
@@ -246,14 +252,8 @@ enum Shortened {
 fn shorten(tree: &mut Value, options: &DeleteOptions, now: i64) -> Shortened {
     let current = tree.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);
     let Some(current @ 1..) = current else { return Shortened::Over };
-    let said = match options.grace_period_seconds {
-        Some(said) if said < current => {
-            if said < 0 {
-                1
-            } else {
-                said
-            }
-        }
+    let said = match options.grace_period_seconds.map(at_least_a_second) {
+        Some(said) if said < current => said,
         _ => return Shortened::Pending,
     };
     if said == 0 {
@@ -291,7 +291,10 @@ fn check_preconditions(
             "the {what} in the precondition ({wanted}) does not match the {what} in record \
              ({stored}). {hint}"
         );
-        Status::conflict(&target.resource.group_resource(), &target.name, &why)
+        // Upstream names the kind here, where every other conflict names the resource.
+        let resource = &target.resource;
+        let named = GroupResource::new(&*resource.resource.group, &*resource.kind);
+        Status::conflict(&named, &target.name, &why)
     };
     let (uid, version) = (object::uid(tree), object::resource_version(tree));
     if let Some(wanted) = options.uid.as_deref().filter(|wanted| *wanted != uid) {

@@ -17,6 +17,7 @@ mod mutate;
 mod ownership;
 mod patch;
 mod scale;
+mod turns;
 mod update;
 mod versions;
 
@@ -31,6 +32,7 @@ use crate::request::{Context, MayCreate, Target, WriteOptions};
 pub(crate) use act::action;
 pub(crate) use create::begin;
 pub(crate) use scale::scale_paths;
+pub(crate) use turns::Turns;
 
 /// One write request on its way.
 pub(crate) struct Write<'a> {

@@ -26,6 +26,7 @@ impl Write<'_> {
             return self.patch_scale(patch, algorithm, paths).await;
         }
         let resource = &self.target.resource;
+        let mut turn = None;
         for _ in 0..ATTEMPTS_MAX {
             let existing = self.existing().ok_or_else(|| self.not_found())?;
             let mut current = resource.current(&existing).await?;
@@ -44,7 +45,7 @@ impl Write<'_> {
             match self.replace(&existing, draft).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Raced if conditional => return Err(self.stale()),
-                Attempt::Raced => {}
+                Attempt::Raced => turn = self.registry.turn(self.target, turn).await,
             }
         }
         Err(self.stale())

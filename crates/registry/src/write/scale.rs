@@ -158,6 +158,7 @@ impl Write<'_> {
     ) -> Result<Outcome, Status> {
         let (schema, ty) = (&*self.target.resource.schema, self.scale_type()?);
         let api_version = self.target.resource.api_version();
+        let mut turn = None;
         for _ in 0..ATTEMPTS_MAX {
             let existing = self.existing().ok_or_else(|| self.not_found())?;
             let stored = self.target.resource.current(&existing).await?;
@@ -187,7 +188,7 @@ impl Write<'_> {
             match self.rescale(&existing, tree, scale, paths).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Raced if conditional => return Err(self.stale()),
-                Attempt::Raced => {}
+                Attempt::Raced => turn = self.registry.turn(self.target, turn).await,
             }
         }
         Err(self.stale())

@@ -39,9 +39,11 @@ impl Write<'_> {
         self.check_name(&draft.tree)?;
         let create =
             self.target.resource.strategy.create_on_update() && self.target.subresource.is_empty();
+        let mut turn = None;
         for _ in 0..ATTEMPTS_MAX {
             let Some(existing) = self.existing() else {
                 if create {
+                    // Who knows its uid means an object that was there: it does not come back.
                     self.check_uid(&draft.tree, &Value::Null)?;
                     (self.may_create)()?;
                     return self.create_draft(draft).await;
@@ -50,7 +52,9 @@ impl Write<'_> {
             };
             match self.replace(&existing, draft.clone()).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Raced if object::resource_version(&draft.tree).is_empty() => {}
+                Attempt::Raced if object::resource_version(&draft.tree).is_empty() => {
+                    turn = self.registry.turn(self.target, turn).await;
+                }
                 Attempt::Raced => return Err(self.stale()),
             }
         }
