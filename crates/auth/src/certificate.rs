@@ -3,7 +3,7 @@
 //! The chain is verified by the server before; this only reads the leaf.
 
 use sha2::{Digest, Sha256};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{AttributeTypeAndValue, FromDer, X509Certificate, X509Name};
 
 use crate::{Error, User};
 
@@ -27,28 +27,38 @@ pub fn holder(der: &[u8]) -> Result<Option<Holder>, Error> {
     let (_, certificate) =
         X509Certificate::from_der(der).map_err(|error| Error::Certificate(error.to_string()))?;
     let subject = certificate.subject();
-    let Some(name) = subject.iter_common_name().find_map(|name| name.as_str().ok()) else {
-        return Ok(None);
-    };
-    if name.is_empty() {
-        return Ok(None);
-    }
+    // The last one counts, as in Go.
+    let name = subject.iter_common_name().filter_map(|name| name.as_str().ok()).last();
+    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let groups =
         subject.iter_organization().filter_map(|group| group.as_str().ok()).map(str::to_owned);
-    let uid = subject
-        .iter_attributes()
-        .find(|attribute| attribute.attr_type().to_id_string() == UID_OID)
-        .and_then(|attribute| attribute.as_str().ok());
     let fingerprint: String =
         Sha256::digest(der).iter().map(|byte| format!("{byte:02x}")).collect();
     let user = User {
         name: name.to_owned(),
-        uid: uid.unwrap_or_default().to_owned(),
+        uid: uid(subject)?,
         groups: groups.collect(),
         extra: vec![(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={fingerprint}")])],
     };
     let not_after_unix_seconds = certificate.validity().not_after.timestamp();
     Ok(Some(Holder { user: user.authenticated(), not_after_unix_seconds }))
+}
+
+/// The uid in a subject, `""` where there is none.
+fn uid(subject: &X509Name<'_>) -> Result<String, Error> {
+    let is_uid =
+        |attribute: &&AttributeTypeAndValue<'_>| attribute.attr_type().to_id_string() == UID_OID;
+    let uids: Vec<_> = subject.iter_attributes().filter(is_uid).collect();
+    let refuse = |why: &str| Err(Error::Certificate(why.to_owned()));
+    match uids.as_slice() {
+        [] => Ok(String::new()),
+        [uid] => match uid.as_str() {
+            Ok("") => refuse("UID cannot be an empty string"),
+            Ok(uid) => Ok(uid.to_owned()),
+            Err(_) => refuse("unable to parse UID into a string"),
+        },
+        _ => refuse("expected 1 UID, but found multiple"),
+    }
 }
 
 #[cfg(test)]
@@ -87,6 +97,13 @@ mod tests {
         );
         check(&[(OrganizationName, "dev")], None);
         check(&[(CommonName, "")], None);
+    }
+
+    #[test]
+    fn a_uid_is_one_or_none() {
+        let uid = || DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
+        let refused = holder(&certificate(&[(DnType::CommonName, "jane"), (uid(), "")]));
+        assert!(refused.is_err(), "{refused:?}");
     }
 
     #[test]

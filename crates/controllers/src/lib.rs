@@ -16,6 +16,7 @@ mod each_namespace;
 mod events;
 pub mod expiry;
 pub mod finished_jobs;
+pub mod flow_schemas;
 pub mod garbage;
 pub mod identity;
 pub mod manifests;

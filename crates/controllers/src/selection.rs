@@ -107,18 +107,19 @@ impl fmt::Display for Names {
 
 impl Selection {
     /// Reads `*,-name`: `*` is all, `name` one, `-name` all but that one. Without `*`, only those that
-    /// are named run.
+    /// are named run. What names a controller first counts, and outweighs `*`, as upstream has it.
     pub fn parse<'a>(items: impl IntoIterator<Item = &'a str>) -> Result<Self, UnknownController> {
-        let (mut on, mut off, mut all) = (Vec::new(), Vec::new(), false);
+        let (mut named, mut all) = (Vec::new(), false);
         for item in items.into_iter().map(str::trim).filter(|item| !item.is_empty()) {
             match item.strip_prefix('-') {
                 _ if item == "*" => all = true,
-                Some(name) => off.push(find(name)?),
-                None => on.push(find(item)?),
+                Some(name) => named.push((find(name)?, false)),
+                None => named.push((find(item)?, true)),
             }
         }
-        // As upstream: what is named outweighs `*`, and being named first outweighs both.
-        let runs = |controller| on.contains(&controller) || (all && !off.contains(&controller));
+        let runs = |controller: Controller| {
+            named.iter().find(|(named, _)| *named == controller).map_or(all, |(_, on)| *on)
+        };
         let off = ALL.iter().map(|(.., c)| *c).filter(|controller| !runs(*controller)).collect();
         Ok(Self { off })
     }
@@ -152,6 +153,8 @@ mod tests {
         check("garbage-collector-controller", false, true);
         check("-namespace-controller", false, false);
         check("", false, false);
+        check("-namespace,*,namespace-controller", false, true);
+        check("namespace,-namespace-controller", true, false);
         let wrong = Selection::parse(["*", "-nothing"]).expect_err("no such controller");
         let words =
             "\"nothing\" is no controller; there are namespace-controller, garbage-collector";

@@ -11,6 +11,9 @@ pub const AUTHENTICATED: &str = "system:authenticated";
 /// The group that may do everything.
 pub const MASTERS: &str = "system:masters";
 
+/// The group of kubelets.
+pub const NODES: &str = "system:nodes";
+
 /// Who asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {

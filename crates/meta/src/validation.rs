@@ -11,7 +11,7 @@ mod tests;
 
 pub use conditions::conditions;
 pub use owners::owner_references;
-pub use selector::label_selector;
+pub use selector::{field_requirement, label_requirement, label_selector};
 
 use std::collections::BTreeSet;
 
@@ -203,6 +203,32 @@ pub fn field_manager(manager: &str, path: &Path) -> Vec<Error> {
 }
 
 /// One error for each of the things that are wrong with `text`.
+/// What is wrong with a path that has a domain before it, such as `acme.io/foo`.
+pub fn domain_prefixed_path(text: &str, path: &Path) -> Vec<Error> {
+    if text.is_empty() {
+        return vec![Error::required(path, "")];
+    }
+    let mut errors = Vec::new();
+    let mut refuse = |part: &str, why: &str| {
+        errors.push(Error::invalid(path, &Value::from(part), why));
+    };
+    match text.split_once('/') {
+        None | Some(("", _) | (_, "")) => {
+            refuse(text, "must be a domain-prefixed path (such as \"acme.io/foo\")");
+        }
+        Some((host, rest)) => {
+            names::dns1123_subdomain(host).iter().for_each(|why| refuse(host, why));
+            let is_fit = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
+            if !rest.bytes().all(is_fit) {
+                let why = "Invalid path (regex used for validation is \
+                           '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+                refuse(rest, why);
+            }
+        }
+    }
+    errors
+}
+
 fn all_invalid(errors: &mut Vec<Error>, path: &Path, text: &str, wrong: Vec<String>) {
     errors.extend(wrong.into_iter().map(|detail| Error::invalid(path, &text.into(), detail)));
 }

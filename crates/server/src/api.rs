@@ -177,7 +177,7 @@ impl Api {
             tracing::debug!(%error, path = %info.path, "unable to authenticate the request");
             Status::unauthorized()
         })?;
-        let user = impersonated(user, &head.headers, &*self.authorizer)?;
+        let user = impersonated(user, &head.headers, info, &*self.authorizer)?;
         let timeout = self.timeout(info, query)?;
         if info.long_running() {
             let gauge = self.metrics.long_running(&progress.labels);

@@ -1,15 +1,19 @@
 //! TLS as upstream has it: client certificates are asked for and not demanded, and judged later.
 
+mod first_version;
+
 use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls13_signature_with_raw_key};
+use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{
-    DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig,
+    SignatureScheme,
 };
+use x509_parser::certificate::Validity;
 
 use crate::Error;
 use crate::pki::Pki;
@@ -28,10 +32,7 @@ impl Tls {
         let error = |why: &dyn std::fmt::Display| Error::Tls(why.to_string());
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = |authorities: &RootCertStore| {
-            let authorities = Arc::new(authorities.clone());
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(authorities, provider.clone());
-            verifier.build().map_err(|why| error(&why))
+            Chains::verifier(authorities, &provider).map_err(|why| error(&why))
         };
         let front_proxy_verifier = if pki.front_proxy_authorities.is_empty() {
             None
@@ -39,7 +40,7 @@ impl Tls {
             Some(verifier(&pki.front_proxy_authorities)?)
         };
         let verifier = verifier(&pki.client_authorities)?;
-        let mut authorities = verifier.root_hint_subjects().to_vec();
+        let mut authorities = pki.client_authorities.subjects();
         authorities.extend(pki.front_proxy_authorities.subjects());
         let any = Arc::new(AnyCertificate { authorities, provider: provider.clone() });
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -86,7 +87,13 @@ impl ClientCertVerifier for AnyCertificate {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, leaf, signature, algorithms)
+        match first_version::parse(leaf) {
+            None => rustls::crypto::verify_tls12_signature(message, leaf, signature, algorithms),
+            Some(leaf) => {
+                first_version::verify_signature(&leaf, message, signature, algorithms)?;
+                Ok(HandshakeSignatureValid::assertion())
+            }
+        }
     }
 
     fn verify_tls13_signature(
@@ -96,10 +103,90 @@ impl ClientCertVerifier for AnyCertificate {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, leaf, signature, algorithms)
+        match first_version::parse(leaf) {
+            None => rustls::crypto::verify_tls13_signature(message, leaf, signature, algorithms),
+            Some(leaf) => {
+                let key = SubjectPublicKeyInfoDer::from(leaf.public_key().raw);
+                verify_tls13_signature_with_raw_key(message, &key, signature, algorithms)
+            }
+        }
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
+}
+
+/// Verifies the chains of client certificates after the handshake, of whichever version the leaf is.
+#[derive(Debug)]
+struct Chains {
+    authorities: Arc<RootCertStore>,
+    of_third_version: Arc<dyn ClientCertVerifier>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Chains {
+    fn verifier(
+        authorities: &RootCertStore,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ClientCertVerifier>, VerifierBuilderError> {
+        let (authorities, provider) = (Arc::new(authorities.clone()), provider.clone());
+        let of_third_version =
+            WebPkiClientVerifier::builder_with_provider(authorities.clone(), provider.clone());
+        Ok(Arc::new(Self { authorities, of_third_version: of_third_version.build()?, provider }))
+    }
+}
+
+impl ClientCertVerifier for Chains {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.of_third_version.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        let Some(leaf) = first_version::parse(leaf) else {
+            return self.of_third_version.verify_client_cert(leaf, others, now);
+        };
+        let algorithms = &self.provider.signature_verification_algorithms;
+        first_version::verify(&leaf, &self.authorities, algorithms, now)?;
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.of_third_version.verify_tls12_signature(message, leaf, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.of_third_version.verify_tls13_signature(message, leaf, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.of_third_version.supported_verify_schemes()
+    }
+}
+
+/// Whether a certificate is of this time.
+pub(crate) fn is_of(validity: &Validity, now: UnixTime) -> Result<(), rustls::Error> {
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    if now < validity.not_before.timestamp() {
+        return Err(rustls::Error::InvalidCertificate(CertificateError::NotValidYet));
+    }
+    if now > validity.not_after.timestamp() {
+        return Err(rustls::Error::InvalidCertificate(CertificateError::Expired));
+    }
+    Ok(())
 }

@@ -13,6 +13,8 @@ use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::tls;
+
 /// TLS settings that believe a bundle of certificates in PEM, or the system's where it is empty.
 pub(crate) fn bundle(ca_bundle: &[u8]) -> Result<ClientConfig, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
@@ -132,13 +134,6 @@ fn verify_named(
     rustls::client::verify_server_name(&ParsedCertificate::try_from(certificate)?, server_name)?;
     let (_, parsed) = X509Certificate::from_der(certificate)
         .map_err(|_| Error::InvalidCertificate(rustls::CertificateError::BadEncoding))?;
-    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    let validity = parsed.validity();
-    if now < validity.not_before.timestamp() {
-        return Err(Error::InvalidCertificate(rustls::CertificateError::NotValidYet));
-    }
-    if now > validity.not_after.timestamp() {
-        return Err(Error::InvalidCertificate(rustls::CertificateError::Expired));
-    }
+    tls::is_of(parsed.validity(), now)?;
     Ok(ServerCertVerified::assertion())
 }

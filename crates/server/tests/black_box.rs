@@ -12,7 +12,11 @@ use pintle_server::{Config, Cors, Running, Server};
 use rcgen::{CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
+};
 
 /// A certificate and its key, as PEM.
 type Identity = (String, String);
@@ -22,6 +26,8 @@ type Identity = (String, String);
 enum As<'a> {
     Nobody,
     Somebody(&'a Identity),
+    /// In one version of TLS.
+    Speaking(&'static SupportedProtocolVersion, &'a Identity),
 }
 
 struct Answer {
@@ -48,17 +54,24 @@ impl Client {
         let ca = CertificateDer::from_pem_slice(server.ca_pem().as_bytes()).unwrap();
         roots.add(ca).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
+        let versions = match who {
+            As::Speaking(version, _) => vec![version],
+            As::Nobody | As::Somebody(_) => rustls::ALL_VERSIONS.to_vec(),
+        };
+        let config = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&versions)
             .unwrap()
             .with_root_certificates(roots);
         let config = match who {
             As::Nobody => config.with_no_client_auth(),
-            As::Somebody((certificate, key)) => {
+            As::Somebody((certificate, key)) | As::Speaking(_, (certificate, key)) => {
                 let chain = CertificateDer::pem_slice_iter(certificate.as_bytes());
                 let chain = chain.collect::<Result<_, _>>().unwrap();
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-                config.with_client_auth_cert(chain, key).unwrap()
+                let key = provider.key_provider.load_private_key(key).unwrap();
+                // The client takes what it is given, and does not look into it as the usual one does.
+                let given = SingleCertAndKey::from(CertifiedKey::new(chain, key));
+                config.with_client_cert_resolver(Arc::new(given))
             }
         };
         let name = ServerName::try_from("localhost").unwrap();
@@ -192,6 +205,34 @@ async fn credentials_decide_who_gets_in() {
         }
         let token = "authorization: Bearer abc\r\n";
         assert_eq!(ask(&server, As::Nobody, "GET /version", token, "").status, 401);
+    })
+    .await;
+}
+
+/// AUTHN-01: what `openssl x509 -req` made without extensions, as many users of clusters have it.
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_of_the_first_version_are_taken() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/first-version");
+    let file = |name: &str| std::fs::read_to_string(format!("{directory}/{name}")).unwrap();
+    let (jane, forged, key) = (file("jane.crt"), file("forged.crt"), file("jane.key"));
+    let authority = format!("{directory}/ca.crt").into();
+    let config = Config { client_ca_file: Some(authority), ..Config::ephemeral() };
+    let server = Server::start(config).await.unwrap();
+    let other = Server::start(Config::ephemeral()).await.unwrap();
+    blocking(move || {
+        let review = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews";
+        let (jane, forged) = ((jane, key.clone()), (forged, key));
+        for version in [&TLS12, &TLS13] {
+            let who = ask(&server, As::Speaking(version, &jane), review, "", "{}");
+            assert_eq!(who.status, 201, "{}", who.body);
+            let groups = r#""username":"jane","groups":["dev","system:authenticated"]"#;
+            assert!(who.body.contains(groups), "{}", who.body);
+            // Of an authority with the same name, and of one that is not known.
+            for (server, identity) in [(&server, &forged), (&other, &jane)] {
+                let refused = ask(server, As::Speaking(version, identity), review, "", "{}");
+                assert_eq!(refused.status, 401, "{}", refused.body);
+            }
+        }
     })
     .await;
 }

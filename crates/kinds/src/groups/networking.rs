@@ -3,7 +3,7 @@
 mod ingress;
 mod network_policy;
 
-use pintle_meta::{field::Error, names};
+use pintle_meta::{field::Error, names, validation};
 use pintle_registry::NameRule;
 
 use crate::{
@@ -184,30 +184,10 @@ fn check_cidrs_update(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
 fn controller(place: &Place<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 250;
     let text = place.text();
-    if text.is_empty() {
-        return errors.push(place.required(""));
-    }
     if text.len() > LENGTH_MAX {
         errors.push(Error::too_long(&place.path(), LENGTH_MAX));
     }
-    domain_prefixed_path(place, errors);
-}
-
-fn domain_prefixed_path(place: &Place<'_>, errors: &mut Errors) {
-    let (host, path) = match place.text().split_once('/') {
-        Some((host, path)) if !host.is_empty() && !path.is_empty() => (host, path),
-        _ => {
-            let words = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-            return errors.push(place.invalid(words));
-        }
-    };
-    place.all_invalid_as(host, names::dns1123_subdomain(host), errors);
-    let is_fit = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
-    if !path.bytes().all(is_fit) {
-        let words = "Invalid path (regex used for validation is \
-                     '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
-        errors.push(place.invalid_as(path, words));
-    }
+    errors.extend(validation::domain_prefixed_path(text, &place.path()));
 }
 
 const PARAMETERS: Rules = &[

@@ -1,4 +1,4 @@
-//! The rules for a `metav1.LabelSelector` in an object.
+//! The rules for a `metav1.LabelSelector` in an object, and for single requirements.
 
 use pintle_value::{Path, Value};
 
@@ -11,35 +11,61 @@ pub fn label_selector(selector: &Value, path: &Path) -> Vec<Error> {
     let mut errors = labels(match_labels, &path.field("matchLabels"));
     let expressions = selector.get("matchExpressions").and_then(Value::as_array);
     for (i, expression) in expressions.unwrap_or_default().iter().enumerate() {
-        requirement(&mut errors, expression, &path.field("matchExpressions").index(i));
+        let path = path.field("matchExpressions").index(i);
+        known_operator(&mut errors, expression, &path);
+        errors.extend(label_requirement(expression, &path));
     }
     errors
 }
 
-fn requirement(errors: &mut Vec<Error>, expression: &Value, path: &Path) {
-    let text = |member: &str| expression.str_at(&[member]).unwrap_or_default();
-    let values = expression.get("values").and_then(Value::as_array).unwrap_or_default();
-    let at = path.field("values");
-    match (text("operator"), values.is_empty()) {
+/// What is wrong with a requirement about labels, but for an operator that nobody knows.
+pub fn label_requirement(requirement: &Value, path: &Path) -> Vec<Error> {
+    let mut errors = Vec::new();
+    values(&mut errors, requirement, path);
+    let key = requirement.str_at(&["key"]).unwrap_or_default();
+    all_invalid(&mut errors, &path.field("key"), key, names::qualified_name(key));
+    let values = requirement.get("values").and_then(Value::as_array).unwrap_or_default();
+    for (i, value) in values.iter().enumerate() {
+        let value = value.as_str().unwrap_or_default();
+        let path = path.field("values").index(i);
+        all_invalid(&mut errors, &path, value, names::label_value(value));
+    }
+    errors
+}
+
+/// What is wrong with a requirement about fields, but for an operator that nobody knows.
+pub fn field_requirement(requirement: &Value, path: &Path) -> Vec<Error> {
+    let mut errors = Vec::new();
+    if requirement.str_at(&["key"]).unwrap_or_default().is_empty() {
+        errors.push(Error::required(&path.field("key"), "must be specified"));
+    }
+    values(&mut errors, requirement, path);
+    errors
+}
+
+fn known_operator(errors: &mut Vec<Error>, requirement: &Value, path: &Path) {
+    let operator = requirement.str_at(&["operator"]).unwrap_or_default();
+    if !matches!(operator, "In" | "NotIn" | "Exists" | "DoesNotExist") {
+        const DETAIL: &str = "not a valid selector operator";
+        errors.push(Error::invalid(&path.field("operator"), &operator.into(), DETAIL));
+    }
+}
+
+/// Whether there are values is up to the operator.
+fn values(errors: &mut Vec<Error>, requirement: &Value, path: &Path) {
+    let operator = requirement.str_at(&["operator"]).unwrap_or_default();
+    let values = requirement.get("values").and_then(Value::as_array).unwrap_or_default();
+    let path = path.field("values");
+    match (operator, values.is_empty()) {
         ("In" | "NotIn", true) => {
             const DETAIL: &str = "must be specified when `operator` is 'In' or 'NotIn'";
-            errors.push(Error::required(&at, DETAIL));
+            errors.push(Error::required(&path, DETAIL));
         }
         ("Exists" | "DoesNotExist", false) => {
             const DETAIL: &str =
                 "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.push(Error::forbidden(&at, DETAIL));
+            errors.push(Error::forbidden(&path, DETAIL));
         }
-        ("In" | "NotIn", false) | ("Exists" | "DoesNotExist", true) => {}
-        (other, _) => {
-            const DETAIL: &str = "not a valid selector operator";
-            errors.push(Error::invalid(&path.field("operator"), &other.into(), DETAIL));
-        }
-    }
-    let key = text("key");
-    all_invalid(errors, &path.field("key"), key, names::qualified_name(key));
-    for (i, value) in values.iter().enumerate() {
-        let value = value.as_str().unwrap_or_default();
-        all_invalid(errors, &at.index(i), value, names::label_value(value));
+        _ => {}
     }
 }

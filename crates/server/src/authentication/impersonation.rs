@@ -1,22 +1,24 @@
-//! Impersonation: who may, acts as someone else (AUTHN-04). Everything that a request wants to be is
-//! asked about by itself, under the verb `impersonate`.
+//! Impersonation: who may, acts as someone else (AUTHN-04).
+//!
+//! There are several ways (upstream: constrained impersonation, KEP-5284). Each but the oldest asks
+//! whether this request may be made in that way, and then about everything that it wants to be.
+
+mod ways;
 
 use std::sync::Arc;
 
 use http::HeaderMap;
-use pintle_auth::{
-    ANONYMOUS, AUTHENTICATED, Attributes, Authorizer, Subject, UNAUTHENTICATED, User,
-};
-use pintle_meta::Status;
+use pintle_auth::{ANONYMOUS, AUTHENTICATED, Authorizer, UNAUTHENTICATED, User};
 use pintle_meta::user::{service_account_groups, split_service_account};
+use pintle_meta::{Status, quote::quote};
 
 use super::front_proxy::collect_extra;
+use crate::request_info::RequestInfo;
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
 const EXTRA: &str = "impersonate-extra-";
-const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// Who a request wants to be made by.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -32,17 +34,12 @@ struct Wanted {
 pub(crate) fn impersonated(
     user: Arc<User>,
     headers: &HeaderMap,
+    info: &RequestInfo,
     authorizer: &dyn Authorizer,
 ) -> Result<Arc<User>, Status> {
     let Some(wanted) = Wanted::read(headers)? else { return Ok(user) };
-    for subject in wanted.subjects() {
-        let attributes = Attributes { user: &user, verb: "impersonate", subject };
-        let ruling = authorizer.authorize(&attributes);
-        if !ruling.allowed() {
-            return Err(attributes.forbidden(&ruling.reason));
-        }
-    }
-    Ok(Arc::new(wanted.into_user()))
+    let groups = ways::permit(&wanted, &user, info, authorizer)?;
+    Ok(Arc::new(wanted.into_user(groups)))
 }
 
 impl Wanted {
@@ -67,41 +64,14 @@ impl Wanted {
         if wanted == Self::default() {
             return Ok(None);
         }
-        let references = wanted.references();
-        Err(Status::bad_request(format!("requested {references} without impersonating a user")))
+        let wanted = wanted.in_go();
+        Err(Status::bad_request(format!("requested {wanted} without impersonating a user name")))
     }
 
-    /// What is asked about: the user or service account, each group, each extra value, the uid.
-    fn subjects(&self) -> Vec<Subject<'_>> {
-        fn subject<'a>(
-            group: &'a str,
-            resource: &'a str,
-            subresource: &'a str,
-            name: &'a str,
-        ) -> Subject<'a> {
-            Subject::Resource { group, resource, subresource, namespace: "", name }
-        }
-        let mut subjects = vec![match split_service_account(&self.user) {
-            Some((namespace, name)) => {
-                let (resource, subresource) = ("serviceaccounts", "");
-                Subject::Resource { group: "", resource, subresource, namespace, name }
-            }
-            None => subject("", "users", "", &self.user),
-        }];
-        subjects.extend(self.groups.iter().map(|group| subject("", "groups", "", group)));
-        for (key, values) in &self.extra {
-            let values = values.iter();
-            subjects.extend(values.map(|v| subject(AUTHENTICATION, "userextras", key, v)));
-        }
-        if !self.uid.is_empty() {
-            subjects.push(subject(AUTHENTICATION, "uids", "", &self.uid));
-        }
-        subjects
-    }
-
-    /// The user, in the groups that everyone of its kind is in.
-    fn into_user(self) -> User {
+    /// The user, in the group that comes with the way and in those that everyone of its kind is in.
+    fn into_user(self, fixed: Option<&str>) -> User {
         let Self { user: name, mut groups, uid, extra } = self;
+        groups.extend(fixed.map(str::to_owned));
         if let Some((namespace, _)) = split_service_account(&name)
             && groups.is_empty()
         {
@@ -117,16 +87,26 @@ impl Wanted {
         User { name, uid, groups, extra }
     }
 
-    /// What was wanted, as upstream shows it: Go's form of object references.
-    fn references(&self) -> String {
-        let version = format!("{AUTHENTICATION}/v1");
-        let groups = self.groups.iter().map(|group| format!("{{Group  {group}    }}"));
-        let extra = self.extra.iter().flat_map(|(key, values)| {
-            let version = &version;
-            values.iter().map(move |value| format!("{{UserExtra  {value}  {version}  {key}}}"))
-        });
-        let uid = (!self.uid.is_empty()).then(|| format!("{{UID  {}  {version}  }}", self.uid));
-        let all: Vec<String> = groups.chain(extra).chain(uid).collect();
-        format!("[{}]", all.join(" "))
+    /// What was wanted, as Go shows it.
+    fn in_go(&self) -> String {
+        let Self { user, groups, uid, extra } = self;
+        let texts = |texts: &Vec<String>| match texts.as_slice() {
+            [] => "[]string(nil)".to_owned(),
+            texts => {
+                let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
+                format!("[]string{{{}}}", texts.join(", "))
+            }
+        };
+        let groups = texts(groups);
+        let extra = match extra.as_slice() {
+            [] => "map[string][]string(nil)".to_owned(),
+            extra => {
+                let of = |(key, values): &(String, _)| format!("{}:{}", quote(key), texts(values));
+                let members: Vec<String> = extra.iter().map(of).collect();
+                format!("map[string][]string{{{}}}", members.join(", "))
+            }
+        };
+        let (user, uid) = (quote(user), quote(uid));
+        format!("&user.DefaultInfo{{Name:{user}, UID:{uid}, Groups:{groups}, Extra:{extra}}}")
     }
 }

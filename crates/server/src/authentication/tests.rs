@@ -1,8 +1,10 @@
 use super::*;
 use crate::config::RequestHeader;
-use http::{HeaderName, HeaderValue};
+use crate::query::Query;
+use crate::request_info::RequestInfo;
+use http::{HeaderName, HeaderValue, Method};
 use pintle_auth::token::{AccountTokens, TokenList};
-use pintle_auth::{AlwaysAllow, AlwaysDeny};
+use pintle_auth::{AlwaysAllow, AlwaysDeny, Authorizer};
 use pintle_registry::Options;
 use pintle_registry::admission::AdmitAll;
 
@@ -124,12 +126,10 @@ async fn a_front_proxy_says_who_asks_and_nobody_else() {
 
 fn impersonate(list: &[(&str, &str)], allowed: bool) -> Result<Arc<User>, String> {
     let joe = Arc::new(User { name: "joe".to_owned(), ..User::default() });
-    let headers = headers(list);
-    let found = if allowed {
-        impersonation::impersonated(joe, &headers, &AlwaysAllow)
-    } else {
-        impersonation::impersonated(joe, &headers, &AlwaysDeny)
-    };
+    let (headers, query) = (headers(list), Query::parse(""));
+    let info = RequestInfo::parse(&Method::GET, "/api/v1/pods", &query).expect("it is a path");
+    let authorizer: &dyn Authorizer = if allowed { &AlwaysAllow } else { &AlwaysDeny };
+    let found = impersonation::impersonated(joe, &headers, &info, authorizer);
     found.map_err(|status| format!("{} {}", status.code, status.message))
 }
 
@@ -166,18 +166,19 @@ fn who_may_not_is_told_so() {
     check_refusal(
         &[("impersonate-user", "ann")],
         false,
-        "403 users \"ann\" is forbidden: User \"joe\" cannot impersonate resource \"users\" in API \
-         group \"\" at the cluster scope: Everything is forbidden.",
+        "403 pods is forbidden: User \"joe\" cannot impersonate-on:user-info:list resource \"pods\" in \
+         API group \"\" at the cluster scope: Everything is forbidden.",
     );
     check_refusal(
         &[("impersonate-user", "system:serviceaccount:ns:sa")],
         false,
-        "403 serviceaccounts \"sa\" is forbidden: User \"joe\" cannot impersonate resource \
-         \"serviceaccounts\" in API group \"\" in the namespace \"ns\": Everything is forbidden.",
+        "403 pods is forbidden: User \"joe\" cannot impersonate-on:serviceaccount:list resource \
+         \"pods\" in API group \"\" at the cluster scope: Everything is forbidden.",
     );
     check_refusal(
         &[("impersonate-group", "dev")],
         true,
-        "400 requested [{Group  dev    }] without impersonating a user",
+        "400 requested &user.DefaultInfo{Name:\"\", UID:\"\", Groups:[]string{\"dev\"}, \
+         Extra:map[string][]string(nil)} without impersonating a user name",
     );
 }

@@ -1,10 +1,12 @@
 //! Reviews: questions about who asks and what they may do. They are answered and not kept (PATH-13).
 
+mod rules;
+
 use bytes::Bytes;
 use pintle_auth::{Attributes, Decision, Rules, Subject, User};
-use pintle_meta::{Status, field};
+use pintle_meta::{Status, field, object};
 use pintle_registry::request::Body;
-use pintle_value::{Map, Path, Value};
+use pintle_value::{Map, Value};
 
 use super::Call;
 use crate::options::{Write, write_options};
@@ -84,34 +86,30 @@ fn token(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<(), Status> {
 }
 
 fn self_subject_access(call: &Call<'_>, found: &Found, review: &mut Value) -> Result<(), Status> {
-    let errors = check_attributes(review);
+    let mut errors = rules::attributes(review);
+    errors.extend(rules::empty_metadata(review));
     refuse(found, &errors)?;
     rule(call, call.user, review);
     Ok(())
 }
 
 fn subject_access(call: &Call<'_>, found: &Found, review: &mut Value) -> Result<(), Status> {
-    let mut errors = check_attributes(review);
-    check_subject(review, &mut errors);
+    let mut errors = rules::attributes_of_subject(review);
+    errors.extend(rules::empty_metadata(review));
     refuse(found, &errors)?;
     rule(call, &subject(review), review);
     Ok(())
 }
 
 fn local_subject_access(call: &Call<'_>, found: &Found, review: &mut Value) -> Result<(), Status> {
-    let mut errors = check_attributes(review);
-    check_subject(review, &mut errors);
-    if review.at(&["spec", "nonResourceAttributes"]).is_some() {
-        let path = Path::new("spec").field("nonResourceAttributes");
-        errors.push(field::Error::forbidden(&path, "disallowed on this kind of request"));
+    let namespace = &found.target.namespace;
+    if !object::namespace(review).is_empty() && object::namespace(review) != namespace {
+        let why = "the namespace of the provided object does not match the namespace sent on the \
+                   request";
+        return Err(Status::bad_request(why));
     }
-    let said = review.str_at(&["spec", "resourceAttributes", "namespace"]).unwrap_or_default();
-    if said != found.target.namespace {
-        let path = Path::new("spec").field("resourceAttributes").field("namespace");
-        let why = "must match metadata.namespace";
-        errors.push(field::Error::invalid(&path, &Value::from(said), why));
-    }
-    refuse(found, &errors)?;
+    object::set_text(review, "namespace", namespace.as_str());
+    refuse(found, &rules::local(review))?;
     rule(call, &subject(review), review);
     Ok(())
 }
@@ -181,35 +179,11 @@ fn rule(call: &Call<'_>, user: &User, review: &mut Value) {
     if !reason.is_empty() {
         status.insert("reason", reason);
     }
+    let unread = rules::unread_selectors(review);
+    if !unread.is_empty() {
+        status.insert("evaluationError", unread);
+    }
     review.make_object().insert("status", status);
-}
-
-fn check_attributes(review: &Value) -> Vec<field::Error> {
-    let given = |part| review.at(&["spec", part]).is_some();
-    let spec = Path::new("spec");
-    match (given("resourceAttributes"), given("nonResourceAttributes")) {
-        (true, true) => {
-            let value = review.at(&["spec", "nonResourceAttributes"]).cloned().unwrap_or_default();
-            let why = "cannot be specified in combination with resourceAttributes";
-            vec![field::Error::invalid(&spec.field("nonResourceAttributes"), &value, why)]
-        }
-        (false, false) => {
-            let why =
-                "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            vec![field::Error::invalid(&spec.field("resourceAttributes"), &Value::Null, why)]
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn check_subject(review: &Value, errors: &mut Vec<field::Error>) {
-    let user = review.str_at(&["spec", "user"]).unwrap_or_default();
-    let groups = review.at(&["spec", "groups"]).and_then(Value::as_array).unwrap_or_default();
-    if user.is_empty() && groups.is_empty() {
-        let path = Path::new("spec").field("user");
-        let why = "at least one of user or group must be specified";
-        errors.push(field::Error::invalid(&path, &Value::from(user), why));
-    }
 }
 
 /// The user that a review asks about.

@@ -7,8 +7,8 @@ use pintle_auth::token::Issuer;
 use pintle_controllers::definitions::Definitions;
 use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
-    Controller, Environment, aggregation, bootstrap, expiry, finished_jobs, garbage, identity,
-    namespaces, policy_types, quotas, root_ca, service_accounts, service_addresses, service_ranges,
+    Controller, Environment, aggregation, bootstrap, expiry, finished_jobs, flow_schemas, garbage,
+    identity, namespaces, quotas, root_ca, service_accounts, service_addresses, service_ranges,
     signing_requests, storage_protection, token_secrets,
 };
 use pintle_kinds::bootstrap::BootstrapObject;
@@ -57,6 +57,7 @@ impl Parts<'_> {
         let hostname = identity.hostname.clone();
         running.spawn(service_addresses::run(environment(), hostname, stopping()));
         running.spawn(identity::run(environment(), identity, stopping()));
+        running.spawn(flow_schemas::run(environment(), stopping()));
         let wanted = |controller| config.controllers.has(controller);
         if wanted(Controller::Namespace) {
             let delay = config.namespace_deletion_delay;

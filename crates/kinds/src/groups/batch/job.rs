@@ -232,22 +232,7 @@ const MANAGER_LENGTH_MAX: usize = 63;
 /// Who manages the job, as a path with a domain before it.
 fn managed_by(spec: &Place<'_>, errors: &mut Errors) {
     let Some(manager) = spec.find("managedBy") else { return };
-    let inner = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
-    match manager.text().split_once('/') {
-        _ if manager.is_empty() => errors.push(manager.required("")),
-        None | Some(("", _) | (_, "")) => {
-            let words = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-            errors.push(manager.invalid(words));
-        }
-        Some((host, path)) => {
-            manager.all_invalid_as(host, names::dns1123_subdomain(host), errors);
-            if !path.bytes().all(inner) {
-                let words = "Invalid path (regex used for validation is \
-                             '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
-                errors.push(manager.invalid_as(path, words));
-            }
-        }
-    }
+    errors.extend(validation::domain_prefixed_path(manager.text(), &manager.path()));
     if manager.text().len() > MANAGER_LENGTH_MAX {
         errors.push(Error::too_long(&manager.path(), MANAGER_LENGTH_MAX));
     }

@@ -1,0 +1,119 @@
+//! Flow schemas say whether the priority level is there that they refer to (APF-03; upstream: the status
+//! that `apf_controller.go` writes).
+
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use pintle_meta::{Status, object, quote::quote, time};
+use pintle_registry::request::{WriteOptions, granted};
+use pintle_registry::{Object, Resource};
+use pintle_value::{Map, Str, Value};
+
+use crate::reconcile::{Progress, Reconciler, Source, itself, work};
+use crate::{Environment, SERVER, body, target, until};
+
+const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
+const CONDITION: &str = "Dangling";
+
+/// Keeps the conditions of flow schemas as they should be until told to stop.
+pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
+    let resource = |name| environment.resource("flowcontrol.apiserver.k8s.io", "v1", name);
+    let resources = resource("flowschemas").zip(resource("prioritylevelconfigurations"));
+    let Some((schemas, levels)) = resources else { return };
+    let teller = Teller { environment: &environment, schemas, levels };
+    until(shutdown, work(&environment, &teller)).await;
+}
+
+/// Settles what concerns one priority level: the schemas that refer to it.
+struct Teller<'e> {
+    environment: &'e Environment,
+    schemas: Arc<Resource>,
+    levels: Arc<Resource>,
+}
+
+impl Reconciler for Teller<'_> {
+    fn purpose(&self) -> &'static str {
+        "say whether the priority level of a flow schema is there"
+    }
+
+    fn sources(&self) -> Vec<Source> {
+        vec![Source::new(&self.schemas, its_level), Source::new(&self.levels, itself)]
+    }
+
+    fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
+        Box::pin(self.tell_all(name))
+    }
+}
+
+fn its_level(schema: &Object) -> Option<Str> {
+    schema.tree().str_at(&["spec", "priorityLevelConfiguration", "name"]).map(Str::from)
+}
+
+impl Teller<'_> {
+    async fn tell_all(&self, level: &str) -> Result<Progress, Status> {
+        let registry = &self.environment.registry;
+        let is_there = registry.peek(&self.levels, "", level).is_some();
+        for schema in registry.objects(&self.schemas) {
+            if its_level(&schema).is_some_and(|its| its == level) {
+                self.tell(self.schemas.tree(&schema), level, is_there).await?;
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Writes the condition into a schema, unless it says that already.
+    async fn tell(&self, mut schema: Value, level: &str, is_there: bool) -> Result<(), Status> {
+        let conditions = schema.at(&["status", "conditions"]).and_then(Value::as_array);
+        let mut conditions = conditions.unwrap_or_default().to_vec();
+        let is_ours = |condition: &Value| condition.str_at(&["type"]) == Some(CONDITION);
+        let place = conditions.iter().position(is_ours);
+        let members = members(level, is_there);
+        let says = |condition: &Value| {
+            members.iter().all(|(member, text)| condition.str_at(&[*member]) == Some(text.as_str()))
+        };
+        if place.is_some_and(|place| says(&conditions[place])) {
+            return Ok(());
+        }
+        let mut condition: Map =
+            members.into_iter().map(|(member, text)| (member.into(), text.into())).collect();
+        let now = (self.environment.clock)().unix_micros;
+        condition.insert("lastTransitionTime", time::format(now));
+        match place {
+            Some(place) => conditions[place] = condition.into(),
+            None => conditions.push(condition.into()),
+        }
+        schema.object_entry("status").insert("conditions", conditions);
+        let one = target(&self.schemas, "", object::name(&schema), "status");
+        let manager = Str::const_new(MANAGER);
+        let options = WriteOptions { field_manager: manager, ..WriteOptions::default() };
+        let context = self.environment.context(SERVER);
+        let registry = &self.environment.registry;
+        match registry.update(&one, &body(&schema), &options, &context, &granted).await {
+            Err(status) if status.code != 404 => Err(status),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// What the condition says.
+fn members(level: &str, is_there: bool) -> [(&'static str, String); 4] {
+    let (status, reason, end) = match is_there {
+        true => ("False", "Found", "it exists"),
+        false => ("True", "NotFound", "there is no such object"),
+    };
+    let joint = if is_there { "and" } else { "but" };
+    let level = quote(level);
+    let message = format!(
+        "This FlowSchema references the PriorityLevelConfiguration object named {level} {joint} {end}"
+    );
+    [
+        ("type", CONDITION.to_owned()),
+        ("status", status.to_owned()),
+        ("reason", reason.to_owned()),
+        ("message", message),
+    ]
+}

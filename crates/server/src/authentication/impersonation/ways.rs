@@ -1,0 +1,231 @@
+//! The ways in which someone may act as someone else, and what is asked in each.
+//!
+//! In a constrained way a user may be impersonated for some requests only: those that the verb
+//! `impersonate-on:<way>:<verb>` is granted for, on what they are about. Who may be impersonated is
+//! asked under the verb `impersonate:<way>`. The oldest way has the verb `impersonate` and no such bound.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use pintle_auth::{Attributes, Authorizer, Reason, Subject, User};
+use pintle_meta::user::{MASTERS, NODES, split_service_account};
+use pintle_meta::{Status, field, names, quote::quote, validation};
+use pintle_value::Path;
+
+use super::Wanted;
+use crate::request_info::RequestInfo;
+
+const AUTHENTICATION: &str = "authentication.k8s.io";
+/// How the names of nodes as users begin.
+const NODE_USER: &str = "system:node:";
+/// Where the token of a service account says on which node its pod runs.
+const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+/// From so many on, one question about all of them is asked first.
+const MANY: usize = 4;
+
+/// A way to act as someone else.
+struct Way {
+    /// How it is called in verbs; `""` is the oldest.
+    name: &'static str,
+    /// Whether this is a way for the first to act as the second.
+    suits: fn(&User, &Wanted) -> bool,
+}
+
+/// The ways, in the order in which they are tried.
+const WAYS: &[Way] = &[
+    Way {
+        name: ASSOCIATED_NODE,
+        suits: |user, wanted| {
+            let node = only_name(wanted).and_then(node);
+            node.is_some() && node == own_node(user)
+        },
+    },
+    Way { name: "arbitrary-node", suits: |_, wanted| only_name(wanted).and_then(node).is_some() },
+    Way {
+        name: "serviceaccount",
+        suits: |_, wanted| only_name(wanted).and_then(split_service_account).is_some(),
+    },
+    Way {
+        name: "user-info",
+        suits: |_, Wanted { user, .. }| {
+            node(user).is_none() && split_service_account(user).is_none()
+        },
+    },
+    Way { name: "", suits: |_, _| true },
+];
+/// The way of a service account to the node that its pod runs on: what is granted is granted for all nodes.
+const ASSOCIATED_NODE: &str = "associated-node";
+
+/// Whether a user may be whom it wants to be, for this request; with the group that comes with the way.
+/// The refusal is that of the first way that suits.
+pub(super) fn permit(
+    wanted: &Wanted,
+    user: &User,
+    info: &RequestInfo,
+    authorizer: &dyn Authorizer,
+) -> Result<Option<&'static str>, Status> {
+    let mut refusal = None;
+    for way in WAYS.iter().filter(|way| (way.suits)(user, wanted)) {
+        let verb = match way.name {
+            "" => Cow::Borrowed("impersonate"),
+            name => Cow::Owned(format!("impersonate:{name}")),
+        };
+        let asking = Asking { way: way.name, verb: &verb, user, authorizer };
+        match asking.all(wanted, info) {
+            Ok(()) => {
+                return Ok(node(&wanted.user).filter(|_| way.is_constrained()).map(|_| NODES));
+            }
+            Err(status) => refusal = refusal.or(Some(status)),
+        }
+    }
+    Err(refusal.expect("the oldest way suits everyone"))
+}
+
+impl Way {
+    fn is_constrained(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
+
+/// Who asks, in which way.
+struct Asking<'a> {
+    way: &'static str,
+    verb: &'a str,
+    user: &'a User,
+    authorizer: &'a dyn Authorizer,
+}
+
+impl Asking<'_> {
+    /// Asks everything: about the request, the name, the uid, the groups, what else is known.
+    fn all(&self, wanted: &Wanted, info: &RequestInfo) -> Result<(), Status> {
+        if self.is_constrained() {
+            let verb = format!("impersonate-on:{}:{}", self.way, info.verb);
+            self.ask(&verb, info.subject())?;
+        }
+        self.name(&wanted.user)?;
+        if !wanted.uid.is_empty() {
+            self.about(AUTHENTICATION, "uids", "", &wanted.uid)?;
+        }
+        self.groups(&wanted.groups)?;
+        self.extra(&wanted.extra)
+    }
+
+    fn name(&self, name: &str) -> Result<(), Status> {
+        if let Some((namespace, name)) = split_service_account(name) {
+            let (group, resource, subresource) = (self.group(), "serviceaccounts", "");
+            let subject = Subject::Resource { group, resource, subresource, namespace, name };
+            return self.ask(self.verb, subject);
+        }
+        match node(name).filter(|_| self.is_constrained()) {
+            Some(_) if self.way == ASSOCIATED_NODE => self.about(self.group(), "nodes", "", "*"),
+            Some(node) => self.about(self.group(), "nodes", "", node),
+            None => self.about(self.group(), "users", "", name),
+        }
+    }
+
+    fn groups(&self, groups: &[String]) -> Result<(), Status> {
+        let ask = |name: &str| self.about(self.group(), "groups", "", name);
+        if self.is_constrained() {
+            let never = |name: &str, why: &'static str| {
+                let has = groups.iter().any(|group| group == name);
+                if has { Err(self.refuse("groups", name, why.into())) } else { Ok(()) }
+            };
+            never("", "impersonating the empty string group is not allowed")?;
+            never(MASTERS, "impersonating the system:masters group is not allowed")?;
+            if groups.len() >= MANY && ask("*").is_ok() {
+                return Ok(());
+            }
+        }
+        groups.iter().try_for_each(|group| ask(group))
+    }
+
+    fn extra(&self, extra: &[(String, Vec<String>)]) -> Result<(), Status> {
+        let ask = |key: &str, value: &str| self.about(AUTHENTICATION, "userextras", key, value);
+        if self.is_constrained() {
+            let wrong = extra.iter().find_map(|(key, values)| wrong_extra(key, values));
+            if let Some(why) = wrong {
+                return Err(self.refuse("userextras", "", why));
+            }
+            let values: usize = extra.iter().map(|(_, values)| values.len()).sum();
+            if values >= MANY && ask("*", "*").is_ok() {
+                return Ok(());
+            }
+        }
+        let mut all = extra.iter().flat_map(|(key, values)| values.iter().map(move |v| (key, v)));
+        all.try_for_each(|(key, value)| ask(key, value))
+    }
+
+    /// The API group that users, groups and nodes are in.
+    fn group(&self) -> &'static str {
+        if self.is_constrained() { AUTHENTICATION } else { "" }
+    }
+
+    fn is_constrained(&self) -> bool {
+        !self.way.is_empty()
+    }
+
+    fn about(
+        &self,
+        group: &str,
+        resource: &str,
+        subresource: &str,
+        name: &str,
+    ) -> Result<(), Status> {
+        let subject = Subject::Resource { group, resource, subresource, namespace: "", name };
+        self.ask(self.verb, subject)
+    }
+
+    fn ask(&self, verb: &str, subject: Subject<'_>) -> Result<(), Status> {
+        let attributes = Attributes { user: self.user, verb, subject };
+        let ruling = self.authorizer.authorize(&attributes);
+        if ruling.allowed() { Ok(()) } else { Err(attributes.forbidden(&ruling.reason)) }
+    }
+
+    /// The 403 for what nobody may be in a constrained way.
+    fn refuse(&self, resource: &str, name: &str, why: String) -> Status {
+        let (group, subresource, namespace) = (AUTHENTICATION, "", "");
+        let subject = Subject::Resource { group, resource, subresource, namespace, name };
+        let attributes = Attributes { user: self.user, verb: self.verb, subject };
+        attributes.forbidden(&Reason::Text(why.into()))
+    }
+}
+
+/// The name that is wanted, if nothing else is.
+fn only_name(wanted: &Wanted) -> Option<&str> {
+    let Wanted { user, groups, uid, extra } = wanted;
+    (groups.is_empty() && uid.is_empty() && extra.is_empty()).then_some(user)
+}
+
+/// The node that a user is.
+fn node(user: &str) -> Option<&str> {
+    user.strip_prefix(NODE_USER).filter(|name| names::dns1123_subdomain(name).is_empty())
+}
+
+/// The node that a service account's pod runs on, as its token says.
+fn own_node(user: &User) -> Option<&str> {
+    split_service_account(&user.name)?;
+    match user.extra.iter().find(|(key, _)| key == NODE_NAME)?.1.as_slice() {
+        [node] => Some(node),
+        _ => None,
+    }
+}
+
+/// Why something cannot be among what else is known of a user.
+fn wrong_extra(key: &str, values: &[String]) -> Option<String> {
+    if key.is_empty() {
+        return Some("impersonating the empty string key in extra is not allowed".to_owned());
+    }
+    let wrong = validation::domain_prefixed_path(key, &Path::new("extra").field("key"));
+    if !wrong.is_empty() {
+        let wrong = field::aggregate(&wrong);
+        return Some(format!("impersonating an invalid key in extra is not allowed: {wrong}"));
+    }
+    if key.chars().any(char::is_uppercase) {
+        let key = quote(key);
+        return Some(format!("impersonating a non-lowercase key in extra is not allowed: {key}"));
+    }
+    let is_empty = values.iter().any(String::is_empty);
+    is_empty.then(|| "impersonating the empty string value in extra is not allowed".to_owned())
+}

@@ -1,0 +1,173 @@
+//! The rules for reviews of what someone may do, in the words of upstream's
+//! `pkg/apis/authorization/validation`.
+//!
+//! What selectors say has no part in the answer, as no rule of a role is about it (AUTHZ-02).
+
+use pintle_meta::field::{self, Error};
+use pintle_meta::{fields, labels, object, validation};
+use pintle_value::{Map, Path, Value};
+
+/// What nobody can say of a review: the server wipes it, or it is another's to check.
+const NOT_SAID: &[&str] = &[
+    "managedFields",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "namespace",
+];
+
+/// What is wrong with what is asked about.
+pub(super) fn attributes(review: &Value) -> Vec<Error> {
+    let mut errors = one_kind_of_attributes(review);
+    errors.extend(selectors(review));
+    errors
+}
+
+/// What is wrong with what is asked about, and about whom.
+pub(super) fn attributes_of_subject(review: &Value) -> Vec<Error> {
+    let mut errors = one_kind_of_attributes(review);
+    let user = review.str_at(&["spec", "user"]).unwrap_or_default();
+    let groups = review.at(&["spec", "groups"]).and_then(Value::as_array).unwrap_or_default();
+    if user.is_empty() && groups.is_empty() {
+        let why = "at least one of user or group must be specified";
+        errors.push(Error::invalid(&spec("user"), &Value::from(user), why));
+    }
+    errors.extend(selectors(review));
+    errors
+}
+
+/// What is wrong with a review in a namespace.
+pub(super) fn local(review: &Value) -> Vec<Error> {
+    let mut errors = attributes_of_subject(review);
+    errors.extend(metadata(review, "must be empty except for namespace"));
+    if let Some(resource) = review.at(&["spec", "resourceAttributes"]) {
+        let said = resource.str_at(&["namespace"]).unwrap_or_default();
+        if said != object::namespace(review) {
+            let path = spec("resourceAttributes").field("namespace");
+            errors.push(Error::invalid(&path, &said.into(), "must match metadata.namespace"));
+        }
+    }
+    if let Some(path) = review.at(&["spec", "nonResourceAttributes"]) {
+        let (at, shown) = (spec("nonResourceAttributes"), shown(path));
+        errors.push(Error::invalid_shown(&at, shown, "disallowed on this kind of request"));
+    }
+    errors
+}
+
+/// A review has no name, nor anything else that objects have that are kept.
+pub(super) fn empty_metadata(review: &Value) -> Option<Error> {
+    metadata(review, "must be empty")
+}
+
+/// What could not be made of the selectors, in so many words, or `""`.
+pub(super) fn unread_selectors(review: &Value) -> String {
+    let of = |part: &str, read: fn(&Value) -> bool, parse: fn(&str) -> bool| {
+        let selector = review.at(&["spec", "resourceAttributes", part])?;
+        let requirements = selector.get("requirements").and_then(Value::as_array);
+        let requirements = requirements.unwrap_or_default();
+        let raw = selector.str_at(&["rawSelector"]).unwrap_or_default();
+        let count = requirements.iter().filter(|requirement| read(requirement)).count();
+        let how = match requirements {
+            [] if raw.is_empty() || parse(raw) => return None,
+            [..] if count == requirements.len() && count > 0 => return None,
+            _ if count > 0 => "partially ignored",
+            _ => "ignored",
+        };
+        Some(format!("spec.resourceAttributes.{part} {how} due to parse error"))
+    };
+    let of_fields = of("fieldSelector", reads_field, |raw| fields::Selector::parse(raw).is_ok());
+    let of_labels = of("labelSelector", reads_label, |raw| labels::Selector::parse(raw).is_ok());
+    let both: Vec<String> = of_fields.into_iter().chain(of_labels).collect();
+    both.join("; ")
+}
+
+/// Whether a requirement about a field is one that a field selector can say.
+fn reads_field(requirement: &Value) -> bool {
+    let operator = requirement.str_at(&["operator"]).unwrap_or_default();
+    let values = requirement.get("values").and_then(Value::as_array).unwrap_or_default();
+    matches!(operator, "In" | "NotIn") && values.len() == 1
+}
+
+fn reads_label(requirement: &Value) -> bool {
+    let selector = Value::from([("matchExpressions", vec![requirement.clone()])]);
+    labels::Selector::from_label_selector(Some(&selector)).is_ok()
+}
+
+fn one_kind_of_attributes(review: &Value) -> Vec<Error> {
+    let given = |part| review.at(&["spec", part]);
+    match (given("resourceAttributes"), given("nonResourceAttributes")) {
+        (Some(_), Some(path)) => {
+            let why = "cannot be specified in combination with resourceAttributes";
+            vec![Error::invalid_shown(&spec("nonResourceAttributes"), shown(path), why)]
+        }
+        (None, None) => {
+            let why =
+                "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            vec![Error::invalid(&spec("resourceAttributes"), &Value::Null, why)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn selectors(review: &Value) -> Vec<Error> {
+    let of_fields = selector(review, "fieldSelector", validation::field_requirement);
+    let of_labels = selector(review, "labelSelector", validation::label_requirement);
+    of_fields.into_iter().chain(of_labels).collect()
+}
+
+/// A selector is one text or requirements, which may be what only newer servers understand.
+fn selector(review: &Value, part: &str, rule: fn(&Value, &Path) -> Vec<Error>) -> Vec<Error> {
+    let Some(selector) = review.at(&["spec", "resourceAttributes", part]) else {
+        return Vec::new();
+    };
+    let path = spec("resourceAttributes").field(part);
+    let raw = selector.str_at(&["rawSelector"]).unwrap_or_default();
+    let requirements = selector.get("requirements").and_then(Value::as_array).unwrap_or_default();
+    let mut errors = Vec::new();
+    if !raw.is_empty() && !requirements.is_empty() {
+        let why = "may not specified at the same time as requirements";
+        errors.push(Error::invalid(&path.field("rawSelector"), &raw.into(), why));
+    }
+    let path_of_all = path.field("requirements");
+    if raw.is_empty() && requirements.is_empty() {
+        let why = format!("when {path} is specified, requirements or rawSelector is required");
+        errors.push(Error::required(&path_of_all, why));
+    }
+    for (i, requirement) in requirements.iter().enumerate() {
+        errors.extend(rule(requirement, &path_of_all.index(i)));
+    }
+    errors
+}
+
+fn metadata(review: &Value, why: &str) -> Option<Error> {
+    let metadata = review.get("metadata")?;
+    let said = |(name, value): (&str, &Value)| !NOT_SAID.contains(&name) && !is_empty(value);
+    let is_said = metadata.as_object().is_some_and(|all| all.iter().any(|(k, v)| said((k, v))));
+    is_said.then(|| Error::invalid(&Path::new("metadata"), metadata, why))
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}
+
+/// A path and a verb, as Go shows them: their type has no names for JSON.
+fn shown(path: &Value) -> String {
+    let text = |member| path.str_at(&[member]).unwrap_or_default();
+    let members: Map = [("Path", text("path")), ("Verb", text("verb"))]
+        .map(|(name, text)| (name.into(), Value::from(text)))
+        .into_iter()
+        .collect();
+    field::shown(&members.into())
+}
+
+fn spec(member: &str) -> Path {
+    Path::new("spec").field(member)
+}
