@@ -44,6 +44,7 @@ pub use declaration::{Declaration, Field, List, Map, Merge, Object, SIZE_MAX};
 pub use environment::Environment;
 pub use error::{CompileError, EvalError};
 pub use escape::{escape, is_reserved, unescape};
+pub use pattern::Pattern;
 pub use program::{Bindings, Program};
 pub use source::{Issue, Issues};
 pub use types::Type;

@@ -1,6 +1,8 @@
 //! Regular expressions as Go has them: the syntax of RE2, in linear time.
 
 use regex::Regex;
+use regex_automata::nfa::thompson;
+use regex_automata::util::syntax;
 
 use crate::error::EvalError;
 
@@ -11,9 +13,12 @@ const LENGTH_MAX: usize = 64 * 1024;
 /// may then be to match. Most patterns are of the first size; the last is the most that there is.
 const SIZES: &[(usize, u64)] = &[(16 * 1024, 1), (128 * 1024, 8), (2 * 1024 * 1024, 64)];
 
+/// How deep groups and repetitions may nest.
+const NESTING_MAX: u32 = 250;
+
 /// A compiled pattern.
 #[derive(Debug)]
-pub(crate) struct Pattern {
+pub struct Pattern {
     regex: Regex,
     slowness: u64,
 }
@@ -21,6 +26,34 @@ pub(crate) struct Pattern {
 impl Pattern {
     /// The memory that the constant patterns of one expression may take together.
     pub(crate) const ROOM: usize = 32 * 1024 * 1024;
+
+    /// The memory that the states of a pattern take, or why it is none. That is found out at a small part
+    /// of the cost of compiling it, and nothing larger than half of what may be compiled passes.
+    pub fn check(pattern: &str) -> Result<usize, EvalError> {
+        if pattern.len() > LENGTH_MAX {
+            return Err(too_large());
+        }
+        let translated = translate(pattern).map_err(EvalError::new)?;
+        let limit = thompson::Config::new().nfa_size_limit(Some(SIZES[2].0 / 2));
+        let built = thompson::Compiler::new()
+            .configure(limit)
+            .syntax(syntax::Config::new().nest_limit(NESTING_MAX))
+            .build(&translated);
+        built.map(|states| states.memory_usage()).map_err(|error| match error.size_limit() {
+            Some(_) => too_large(),
+            None => EvalError::new(wrong("invalid syntax", pattern)),
+        })
+    }
+
+    /// Compiles what passes [`Pattern::check`].
+    pub fn compile(pattern: &str) -> Result<Self, EvalError> {
+        Self::new(pattern, |_| Ok(()))
+    }
+
+    /// Whether a text holds a match.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
 
     /// Compiles; errors are in Go's words where they can be. `room` is asked for memory before it is
     /// taken, and may refuse.
@@ -38,7 +71,7 @@ impl Pattern {
             let built = regex::RegexBuilder::new(&translated)
                 .size_limit(*size)
                 .dfa_size_limit(SIZES[2].0)
-                .nest_limit(250)
+                .nest_limit(NESTING_MAX)
                 .build();
             match built {
                 Ok(regex) => return Ok(Self { regex, slowness: *slowness }),
@@ -374,3 +407,6 @@ fn check_repetition(operator: &str, before: Option<&str>) -> Result<(), String> 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -385,12 +385,11 @@ enum Progress {
     Waiting,
 }
 
-/// Gives a definition as it is stored when it is asked.
+/// Gives the schemas of a definition as they are stored when it is asked.
 fn source(registry: &Arc<Registry>, crds: Option<Arc<Resource>>, name: Str) -> pintle_crd::Source {
     let registry = Arc::downgrade(registry);
-    Arc::new(move || {
-        let stored = registry.upgrade().zip(crds.as_ref());
-        let stored = stored.and_then(|(registry, crds)| registry.peek(crds, "", &name));
-        stored.map_or(Value::Null, |stored| stored.tree())
+    Arc::new(move |version| {
+        let stored = registry.upgrade()?.peek(crds.as_ref()?, "", &name)?;
+        pintle_crd::stored_schema(stored.json_bytes(), version)
     })
 }

@@ -73,6 +73,15 @@ struct Compiled {
     /// The rule, or why it is none.
     program: Result<Program, String>,
     /// What makes the words for its failure, or why it does not.
-    message: Option<Result<Program, String>>,
+    message: Option<Result<Message, String>>,
     uses_old_self: bool,
+}
+
+/// A message expression that is one.
+struct Message {
+    /// What it may cost, as estimated.
+    cost_max: u64,
+    /// `None` where it takes the old value for an optional one: upstream checks it as the rule, but
+    /// gives it the value itself, and so it always fails.
+    program: Option<Program>,
 }

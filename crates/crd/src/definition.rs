@@ -1,7 +1,7 @@
 //! A CustomResourceDefinition, read: words for what is asked of its tree.
 
 use pintle_meta::object;
-use pintle_value::{Str, Value};
+use pintle_value::{Str, Value, json};
 
 /// A CustomResourceDefinition (`apiextensions.k8s.io/v1`).
 #[derive(Clone, Copy)]
@@ -164,4 +164,20 @@ impl<'a> Version<'a> {
     fn flag(self, key: &str) -> bool {
         self.0.get(key).and_then(Value::as_bool).unwrap_or(false)
     }
+}
+
+/// The schema of a version, out of the JSON of a stored definition: of the rest, which is long, nothing
+/// is read.
+pub fn stored_schema(crd: &[u8], version: &str) -> Option<Value> {
+    let spec = &crd[json::member(crd, "spec")?];
+    let versions = &spec[json::member(spec, "versions")?];
+    let mut versions = json::items(versions).map(|range| &versions[range]);
+    let of_name = |json: &&[u8]| {
+        let name = json::member(json, "name").and_then(|range| json::parse(&json[range]).ok());
+        name.is_some_and(|name| name.as_str() == Some(version))
+    };
+    let found = versions.find(of_name)?;
+    let schema = &found[json::member(found, "schema")?];
+    let schema = json::parse(&schema[json::member(schema, "openAPIV3Schema")?]).ok()?;
+    (!schema.is_null()).then_some(schema)
 }

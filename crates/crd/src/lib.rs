@@ -24,5 +24,5 @@ mod value;
 mod webhook;
 
 pub use check::{validate, warnings};
-pub use definition::{Crd, Names, Version};
+pub use definition::{Crd, Names, Version, stored_schema};
 pub use resource::{Source, resources, storage_resource, type_name};

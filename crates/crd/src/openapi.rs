@@ -3,13 +3,19 @@
 //!
 //! Must not know: documents, or which of them a definition goes into.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use pintle_schema::openapi::{Described, Descriptions, Dialect};
-use pintle_value::{Map, Value};
+use pintle_value::{Map, Value, json};
 
 use crate::definition::{Crd, Version};
 use crate::resource::{Source, type_name};
 
-const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
 /// A built-in type whose members have the words that all objects' members have.
 const LIKE_ALL: &str = "io.k8s.api.core.v1.Pod";
@@ -22,42 +28,43 @@ pub(crate) fn described(crd: Crd<'_>, version: Version<'_>, source: Source) -> D
     let (group, name) = (crd.group().to_owned(), version.name().to_owned());
     let [own_type, list_type] = [&kind, &list_kind].map(|kind| type_name(&group, &name, kind));
     let revision = ["uid", "generation"].map(|member| crd.0.at(&["metadata", member]).cloned());
-    let definitions = {
-        let (own_type, list_type) = (own_type.clone(), list_type.clone());
-        move |dialect: Dialect, descriptions: &dyn Descriptions| {
-            let crd = source();
-            let Some(version) = Crd(&crd).version(&name) else { return Vec::new() };
-            let kind_of = |kind: &str| gvk(&group, &name, kind);
+    let fields = selectable(version);
+    let write = {
+        let own_type = own_type.clone();
+        move |wanted: &str, dialect: Dialect, descriptions: &dyn Descriptions, out: &mut Vec<u8>| {
+            let is_object = wanted == own_type;
+            let kind_said = if is_object { &kind } else { &list_kind };
+            let mut more = vec![("x-kubernetes-group-version-kind", gvk(&group, &name, kind_said))];
+            more.extend(fields.clone().map(|fields| ("x-kubernetes-selectable-fields", fields)));
             let writer = Writer { dialect, descriptions };
-            let mut object = writer.object(version);
-            let mut list = writer.list(&own_type, [&kind, &list_kind, &plural]);
-            for (schema, kind) in [(&mut object, &kind), (&mut list, &list_kind)] {
-                schema.insert("x-kubernetes-group-version-kind", kind_of(kind));
-                if let Some(fields) = selectable(version) {
-                    schema.insert("x-kubernetes-selectable-fields", fields);
-                }
+            if is_object {
+                writer.object(source(&name).as_ref(), more, out);
+            } else {
+                let mut list = writer.list(&own_type, [&kind, &list_kind, &plural]);
+                more.into_iter().for_each(|(key, value)| _ = list.insert(key, value));
+                json::write(&list.into(), out);
             }
-            vec![(own_type.clone(), object.into()), (list_type.clone(), list.into())]
         }
     };
     Described {
         version: format!("{revision:?}"),
         type_name: own_type,
         list_type,
-        definitions: std::sync::Arc::new(definitions),
+        references: &[OBJECT_META, LIST_META],
+        write: Arc::new(write),
     }
 }
 
-fn gvk(group: &str, version: &str, kind: &str) -> Vec<Value> {
-    vec![Value::from([("group", group), ("version", version), ("kind", kind)])]
+fn gvk(group: &str, version: &str, kind: &str) -> Value {
+    vec![Value::from([("group", group), ("version", version), ("kind", kind)])].into()
 }
 
 /// The fields by which lists of a version can be selected.
-fn selectable(version: Version<'_>) -> Option<Vec<Value>> {
+fn selectable(version: Version<'_>) -> Option<Value> {
     let fields = version.list("selectableFields").iter().filter_map(|f| f.str_at(&["jsonPath"]));
     let fields = fields.map(|path| path.strip_prefix('.').unwrap_or(path));
     let fields: Vec<_> = fields.map(|path| Value::from([("fieldPath", path)])).collect();
-    (!fields.is_empty()).then_some(fields)
+    (!fields.is_empty()).then(|| fields.into())
 }
 
 /// Writes schemas in one dialect.
@@ -67,19 +74,19 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// The schema of a version's objects.
-    fn object(&self, version: Version<'_>) -> Map {
-        let bare = || Map::from_iter([("type".into(), "object".into())]);
-        let Some(schema) = version.schema().and_then(Value::as_object) else { return bare() };
+    /// Writes the schema of a version's objects, with more members.
+    fn object(&self, said: Option<&Value>, more: Vec<(&'static str, Value)>, out: &mut Vec<u8>) {
+        let bare = Map::from_iter([("type".into(), "object".into())]);
+        let said = said.and_then(Value::as_object);
         // Clients of the old dialect would take what members it names for all there may be.
-        if self.dialect == Dialect::V2 && flag(schema, "x-kubernetes-preserve-unknown-fields") {
-            return bare();
+        let keeps = |said: &Map| said.get(PRESERVE).and_then(Value::as_bool) == Some(true);
+        let known = said.filter(|said| self.dialect == Dialect::V3 || !keeps(said));
+        let mut node = self.node(known.unwrap_or(&bare));
+        if known.is_some() {
+            node.add_properties();
         }
-        let mut object = self.schema(schema, true);
-        let properties = object.entry_object("properties");
-        properties.insert("metadata", self.metadata("ObjectMeta", LIKE_ALL));
-        self.type_members(properties);
-        object
+        more.into_iter().for_each(|(key, value)| node.set(key, value));
+        self.write(&node, known.is_some(), out);
     }
 
     /// The schema of lists of it.
@@ -93,7 +100,7 @@ impl Writer<'_> {
         ]);
         let mut properties = Map::new();
         properties.insert("items", items);
-        properties.insert("metadata", self.metadata("ListMeta", "io.k8s.api.core.v1.PodList"));
+        properties.insert("metadata", self.metadata(LIST_META, "io.k8s.api.core.v1.PodList"));
         self.type_members(&mut properties);
         Map::from_iter([
             ("description".into(), format!("{list_kind} is a list of {kind}").into()),
@@ -113,7 +120,7 @@ impl Writer<'_> {
 
     /// The schema of the member `metadata`, in the words of a type that has one.
     fn metadata(&self, type_name: &str, like: &str) -> Value {
-        let reference = self.reference(&format!("{META}.{type_name}"));
+        let reference = self.reference(type_name);
         let mut schema = match self.dialect {
             Dialect::V2 => reference,
             // Beside a reference, OpenAPI 3.0 ignores everything.
@@ -137,54 +144,184 @@ impl Writer<'_> {
         }
     }
 
-    /// A schema as the dialect has it.
-    fn schema(&self, said: &Map, root: bool) -> Map {
-        let mut schema: Map = said.clone();
-        schema.retain(|key, value| says_something(key, value));
-        unfold(&mut schema);
+    /// A schema as the dialect has it; what is in it is still as it was said.
+    fn node<'s>(&self, said: &'s Map) -> Node<'s> {
+        let mut node = Node::of(said);
+        node.unfold();
         if self.dialect == Dialect::V2 {
-            reduce(&mut schema);
+            node.reduce();
         }
-        for key in ["properties", "items", "additionalProperties"] {
-            let Some(Value::Object(below)) = schema.get_mut(key) else { continue };
-            if key != "properties" {
-                *below = self.schema(below, false);
-                continue;
-            }
-            for (_, property) in below.iter_mut() {
-                if let Value::Object(property_schema) = property {
-                    *property = self.schema(property_schema, false).into();
-                }
-            }
-        }
-        if !root && flag(&schema, "x-kubernetes-embedded-resource") {
-            self.embed(&mut schema);
-        }
-        schema
+        node
     }
 
-    /// Gives an embedded resource what every object has.
-    fn embed(&self, schema: &mut Map) {
-        // As in [`Self::object`].
-        if self.dialect == Dialect::V2 && flag(schema, "x-kubernetes-preserve-unknown-fields") {
+    /// Writes a schema within another.
+    fn schema(&self, said: &Map, out: &mut Vec<u8>) {
+        let mut node = self.node(said);
+        // Of those that keep unknown members, as in [`Self::object`].
+        let is_object = node.flag("x-kubernetes-embedded-resource")
+            && (self.dialect == Dialect::V3 || !keeps_unknown(&node));
+        if is_object {
+            node.add_properties();
+            node.require(["kind", "apiVersion"]);
+        }
+        self.write(&node, is_object, out);
+    }
+
+    /// Writes a schema, and what is in it as the dialect has it.
+    fn write(&self, node: &Node<'_>, is_object: bool, out: &mut Vec<u8>) {
+        let own = |(key, value): &(&str, Cow<'_, Value>), out: &mut Vec<u8>| match (*key, &**value)
+        {
+            ("properties", Value::Object(properties)) => {
+                self.properties(properties, is_object, out);
+            }
+            ("items" | "additionalProperties", Value::Object(below)) => self.schema(below, out),
+            (_, value) => json::write(value, out),
+        };
+        members(&node.0, own, out);
+    }
+
+    /// Writes the schemas of an object's members; with those that every object has for `is_object`.
+    fn properties(&self, said: &Map, is_object: bool, out: &mut Vec<u8>) {
+        let mut of_objects = Map::new();
+        if is_object {
+            of_objects.insert("metadata", self.metadata(OBJECT_META, LIKE_ALL));
+            self.type_members(&mut of_objects);
+        }
+        let own = said.iter().filter(|(name, _)| !of_objects.contains_key(name));
+        let mut all: Vec<_> = own.map(|(name, value)| (name.as_str(), (value, false))).collect();
+        all.extend(of_objects.iter().map(|(name, value)| (name.as_str(), (value, true))));
+        all.sort_unstable_by_key(|(name, _)| *name);
+        let each = |(_, (value, made)): &(&str, (&Value, bool)), out: &mut Vec<u8>| match value {
+            Value::Object(said) if !made => self.schema(said, out),
+            value => json::write(value, out),
+        };
+        members(&all, each, out);
+    }
+}
+
+/// Writes an object of members that are sorted by their names.
+fn members<T>(all: &[(&str, T)], each: impl Fn(&(&str, T), &mut Vec<u8>), out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (i, member) in all.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        json::write_string(member.0, out);
+        out.push(b':');
+        each(member, out);
+    }
+    out.push(b'}');
+}
+
+/// One schema, sorted by key: what it says, and what it is made to say instead. What is in it is not
+/// copied, for schemas are deep.
+struct Node<'s>(Vec<(&'s str, Cow<'s, Value>)>);
+
+impl<'s> Node<'s> {
+    fn of(said: &'s Map) -> Self {
+        let members = said.iter().filter(|(key, value)| says_something(key, value));
+        Self(members.map(|(key, value)| (key.as_str(), Cow::Borrowed(value))).collect())
+    }
+
+    fn get(&self, key: &str) -> Option<&Value> {
+        self.0.iter().find(|(known, _)| *known == key).map(|(_, value)| &**value)
+    }
+
+    fn flag(&self, key: &str) -> bool {
+        self.get(key).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    fn list(&self, key: &str) -> &[Value] {
+        self.get(key).and_then(Value::as_array).unwrap_or_default()
+    }
+
+    fn set(&mut self, key: &'s str, value: impl Into<Value>) {
+        let value = Cow::Owned(value.into());
+        match self.0.binary_search_by(|(known, _)| (*known).cmp(key)) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (key, value)),
+        }
+    }
+
+    fn remove(&mut self, keys: &[&str]) {
+        self.0.retain(|(key, _)| !keys.contains(key));
+    }
+
+    fn add_properties(&mut self) {
+        if self.get("properties").is_none() {
+            self.set("properties", Value::object());
+        }
+    }
+
+    fn require(&mut self, names: [&str; 2]) {
+        let mut required = self.list("required").to_vec();
+        for name in names.map(Value::from) {
+            if !required.contains(&name) {
+                required.push(name);
+            }
+        }
+        self.set("required", required);
+    }
+
+    /// Says in plain words what an integer or text is (upstream: `Structural.Unfold`).
+    fn unfold(&mut self) {
+        if !self.flag("x-kubernetes-int-or-string") {
             return;
         }
-        let properties = schema.entry_object("properties");
-        properties.insert("metadata", self.metadata("ObjectMeta", LIKE_ALL));
-        self.type_members(properties);
-        let required = schema.entry_or("required", || Vec::<Value>::new().into());
-        if let Some(required) = required.as_array_mut() {
-            for member in ["kind", "apiVersion"].map(Value::from) {
-                if !required.contains(&member) {
-                    required.push(member);
-                }
+        let either: Vec<Value> = ["integer", "string"].map(|ty| Value::from([("type", ty)])).into();
+        let all = self.list("allOf");
+        let in_first = all.first().and_then(|first| first.get("anyOf")?.as_array());
+        if self.list("anyOf") == either || in_first == Some(&either[..]) {
+            return;
+        }
+        if self.get("anyOf").is_none() {
+            return self.set("anyOf", either);
+        }
+        let mut all = all.to_vec();
+        all.insert(0, Value::from([("anyOf", either)]));
+        self.set("allOf", all);
+    }
+
+    /// Takes out what the old dialect, or its clients, do not understand (upstream:
+    /// `ToStructuralOpenAPIV2`, and the pruning of defaults).
+    fn reduce(&mut self) {
+        self.remove(&["allOf", "anyOf", "oneOf", "not", "default"]);
+        let (nullable, unknown) = (self.get("nullable").is_some(), keeps_unknown(self));
+        if nullable {
+            self.remove(&["nullable", "type"]);
+        }
+        if nullable || unknown {
+            self.remove(&["items", "properties"]);
+        }
+        match self.get("type").and_then(Value::as_str) {
+            Some("array") if self.get("items").is_none() => self.remove(&["type"]),
+            Some("object") if unknown => self.remove(&["type"]),
+            _ => {}
+        }
+        let is_nullable =
+            |schema: &Value| schema.get("nullable").and_then(Value::as_bool) == Some(true);
+        if self.get("additionalProperties").is_some_and(is_nullable) {
+            self.remove(&["required"]);
+        }
+        let properties = self.get("properties").and_then(Value::as_object);
+        let may_be_null = |name: &Value| {
+            let property = properties.zip(name.as_str()).and_then(|(all, name)| all.get(name));
+            property.is_some_and(is_nullable)
+        };
+        let said = self.list("required");
+        if said.iter().any(may_be_null) {
+            let required: Vec<_> = said.iter().filter(|name| !may_be_null(name)).cloned().collect();
+            if required.is_empty() {
+                self.remove(&["required"]);
+            } else {
+                self.set("required", required);
             }
         }
     }
 }
 
-fn flag(schema: &Map, key: &str) -> bool {
-    schema.get(key).and_then(Value::as_bool).unwrap_or(false)
+fn keeps_unknown(schema: &Node<'_>) -> bool {
+    schema.flag(PRESERVE)
 }
 
 /// Whether a member of a schema says anything: Go leaves out what does not.
@@ -197,69 +334,6 @@ fn says_something(key: &str, value: &Value) -> bool {
         Value::Array(items) => !items.is_empty() || matches!(key, "default" | "example"),
         Value::Object(members) if key == "properties" => !members.is_empty(),
         _ => true,
-    }
-}
-
-/// Says in plain words what an integer or text is (upstream: `Structural.Unfold`).
-fn unfold(schema: &mut Map) {
-    if !flag(schema, "x-kubernetes-int-or-string") {
-        return;
-    }
-    let either =
-        || -> Value { ["integer", "string"].map(|ty| Value::from([("type", ty)])).to_vec().into() };
-    let is_said = |schema: &Map| schema.get("anyOf") == Some(&either());
-    let first = schema.get("allOf").and_then(|all| all.as_array()?.first()?.as_object());
-    if is_said(schema) || first.is_some_and(is_said) {
-        return;
-    }
-    if schema.get("anyOf").is_none() {
-        schema.insert("anyOf", either());
-        return;
-    }
-    let all = schema.entry_or("allOf", || Vec::<Value>::new().into());
-    if let Some(all) = all.as_array_mut() {
-        all.insert(0, Value::from([("anyOf", either())]));
-    }
-}
-
-/// Takes out what the old dialect, or its clients, do not understand (upstream:
-/// `ToStructuralOpenAPIV2`, and the pruning of defaults).
-fn reduce(schema: &mut Map) {
-    for key in ["allOf", "anyOf", "oneOf", "not", "default"] {
-        schema.remove(key);
-    }
-    let untyped = |schema: &mut Map| _ = schema.remove("type");
-    let unknown = flag(schema, "x-kubernetes-preserve-unknown-fields");
-    let nullable = schema.remove("nullable").is_some();
-    if nullable {
-        untyped(schema);
-    }
-    if nullable || unknown {
-        schema.remove("items");
-        schema.remove("properties");
-    }
-    match schema.get("type").and_then(Value::as_str) {
-        Some("array") if schema.get("items").is_none() => untyped(schema),
-        Some("object") if unknown => untyped(schema),
-        _ => {}
-    }
-    let is_nullable =
-        |schema: &Value| schema.get("nullable").and_then(Value::as_bool) == Some(true);
-    if schema.get("additionalProperties").is_some_and(is_nullable) {
-        schema.remove("required");
-    }
-    let properties = schema.get("properties").and_then(Value::as_object);
-    let nullable: Vec<_> = properties
-        .into_iter()
-        .flat_map(Map::iter)
-        .filter(|(_, property)| is_nullable(property))
-        .map(|(name, _)| Value::String(name.clone()))
-        .collect();
-    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-        required.retain(|name| !nullable.contains(name));
-        if required.is_empty() {
-            schema.remove("required");
-        }
     }
 }
 

@@ -20,9 +20,9 @@ use crate::strategy::Custom;
 use crate::structural::{Structural, table};
 use crate::webhook::Webhook;
 
-/// Gives a definition as it is stored now; asked when a schema is first needed, so that a definition
-/// whose objects nobody uses costs no memory.
-pub type Source = Arc<dyn Fn() -> Value + Send + Sync>;
+/// Gives the schema of a version of a definition as it is stored now (see [`crate::stored_schema`]);
+/// asked when it is first needed, so that a definition whose objects nobody uses costs no memory.
+pub type Source = Arc<dyn Fn(&str) -> Option<Value> + Send + Sync>;
 
 /// The schemas of a definition's versions, each read when it is first needed.
 pub(crate) struct Schemas {
@@ -42,8 +42,7 @@ impl Schemas {
     /// The schema of a version; one that keeps everything where there is none.
     pub(crate) fn of(&self, version: &str) -> Arc<Structural> {
         let read = || {
-            let crd = (self.source)();
-            let schema = Crd(&crd).version(version).and_then(Version::schema).map(Structural::read);
+            let schema = (self.source)(version).map(|schema| Structural::read(&schema));
             Arc::new(
                 schema.unwrap_or(Structural { preserve_unknown: true, ..Structural::default() }),
             )

@@ -117,7 +117,13 @@ impl Strategy for Custom {
         }
     }
 
-    fn validate(&self, new: &Value, old: Option<&Value>, part: &str) -> Vec<Error> {
+    fn validate(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        part: &str,
+        warnings: &mut Vec<String>,
+    ) -> Vec<Error> {
         let schema = self.schema();
         let mut errors = match part {
             "status" => match (schema.property("status"), new.get("status")) {
@@ -145,7 +151,9 @@ impl Strategy for Custom {
                              invalid; correct the existing errors to complete validation";
                 errors.push(Error::invalid(&path, &Value::Null, words));
             } else {
-                errors.extend(cel::evaluate(&rules, &schema, new, old));
+                let judged = cel::evaluate(&rules, &schema, new, old);
+                errors.extend(judged.errors);
+                warnings.extend(judged.borne.iter().map(ToString::to_string));
             }
         }
         errors

@@ -12,9 +12,11 @@ mod default;
 mod pattern;
 pub(crate) mod table;
 
-use pintle_value::{DEPTH_MAX, Path, Str, Value};
+use std::sync::Arc;
 
-pub(crate) use pattern::Pattern;
+use pintle_value::{DEPTH_MAX, Map, Path, Str, Value};
+
+use pattern::{Pattern, Patterns};
 
 use crate::cel::Expression;
 
@@ -104,7 +106,7 @@ pub(crate) struct Rules {
     pub(crate) multiple_of: Option<f64>,
     pub(crate) max_length: Option<i64>,
     pub(crate) min_length: Option<i64>,
-    pub(crate) pattern: Option<Pattern>,
+    pub(crate) pattern: Option<Arc<Pattern>>,
     pub(crate) max_items: Option<i64>,
     pub(crate) min_items: Option<i64>,
     pub(crate) max_properties: Option<i64>,
@@ -120,18 +122,19 @@ pub(crate) struct Rules {
 impl Structural {
     /// Reads a schema (`openAPIV3Schema`).
     pub(crate) fn read(schema: &Value) -> Self {
-        Self::read_at(schema, 0)
+        Self::read_at(schema, &mut Patterns::default(), 0)
     }
 
-    fn read_at(schema: &Value, depth: usize) -> Self {
+    fn read_at(schema: &Value, patterns: &mut Patterns, depth: usize) -> Self {
         if depth > DEPTH_MAX {
             return Self { preserve_unknown: true, ..Self::default() };
         }
         let text = |key: &str| schema.str_at(&[key]).unwrap_or_default();
         let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or(false);
-        let below = |value: &Value| Self::read_at(value, depth + 1);
+        let rules = Rules::read(schema, patterns, depth).map(Box::new);
+        let mut below = |value: &Value| Self::read_at(value, patterns, depth + 1);
         let properties = schema.get("properties").and_then(Value::as_object);
-        let properties = properties.into_iter().flat_map(pintle_value::Map::iter);
+        let properties = properties.into_iter().flat_map(Map::iter);
         let additional = schema.get("additionalProperties").map(|additional| {
             Box::new(match additional {
                 Value::Bool(any) => Additional::Any(*any),
@@ -154,7 +157,7 @@ impl Structural {
             properties: properties.map(|(name, schema)| (name.clone(), below(schema))).collect(),
             additional,
             items: schema.get("items").filter(|i| i.as_object().is_some()).map(|i| below(i).into()),
-            rules: Rules::read(schema, below).map(Box::new),
+            rules,
             expressions: Expression::read(schema),
         };
         if let Some(mut default) = read.default.take() {
@@ -197,32 +200,18 @@ impl Structural {
 
 impl Rules {
     /// Reads the value validations of a schema; `None` where it has none.
-    fn read(schema: &Value, below: impl Fn(&Value) -> Structural) -> Option<Self> {
+    fn read(schema: &Value, patterns: &mut Patterns, depth: usize) -> Option<Self> {
+        if !schema.as_object().is_some_and(|members| members.keys().any(|key| is_rule(key))) {
+            return None;
+        }
         let number = |key: &str| schema.get(key).and_then(number);
         let count = |key: &str| schema.get(key).and_then(Value::as_int);
         let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or(false);
         let list = |key: &str| schema.get(key).and_then(Value::as_array).unwrap_or_default();
         let text = |key: &str| schema.str_at(&[key]).filter(|text| !text.is_empty());
-        const WORDS: &[&str] = &[
-            "format",
-            "maximum",
-            "minimum",
-            "multipleOf",
-            "maxLength",
-            "minLength",
-            "pattern",
-            "maxItems",
-            "minItems",
-            "maxProperties",
-            "minProperties",
-            "required",
-            "enum",
-            "allOf",
-            "anyOf",
-            "oneOf",
-            "not",
-        ];
-        WORDS.iter().any(|word| schema.get(word).is_some()).then(|| Self {
+        let pattern = text("pattern").map(|pattern| patterns.get(pattern));
+        let mut below = |value: &Value| Structural::read_at(value, patterns, depth + 1);
+        Some(Self {
             format: text("format").unwrap_or_default().into(),
             maximum: number("maximum"),
             exclusive_maximum: flag("exclusiveMaximum"),
@@ -231,19 +220,43 @@ impl Rules {
             multiple_of: number("multipleOf"),
             max_length: count("maxLength"),
             min_length: count("minLength"),
-            pattern: text("pattern").map(Pattern::new),
+            pattern,
             max_items: count("maxItems"),
             min_items: count("minItems"),
             max_properties: count("maxProperties"),
             min_properties: count("minProperties"),
             required: texts(schema, "required").collect(),
             enumeration: list("enum").to_vec(),
-            all_of: list("allOf").iter().map(&below).collect(),
-            any_of: list("anyOf").iter().map(&below).collect(),
-            one_of: list("oneOf").iter().map(&below).collect(),
-            not: schema.get("not").filter(|not| !not.is_null()).map(&below),
+            all_of: list("allOf").iter().map(&mut below).collect(),
+            any_of: list("anyOf").iter().map(&mut below).collect(),
+            one_of: list("oneOf").iter().map(&mut below).collect(),
+            not: schema.get("not").filter(|not| !not.is_null()).map(&mut below),
         })
     }
+}
+
+/// The words of value validation.
+fn is_rule(key: &str) -> bool {
+    matches!(
+        key,
+        "format"
+            | "maximum"
+            | "minimum"
+            | "multipleOf"
+            | "maxLength"
+            | "minLength"
+            | "pattern"
+            | "maxItems"
+            | "minItems"
+            | "maxProperties"
+            | "minProperties"
+            | "required"
+            | "enum"
+            | "allOf"
+            | "anyOf"
+            | "oneOf"
+            | "not"
+    )
 }
 
 fn texts<'s>(schema: &'s Value, key: &str) -> impl Iterator<Item = Str> + 's {

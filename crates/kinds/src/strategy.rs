@@ -248,7 +248,13 @@ impl registry::Strategy for Strategy {
         (self.prepare_update)(new, old);
     }
 
-    fn validate(&self, new: &Value, old: Option<&Value>, part: &str) -> Vec<field::Error> {
+    fn validate(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        part: &str,
+        _warnings: &mut Vec<String>,
+    ) -> Vec<field::Error> {
         match (self.part(part), old) {
             (Some(part), Some(old)) => (part.validate)(new, old),
             _ if part.is_empty() => (self.validate)(new, old),

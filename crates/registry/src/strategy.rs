@@ -153,9 +153,16 @@ pub trait Strategy: Send + Sync {
     }
 
     /// What is wrong with an object beyond what the schema's rules say. `old` is what is stored, on
-    /// updates; `part` is the subresource that is written, `""` for the object itself.
-    fn validate(&self, new: &Value, old: Option<&Value>, part: &str) -> Vec<field::Error> {
-        let _ = (new, old, part);
+    /// updates; `part` is the subresource that is written, `""` for the object itself. What is borne
+    /// because the update leaves it as it was may be told in `warnings`.
+    fn validate(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        part: &str,
+        warnings: &mut Vec<String>,
+    ) -> Vec<field::Error> {
+        let _ = (new, old, part, warnings);
         Vec::new()
     }
 

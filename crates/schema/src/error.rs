@@ -22,6 +22,9 @@ pub enum Error {
     /// Bytes that are no message; the whole text, in the words of upstream's Protobuf decoder.
     #[error("{0}")]
     Protobuf(std::borrow::Cow<'static, str>),
+    /// What is wrong with an object within an object, with its path and its value.
+    #[error("{0}")]
+    Embedded(String),
     /// Text that is no time, quantity or duration.
     #[error(transparent)]
     Scalar(#[from] pintle_meta::Error),

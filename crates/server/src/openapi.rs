@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -50,10 +50,16 @@ struct Index {
 /// A document.
 struct Document {
     gzip: Bytes,
-    /// That of the JSON, whatever the encoding: `Vary` tells them apart.
+    /// Of the hash in the index, whatever the encoding: `Vary` tells them apart.
     etag: String,
     media_type: &'static str,
 }
+
+/// How hard documents are compressed: little, for most are asked for once, and some are very long.
+const COMPRESSION: Compression = Compression::fast();
+
+/// How much of a document is unpacked at once, for clients that take none compressed.
+const UNPACKED_BYTES: usize = 128 * 1024;
 
 /// How a document is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,8 +153,10 @@ impl OpenApi {
             return Ok(known.clone());
         }
         let (registry, of) = (call.api.registry.clone(), index.clone());
+        let etag = format!("\"{}\"", index.hashes.get(path).map_or("", String::as_str));
         let built = tokio::task::spawn_blocking(move || build(&registry, &wanted, format, &of));
-        let document = Arc::new(built.await.map_err(Status::internal)??);
+        let (gzip, media_type) = built.await.map_err(Status::internal)??;
+        let document = Arc::new(Document { gzip, etag, media_type });
         let mut kept = self.kept.lock();
         if kept.index.hashes.get(path) == index.hashes.get(path) {
             kept.documents.insert(key, document.clone());
@@ -199,20 +207,6 @@ impl Wanted {
 }
 
 impl Document {
-    fn new(json: &[u8], wanted: &Wanted, format: Format) -> Result<Self, Status> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        let written = match format {
-            Format::Json => encoder.write_all(json),
-            Format::Message => encoder.write_all(&wanted.message(json)?),
-        };
-        let gzip = written.and_then(|()| encoder.finish());
-        Ok(Self {
-            gzip: gzip.map_err(Status::internal)?.into(),
-            etag: format!("\"{}\"", hex(json)),
-            media_type: wanted.media_type(format),
-        })
-    }
-
     fn response(&self, request: &HeaderMap) -> Result<Response, Status> {
         let mut response = if request.get(IF_NONE_MATCH).is_some_and(|tag| tag == &*self.etag) {
             let mut response = HttpResponse::new(Body::empty());
@@ -224,9 +218,7 @@ impl Document {
             response.headers_mut().insert(CONTENT_ENCODING, gzip);
             response
         } else {
-            let mut json = Vec::new();
-            GzDecoder::new(&self.gzip[..]).read_to_end(&mut json).map_err(Status::internal)?;
-            HttpResponse::new(Body::full(json))
+            HttpResponse::new(Body::pieces(Box::new(unpacked(self.gzip.clone()))))
         };
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
@@ -255,18 +247,59 @@ fn elsewhere(path: &str, hash: &str) -> Response {
     response
 }
 
+/// The pieces of a packed document.
+fn unpacked(gzip: Bytes) -> impl Iterator<Item = Bytes> + Send {
+    let mut decoder = GzDecoder::new(gzip.reader());
+    std::iter::from_fn(move || {
+        let mut piece = Vec::with_capacity(UNPACKED_BYTES);
+        // What was packed here can be unpacked.
+        let read = decoder.by_ref().take(UNPACKED_BYTES as u64).read_to_end(&mut piece);
+        (read.is_ok() && !piece.is_empty()).then(|| piece.into())
+    })
+}
+
+/// A document, packed while it is written: it is never there as a whole, unless it becomes a message.
 fn build(
     registry: &Registry,
     wanted: &Wanted,
     format: Format,
     index: &Index,
-) -> Result<Document, Status> {
+) -> Result<(Bytes, &'static str), Status> {
+    let mut packed = GzEncoder::new(Vec::new(), COMPRESSION);
+    let mut written = Ok(());
+    if format == Format::Json {
+        let mut pack = |piece: &[u8]| {
+            if written.is_ok() {
+                written = packed.write_all(piece);
+            }
+        };
+        write(registry, wanted, index, &mut pack)?;
+    } else {
+        let mut json = Vec::new();
+        write(registry, wanted, index, &mut |piece| json.extend_from_slice(piece))?;
+        let message = wanted.message(&json)?;
+        drop(json);
+        written = packed.write_all(&message);
+    }
+    let packed = written.and_then(|()| packed.finish()).map_err(Status::internal)?;
+    Ok((packed.into(), wanted.media_type(format)))
+}
+
+/// Writes a document as JSON, piece by piece.
+fn write(
+    registry: &Registry,
+    wanted: &Wanted,
+    index: &Index,
+    sink: &mut dyn FnMut(&[u8]),
+) -> Result<(), Status> {
     let (_, resources) = registry.resources();
     let schema = pintle_schema::builtin();
     let descriptions = pintle_descriptions::load().map_err(Status::internal)?;
     let versions = group_versions(&resources);
-    let json = match wanted {
-        Wanted::V2 => openapi::v2_document(schema, &versions, version::GIT_VERSION, &descriptions),
+    match wanted {
+        Wanted::V2 => {
+            openapi::v2_document(schema, &versions, version::GIT_VERSION, &descriptions, sink);
+        }
         Wanted::Index => {
             let documents = pages(&versions).map(|page| page.path());
             let documents: Vec<(String, &str)> = documents
@@ -275,17 +308,17 @@ fn build(
                     Some((path, hash.as_str()))
                 })
                 .collect();
-            openapi::v3_index(documents.iter().map(|(path, hash)| (&**path, *hash)))
+            sink(&openapi::v3_index(documents.iter().map(|(path, hash)| (&**path, *hash))));
         }
         Wanted::V3(path) => {
             let page = pages(&versions).find(|page| page.path() == *path);
-            match page.ok_or_else(Status::no_such_path)? {
+            sink(&match page.ok_or_else(Status::no_such_path)? {
                 V3Page::Resources(version) => openapi::v3_document(schema, version, &descriptions),
                 V3Page::Page(page) => openapi::v3_page(schema, page, &descriptions),
-            }
+            });
         }
-    };
-    Document::new(&json, wanted, format)
+    }
+    Ok(())
 }
 
 /// A document of version 3.

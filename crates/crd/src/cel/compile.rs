@@ -7,7 +7,7 @@ use pintle_meta::field::Error;
 use pintle_value::{Path, Str, Value};
 
 use super::declare::{Declared, REQUEST_BYTES_MAX, declare};
-use super::{Compiled, Expression};
+use super::{Compiled, Expression, Message};
 use crate::structural::{Additional, List, Structural, Type};
 
 /// The estimated cost that one rule may have, and all rules of a schema together.
@@ -57,11 +57,12 @@ fn compile(expressions: &[Expression], declared: Option<Declared>) -> Vec<Compil
 }
 
 fn compile_one(index: usize, expression: &Expression, declared: &Arc<Declaration>) -> Compiled {
-    let old = match expression.optional_old_self {
-        Some(true) => Arc::new(Declaration::Optional(declared.clone())),
-        _ => declared.clone(),
-    };
-    let environment = Environment::new().with("self", declared.clone()).with("oldSelf", old);
+    let is_optional = expression.optional_old_self == Some(true);
+    let with_old = |old| Environment::new().with("self", declared.clone()).with("oldSelf", old);
+    let environment = with_old(match is_optional {
+        true => Arc::new(Declaration::Optional(declared.clone())),
+        false => declared.clone(),
+    });
     // Upstream's word for this failure of a rule, not of a message, is longer by one.
     let program = self::program(&environment, &expression.rule).map_err(|why| {
         if why.starts_with("instantiation") { format!("program {why}") } else { why }
@@ -70,12 +71,19 @@ fn compile_one(index: usize, expression: &Expression, declared: &Arc<Declaration
         Output::Bool => Ok(program),
         _ => Err("cel expression must evaluate to a bool".to_owned()),
     });
-    let message = (!expression.message_expression.trim().is_empty()).then(|| {
-        let said = self::program(&environment, &expression.message_expression);
-        match said.map_err(|why| format!("messageExpression {why}"))? {
-            said if *said.output_type() == Output::String => Ok(said),
-            _ => Err("messageExpression must evaluate to a string".to_owned()),
+    let said = &expression.message_expression;
+    let message = (!said.trim().is_empty()).then(|| {
+        let program =
+            self::program(&environment, said).map_err(|why| format!("messageExpression {why}"))?;
+        if *program.output_type() != Output::String {
+            return Err("messageExpression must evaluate to a string".to_owned());
         }
+        let cost_max = program.estimate().max;
+        let program = match is_optional && program.uses("oldSelf") {
+            true => self::program(&with_old(declared.clone()), said).ok(),
+            false => Some(program),
+        };
+        Ok(Message { cost_max, program })
     });
     let uses_old_self = program.as_ref().is_ok_and(|program| program.uses("oldSelf"));
     Compiled { index, program, message, uses_old_self }
@@ -88,13 +96,20 @@ fn program(environment: &Environment, expression: &str) -> Result<Program, Strin
     })
 }
 
-/// What is wrong with the rules of a version's schema; the cost of a rule that the schema had before is
-/// not held against it.
-pub(crate) fn validate(schema: &Value, old: Option<&Value>, path: &Path) -> Vec<Error> {
-    let unchanged = old == Some(schema);
-    let schema = Structural::read(schema);
-    let mut checker = Checker { errors: Vec::new(), unchanged, total: 0, expensive: Vec::new() };
-    checker.schema(&schema, true, path, &Place { cardinality: Some(1), uncorrelatable: None });
+/// What is wrong with the rules of a version's schema. What is wrong with the schema otherwise
+/// (`known`) leaves the rules around it unjudged. The cost of rules that the schema had before
+/// (`unchanged`) is not held against them.
+pub(crate) fn validate(
+    schema: &Structural,
+    unchanged: bool,
+    known: &[Error],
+    path: &Path,
+) -> Vec<Error> {
+    let mut broken: Vec<&str> = known.iter().map(|error| &*error.field).collect();
+    broken.sort_unstable();
+    let mut checker =
+        Checker { errors: Vec::new(), broken, unchanged, total: 0, expensive: Vec::new() };
+    checker.schema(schema, true, path, &Place { cardinality: Some(1), uncorrelatable: None });
     if checker.total > SCHEMA_COST_MAX {
         let words = "contributed to estimated rule cost total exceeding cost limit for entire \
                      OpenAPIv3 schema";
@@ -107,8 +122,10 @@ pub(crate) fn validate(schema: &Value, old: Option<&Value>, path: &Path) -> Vec<
     checker.errors
 }
 
-struct Checker {
+struct Checker<'e> {
     errors: Vec<Error>,
+    /// Where the schema is wrong, sorted.
+    broken: Vec<&'e str>,
     unchanged: bool,
     total: u64,
     expensive: Vec<(u64, Path)>,
@@ -122,7 +139,7 @@ struct Place {
     uncorrelatable: Option<Path>,
 }
 
-impl Checker {
+impl Checker<'_> {
     fn schema(&mut self, schema: &Structural, is_object: bool, path: &Path, place: &Place) {
         self.rules(schema, is_object, path, place);
         let rules = schema.rules.as_deref();
@@ -153,7 +170,7 @@ impl Checker {
     }
 
     fn rules(&mut self, schema: &Structural, is_object: bool, path: &Path, place: &Place) {
-        if schema.expressions.is_empty() {
+        if schema.expressions.is_empty() || !self.is_sound(path) {
             return;
         }
         let at = path.field("x-kubernetes-validations");
@@ -169,6 +186,12 @@ impl Checker {
             let at = at.index(compiled.index);
             self.rule(expression, &compiled, cardinality, &at, place);
         }
+    }
+
+    /// Whether nothing is wrong with the schema there, or with one in it.
+    fn is_sound(&self, path: &Path) -> bool {
+        let first = self.broken.partition_point(|field| *field < path.as_str());
+        !self.broken.get(first).is_some_and(|field| field.starts_with(path.as_str()))
     }
 
     fn rule(
@@ -210,8 +233,8 @@ impl Checker {
             return;
         };
         match message {
-            Ok(program) => {
-                self.cost("estimated messageExpression cost", program.estimate().max, at);
+            Ok(message) => {
+                self.cost("estimated messageExpression cost", message.cost_max, at);
             }
             Err(why) => {
                 self.errors.push(Error::invalid_shown(at, expression.shown(), why.clone()));

@@ -7,7 +7,7 @@ use pintle_value::{Path, Value};
 
 use super::compile::Rules;
 use super::kept::Kept;
-use super::{Compiled, Expression, field_path};
+use super::{Compiled, Expression, Message, field_path};
 use crate::structural::{Structural, Type};
 use crate::value::lists::Correlated;
 
@@ -18,21 +18,31 @@ const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 const SPENT: &str = "validation failed due to running out of cost budget, no further validation rules \
                      will be run";
 
+/// What rules say of a value.
+#[derive(Default)]
+pub(crate) struct Verdict {
+    /// What is wrong.
+    pub(crate) errors: Vec<Error>,
+    /// What is wrong with what an update leaves as it was: clients are warned of it.
+    pub(crate) borne: Vec<Error>,
+}
+
 /// What the rules of a schema say of a value; `old` is what an update replaces.
 pub(crate) fn evaluate(
     rules: &Rules,
     schema: &Structural,
     value: &Value,
     old: Option<&Value>,
-) -> Vec<Error> {
-    let mut evaluator = Evaluator { errors: Vec::new(), budget: Budget::new(BUDGET), ended: false };
+) -> Verdict {
+    let verdict = Verdict::default();
+    let mut evaluator = Evaluator { verdict, budget: Budget::new(BUDGET), ended: false };
     let kept = old.map(|old| Kept { own: true, schema, value, old });
     evaluator.value(&Judged { rules, schema, value, old, kept }, &mut Path::root());
-    evaluator.errors
+    evaluator.verdict
 }
 
 struct Evaluator {
-    errors: Vec<Error>,
+    verdict: Verdict,
     budget: Budget,
     ended: bool,
 }
@@ -121,7 +131,7 @@ impl Evaluator {
             Ok(program) => program,
             Err(why) => {
                 let words = format!("rule compile error: {why}");
-                return self.errors.push(Error::invalid(&at, &ty, words));
+                return self.verdict.errors.push(Error::invalid(&at, &ty, words));
             }
         };
         if self.budget.left() == 0 {
@@ -149,18 +159,18 @@ impl Evaluator {
                     "'{error}': call arguments did not match a supported operator, function or \
                      macro signature for rule: {words}"
                 );
-                self.errors.push(Error::invalid(&at, &ty, words));
+                self.verdict.errors.push(Error::invalid(&at, &ty, words));
             }
             Err(error) => {
                 let words = format!("{error} evaluating rule: {words}");
-                self.errors.push(Error::invalid(&at, &ty, words));
+                self.verdict.errors.push(Error::invalid(&at, &ty, words));
             }
         }
     }
 
     /// Nothing more is looked at.
     fn end(&mut self, error: Error) {
-        self.errors.push(error);
+        self.verdict.errors.push(error);
         self.ended = true;
     }
 
@@ -194,9 +204,9 @@ impl Evaluator {
             }
         };
         // What an update leaves as it was is no error, unless the rule is of the change.
-        if compiled.uses_old_self || !judged.kept.is_some_and(Kept::is_same) {
-            self.errors.push(error);
-        }
+        let is_borne = !compiled.uses_old_self && judged.kept.is_some_and(Kept::is_same);
+        let told = if is_borne { &mut self.verdict.borne } else { &mut self.verdict.errors };
+        told.push(error);
     }
 
     /// What the message expression says, if it says anything that can be told. An error ends it all.
@@ -206,9 +216,10 @@ impl Evaluator {
         judged: &Judged<'_>,
         bindings: &Bindings<'_>,
     ) -> Result<Option<String>, String> {
-        let Some(Ok(message)) = &compiled.message else { return Ok(None) };
+        let Some(Ok(Message { program: Some(message), .. })) = &compiled.message else {
+            return Ok(None);
+        };
         let expression = &judged.schema.expressions[compiled.index];
-        // Upstream gives messages no optional: where there is no old value, there is none.
         if judged.old.is_none() && message.uses("oldSelf") {
             return Ok(None);
         }

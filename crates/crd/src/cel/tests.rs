@@ -1,3 +1,4 @@
+use pintle_meta::field::Error;
 use pintle_value::{Path, Value, json};
 
 use super::*;
@@ -7,12 +8,23 @@ fn value(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn told(schema: &str, new: &str, old: Option<&str>) -> Vec<String> {
+/// What is wrong with the rules of a schema.
+fn checked(schema: &Value) -> Vec<Error> {
+    validate(&Structural::read(schema), false, &[], &Path::new("s"))
+}
+
+/// What is wrong, and what is borne.
+fn judged(schema: &str, new: &str, old: Option<&str>) -> [Vec<String>; 2] {
     let schema = Structural::read(&value(schema));
     let rules = Rules::of(&schema, true).expect("rules");
     let old = old.map(value);
-    let errors = evaluate(&rules, &schema, &value(new), old.as_ref());
-    errors.iter().map(ToString::to_string).collect()
+    let verdict = evaluate(&rules, &schema, &value(new), old.as_ref());
+    [verdict.errors, verdict.borne].map(|list| list.iter().map(ToString::to_string).collect())
+}
+
+fn told(schema: &str, new: &str, old: Option<&str>) -> Vec<String> {
+    let [errors, _] = judged(schema, new, old);
+    errors
 }
 
 fn of_spec(rule: &str) -> String {
@@ -105,6 +117,26 @@ fn message_expressions_say_what_they_may() {
     }
 }
 
+/// Upstream checks such a message as it does the rule, whose old value is optional, and gives it the old
+/// value itself.
+#[test]
+fn messages_of_rules_with_an_optional_old_value_have_it_as_it_is() {
+    for (expression, old, expected) in [
+        ("'was ' + string(oldSelf.?a.orValue(0))", Some(r#"{"spec":{"a":2}}"#), "was 2"),
+        ("'was ' + string(oldSelf.?a.orValue(0))", None, "instead"),
+        ("oldSelf.hasValue() ? 'was' : 'was not'", Some(r#"{"spec":{"a":2}}"#), "instead"),
+        ("oldSelf.hasValue() ? 'was' : 'was not'", None, "instead"),
+        ("'is ' + string(self.a)", None, "is 3"),
+    ] {
+        let rule = format!(
+            r#"{{"rule":"oldSelf.hasValue() && false","optionalOldSelf":true,
+                "messageExpression":"{expression}","message":"instead"}}"#
+        );
+        let found = told(&of_spec(&rule), r#"{"spec":{"a":3}}"#, old);
+        assert_eq!(found, [format!("spec: Invalid value: {expected}")], "{expression} {old:?}");
+    }
+}
+
 #[test]
 fn messages_that_cost_too_much_end_it_all() {
     let costly = "self.list.map(x, self.list.map(y, self.list.map(z, x.v + y.v + z.v)))";
@@ -126,7 +158,7 @@ fn messages_that_cost_too_much_end_it_all() {
 }
 
 #[test]
-fn what_an_update_leaves_as_it_was_is_no_error() {
+fn what_an_update_leaves_as_it_was_is_borne() {
     let schema = |list: &str, more: &str| {
         format!(
             r#"{{"type":"object","properties":{{"n":{{"type":"integer"}},"l":{{"type":"array",{list}
@@ -138,17 +170,36 @@ fn what_an_update_leaves_as_it_was_is_no_error() {
     let unknown = r#","x-kubernetes-preserve-unknown-fields":true"#;
     let wrong = |i: usize| format!("l[{i}]: Invalid value: failed rule: self.v < 2");
     let old = r#"{"n":1,"l":[{"k":"a","v":5},{"k":"b","v":1}]}"#;
-    for (schema, new, old, expected) in [
+    for (schema, new, old, expected, borne) in [
         // A list whose items can't be told apart is the same as a whole, or not.
-        (schema("", ""), r#"{"n":2,"l":[{"k":"a","v":5},{"k":"b","v":1}]}"#, old, vec![]),
-        (schema("", ""), r#"{"n":2,"l":[{"k":"a","v":5},{"k":"b","v":0}]}"#, old, vec![wrong(0)]),
+        (
+            schema("", ""),
+            r#"{"n":2,"l":[{"k":"a","v":5},{"k":"b","v":1}]}"#,
+            old,
+            vec![],
+            vec![wrong(0)],
+        ),
+        (
+            schema("", ""),
+            r#"{"n":2,"l":[{"k":"a","v":5},{"k":"b","v":0}]}"#,
+            old,
+            vec![wrong(0)],
+            vec![],
+        ),
         // Items with keys are told apart.
-        (schema(keyed, ""), r#"{"l":[{"k":"b","v":0},{"k":"a","v":5}]}"#, old, vec![]),
+        (
+            schema(keyed, ""),
+            r#"{"l":[{"k":"b","v":0},{"k":"a","v":5}]}"#,
+            old,
+            vec![],
+            vec![wrong(1)],
+        ),
         (
             schema(keyed, ""),
             r#"{"l":[{"k":"c","v":5},{"k":"a","v":6}]}"#,
             old,
             vec![wrong(0), wrong(1)],
+            vec![],
         ),
         // What the schema doesn't know can't be told to be the same.
         (
@@ -156,9 +207,10 @@ fn what_an_update_leaves_as_it_was_is_no_error() {
             r#"{"l":[{"k":"a","v":5,"x":1}]}"#,
             r#"{"l":[{"k":"a","v":5,"x":1}]}"#,
             vec![wrong(0)],
+            vec![],
         ),
     ] {
-        assert_eq!(told(&schema, new, Some(old)), expected, "{schema} {new}");
+        assert_eq!(judged(&schema, new, Some(old)), [expected, borne], "{schema} {new}");
     }
 }
 
@@ -182,7 +234,7 @@ fn messages_are_checked_with_their_rules() {
             ),
         ),
     ] {
-        let errors = validate(&value(&rule(said)), None, &Path::new("s"));
+        let errors = checked(&value(&rule(said)));
         match expected {
             None => assert_eq!(errors, [], "{said}"),
             Some(words) => {
@@ -192,7 +244,7 @@ fn messages_are_checked_with_their_rules() {
         }
     }
     let rule = r#"{"rule":"int('a') == 1"}"#;
-    let errors = validate(&value(&of_spec(rule)), None, &Path::new("s"));
+    let errors = checked(&value(&of_spec(rule)));
     let words = "program instantiation failed: type conversion error from 'string' to 'int'";
     assert!(errors.len() == 1 && errors[0].to_string().ends_with(words), "{errors:?}");
 }
@@ -242,13 +294,13 @@ fn estimated_costs_are_limited_one_by_one_and_together() {
             &[],
         ),
     ] {
-        let errors = validate(&value(&schema), None, &Path::new("s"));
+        let errors = checked(&value(&schema));
         let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, expected, "{schema}: {errors:?}");
     }
     // An update that leaves the schema as it was is not held to the limit of one rule.
     let schema = value(&list(open, &said(&eight)));
-    assert_eq!(validate(&schema, Some(&schema), &Path::new("s")), []);
+    assert_eq!(validate(&Structural::read(&schema), true, &[], &Path::new("s")), []);
 }
 
 #[test]
@@ -277,7 +329,7 @@ fn rules_are_checked_when_a_definition_is_written() {
             Some("exceeds budget by factor of more than 100x"),
         ),
     ] {
-        let errors = validate(&value(&schema), None, &path);
+        let errors = validate(&Structural::read(&value(&schema)), false, &[], &path);
         match expected {
             None => assert_eq!(errors, [], "{schema}"),
             Some(words) => {

@@ -1,6 +1,8 @@
 //! What a version's schema may say, beyond being structural (upstream:
 //! ValidateCustomResourceDefinitionOpenAPISchema).
 
+use std::cell::LazyCell;
+
 use pintle_meta::field::Error;
 use pintle_value::{DEPTH_MAX, Map, Path, Str, Value};
 
@@ -52,19 +54,21 @@ pub(super) fn validate(
         errors
             .push(Error::forbidden(&path.field("nullable"), "nullable cannot be true at the root"));
     }
-    let wrong = structural::validate(schema, &path);
-    let is_structural = wrong.is_empty();
+    let unchanged = old == Some(schema);
+    let wrong = structural::validate(schema, unchanged, &path);
+    let structural = wrong.is_empty().then(|| Structural::read(schema));
     errors.extend(wrong);
-    if is_structural {
-        errors.extend(defaults::validate(&Structural::read(schema), &path));
-    }
-    let judged = errors.len();
-    let mut checker = Checker { errors, depth: 0 };
+    let wrong = structural.as_ref().map_or_else(Vec::new, |s| defaults::validate(s, &path));
+    // Rules have types where there is structure, and defaults that fit it.
+    let typed = structural.filter(|_| wrong.is_empty());
+    errors.extend(wrong);
+    let mut checker = Checker { errors: Vec::new(), depth: 0 };
     checker.schema(schema, &path, &Place { is_root: true, ..Place::default() });
-    let mut errors = checker.errors;
-    if judged == 0 && errors.is_empty() {
-        errors.extend(crate::cel::validate(schema, old, &path));
-    }
+    let rules = typed.map_or_else(Vec::new, |structural| {
+        crate::cel::validate(&structural, unchanged, &checker.errors, &path)
+    });
+    errors.extend(checker.errors);
+    errors.extend(rules);
     errors
 }
 
@@ -335,7 +339,7 @@ impl Checker {
         }
     }
 
-    /// The form of rules; their expressions are looked at when everything else is well.
+    /// The form of rules; their expressions are looked at where everything else is well.
     fn rules(&mut self, schema: &Value, path: &Path) {
         const REASONS: &[&str] = &[
             "FieldValueDuplicate",
@@ -344,6 +348,7 @@ impl Checker {
             "FieldValueRequired",
         ];
         let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+        let structural = LazyCell::new(|| Structural::read(schema));
         for (i, rule) in rules.unwrap_or_default().iter().enumerate() {
             let at = path.field("x-kubernetes-validations").index(i);
             let text = |key: &str| Str::from(rule.str_at(&[key]).unwrap_or_default());
@@ -372,11 +377,16 @@ impl Checker {
             {
                 self.errors.push(Error::not_supported(&at.field("reason"), reason, REASONS));
             }
-            self.field_path(schema, &text("fieldPath"), &at.field("fieldPath"));
+            self.field_path(&structural, &text("fieldPath"), &at.field("fieldPath"));
         }
     }
 
-    fn field_path(&mut self, schema: &Value, said: &str, path: &Path) {
+    fn field_path(
+        &mut self,
+        schema: &LazyCell<Structural, impl FnOnce() -> Structural>,
+        said: &str,
+        path: &Path,
+    ) {
         if said.is_empty() {
             return;
         }
@@ -387,7 +397,7 @@ impl Checker {
         if said.contains(['\n', '\r']) {
             self.invalid(path, &shown, "must not contain line breaks");
         }
-        if crate::cel::field_path(&Structural::read(schema), said).is_none() {
+        if crate::cel::field_path(schema, said).is_none() {
             self.invalid(path, &shown, "must be a valid path");
         }
     }

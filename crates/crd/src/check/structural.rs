@@ -2,10 +2,15 @@
 //! everywhere, nothing but value validation under `allOf`, `anyOf`, `oneOf` and `not`, and no value
 //! validation of what has no type.
 
+use std::collections::HashMap;
+
+use pintle_cel::{EvalError, Pattern};
 use pintle_meta::field::Error;
 use pintle_value::{DEPTH_MAX, Path, Value};
 
-use crate::structural::Pattern;
+/// The memory that the states of all patterns of a schema may take. Upstream has no such limit; real
+/// schemas stay far below.
+const PATTERNS_BYTES_MAX: usize = 16 << 20;
 
 /// Where a schema stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,9 +20,11 @@ enum Level {
     Field,
 }
 
-/// What keeps a schema from being structural, sorted by text.
-pub(super) fn validate(schema: &Value, path: &Path) -> Vec<Error> {
-    let mut checker = Checker { errors: Vec::new(), depth: 0 };
+/// What keeps a schema from being structural, sorted by text. One that a version had before
+/// (`unchanged`) may have patterns of any size.
+pub(super) fn validate(schema: &Value, unchanged: bool, path: &Path) -> Vec<Error> {
+    let patterns_bytes_max = if unchanged { usize::MAX } else { PATTERNS_BYTES_MAX };
+    let mut checker = Checker { patterns_bytes_max, ..Checker::default() };
     checker.structure(schema, Level::Root, path);
     checker.completeness(schema, Some(schema), path, path);
     let mut errors = checker.errors;
@@ -25,9 +32,15 @@ pub(super) fn validate(schema: &Value, path: &Path) -> Vec<Error> {
     errors
 }
 
-struct Checker {
+#[derive(Default)]
+struct Checker<'s> {
     errors: Vec<Error>,
     depth: usize,
+    /// What is wrong with the patterns that were seen, if anything is.
+    patterns: HashMap<&'s str, Option<EvalError>>,
+    /// What they take together, and may take.
+    patterns_bytes: usize,
+    patterns_bytes_max: usize,
 }
 
 fn text<'s>(schema: &'s Value, key: &str) -> &'s str {
@@ -56,7 +69,7 @@ const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
-impl Checker {
+impl<'s> Checker<'s> {
     fn forbid(&mut self, path: &Path, words: &str) {
         self.errors.push(Error::forbidden(path, words));
     }
@@ -65,7 +78,7 @@ impl Checker {
         self.errors.push(Error::required(path, words));
     }
 
-    fn structure(&mut self, schema: &Value, level: Level, path: &Path) {
+    fn structure(&mut self, schema: &'s Value, level: Level, path: &Path) {
         if self.depth > DEPTH_MAX {
             return;
         }
@@ -172,7 +185,7 @@ impl Checker {
 
     /// `skip` says whether `anyOf`, or that of the first `allOf`, is the pattern by which old schemas
     /// say that a value is an integer or a string.
-    fn junctors(&mut self, schema: &Value, skip: (bool, bool), level: Level, path: &Path) {
+    fn junctors(&mut self, schema: &'s Value, skip: (bool, bool), level: Level, path: &Path) {
         for (key, skipped) in [("anyOf", skip.0), ("allOf", false), ("oneOf", false)] {
             for (i, below) in list(schema, key).iter().enumerate().filter(|_| !skipped) {
                 let skip_any_of = key == "allOf" && i == 0 && skip.1;
@@ -182,15 +195,31 @@ impl Checker {
         if let Some(not) = schema_at(schema, "not") {
             self.nested(not, (false, false), level, &path.field("not"));
         }
-        let pattern = text(schema, "pattern");
-        if let Err(why) = Pattern::new(pattern).check() {
+        self.pattern(text(schema, "pattern"), &path.field("pattern"));
+    }
+
+    /// A schema says the same few patterns in many places: each is looked at once.
+    fn pattern(&mut self, pattern: &'s str, path: &Path) {
+        if pattern.is_empty() || self.patterns_bytes > self.patterns_bytes_max {
+            return;
+        }
+        let wrong = self.patterns.entry(pattern).or_insert_with(|| match Pattern::check(pattern) {
+            Ok(bytes) => {
+                self.patterns_bytes += bytes;
+                None
+            }
+            Err(why) => Some(why),
+        });
+        if let Some(why) = wrong {
             let words = format!("must be a valid regular expression, but isn't: {why}");
-            let error = Error::invalid(&path.field("pattern"), &pattern.into(), words);
-            self.errors.push(error);
+            self.errors.push(Error::invalid(path, &pattern.into(), words));
+        }
+        if self.patterns_bytes > self.patterns_bytes_max {
+            self.forbid(path, "the patterns of the schema are too large, taken together");
         }
     }
 
-    fn nested(&mut self, schema: &Value, skip: (bool, bool), level: Level, path: &Path) {
+    fn nested(&mut self, schema: &'s Value, skip: (bool, bool), level: Level, path: &Path) {
         if self.depth > DEPTH_MAX {
             return;
         }
@@ -314,3 +343,6 @@ fn is_rule(key: &str) -> bool {
             | "enum"
     )
 }
+
+#[cfg(test)]
+mod tests;

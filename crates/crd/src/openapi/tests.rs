@@ -6,7 +6,7 @@ use pintle_schema::openapi::{Dialect, NoDescriptions};
 use pintle_value::{Value, json};
 
 use super::described;
-use crate::definition::Crd;
+use crate::definition::{Crd, stored_schema};
 
 fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -23,10 +23,19 @@ fn definitions(dialect: Dialect, schema: &str, others: &str) -> Vec<(String, Val
             "status":{{"acceptedNames":{names}}}}}"#
     ));
     let version = Crd(&crd).version("v1").expect("it has this version");
-    let source = crd.clone();
-    let described = described(Crd(&crd), version, Arc::new(move || source.clone()));
+    let source = json::to_string(&crd);
+    let source = Arc::new(move |version: &str| stored_schema(source.as_bytes(), version));
+    let described = described(Crd(&crd), version, source);
     assert_eq!(described.list_type, "io.k8s.bar.v1.FooList");
-    (described.definitions)(dialect, &NoDescriptions)
+    let written = [described.type_name, described.list_type].map(|name| {
+        let mut out = Vec::new();
+        (described.write)(&name, dialect, &NoDescriptions, &mut out);
+        let text = String::from_utf8(out).expect("text");
+        let schema = tree(&text);
+        assert_eq!(json::to_string(&schema), text, "members are sorted");
+        (name, schema)
+    });
+    written.into()
 }
 
 const GVK: &str =

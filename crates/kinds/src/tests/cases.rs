@@ -81,7 +81,7 @@ fn check(
         (None, None) => {
             let new = created(definition, edited(base.clone(), set));
             let strategy = &definition.strategy;
-            (strategy.validate(&new, None, ""), strategy.warnings(&new, None))
+            (strategy.validate(&new, None, "", &mut Vec::new()), strategy.warnings(&new, None))
         }
         (was, part) => {
             let stored = edited(base.clone(), was);
@@ -155,7 +155,7 @@ fn update(
         "" => strategy.warnings(&new, Some(&old)),
         part => strategy.part_warnings(&new, &old, part),
     };
-    (strategy.validate(&new, Some(&old), part), warnings)
+    (strategy.validate(&new, Some(&old), part, &mut Vec::new()), warnings)
 }
 
 fn cause(error: &field::Error) -> String {

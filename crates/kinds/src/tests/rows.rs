@@ -213,7 +213,7 @@ fn errors(
     let rule = |name: &str, prefix: bool| strategy.name_rule().check(name, prefix);
     let mut errors =
         validation::object_meta(new, definition.namespaced(), &rule, &Path::new("metadata"));
-    let own = strategy.validate(new, old, part);
+    let own = strategy.validate(new, old, part, &mut Vec::new());
     if strategy.declared_rules() {
         let (schema, ty) = (&definition.schema, definition.stored_type());
         let declared = validate::validate(schema, ty, new, old).into_iter();

@@ -90,7 +90,7 @@ impl Write<'_> {
             self.assign(&mut tree, None)?;
             resource.strategy.prepare_create(&mut tree);
             resource.strategy.note_time(&mut tree, None, self.context.now);
-            self.validate(&tree, None)?;
+            self.validate(&tree, None, &mut warnings)?;
             let name = object::name(&tree);
             warnings.extend(self.review(Operation::Create, name, &tree, None).await?);
             match self.try_create(&tree).await? {

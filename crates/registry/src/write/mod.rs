@@ -75,7 +75,12 @@ impl Write<'_> {
     }
 
     /// Everything that is wrong with an object of the stored form, as one Status (VAL-01, VAL-06).
-    fn validate(&self, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+    fn validate(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Status> {
         let resource = &self.target.resource;
         let path = Path::new("metadata");
         let rule = |name: &str, prefix: bool| resource.strategy.name_rule().check(name, prefix);
@@ -87,7 +92,7 @@ impl Write<'_> {
         if resource.strategy.qualified_finalizers() {
             errors.extend(unqualified_finalizers(new));
         }
-        let own = resource.strategy.validate(new, old, &self.target.subresource);
+        let own = resource.strategy.validate(new, old, &self.target.subresource, warnings);
         if resource.strategy.declared_rules() {
             // What a kind says of a field counts; the table's rule would only say it again.
             let (schema, ty) = (&resource.schema, resource.stored_type());

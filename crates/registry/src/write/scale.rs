@@ -10,10 +10,10 @@ use pintle_value::{Map, Path, Str, Value};
 
 use super::update::{ATTEMPTS_MAX, Attempt};
 use super::{Draft, Write};
-use crate::Object;
 use crate::answer::{Answer, Outcome};
-use crate::definition::{ScalePaths, SubresourceBehaviour};
+use crate::definition::{ScalePaths, Subresource, SubresourceBehaviour};
 use crate::request::{Body, Target};
+use crate::{Object, Resource};
 
 const TYPE_NAME: &str = "io.k8s.api.autoscaling.v1.Scale";
 const API_VERSION: &str = "autoscaling/v1";
@@ -23,9 +23,22 @@ pub(super) const SCALE: &str = "scale";
 
 /// The paths, where the target is a scale subresource.
 pub(crate) fn scale_paths(target: &Target) -> Option<&ScalePaths> {
-    match &target.resource.subresource(&target.subresource)?.behaviour {
-        SubresourceBehaviour::Scale(paths) => Some(paths),
-        _ => None,
+    target.resource.subresource(&target.subresource)?.scale()
+}
+
+impl Subresource {
+    fn scale(&self) -> Option<&ScalePaths> {
+        match &self.behaviour {
+            SubresourceBehaviour::Scale(paths) => Some(paths),
+            _ => None,
+        }
+    }
+}
+
+impl Resource {
+    /// Where its Scale is, if it has one.
+    fn scale(&self) -> Option<&ScalePaths> {
+        self.subresource(SCALE)?.scale()
     }
 }
 
@@ -159,17 +172,17 @@ impl Write<'_> {
         let (schema, ty) = (&*self.target.resource.schema, self.scale_type()?);
         let api_version = self.target.resource.api_version();
         let mut turn = None;
+        let versions = self.registry.versions_of(&self.target.resource);
         for _ in 0..ATTEMPTS_MAX {
             let existing = self.existing().ok_or_else(|| self.not_found())?;
             let stored = self.target.resource.current(&existing).await?;
             let mut tree = stored.clone();
             self.target.resource.to_served(&mut tree);
-            let versions = self.versions();
-            let owners = ScaleOwnership {
-                versions: &versions,
-                api_version: &api_version,
-                replicas: &paths.spec_replicas,
-            };
+            let replicas: Vec<_> = versions
+                .iter()
+                .map(|one| (one.api_version(), one.scale().map(|paths| &*paths.spec_replicas)))
+                .collect();
+            let owners = ScaleOwnership { api_version: &api_version, replicas: &replicas };
             let mut current = paths.scale(&stored);
             owners.to_scale(&tree, &mut current);
             let ownership = Ownership {

@@ -110,7 +110,7 @@ impl Write<'_> {
         let generation = resource.strategy.generation();
         let generation = if part.is_empty() { generation } else { generation.of_part() };
         metadata::grow_generation(&mut new, &old, generation);
-        self.validate(&new, Some(&old))?;
+        self.validate(&new, Some(&old), &mut warnings)?;
         warnings.extend(self.review(Operation::Update, name, &new, Some(&old)).await?);
         warnings.extend(if part.is_empty() {
             resource.strategy.warnings(&new, Some(&old))

@@ -18,6 +18,8 @@ pub(super) enum Step<'p> {
     Root,
     /// A member of a struct: its name, and that of the struct's type.
     Field { name: &'p str, of: &'p str },
+    /// A member of an object within an object, which upstream decodes apart.
+    Embedded(&'p str),
     /// An entry of a map.
     Key(&'p str),
     /// An item of a list.
@@ -30,6 +32,11 @@ impl<'p> Place<'p> {
     /// The place one step further down.
     pub(super) const fn then(&'p self, step: Step<'p>) -> Place<'p> {
         Place { before: Some(self), step }
+    }
+
+    /// Whether it is that of the object itself.
+    pub(super) const fn is_root(&self) -> bool {
+        self.before.is_none()
     }
 
     /// From the root to here.
@@ -53,7 +60,7 @@ impl<'p> Place<'p> {
         for step in self.steps() {
             match step {
                 Step::Root => {}
-                Step::Field { name, .. } | Step::Key(name) => {
+                Step::Field { name, .. } | Step::Key(name) | Step::Embedded(name) => {
                     if !path.is_empty() {
                         path.push('.');
                     }
@@ -71,10 +78,14 @@ impl<'p> Place<'p> {
         let mut holder = "";
         let mut path = String::new();
         for step in self.steps() {
-            if let Step::Field { name, of } = step {
-                holder = of;
-                path.push('.');
-                path.push_str(name);
+            match step {
+                Step::Field { name, of } => {
+                    holder = of;
+                    path.push('.');
+                    path.push_str(name);
+                }
+                Step::Embedded(_) => path.clear(),
+                _ => {}
             }
         }
         if path.is_empty() {

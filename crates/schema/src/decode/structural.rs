@@ -1,14 +1,15 @@
 //! Values of structural types (see [`Schema`](crate::Schema)): members that the type does not have are
 //! dropped or kept as it says, and a value of another type than the schema's is kept as it is, for it
-//! is validation that refuses it.
+//! is validation that refuses it. What an object within an object says of itself is refused at once.
 
+use pintle_meta::field;
 use pintle_value::{
-    Str, Value,
+    Path, Str, Value, json,
     token::{Kind, Token, Tokens},
 };
 
 use super::{Decoder, Place, Result, Step, note};
-use crate::{Problem, Shape, TypeId, Unknown};
+use crate::{Error, Problem, Shape, Type, TypeId, Unknown};
 
 impl<T: Tokens> Decoder<'_, T> {
     /// The next value, of a structural type or of another.
@@ -45,10 +46,25 @@ impl<T: Tokens> Decoder<'_, T> {
     fn structural_members(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
         let of = self.schema.get(ty);
         let Shape::Struct { unknown, .. } = &of.shape else { return self.untyped_members(place) };
+        let embedded = !place.is_root() && self.is_object(of);
         let mut members = Vec::new();
         while let Some(key) = self.tokens.key()? {
             let key = Str::from(key);
             let value = match (of.field(&key), unknown) {
+                (Some(field), _) if embedded && matches!(&*key, "apiVersion" | "kind") => {
+                    let place = place.then(Step::Embedded(&key));
+                    let value = self.value(field.ty, &place)?;
+                    if value.as_str().is_none() {
+                        self.refuse_embedded(&place, &value, "must be a string");
+                    }
+                    value
+                }
+                (Some(field), _) if embedded && !self.schema.is_structural(field.ty) => {
+                    match self.metadata(field.ty, &place.then(Step::Embedded(&key)))? {
+                        Value::Null => continue,
+                        metadata => metadata,
+                    }
+                }
                 (Some(field), _) => {
                     let place = place.then(Step::Field { name: &field.name, of: &of.name });
                     let value = self.value(field.ty, &place)?;
@@ -67,5 +83,29 @@ impl<T: Tokens> Decoder<'_, T> {
             members.push((key, value));
         }
         Ok(self.sorted(members, place))
+    }
+
+    /// Whether a structural type is that of whole objects: their metadata is of the built-in type.
+    fn is_object(&self, of: &Type) -> bool {
+        of.field("metadata").is_some_and(|metadata| !self.schema.is_structural(metadata.ty))
+    }
+
+    /// The metadata of an object within an object. Errors show all of it.
+    fn metadata(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
+        let text = self.tokens.json()?;
+        let mut decoder = Decoder::new(self.schema, json::Reader::new(&text));
+        decoder.is_structural = true;
+        let value = decoder.value(ty, place)?;
+        self.problems.append(&mut decoder.problems);
+        self.embedded.append(&mut decoder.embedded);
+        if let Some(why) = decoder.refusals.scalar.or(decoder.refusals.other) {
+            self.refuse_embedded(place, &json::parse(text.as_bytes())?, &why.to_string());
+        }
+        Ok(value)
+    }
+
+    fn refuse_embedded(&mut self, place: &Place<'_>, value: &Value, why: &str) {
+        let error = field::Error::invalid(&Path::new(&place.path()), value, why);
+        self.refusals.other.get_or_insert(Error::Embedded(error.to_string()));
     }
 }

@@ -1,5 +1,8 @@
 //! A writer of JSON text that needs no tree: objects and lists are closures.
 
+/// How much of a long document is handed on at once.
+const PIECE_BYTES: usize = 64 * 1024;
+
 /// JSON text as it grows.
 pub(crate) struct Json {
     out: Vec<u8>,
@@ -13,6 +16,20 @@ impl Json {
         let mut json = Self { out: Vec::new(), follows: false };
         json.object(write);
         json.out
+    }
+
+    /// Hands on what is written so far, if that is much.
+    pub(crate) fn drain(&mut self, sink: &mut dyn FnMut(&[u8])) {
+        if self.out.len() >= PIECE_BYTES {
+            sink(&self.out);
+            self.out.clear();
+        }
+    }
+
+    /// Whatever is written as the value that is due.
+    pub(crate) fn written(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.out);
+        self.follows = true;
     }
 
     /// An object as the value that is due.

@@ -17,7 +17,7 @@ mod v3;
 use json::Json;
 use operations::Parameter;
 
-pub use described::{Definitions, Described};
+pub use described::{Described, Write};
 pub use message::{v2_message, v3_message};
 pub use v2::v2_document;
 pub use v3::{v3_document, v3_index, v3_page, v3_path};

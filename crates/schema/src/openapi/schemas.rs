@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pintle_value::{Value, json};
-
 use super::json::Json;
-use super::{Descriptions, Dialect, Resource, described};
+use super::{Described, Descriptions, Dialect, Resource};
 use crate::builtin::builtin;
 use crate::generated::openapi::{BYTE_LISTS, GRANULAR, KINDS, UNDECLARED, UNIONS};
 use crate::generated::types::T;
@@ -18,7 +16,8 @@ pub(crate) struct Schemas<'a> {
     schema: &'a Schema,
     dialect: Dialect,
     descriptions: &'a dyn Descriptions,
-    described: BTreeMap<String, Value>,
+    /// By the names of their types.
+    described: BTreeMap<&'a str, &'a Described>,
 }
 
 impl<'a> Schemas<'a> {
@@ -31,11 +30,12 @@ impl<'a> Schemas<'a> {
     }
 
     /// With the types that resources describe themselves.
-    pub(crate) fn with<'r>(mut self, resources: impl IntoIterator<Item = &'r Resource>) -> Self {
-        let described = resources.into_iter().filter_map(|resource| resource.described.as_ref());
-        self.described = described
-            .flat_map(|described| (described.definitions)(self.dialect, self.descriptions))
-            .collect();
+    pub(crate) fn with(mut self, resources: impl IntoIterator<Item = &'a Resource>) -> Self {
+        for described in resources.into_iter().filter_map(|resource| resource.described.as_ref()) {
+            for name in [&described.type_name, &described.list_type] {
+                self.described.insert(name, described);
+            }
+        }
         self
     }
 
@@ -44,9 +44,9 @@ impl<'a> Schemas<'a> {
         let mut all = BTreeSet::new();
         let mut due: Vec<TypeId> = names.iter().filter_map(|n| self.schema.find(n)).collect();
         // What a resource describes refers to its own types and to the table's.
-        for (name, definition) in &self.described {
-            all.insert(name.as_str());
-            described::references(definition, &mut |name| due.extend(self.schema.find(name)));
+        for (name, described) in &self.described {
+            all.insert(*name);
+            due.extend(described.references.iter().filter_map(|name| self.schema.find(name)));
         }
         while let Some(id) = due.pop() {
             let ty = self.schema.get(id);
@@ -62,14 +62,24 @@ impl<'a> Schemas<'a> {
         all
     }
 
-    /// Writes the definitions of the named types as the members of an object.
-    pub(crate) fn definitions(&self, json: &mut Json, names: &BTreeSet<&str>) {
+    /// Writes the definitions of the named types as the members of an object; `follow` is called after
+    /// each.
+    pub(crate) fn definitions(
+        &self,
+        json: &mut Json,
+        names: &BTreeSet<&str>,
+        mut follow: impl FnMut(&mut Json),
+    ) {
         for name in names {
-            if let Some(definition) = self.described.get(*name) {
-                json.key(name).raw(&json::to_string(definition));
+            if let Some(described) = self.described.get(*name) {
+                let write = |out: &mut Vec<u8>| {
+                    (described.write)(name, self.dialect, self.descriptions, out);
+                };
+                json.key(name).written(write);
             } else if let Some(id) = self.schema.find(name) {
                 json.key(name).object(|json| self.definition(json, id));
             }
+            follow(json);
         }
     }
 

@@ -14,7 +14,8 @@ pub fn v2_document(
     group_versions: &[GroupVersion],
     version: &str,
     descriptions: &dyn Descriptions,
-) -> Vec<u8> {
+    sink: &mut dyn FnMut(&[u8]),
+) {
     let items = items(schema, group_versions);
     let named: BTreeSet<&str> =
         items.iter().flat_map(|p| &p.operations).flat_map(Operation::types).collect();
@@ -29,16 +30,17 @@ pub fn v2_document(
         .map(|p| ((p.name.as_str(), p.documented_in), p))
         .collect();
     let writer = Writer { schemas: &schemas };
-    Json::document(|json| {
+    let rest = Json::document(|json| {
         json.key("swagger").text("2.0");
         json.key("info").object(|json| super::info_of(json, version));
         json.key("paths").object(|json| {
             for item in &items {
                 json.key(&item.path).object(|json| writer.path(json, item));
+                json.drain(sink);
             }
         });
         json.key("definitions").object(|json| {
-            schemas.definitions(json, &schemas.closure(&named));
+            schemas.definitions(json, &schemas.closure(&named), |json| json.drain(sink));
         });
         json.key("parameters").object(|json| {
             for ((name, options), p) in shared {
@@ -52,7 +54,8 @@ pub fn v2_document(
             json.key("BearerToken").object(super::bearer_token);
         });
         json.key("security").raw(r#"[{"BearerToken":[]}]"#);
-    })
+    });
+    sink(&rest);
 }
 
 fn items(schema: &Schema, group_versions: &[GroupVersion]) -> Vec<PathItem> {

@@ -56,7 +56,7 @@ fn document(schemas: &Schemas<'_>, paths: &[PathItem], descriptions: &dyn Descri
         });
         json.key("components").object(|json| {
             json.key("schemas").object(|json| {
-                schemas.definitions(json, &schemas.closure(&named));
+                schemas.definitions(json, &schemas.closure(&named), |_| ());
             });
             json.key("securitySchemes").object(|json| {
                 json.key("BearerToken").object(super::bearer_token);

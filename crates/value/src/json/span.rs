@@ -20,6 +20,17 @@ pub fn member(json: &[u8], key: &str) -> Option<Range<usize>> {
     None
 }
 
+/// The items of the list in `json`, each as a range of bytes. `json` is as for [`member`].
+pub fn items(json: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let is_list = json.first() == Some(&b'[') && json.get(1) != Some(&b']');
+    let mut at = if is_list { 1 } else { json.len() };
+    std::iter::from_fn(move || {
+        let item = at..value_end(json, at)?;
+        at = item.end + 1; // past `,`
+        Some(item)
+    })
+}
+
 /// The JSON with `null` for what every member `key` has, at any depth: for those who want to know all
 /// but what is long. `json` is as for [`member`].
 pub fn without(json: &[u8], key: &str) -> Vec<u8> {
@@ -96,6 +107,20 @@ mod tests {
     }
 
     #[test]
+    fn items_are_found_at_the_top_only() {
+        for (json, expected) in [
+            (r#"[1,"a],",{"x":[2,3]},[[4]]]"#, &["1", r#""a],""#, r#"{"x":[2,3]}"#, "[[4]]"][..]),
+            ("[{}]", &["{}"]),
+            ("[]", &[]),
+            ("{}", &[]),
+            ("null", &[]),
+        ] {
+            let found: Vec<_> = items(json.as_bytes()).map(|range| &json[range]).collect();
+            assert_eq!(found, expected, "{json}");
+        }
+    }
+
+    #[test]
     fn members_are_left_out_at_any_depth() {
         for (json, expected) in [
             (r#"{"a":{"x":1},"b":2}"#, r#"{"a":null,"b":2}"#),
@@ -114,9 +139,21 @@ mod tests {
 
     #[test]
     fn damaged_json_is_no_panic() {
-        for json in
-            ["", "{", "{\"", "{\"a\"", "{\"a\":", "{\"a\":{", "{\"a\":\"\\", "[1,2]", "null"]
-        {
+        for json in [
+            "",
+            "{",
+            "{\"",
+            "{\"a\"",
+            "{\"a\":",
+            "{\"a\":{",
+            "{\"a\":\"\\",
+            "[1,2]",
+            "null",
+            "[",
+            "[1",
+            "[1,",
+        ] {
+            assert!(items(json.as_bytes()).count() <= 2);
             let _ = member(json.as_bytes(), "metadata");
             let _ = without(json.as_bytes(), "a");
         }

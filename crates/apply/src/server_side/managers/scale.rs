@@ -3,7 +3,7 @@
 
 use pintle_value::{Str, Value};
 
-use super::{FieldSet, Identity, Managers, Owned, Versions, write};
+use super::{FieldSet, Identity, Managers, Owned, write};
 use crate::server_side::fieldset::PathElement;
 use crate::server_side::stored_managers;
 
@@ -13,20 +13,19 @@ const API_VERSION: &str = "autoscaling/v1";
 /// Where the owners of an object's wanted count are found.
 #[derive(Clone, Copy)]
 pub struct ScaleOwnership<'a> {
-    /// The versions of the object's kind.
-    pub versions: &'a dyn Versions,
     /// The version that the request is in.
     pub api_version: &'a str,
-    /// The path of the wanted count in the object.
-    pub replicas: &'a [Str],
+    /// The served versions of the object's kind, with the path of the wanted count in each; `None` in
+    /// those that have no scale.
+    pub replicas: &'a [(String, Option<&'a [Str]>)],
 }
 
 impl ScaleOwnership<'_> {
     /// Gives a Scale the owners that its object's wanted count has.
     pub fn to_scale(&self, object: &Value, scale: &mut Value) {
-        let path = self.path();
         let owners = stored_managers(object).into_iter().filter(|(_, owned)| {
-            self.versions.type_of(&owned.api_version).is_some() && owned.fields().has(&path)
+            let path = self.path(&owned.api_version).flatten();
+            path.is_some_and(|path| owned.fields().has(&elements(path)))
         });
         let owners = owners.map(|(who, owned)| {
             let fields = FieldSet::from([&["spec", "replicas"][..]]);
@@ -40,25 +39,22 @@ impl ScaleOwnership<'_> {
 
     /// Gives an object's wanted count the owners that the written Scale has.
     pub fn to_object(&self, scale: &Value, object: &mut Value) {
-        let path = self.path();
-        let mut count = FieldSet::new();
-        count.insert(path.iter().cloned());
         let mut of_scale = stored_managers(scale);
         let mut owners = Managers::new();
         for (who, mut owned) in stored_managers(object) {
             // Entries of versions that are not served any more go.
-            if self.versions.type_of(&owned.api_version).is_none() {
-                continue;
-            }
-            if owned.fields().has(&path)
+            let Some(path) = self.path(&owned.api_version) else { continue };
+            if let Some(path) = path
+                && owned.fields().has(&elements(path))
                 && of_scale.remove(&who.with_version(API_VERSION)).is_none()
             {
-                owned.change(|fields| fields.difference(&count));
+                owned.change(|fields| fields.difference(&only(path)));
             }
             if !owned.is_empty() {
                 owners.insert(who, owned);
             }
         }
+        let count = only(self.path(self.api_version).flatten().unwrap_or_default());
         for (who, owned) in of_scale {
             if owned.fields().has(&[PathElement::field("spec"), PathElement::field("replicas")]) {
                 // As upstream has it, an owner by way of the Scale has no time.
@@ -69,9 +65,21 @@ impl ScaleOwnership<'_> {
         write(object, owners);
     }
 
-    fn path(&self) -> Vec<PathElement> {
-        self.replicas.iter().map(|name| PathElement::field(name)).collect()
+    /// The path of the wanted count in a version, if that is served.
+    fn path(&self, api_version: &str) -> Option<Option<&[Str]>> {
+        self.replicas.iter().find(|(version, _)| version == api_version).map(|(_, path)| *path)
     }
+}
+
+fn elements(path: &[Str]) -> Vec<PathElement> {
+    path.iter().map(|name| PathElement::field(name)).collect()
+}
+
+/// The set of one field.
+fn only(path: &[Str]) -> FieldSet {
+    let mut fields = FieldSet::new();
+    fields.insert(elements(path));
+    fields
 }
 
 impl Identity {

@@ -1,28 +1,21 @@
 //! How owners go from an object to its Scale and back: upstream's cases.
 
-use pintle_schema::{Schema, TypeId, builtin};
 use pintle_value::{Str, Value, yaml};
 
-use crate::server_side::{ScaleOwnership, Versions};
+use crate::server_side::ScaleOwnership;
 
-struct Apps;
-
-impl Versions for Apps {
-    fn type_of(&self, api_version: &str) -> Option<(&Schema, TypeId)> {
-        let served = matches!(api_version, "apps/v1" | "apps/v1beta2");
-        served.then(|| (builtin(), TypeId(0)))
-    }
-
-    fn convert(&self, object: Value, _: &str, _: &str) -> Result<Value, String> {
-        Ok(object)
-    }
+/// The count is elsewhere in a third version, and a fourth has no scale.
+fn owners(check: impl FnOnce(ScaleOwnership<'_>)) {
+    let name = Str::const_new;
+    let usual = [name("spec"), name("replicas")];
+    let replicas = [
+        ("apps/v1".to_owned(), Some(&usual[..])),
+        ("apps/v1beta2".to_owned(), Some(&usual[..])),
+        ("apps/v1beta1".to_owned(), Some(&[name("spec"), name("count")][..])),
+        ("apps/v1alpha1".to_owned(), None),
+    ];
+    check(ScaleOwnership { api_version: "apps/v1", replicas: &replicas });
 }
-
-const SCALE: ScaleOwnership<'_> = ScaleOwnership {
-    versions: &Apps,
-    api_version: "apps/v1",
-    replicas: &[Str::const_new("spec"), Str::const_new("replicas")],
-};
 
 /// An object with entries, each `manager operation version fields…`; a manager may be
 /// `name/subresource`.
@@ -73,7 +66,7 @@ fn entries(object: &Value) -> Vec<String> {
 fn a_scale_has_the_owners_of_the_count() {
     let check = |of_object: &[&str], expected: &[&str]| {
         let mut scale = Value::object();
-        SCALE.to_scale(&object(of_object), &mut scale);
+        owners(|owners| owners.to_scale(&object(of_object), &mut scale));
         assert_eq!(entries(&scale), expected, "{of_object:?}");
     };
     check(
@@ -93,13 +86,23 @@ fn a_scale_has_the_owners_of_the_count() {
         ],
     );
     check(&["m1 Apply apps/v10 replicas"], &[]);
+    // Each version has its own path, or none.
+    check(
+        &[
+            "m1 Apply apps/v1beta1 count",
+            "m2 Apply apps/v1beta1 replicas",
+            "m3 Apply apps/v1 count",
+            "m4 Apply apps/v1alpha1 replicas",
+        ],
+        &["m1 Apply autoscaling/v1 replicas"],
+    );
 }
 
 #[test]
 fn the_count_has_the_owners_of_the_scale() {
     let check = |of_object: &[&str], of_scale: &[&str], expected: &[&str]| {
         let mut object_ = object(of_object);
-        SCALE.to_object(&object(of_scale), &mut object_);
+        owners(|owners| owners.to_object(&object(of_scale), &mut object_));
         assert_eq!(entries(&object_), expected, "{of_object:?} and {of_scale:?}");
     };
     // It goes to whoever wrote the Scale, under any name and in any way.
@@ -144,6 +147,21 @@ fn the_count_has_the_owners_of_the_scale() {
         &["test Update apps/v1 replicas selector"],
         &["test Update autoscaling/v1 replicas"],
         &["test Update apps/v1 replicas selector"],
+    );
+    // Each version has its own path, or none.
+    check(
+        &[
+            "m1 Apply apps/v1beta1 count replicas",
+            "m2 Apply apps/v1beta2 count replicas",
+            "m3 Apply apps/v1alpha1 replicas",
+        ],
+        &["test/scale Update autoscaling/v1 replicas"],
+        &[
+            "m1 Apply apps/v1beta1 replicas",
+            "m2 Apply apps/v1beta2 count",
+            "m3 Apply apps/v1alpha1 replicas",
+            "test/scale Update apps/v1 replicas",
+        ],
     );
     // Of what is not served any more nothing is known.
     check(&["test Apply apps/v10 selector"], &[], &[]);
