@@ -1,8 +1,8 @@
 //! The tables of custom resources: a name, and the columns that the definition says.
 
 use pintle_meta::quote::plain;
-use pintle_meta::{duration, time};
-use pintle_registry::table::{Column, Printer, Row, UnixSeconds};
+use pintle_meta::time;
+use pintle_registry::table::{Cell, Column, Printer, Row};
 use pintle_value::{Str, Value, json};
 
 use crate::json_path::JsonPath;
@@ -59,29 +59,31 @@ impl Printer for Columns {
         &self.columns
     }
 
-    fn row(&self, object: &Value, now: UnixSeconds) -> Row {
-        let mut cells = vec![Value::from(pintle_meta::object::name(object))];
+    fn row(&self, object: &Value) -> Row {
+        let mut cells = vec![Cell::from(pintle_meta::object::name(object))];
         for (path, column) in self.paths.iter().zip(&self.columns[1..]) {
             let found = path.find(object).first().copied();
-            cells.push(found.map_or(Value::Null, |value| cell(column.kind, value, now)));
+            cells.push(found.map_or(Value::Null.into(), |value| cell(column.kind, value)));
         }
         Row { cells, conditions: Vec::new() }
     }
 }
 
-fn cell(kind: &str, value: &Value, now: UnixSeconds) -> Value {
+fn cell(kind: &str, value: &Value) -> Cell {
     match (kind, value) {
-        (_, Value::Null) => Value::Null,
+        (_, Value::Null) => Value::Null.into(),
         ("string", Value::Object(_) | Value::Array(_)) => json::to_string(value).into(),
         ("string", value) => plain(value).into(),
         ("integer", Value::Int(n)) => (*n).into(),
-        ("integer", Value::Float(x)) => Value::Int(*x as i64),
-        ("number", Value::Int(_) | Value::Float(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("integer", Value::Float(x)) => Value::Int(*x as i64).into(),
+        ("number", Value::Int(_) | Value::Float(_)) | ("boolean", Value::Bool(_)) => {
+            value.clone().into()
+        }
         ("date", Value::String(text)) => match time::parse(text) {
-            Ok(micros) => duration::human(now - micros.div_euclid(time::SECOND)).into(),
+            Ok(micros) => Cell::since(micros.div_euclid(time::SECOND)),
             Err(_) => "<invalid>".into(),
         },
-        _ => Value::Null,
+        _ => Value::Null.into(),
     }
 }
 
@@ -106,8 +108,8 @@ mod tests {
             ("date", r#""1970-01-01T00:00:00Z""#, r#""16m""#),
             ("date", r#""x""#, r#""\u003cinvalid\u003e""#),
         ] {
-            let cell = cell(kind, &value(given), 960);
-            assert_eq!(json::to_string(&cell), expected, "{kind} {given}");
+            let cell = cell(kind, &value(given));
+            assert_eq!(json::to_string(&cell.at(960)), expected, "{kind} {given}");
         }
     }
 

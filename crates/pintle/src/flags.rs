@@ -3,12 +3,13 @@
 mod access;
 mod admission;
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use pintle_server::{Config, Cors, FeatureGates, Plugins, PortRange, RuntimeConfig, Selection};
 
 use crate::convert::Convert;
@@ -38,6 +39,42 @@ pub(crate) enum Command {
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+}
+
+/// Flags of a command by their names, and what they are set to.
+pub(crate) type Told = Vec<(String, String)>;
+
+impl Pintle {
+    /// Reads a command line, and what it says word by word.
+    pub(crate) fn read<A>(
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Result<(Self, Told), clap::Error>
+    where
+        A: Into<OsString> + Clone,
+    {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        let told = match matches.subcommand() {
+            Some((name, matches)) => told(command.find_subcommand(name), matches),
+            None => Told::new(),
+        };
+        match Self::from_arg_matches(&matches) {
+            Ok(read) => Ok((read, told)),
+            Err(error) => Err(error.format(&mut command)),
+        }
+    }
+}
+
+fn told(command: Option<&clap::Command>, matches: &ArgMatches) -> Told {
+    let all = command.into_iter().flat_map(clap::Command::get_arguments);
+    let flags = all.filter_map(|flag| Some((flag.get_long()?, flag.get_id().as_str())));
+    flags
+        .map(|(name, id)| {
+            let values = matches.try_get_raw(id).ok().flatten().into_iter().flatten();
+            let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
+            (name.to_owned(), values.join(","))
+        })
+        .collect()
 }
 
 /// Run the API server
@@ -133,8 +170,9 @@ struct ApiFlags {
     /// GROUP/VERSION=true|false, GROUP/VERSION/RESOURCE=true|false; may be repeated
     #[arg(long, value_name = "KEY=BOOL,…")]
     runtime_config: Vec<String>,
-    /// Features to switch on or off: APIResponseCompression=true|false (default true), CBORServingAndStorage=true|false
-    /// (default false)
+    /// Features to switch on or off: APIResponseCompression=true|false (default true),
+    /// CBORServingAndStorage=true|false (default false), ComponentFlagz=true|false (default true),
+    /// ComponentStatusz=true|false (default true)
     #[arg(long, value_name = "NAME=BOOL,…")]
     feature_gates: Vec<String>,
     /// Admission plugins to run besides the usual ones, by kube-apiserver's names
@@ -265,7 +303,6 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn config(flags: &[&str]) -> anyhow::Result<Config> {
         let command = Pintle::try_parse_from([&["pintle", "serve"], flags].concat())?;
@@ -273,6 +310,28 @@ mod tests {
             Command::Serve(serve) => serve.config(),
             other => anyhow::bail!("{other:?} does not serve"),
         }
+    }
+
+    #[test]
+    fn flags_are_told_with_what_they_are_set_to() {
+        let (_, told) = Pintle::read([
+            "pintle",
+            "serve",
+            "--ephemeral",
+            "--controllers=*,-namespace-controller",
+        ])
+        .unwrap();
+        let value = |name: &str| {
+            let found = told.iter().find(|(flag, _)| flag == name);
+            found.map(|(_, value)| value.as_str())
+        };
+        assert_eq!(value("ephemeral"), Some("true"));
+        assert_eq!(value("unsafe-no-fsync"), Some("false"));
+        assert_eq!(value("controllers"), Some("*,-namespace-controller"));
+        assert_eq!(value("secure-port"), Some("6443"));
+        assert_eq!(value("kubeconfig"), Some(""));
+        assert_eq!(value("v"), Some("0"));
+        assert!(Pintle::read(["pintle", "serve", "--nonsense"]).is_err());
     }
 
     #[test]

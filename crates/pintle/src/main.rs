@@ -10,17 +10,16 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
 use pintle_server::{Config, Running, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use flags::{Command, Pintle};
+use flags::{Command, Pintle, Told};
 use guise::Guise;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let done = match arguments.next().and_then(|program| Guise::of(&program)) {
-        None => obey(Pintle::parse()),
+        None => obey(Pintle::read(std::env::args_os()).unwrap_or_else(|error| error.exit())),
         Some(guise) => {
             pose(guise, arguments.map(|argument| argument.to_string_lossy().into_owned()))
         }
@@ -36,11 +35,11 @@ fn main() -> ExitCode {
 }
 
 /// Does what the command line says.
-fn obey(command_line: Pintle) -> anyhow::Result<()> {
+fn obey((command_line, told): (Pintle, Told)) -> anyhow::Result<()> {
     match command_line.command {
         Command::Serve(flags) => {
             log::start(flags.verbosity());
-            run(flags.config()?)
+            run(Config { flags: told, ..flags.config()? })
         }
         Command::Convert(convert) => convert.run(),
         Command::EnvtestAssets { directory } => {
@@ -70,7 +69,7 @@ fn pose(guise: Guise, arguments: impl Iterator<Item = String>) -> anyhow::Result
                 writeln!(std::io::stderr(), "kube-apiserver: {warning}")?;
             }
             let start = ["kube-apiserver".to_owned(), "serve".to_owned()];
-            obey(Pintle::try_parse_from(start.into_iter().chain(translation.arguments))?)
+            obey(Pintle::read(start.into_iter().chain(translation.arguments))?)
         }
         Guise::Etcd => {
             log::start(0);

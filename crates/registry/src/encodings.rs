@@ -16,9 +16,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use pintle_schema::{encode, protobuf};
 use pintle_store::Kind;
-use pintle_value::{Value, cbor, json};
+use pintle_value::{Value, cbor, json, yaml};
 
 use crate::object::{FRAME_TAIL, frame_head};
+use crate::table::{self, Age, Printed, Printer, UnixSeconds};
 use crate::{Object, Resource};
 
 /// What an object may be encoded as, besides its stored JSON.
@@ -29,9 +30,17 @@ pub enum Extra {
     /// Kubernetes' Protobuf.
     Protobuf,
     /// A PartialObjectMetadata in Protobuf.
-    Metadata,
+    ProtobufMetadata,
     /// CBOR.
     Cbor,
+    /// A PartialObjectMetadata in CBOR.
+    CborMetadata,
+    /// YAML. What it looks like in a list is another encoding, for lines are folded.
+    Yaml,
+    /// YAML, as an item of a list.
+    YamlItem,
+    /// A row of a Table.
+    Row,
 }
 
 /// An encoding of an object in a resource's version.
@@ -40,73 +49,160 @@ pub struct Encoded {
     /// The number of the resource.
     resource: u64,
     extra: Extra,
-    /// The watch frame of the write that made the object's version, as the object itself has it.
-    frame: Bytes,
     kind: Kind,
-    /// The object as a document of its own, within the frame.
+    content: Content,
+}
+
+/// The bytes of an encoding. They hold the watch frame of the write that made the object's version, as
+/// the object itself has it, where the encoding has such; and in it the object.
+#[derive(Debug, Default)]
+struct Content {
+    bytes: Bytes,
+    /// How long the frame is, or what there is without one. What stands behind it is how an item of a list begins that does not begin
+    /// like any part of a document.
+    frame: usize,
+    /// The object as a document of its own.
     document: Range<usize>,
-    /// The object as it stands in a list, within the frame.
+    /// The object as it goes on as an item.
     item: Range<usize>,
+    /// What of the item goes by the time.
+    ages: Box<[Age]>,
 }
 
 impl Encoded {
     /// The object as a document of its own.
     pub fn document(&self) -> Bytes {
-        self.frame.slice(self.document.clone())
+        self.content.bytes.slice(self.content.document.clone())
     }
 
-    /// The object as it stands in a list: the same, or a message without its envelope.
+    /// The object as an item of a list, where it has no other beginning than in a document: a message.
     pub fn item(&self) -> Bytes {
-        self.frame.slice(self.item.clone())
+        self.content.bytes.slice(self.content.item.clone())
+    }
+
+    /// Writes the object as an item of a list.
+    pub fn write_item(&self, out: &mut Vec<u8>) {
+        let Content { bytes, frame, item, .. } = &self.content;
+        out.extend_from_slice(&bytes[*frame..]);
+        out.extend_from_slice(&bytes[item.clone()]);
+    }
+
+    /// Writes a row of a Table as it is at a time: all but its object and its end.
+    pub fn write_row(&self, now: UnixSeconds, out: &mut Vec<u8>) {
+        table::write_at(&self.content.bytes, &self.content.ages, now, out);
     }
 
     /// The watch frame of the write that made this version, if that is what a watcher should be told.
     pub fn frame(&self, kind: Kind) -> Option<Bytes> {
-        (kind == self.kind).then(|| self.frame.clone())
+        let has_frame = !matches!(self.extra, Extra::Yaml | Extra::YamlItem | Extra::Row);
+        let frame = || self.content.bytes.slice(..self.content.frame);
+        (kind == self.kind && has_frame).then(frame)
+    }
+
+    /// The row that a printer makes of an object in the form that the printer sees.
+    pub fn row(printer: &dyn Printer, object: &Value) -> Self {
+        let content = Content::row(printer, object);
+        Self { resource: 0, extra: Extra::Row, kind: Kind::Created, content }
     }
 
     fn of(resource: &Resource, object: &Object, extra: Extra) -> Self {
         let kind = object.kind();
-        let mut frame = Vec::with_capacity(object.size());
-        let (document, item) = match extra {
-            Extra::Json => {
-                let tree = resource.tree(object);
-                frame.extend_from_slice(frame_head(kind));
-                let begin = frame.len();
-                encode::write(&resource.schema, resource.ty, &tree, &mut frame);
-                let document = begin..frame.len();
-                frame.extend_from_slice(FRAME_TAIL);
-                (document.clone(), document)
-            }
-            Extra::Protobuf => {
-                let tree = resource.tree(object);
-                framed(kind, &mut frame, |message| {
-                    protobuf::encode(&resource.schema, resource.ty, &tree, message)
-                })
-            }
-            Extra::Cbor => {
-                let mut document = Vec::with_capacity(object.size());
-                cbor::write(&resource.tree(object), &mut document);
-                cbor::write_event(event_type(kind), &document, &mut frame);
-                let document = frame.len() - document.len()..frame.len();
-                (document.clone(), document)
-            }
-            Extra::Metadata => {
-                let partial = partial(resource, object);
-                framed(kind, &mut frame, |message| {
-                    let schema = pintle_schema::builtin();
-                    let ty = schema.find(METADATA_TYPE).expect("the built-in table has it");
-                    protobuf::encode(schema, ty, &partial, message)
-                })
-            }
+        let content = match extra {
+            Extra::Json => Content::json(resource, object),
+            Extra::Protobuf => Content::message(kind, |out| {
+                protobuf::encode(&resource.schema, resource.ty, &resource.tree(object), out)
+            }),
+            Extra::ProtobufMetadata => Content::message(kind, |out| {
+                let schema = pintle_schema::builtin();
+                let ty = schema.find(METADATA_TYPE).expect("the built-in table has it");
+                protobuf::encode(schema, ty, &partial(resource, object), out)
+            }),
+            Extra::Cbor => Content::cbor(kind, &resource.tree(object), resource.typed_items),
+            Extra::CborMetadata => Content::cbor(kind, &partial(resource, object), true),
+            Extra::Yaml => Content::text(|out| yaml::write(&resource.tree(object), out)),
+            Extra::YamlItem => Content::text(|out| {
+                let mut tree = resource.tree(object);
+                if !resource.typed_items {
+                    unstamp(&mut tree);
+                }
+                yaml::write_item(&tree, out);
+            }),
+            Extra::Row => Content::row(&*resource.printer, &resource.tree(object)),
         };
-        let frame = Bytes::from(frame);
-        Self { resource: resource.number, extra, frame, kind, document, item }
+        Self { resource: resource.number, extra, kind, content }
     }
 
     fn is(&self, resource: u64, extra: Extra) -> bool {
         self.resource == resource && self.extra == extra
     }
+
+    /// The memory that it takes, what is beside it included.
+    fn size(&self) -> usize {
+        const BESIDE: usize = size_of::<Encoded>() + size_of::<Arc<Encoded>>() + size_of::<Entry>();
+        BESIDE + self.content.bytes.len() + size_of_val(&*self.content.ages)
+    }
+}
+
+impl Content {
+    fn json(resource: &Resource, object: &Object) -> Self {
+        let mut bytes = Vec::with_capacity(object.size());
+        bytes.extend_from_slice(frame_head(object.kind()));
+        let begin = bytes.len();
+        encode::write(&resource.schema, resource.ty, &resource.tree(object), &mut bytes);
+        let document = begin..bytes.len();
+        bytes.extend_from_slice(FRAME_TAIL);
+        Self { frame: bytes.len(), item: document.clone(), document, ..Self::of(bytes) }
+    }
+
+    /// A message, which `write` writes; it says where in its envelope it is.
+    fn message(kind: Kind, write: impl FnOnce(&mut Vec<u8>) -> Range<usize>) -> Self {
+        let (mut message, mut bytes) = (Vec::with_capacity(1024), Vec::new());
+        let item = protobuf::list_item(write(&mut message));
+        protobuf::encode_event(event_type(kind), &message, &mut bytes);
+        let (begin, frame) = (bytes.len() - message.len(), bytes.len());
+        let item = begin + item.start..begin + item.end;
+        Self { frame, document: begin..frame, item, ..Self::of(bytes) }
+    }
+
+    /// Items of a list say what they are, or do not.
+    fn cbor(kind: Kind, object: &Value, is_typed: bool) -> Self {
+        let (mut document, mut bytes) = (Vec::with_capacity(1024), Vec::new());
+        let rest = cbor::write_object(object, &mut document);
+        cbor::write_event(event_type(kind), &document, &mut bytes);
+        let (begin, frame) = (bytes.len() - document.len(), bytes.len());
+        let item = if is_typed {
+            begin + cbor::MAGIC.len()..frame
+        } else {
+            cbor::write_map_head(rest.members, &mut bytes);
+            begin + rest.range.start..frame
+        };
+        Self { frame, document: begin..frame, item, ..Self::of(bytes) }
+    }
+
+    fn row(printer: &dyn Printer, object: &Value) -> Self {
+        let Printed { json, ages } = Printed::of(&printer.row(object));
+        Self { ages: ages.into(), ..Self::text(|out| *out = json) }
+    }
+
+    /// What has no frame, and is an item as it is.
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let mut bytes = Vec::new();
+        write(&mut bytes);
+        let all = 0..bytes.len();
+        Self { frame: all.end, document: all.clone(), item: all, ..Self::of(bytes) }
+    }
+
+    /// The bytes, without room for more.
+    fn of(bytes: Vec<u8>) -> Self {
+        Self { bytes: Bytes::from(bytes.into_boxed_slice()), ..Self::default() }
+    }
+}
+
+/// Takes away what [`Resource::stamp`] sets.
+fn unstamp(tree: &mut Value) {
+    let object = tree.make_object();
+    object.remove("kind");
+    object.remove("apiVersion");
 }
 
 /// The type of what has nothing but metadata.
@@ -127,21 +223,6 @@ fn partial(resource: &Resource, object: &Object) -> Value {
         ("apiVersion", Value::from("meta.k8s.io/v1")),
         ("metadata", metadata.unwrap_or_default()),
     ])
-}
-
-/// Writes a message and an event around it; says where in the event the message is, and where what is
-/// in its envelope.
-fn framed(
-    kind: Kind,
-    out: &mut Vec<u8>,
-    write: impl FnOnce(&mut Vec<u8>) -> Range<usize>,
-) -> (Range<usize>, Range<usize>) {
-    let mut message = Vec::with_capacity(1024);
-    let item = write(&mut message);
-    protobuf::encode_event(event_type(kind), &message, out);
-    // The event ends with the message.
-    let begin = out.len() - message.len();
-    (begin..out.len(), begin + item.start..begin + item.end)
 }
 
 /// What a watch calls the write.
@@ -226,7 +307,7 @@ impl Shelf {
         let entry = Entry {
             object: Arc::downgrade(object),
             encoded: Arc::downgrade(encoded),
-            bytes: encoded.frame.len(),
+            bytes: encoded.size(),
         };
         let gone = self.kept.lock().add(entry, self.bytes_max);
         for entry in gone {

@@ -25,7 +25,7 @@ impl Printer for Blank {
         &[]
     }
 
-    fn row(&self, _: &Value, _: i64) -> Row {
+    fn row(&self, _: &Value) -> Row {
         Row::default()
     }
 }

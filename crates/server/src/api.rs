@@ -71,6 +71,12 @@ pub(crate) struct Settings {
     pub(crate) cbor: bool,
     /// Which web pages may ask.
     pub(crate) cors: Cors,
+    /// Whether there is `/statusz`.
+    pub(crate) statusz: bool,
+    /// Whether there is `/flagz`.
+    pub(crate) flagz: bool,
+    /// See [`crate::Config`].
+    pub(crate) flags: Vec<(String, String)>,
     /// Where clients reach the server: `host:port`.
     pub(crate) address: String,
 }

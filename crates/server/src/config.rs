@@ -84,6 +84,8 @@ pub struct Config {
     pub manifests: Vec<PathBuf>,
     /// More such objects, as YAML or JSON.
     pub objects: Vec<String>,
+    /// The flags of the command line and what they are set to, for `/flagz`.
+    pub flags: Vec<(String, String)>,
 }
 
 impl Default for Config {
@@ -124,6 +126,7 @@ impl Default for Config {
             namespace_deletion_delay: Duration::ZERO,
             manifests: Vec::new(),
             objects: Vec::new(),
+            flags: Vec::new(),
         }
     }
 }
@@ -142,11 +145,20 @@ pub struct FeatureGates {
     pub api_response_compression: bool,
     /// Speak CBOR with clients that do.
     pub cbor_serving_and_storage: bool,
+    /// Tell at `/flagz` what the command line says.
+    pub component_flagz: bool,
+    /// Tell at `/statusz` what this server is.
+    pub component_statusz: bool,
 }
 
 impl Default for FeatureGates {
     fn default() -> Self {
-        Self { api_response_compression: true, cbor_serving_and_storage: false }
+        Self {
+            api_response_compression: true,
+            cbor_serving_and_storage: false,
+            component_flagz: true,
+            component_statusz: true,
+        }
     }
 }
 
@@ -172,8 +184,14 @@ impl FeatureGates {
             match name.trim() {
                 "APIResponseCompression" => gates.api_response_compression = on,
                 "CBORServingAndStorage" => gates.cbor_serving_and_storage = on,
+                "ComponentFlagz" => gates.component_flagz = on,
+                "ComponentStatusz" => gates.component_statusz = on,
                 // Each gate is of one stage.
-                "AllBeta" => gates.api_response_compression = on,
+                "AllBeta" => {
+                    gates.api_response_compression = on;
+                    gates.component_flagz = on;
+                    gates.component_statusz = on;
+                }
                 "AllAlpha" => gates.cbor_serving_and_storage = on,
                 other => return Err(refuse(format!("unrecognized feature gate: {other}"))),
             }
@@ -198,6 +216,7 @@ mod tests {
         check("APIResponseCompression=false", Ok(false)); // CMP-02
         check(" APIResponseCompression = true ,", Ok(true));
         check("APIResponseCompression=false,AllBeta=true", Ok(true));
+        check("ComponentFlagz=false,ComponentStatusz=false", Ok(true));
         check("Nonsense=true", Err("unrecognized feature gate: Nonsense"));
         check("APIResponseCompression", Err("missing bool value for APIResponseCompression"));
         check(

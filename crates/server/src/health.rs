@@ -14,6 +14,8 @@ pub(crate) struct Health<'a> {
     /// While a server has been running for less, hooks that are not done do not count against its life
     /// (HLT-07).
     pub(crate) livez_grace_period: Duration,
+    /// Is told how each of all checks went: the endpoint, the check, and whether it passed.
+    pub(crate) observe: &'a (dyn Fn(&str, &str, bool) + Sync),
 }
 
 /// The three endpoints.
@@ -145,7 +147,11 @@ fn all(health: &Health<'_>, endpoint: Endpoint, query: &Query) -> Response {
         if excluded.contains(&name) {
             unknown.retain(|excluded| *excluded != name);
             lines.push_str(&format!("[+]{name} excluded: ok\n")); // HLT-04
-        } else if let Err(why) = (check.run)(health, endpoint) {
+            continue;
+        }
+        let result = (check.run)(health, endpoint);
+        (health.observe)(endpoint.name(), name, result.is_ok());
+        if let Err(why) = result {
             // The endpoint is public: the reason is for the log.
             lines.push_str(&format!("[-]{name} failed: reason withheld\n"));
             failed.push(format!("{name}: {why}"));
@@ -200,6 +206,7 @@ mod tests {
                 store: &store,
                 lifecycle: &self.lifecycle,
                 livez_grace_period: self.grace,
+                observe: &|_, _, _| {},
             };
             let response = answer(&health, endpoint, check, &Query::parse(query))?;
             let code = response.status().as_u16();

@@ -44,6 +44,7 @@ mod trust;
 mod version;
 mod webhooks;
 mod websocket;
+mod zpages;
 
 pub use config::{Config, FeatureGates, RequestHeader, ServiceAccounts};
 pub use cors::Cors;

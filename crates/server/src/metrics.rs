@@ -26,8 +26,10 @@ pub(crate) struct Metrics {
     long_running: Family<Gauge>,
     watch_events: Family<Counter>,
     deprecated: Family<Gauge>,
+    checks: Family<Gauge>,
+    checks_total: Family<Counter>,
     pub(crate) tls_errors: Counter,
-    started_at_unix_seconds: i64,
+    pub(crate) started_at_unix_seconds: i64,
 }
 
 /// What the series of a request are labelled with.
@@ -67,6 +69,14 @@ impl Metrics {
                 "[STABLE] Gauge of deprecated APIs that have been requested, broken out by API \
                  group, version, resource, subresource, and removed_release.",
             ),
+            checks: Family::new(
+                "kubernetes_healthcheck",
+                "[STABLE] This metric records the result of a single healthcheck.",
+            ),
+            checks_total: Family::new(
+                "kubernetes_healthchecks_total",
+                "[STABLE] This metric records the results of all healthcheck.",
+            ),
             tls_errors: Counter::default(),
             started_at_unix_seconds,
         }
@@ -105,7 +115,28 @@ impl Metrics {
         self.deprecated.with(&text).set(1);
     }
 
-    /// Everything, as text.
+    /// Remembers how a health check went, as one of all that an endpoint makes.
+    pub(crate) fn checked(&self, endpoint: &str, check: &str, passed: bool) {
+        let mut text = String::with_capacity(96);
+        label(&mut text, "name", check);
+        let named = text.len();
+        label(&mut text, "type", endpoint);
+        self.checks.with(&text).set(i64::from(passed));
+        text.truncate(named);
+        label(&mut text, "status", if passed { "success" } else { "error" });
+        label(&mut text, "type", endpoint);
+        self.checks_total.with(&text).add(1);
+    }
+
+    /// What service levels are measured by, as text.
+    pub(crate) fn slis(&self) -> String {
+        let mut out = String::with_capacity(8 * 1024);
+        self.checks.write(&mut out);
+        self.checks_total.write(&mut out);
+        out
+    }
+
+    /// Everything else, as text.
     pub(crate) fn text(&self, registry: &Registry, limits: &Limits) -> String {
         let mut out = String::with_capacity(64 * 1024);
         self.requests.write(&mut out);

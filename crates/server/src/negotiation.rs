@@ -165,6 +165,11 @@ impl<'a> Preferences<'a> {
         Self { headers, pretty, cbor: false }
     }
 
+    /// Whether documents are to be on many lines.
+    pub(crate) const fn is_pretty(&self) -> bool {
+        self.pretty
+    }
+
     /// With CBOR, if its feature gate is on.
     pub(crate) const fn with_cbor(self, cbor: bool) -> Self {
         Self { cbor, ..self }

@@ -16,6 +16,7 @@ use crate::openapi::OpenApi;
 use crate::respond::{Response, document, object, text};
 use crate::token_issuer;
 use crate::version;
+use crate::zpages::{self, Page};
 
 /// What stands behind the media type of aggregated discovery.
 const AGGREGATED_PARAMETERS: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -35,7 +36,8 @@ pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
     match parts.as_slice() {
         [""] | ["index.html"] => root(call),
         ["version"] => plain(call, version::json()),
-        ["metrics"] => Ok(metrics(call)),
+        ["metrics"] => Ok(metrics(call.api.metrics.text(&call.api.registry, &call.api.limits))),
+        ["metrics", "slis"] => Ok(metrics(call.api.metrics.slis())),
         [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] => open_id(call),
         ["api"] => discovery(call, Level::Core),
         ["apis"] => discovery(call, Level::Groups),
@@ -43,7 +45,10 @@ pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
         ["apis", group] => group_document(call, group),
         ["apis", group, version] => resources(call, group, version),
         ["openapi", ..] => call.api.openapi.answer(call).await,
-        _ => health_check(call).ok_or_else(Status::no_such_path),
+        _ => match (Page::at(path, call), health_check(call)) {
+            (Some(page), _) => page.answer(call, &all_paths(call)),
+            (None, answer) => answer.ok_or_else(Status::no_such_path),
+        },
     }
 }
 
@@ -105,18 +110,26 @@ fn root(call: &Call<'_>) -> Result<Response, Status> {
     struct Paths {
         paths: Vec<String>,
     }
-    let mut paths: Vec<String> = call.api.discovery.documents(&call.api.registry).paths().collect();
-    paths.extend(health::paths());
-    paths.extend(OpenApi::paths().map(str::to_owned));
-    paths.extend(["/metrics", "/version"].map(str::to_owned));
-    paths.sort_unstable();
-    let json = serde_json::to_vec(&Paths { paths }).map_err(Status::internal)?;
+    let json = serde_json::to_vec(&Paths { paths: all_paths(call) }).map_err(Status::internal)?;
     plain(call, json)
 }
 
-fn metrics(call: &Call<'_>) -> Response {
-    let api = call.api;
-    let mut response = text(200, api.metrics.text(&api.registry, &api.limits));
+/// Paths that are always there, beside those of discovery, OpenAPI and health.
+const OTHERS: [&str; 3] = ["/metrics", "/metrics/slis", "/version"];
+
+fn all_paths(call: &Call<'_>) -> Vec<String> {
+    let mut paths: Vec<String> = call.api.discovery.documents(&call.api.registry).paths().collect();
+    paths.extend(health::paths());
+    paths.extend(OpenApi::paths().map(str::to_owned));
+    paths.extend(OTHERS.map(str::to_owned));
+    let pages = zpages::PATHS.into_iter().filter(|path| Page::at(path, call).is_some());
+    paths.extend(pages.map(str::to_owned));
+    paths.sort_unstable();
+    paths
+}
+
+fn metrics(metrics: String) -> Response {
+    let mut response = text(200, metrics);
     let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
@@ -129,6 +142,7 @@ fn health_check(call: &Call<'_>) -> Option<Response> {
         store: &store,
         lifecycle: &call.api.lifecycle,
         livez_grace_period: call.api.settings.livez_grace_period,
+        observe: &|endpoint, check, passed| call.api.metrics.checked(endpoint, check, passed),
     };
     health::answer(&health, endpoint, check, call.query)
 }
@@ -137,7 +151,9 @@ fn health_check(call: &Call<'_>) -> Option<Response> {
 fn is_known(call: &Call<'_>, path: &str) -> bool {
     let path = path.trim_end_matches('/');
     let documents = call.api.discovery.documents(&call.api.registry);
-    matches!(path, "" | "/version" | "/metrics")
+    path.is_empty()
+        || OTHERS.contains(&path)
+        || Page::at(path, call).is_some()
         || health::endpoint(path).is_some()
         || OpenApi::paths().contains(&path)
         || documents.paths().any(|known| known == path)

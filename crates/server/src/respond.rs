@@ -1,7 +1,8 @@
 //! Answers: from what the registry gives to bytes on the wire.
 //!
-//! Everything is compact JSON first, mostly the very bytes that the store keeps; other encodings are
-//! made from that, Protobuf by those who know the type. So a form (Table, metadata only) is written once, for every encoding.
+//! What clients want again and again is kept with the objects (`registry::Extra`). All else is compact
+//! JSON first, mostly the very bytes that the store keeps, and encoded from that, Protobuf by those who
+//! know the type: so a form (Table, metadata only) is written once, for every encoding.
 
 mod gzip;
 mod list;
@@ -22,8 +23,8 @@ use pintle_registry::request::Encoding;
 use pintle_value::{cbor, json, yaml};
 
 pub(crate) use gzip::is_accepted as takes_gzip;
-pub(crate) use list::{collection, list};
-pub(crate) use rendering::Rendering;
+pub(crate) use list::{Item, collection, list};
+pub(crate) use rendering::{Rendering, Shown};
 pub(crate) use warning::add_warnings;
 
 use crate::body::Body;
@@ -37,9 +38,14 @@ pub(crate) const STATUS_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Statu
 
 /// A document whose body is compact JSON, in the encoding that the client wants; or a message already.
 pub(crate) fn document(code: u16, body: Body, negotiated: Negotiated) -> Response {
-    let mut response = HttpResponse::new(encode(body, negotiated));
+    encoded(code, encode(body, negotiated), negotiated.encoding)
+}
+
+/// A document that is in the encoding that the client wants.
+pub(crate) fn encoded(code: u16, body: Body, encoding: Encoding) -> Response {
+    let mut response = HttpResponse::new(body);
     *response.status_mut() = status_code(code);
-    let content_type = HeaderValue::from_static(media_type(negotiated.encoding));
+    let content_type = HeaderValue::from_static(media_type(encoding));
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
 }
@@ -102,15 +108,17 @@ pub(crate) fn outcome(
         _ => 200,
     };
     let mut response = match &outcome.answer {
-        Answer::Object(stored) if negotiated.encoding == Encoding::Protobuf => {
-            rendering.refuse_list()?;
-            let message = rendering.resource.encoded(stored, rendering.message());
-            document(code, Body::full(message.document()), negotiated)
-        }
-        Answer::Object(stored) => {
-            let body = rendering.document(&rendering.resource.view(stored))?;
-            object(code, body, rendering.type_name(), negotiated)
-        }
+        Answer::Object(stored) => match rendering.kept(negotiated.encoding) {
+            Some(extra) => {
+                rendering.refuse_list()?;
+                let document = rendering.resource.encoded(stored, extra).document();
+                encoded(code, Body::full(document), negotiated.encoding)
+            }
+            None => {
+                let body = rendering.stored(stored)?;
+                object(code, body, rendering.type_name(), negotiated)
+            }
+        },
         Answer::Value(value, type_name) => {
             let body = rendering.value(value, type_name)?;
             let as_it_is = rendering.form == Form::Object;

@@ -316,6 +316,9 @@ fn api(
             compression: config.feature_gates.api_response_compression,
             cbor: config.feature_gates.cbor_serving_and_storage,
             cors: config.cors.clone(),
+            statusz: config.feature_gates.component_statusz,
+            flagz: config.feature_gates.component_flagz,
+            flags: config.flags.clone(),
             address: reachable(address).to_string(),
         },
     }

@@ -9,6 +9,9 @@ pub(crate) const MINOR: &str = "36";
 /// The version in the form that clients' skew checks read, with this program's own behind it.
 pub const GIT_VERSION: &str = concat!("v1.36.0+pintle-", env!("CARGO_PKG_VERSION"));
 
+/// The Go that this program is made with.
+pub(crate) const GO_VERSION: &str = "none";
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Version {
@@ -40,7 +43,7 @@ pub(crate) fn json() -> Vec<u8> {
         git_commit: option_env!("PINTLE_COMMIT").unwrap_or("unknown"),
         git_tree_state: "clean",
         build_date: "1970-01-01T00:00:00Z",
-        go_version: "none",
+        go_version: GO_VERSION,
         compiler: "rustc",
         platform: PLATFORM,
     };

@@ -1,7 +1,7 @@
 //! batch.
 
 use pintle_meta::duration;
-use pintle_registry::table::UnixSeconds;
+use pintle_registry::table::Cell;
 use pintle_value::Value;
 
 use super::column::Cell::{AgeOr, By, ByTime, Count, Text, TextOr};
@@ -71,8 +71,10 @@ fn completions(job: &Value) -> Value {
     .into()
 }
 
-fn duration(job: &Value, now: UnixSeconds) -> Value {
+fn duration(job: &Value) -> Cell {
     let Some(start) = time_at(job, "status.startTime") else { return "".into() };
-    let end = time_at(job, "status.completionTime").unwrap_or(now);
-    duration::human(end.saturating_sub(start)).into()
+    match time_at(job, "status.completionTime") {
+        Some(end) => duration::human(end.saturating_sub(start)).into(),
+        None => Cell::since(start),
+    }
 }

@@ -1,7 +1,7 @@
 //! The form in which a kind's columns are written down, and how a cell is computed from it.
 
 use pintle_meta::{labels, time};
-use pintle_registry::table::{self, UnixSeconds};
+use pintle_registry::table;
 use pintle_value::{Str, Value};
 
 use super::read::{ZERO_TIME, at, bool_at, count_at, int_at, items_at, str_at, time_at};
@@ -63,8 +63,8 @@ pub(super) enum Cell {
     QuantityOr(Path, &'static str),
     /// What a function says of the object.
     By(fn(&Value) -> Value),
-    /// What a function says of the object at a time.
-    ByTime(fn(&Value, UnixSeconds) -> Value),
+    /// What a function says of the object, which may go by the time.
+    ByTime(fn(&Value) -> table::Cell),
 }
 
 /// The column every table but the events' begins with.
@@ -140,7 +140,7 @@ impl Column {
     }
 
     /// The column's cell in the row of an object.
-    pub(super) fn cell(&self, object: &Value, now: UnixSeconds) -> Value {
+    pub(super) fn cell(&self, object: &Value) -> table::Cell {
         match self.cell {
             Cell::Text(path) => str_at(object, path).into(),
             Cell::TextOr(path, absent) => {
@@ -153,9 +153,9 @@ impl Column {
                 None => absent.into(),
             },
             Cell::BoolOr(path, absent) => bool_at(object, path).unwrap_or(absent).into(),
-            Cell::Age(path) => age(time_at(object, path), now).into(),
+            Cell::Age(path) => age(time_at(object, path)),
             Cell::AgeOr(path, absent) => match at(object, path) {
-                Some(_) => age(time_at(object, path), now).into(),
+                Some(_) => age(time_at(object, path)),
                 None => absent.into(),
             },
             Cell::Time(path) => {
@@ -177,8 +177,8 @@ impl Column {
                 Some(value) => amount(value).into(),
                 None => absent.into(),
             },
-            Cell::By(tell) => tell(object),
-            Cell::ByTime(tell) => tell(object, now),
+            Cell::By(tell) => tell(object).into(),
+            Cell::ByTime(tell) => tell(object),
         }
     }
 }

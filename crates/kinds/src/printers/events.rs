@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pintle_registry::table::UnixSeconds;
+use pintle_registry::table::Cell;
 use pintle_value::Value;
 
 use super::column::Cell::{By, ByTime, Text};
@@ -37,17 +37,17 @@ fn in_core_words(event: &Value) -> Cow<'_, Value> {
     Cow::Owned(event)
 }
 
-fn first_seen(event: &Value, now: UnixSeconds) -> Value {
-    age(time_at(event, "firstTimestamp").or_else(|| time_at(event, "eventTime")), now).into()
+fn first_seen(event: &Value) -> Cell {
+    age(time_at(event, "firstTimestamp").or_else(|| time_at(event, "eventTime")))
 }
 
-fn last_seen(event: &Value, now: UnixSeconds) -> Value {
+fn last_seen(event: &Value) -> Cell {
     if has(event, "series") {
-        return age(time_at(event, "series.lastObservedTime"), now).into();
+        return age(time_at(event, "series.lastObservedTime"));
     }
     match time_at(event, "lastTimestamp") {
-        Some(last) => age(Some(last), now).into(),
-        None => first_seen(event, now),
+        Some(last) => age(Some(last)),
+        None => first_seen(event),
     }
 }
 

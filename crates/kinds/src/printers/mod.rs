@@ -38,7 +38,7 @@ mod volumes;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use pintle_registry::table::{self, Manner, Printer, Row, RowOrder, UnixSeconds};
+use pintle_registry::table::{self, Manner, Printer, Row, RowOrder};
 use pintle_value::Value;
 
 use column::{Cell, Column, NAME, date};
@@ -146,10 +146,10 @@ impl Printer for Table {
         &self.columns
     }
 
-    fn row(&self, object: &Value, now: UnixSeconds) -> Row {
+    fn row(&self, object: &Value) -> Row {
         let object = (self.kind.form)(object);
         Row {
-            cells: self.kind.columns.iter().map(|column| column.cell(&object, now)).collect(),
+            cells: self.kind.columns.iter().map(|column| column.cell(&object)).collect(),
             conditions: (self.kind.conditions)(&object),
         }
     }

@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-use pintle_registry::table::UnixSeconds;
+use pintle_registry::table::{Cell, UnixSeconds};
 use pintle_value::Value;
 
 use super::column::Cell::{By, ByTime, FilledOr};
 use super::column::{AGE, NAME, filled, string};
 use super::read::{at, bool_at, deleting, has, holds, int_at, is_true, items_at, str_at, time_at};
-use super::text::age;
 use super::{Columns, Kind};
 
 pub(super) const KINDS: &[Kind] = &[Kind::new("", "Pod", POD).with_conditions(completed)];
@@ -63,10 +62,10 @@ fn status(pod: &Value) -> Value {
     Summary::of(pod).status.as_ref().into()
 }
 
-fn restarts(pod: &Value, now: UnixSeconds) -> Value {
+fn restarts(pod: &Value) -> Cell {
     match Summary::of(pod).restarts {
-        Restarts { count, last: Some(last) } if count != 0 => {
-            format!("{count} ({} ago)", age(Some(last), now)).into()
+        Restarts { count, last: Some(time) } if count != 0 => {
+            Cell::Since { before: format!("{count} (").into(), time, after: " ago)".into() }
         }
         Restarts { count, .. } => count.to_string().into(),
     }

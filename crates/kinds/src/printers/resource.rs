@@ -1,6 +1,6 @@
 //! resource.k8s.io: devices, and claims on them.
 
-use pintle_registry::table::UnixSeconds;
+use pintle_registry::table::Cell;
 use pintle_value::Value;
 
 use super::column::Cell::{AgeOr, By, ByTime, Int, Text};
@@ -114,9 +114,9 @@ fn request_status(request: &Value) -> Value {
     }
 }
 
-fn completed(request: &Value, now: UnixSeconds) -> Value {
+fn completed(request: &Value) -> Cell {
     match outcome(request).filter(|condition| str_at(condition, "type") == "Complete") {
-        Some(condition) => age(time_at(condition, "lastTransitionTime"), now).into(),
+        Some(condition) => age(time_at(condition, "lastTransitionTime")),
         None => "<none>".into(),
     }
 }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use pintle_meta::{duration, quantity};
-use pintle_registry::table::UnixSeconds;
+use pintle_meta::quantity;
+use pintle_registry::table::{Cell, UnixSeconds};
 use pintle_value::Value;
 
 use super::column::filled;
@@ -51,11 +51,8 @@ pub(super) fn qualified(name: &str, group: &str) -> String {
 }
 
 /// How long ago a time was.
-pub(super) fn age(time: Option<UnixSeconds>, now: UnixSeconds) -> String {
-    match time {
-        Some(time) => duration::human(now.saturating_sub(time)),
-        None => "<unknown>".to_owned(),
-    }
+pub(super) fn age(time: Option<UnixSeconds>) -> Cell {
+    time.map_or_else(|| "<unknown>".into(), Cell::since)
 }
 
 /// Labels as `key=value`, sorted as whole texts, `<none>` without any.

@@ -92,14 +92,16 @@ pub fn encode(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) -> 
     write(schema, value, out, |encoder| encoder.message(ty, value.as_object()))
 }
 
-/// Writes what stands before the items of a list: `list` is everything but them, and their own messages
-/// have these lengths. Each follows behind its [`item_head`], and [`LIST_TAIL`] ends the list.
-pub fn list_head(
-    schema: &Schema,
-    list: &Value,
-    lengths: impl Iterator<Item = usize>,
-    out: &mut Vec<u8>,
-) {
+/// Where in an encoded object it stands as an item of a list, given where its own message is: with what
+/// the envelope has before it, for both keep it in a field of the same number.
+pub const fn list_item(message: Range<usize>) -> Range<usize> {
+    const _: () = assert!(unknown::RAW == LIST_ITEMS);
+    message.start - wire::head_bytes(LIST_ITEMS, message.end - message.start)..message.end
+}
+
+/// Writes what stands before the items of a list: `list` is everything but them, and they take so many
+/// bytes. Each follows as [`list_item`] has it, and [`LIST_TAIL`] ends the list.
+pub fn list_head(schema: &Schema, list: &Value, items_bytes: usize, out: &mut Vec<u8>) {
     const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
     let mut encoder = Encoder::new(schema);
     if let Some(meta) = schema.find(META) {
@@ -107,18 +109,12 @@ pub fn list_head(
     }
     let mut meta = Vec::new();
     encoder.out.finish(&mut meta);
-    let items: usize = lengths.map(|length| wire::head_bytes(LIST_ITEMS, length) + length).sum();
     out.extend_from_slice(PREFIX);
     let mut envelope = Backwards::default();
     type_meta_field(&mut envelope, list);
     envelope.finish(out);
-    wire::head(unknown::RAW, meta.len() + items, out);
+    wire::head(unknown::RAW, meta.len() + items_bytes, out);
     out.extend_from_slice(&meta);
-}
-
-/// Writes what stands before the message of an item of a list.
-pub fn item_head(length: usize, out: &mut Vec<u8>) {
-    wire::head(LIST_ITEMS, length, out);
 }
 
 /// The field number of a list's items.

@@ -1,7 +1,7 @@
 use pintle_value::{DEPTH_MAX, json};
 use proptest::prelude::*;
 
-use super::{LIST_TAIL, decode, encode, encode_event, item_head, list_head, read_event};
+use super::{LIST_TAIL, decode, encode, encode_event, list_head, list_item, read_event};
 use crate::{Error, Format, TypeId, builtin};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -292,14 +292,11 @@ fn lists_are_made_of_their_items_messages() {
     let messages = items.iter().map(|value| {
         let mut out = Vec::new();
         let message = encode(builtin(), item, value, &mut out);
-        out[message].to_vec()
+        out[list_item(message)].to_vec()
     });
-    let messages: Vec<Vec<u8>> = messages.collect();
-    list_head(builtin(), &list, messages.iter().map(Vec::len), &mut found);
-    for message in messages {
-        item_head(message.len(), &mut found);
-        found.extend(message);
-    }
+    let items: Vec<u8> = messages.flatten().collect();
+    list_head(builtin(), &list, items.len(), &mut found);
+    found.extend(items);
     found.extend(LIST_TAIL);
     encode(builtin(), find("io.k8s.api.core.v1.ConfigMapList"), &list, &mut expected);
     assert_eq!(found, expected);

@@ -8,7 +8,7 @@ use pintle_value::{Value, json};
 
 use super::Call;
 use crate::probe;
-use crate::respond::{self, Response};
+use crate::respond::{self, Item, Response};
 use crate::target::Found;
 
 /// The components in the order of their names, and where to ask them; the store is this server's own.
@@ -27,7 +27,8 @@ pub(super) async fn read(call: &Call<'_>, found: &Found) -> Result<Response, Sta
         return Ok(respond::object(200, body, rendering.type_name(), negotiated));
     }
     let all = join_all(COMPONENTS.map(|component| status(call, component))).await;
-    respond::collection(b"{}", Box::new(all.into_iter()), &rendering, negotiated)
+    let items = all.into_iter().map(Item::Made).collect();
+    respond::collection(b"{}", items, &rendering, negotiated)
 }
 
 async fn status(call: &Call<'_>, (name, port): (&str, Option<u16>)) -> Bytes {

@@ -27,7 +27,9 @@ use crate::body::{Body, CHUNK_BYTES, Frames};
 use crate::metrics::Counter;
 use crate::negotiation::{Form, watch_type};
 use crate::options::{list_options, watch_timeout};
-use crate::respond::{self, Rendering, Response, STATUS_TYPE, document, protobuf, status_json};
+use crate::respond::{
+    self, Rendering, Response, STATUS_TYPE, Shown, document, protobuf, status_json,
+};
 use crate::target::Found;
 use crate::websocket::{self, Opcode};
 
@@ -213,14 +215,12 @@ impl Encoder {
         };
         let resource = &self.rendering.resource;
         match (self.encoding, self.rendering.form) {
-            (Encoding::Protobuf, _) => {
-                resource.encoded(object, self.rendering.message()).frame(kind)
+            (Encoding::Json, Form::Object) if resource.is_stored_version() => object.frame(kind),
+            (Encoding::Json, Form::Object) => resource.encoded(object, Extra::Json).frame(kind),
+            (encoding, _) => {
+                let extra = self.rendering.kept(encoding)?;
+                resource.encoded(object, extra).frame(kind)
             }
-            (Encoding::Cbor, Form::Object) => resource.encoded(object, Extra::Cbor).frame(kind),
-            (Encoding::Cbor | Encoding::Yaml, _) => None,
-            (_, Form::Object) if resource.is_stored_version() => object.frame(kind),
-            (_, Form::Object) => resource.encoded(object, Extra::Json).frame(kind),
-            _ => None,
         }
     }
 
@@ -235,8 +235,8 @@ impl Encoder {
             Event::Modified(object) => self.write_object(Kind::Updated, object, out),
             Event::Deleted(object) => self.write_object(Kind::Deleted, object, out),
             Event::Bookmark { revision, initial_end } => {
-                let object = self.bookmark(*revision, *initial_end);
-                self.write_event("BOOKMARK", &object, out);
+                let json = &self.bookmark(*revision, *initial_end);
+                self.write_event("BOOKMARK", &Shown { json, stored: None }, out);
             }
             Event::Error(status) => {
                 self.write_document("ERROR", STATUS_TYPE, &status_json(status), out);
@@ -248,38 +248,51 @@ impl Encoder {
 
     fn write_object(&mut self, kind: Kind, object: &Arc<Object>, out: &mut Vec<u8>) {
         let (event_type, resource) = (event_type(kind), &self.rendering.resource);
-        if self.encoding == Encoding::Protobuf {
-            let message = resource.encoded(object, self.rendering.message()).document();
-            return pintle_schema::protobuf::encode_event(event_type, &message, out);
+        if let Some(extra) = self.rendering.kept(self.encoding) {
+            let document = resource.encoded(object, extra).document();
+            return self.write_encoded(event_type, &document, out);
         }
-        self.write_event(event_type, &resource.view(object), out);
+        let shown = Shown { json: &resource.view(object), stored: Some(object) };
+        self.write_event(event_type, &shown, out);
     }
 
-    fn write_event(&mut self, event_type: &str, object: &[u8], out: &mut Vec<u8>) {
+    fn write_event(&mut self, event_type: &str, shown: &Shown<'_>, out: &mut Vec<u8>) {
         let repeated = self.rendering.printer.manner().repeats_columns;
         let with_columns = !std::mem::replace(&mut self.columns_sent, true) || repeated;
         if self.encoding == Encoding::Json {
             begin(event_type, out);
-            self.rendering.write(object, with_columns, out);
+            self.rendering.write(shown, with_columns, out);
             return end(out);
         }
-        let mut document = Vec::with_capacity(object.len());
-        self.rendering.write(object, with_columns, &mut document);
+        let mut document = Vec::with_capacity(shown.json.len());
+        self.rendering.write(shown, with_columns, &mut document);
         self.write_document(event_type, self.rendering.type_name(), &document, out);
     }
 
     /// Writes an event with a document of the named type.
     fn write_document(&self, event_type: &str, type_name: &str, json: &[u8], out: &mut Vec<u8>) {
-        if self.encoding == Encoding::Protobuf {
-            let message = protobuf::object(type_name, json);
-            return pintle_schema::protobuf::encode_event(event_type, &message, out);
+        match self.encoding {
+            Encoding::Protobuf => {
+                self.write_encoded(event_type, &protobuf::object(type_name, json), out);
+            }
+            Encoding::Cbor => self.write_encoded(event_type, &respond::cbor(json), out),
+            Encoding::Json | Encoding::Yaml => self.write_encoded(event_type, json, out),
         }
-        if self.encoding == Encoding::Cbor {
-            return cbor::write_event(event_type, &respond::cbor(json), out);
+    }
+
+    /// Writes an event with a document in the watch's encoding.
+    fn write_encoded(&self, event_type: &str, document: &[u8], out: &mut Vec<u8>) {
+        match self.encoding {
+            Encoding::Protobuf => {
+                pintle_schema::protobuf::encode_event(event_type, document, out);
+            }
+            Encoding::Cbor => cbor::write_event(event_type, document, out),
+            Encoding::Json | Encoding::Yaml => {
+                begin(event_type, out);
+                out.extend_from_slice(document);
+                end(out);
+            }
         }
-        begin(event_type, out);
-        out.extend_from_slice(json);
-        end(out);
     }
 
     /// An object of the resource's kind with nothing but a resource version (BM-02), and the mark that

@@ -1,17 +1,28 @@
-//! Lists: the shared bytes of the objects with separators between them, made as they are sent, so that
-//! there is never a second copy of a collection.
+//! Lists: what is kept of the objects with something around it, made as they are sent, so that there is
+//! never a second copy of a collection.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use pintle_meta::Status;
 use pintle_meta::status::Reason;
 use pintle_registry::answer::List;
 use pintle_registry::request::Encoding;
-use pintle_value::json;
+use pintle_registry::{Extra, Object};
+use pintle_value::{cbor, json, yaml};
 
-use super::rendering::write_metadata;
-use super::{Rendering, Response, document, protobuf, table};
-use crate::body::{Body, CHUNK_BYTES, Pieces};
+use super::rendering::{Shown, write_metadata};
+use super::{Rendering, Response, document, encoded, protobuf, table};
+use crate::body::{Body, CHUNK_BYTES};
 use crate::negotiation::{Form, Negotiated};
+
+/// An item of a list.
+pub(crate) enum Item {
+    /// An object of the resource, which is kept.
+    Stored(Arc<Object>),
+    /// An object that is not, as JSON in the resource's version.
+    Made(Bytes),
+}
 
 /// Answers with a list.
 pub(crate) fn list(
@@ -20,47 +31,46 @@ pub(crate) fn list(
     negotiated: Negotiated,
 ) -> Result<Response, Status> {
     let metadata = metadata(&list);
-    if negotiated.encoding == Encoding::Protobuf {
-        refuse_single(rendering)?;
-        let items = rendering.items(&list.objects);
-        return Ok(document(200, protobuf::list(rendering, &metadata, items), negotiated));
-    }
-    let list = in_row_order(list, rendering);
-    let resource = rendering.resource.clone();
-    let views = list.objects.into_iter().map(move |object| resource.view(&object));
-    collection(&metadata, Box::new(views), rendering, negotiated)
+    let objects = in_row_order(list.objects, rendering);
+    collection(&metadata, objects.into_iter().map(Item::Stored).collect(), rendering, negotiated)
 }
 
 /// Rows of a few kinds have an order of their own, within a page.
-fn in_row_order(mut list: List, rendering: &Rendering) -> List {
-    if let (Form::Table(_), Some(order)) = (rendering.form, rendering.printer.order()) {
-        let objects =
-            list.objects.into_iter().map(|object| (rendering.resource.tree(&object), object));
-        let mut objects: Vec<_> = objects.collect();
-        objects.sort_by(|(a, _), (b, _)| order(a, b));
-        list.objects = objects.into_iter().map(|(_, object)| object).collect();
-    }
-    list
+fn in_row_order(objects: Vec<Arc<Object>>, rendering: &Rendering) -> Vec<Arc<Object>> {
+    let (Form::Table(_), Some(order)) = (rendering.form, rendering.printer.order()) else {
+        return objects;
+    };
+    let trees = objects.into_iter().map(|object| (rendering.resource.tree(&object), object));
+    let mut objects: Vec<_> = trees.collect();
+    objects.sort_by(|(a, _), (b, _)| order(a, b));
+    objects.into_iter().map(|(_, object)| object).collect()
 }
 
-/// Answers with a list of objects, given as JSON in the resource's version.
+/// Answers with a list of these items; `metadata` is its own, as JSON.
 pub(crate) fn collection(
     metadata: &[u8],
-    views: Pieces,
+    items: Vec<Item>,
     rendering: &Rendering,
     negotiated: Negotiated,
 ) -> Result<Response, Status> {
     refuse_single(rendering)?;
-    let body = match negotiated.encoding {
-        Encoding::Protobuf => {
-            let items = views.map(|view| rendering.item(&view)).collect();
-            protobuf::list(rendering, metadata, items)
-        }
-        Encoding::Json | Encoding::Yaml | Encoding::Cbor => {
-            Body::pieces(Box::new(Items::new(rendering.clone(), metadata, views)))
-        }
-    };
-    Ok(document(200, body, negotiated))
+    let writer = ItemWriter::new(rendering.clone(), negotiated.encoding);
+    if negotiated.encoding == Encoding::Protobuf {
+        // It says first how long it is.
+        let items: Vec<Bytes> = items.iter().map(|item| writer.message(item)).collect();
+        let bytes = items.iter().map(Bytes::len).sum();
+        let around = Around::of_messages(protobuf::list_head(rendering, metadata, bytes));
+        let write = Box::new(|item: &Bytes, out: &mut Vec<u8>| out.extend_from_slice(item));
+        let body = Body::pieces(Box::new(Pieces::new(around, items, write)));
+        return Ok(encoded(200, body, negotiated.encoding));
+    }
+    let around = Around::new(rendering, metadata, items.len(), negotiated.encoding);
+    let write = Box::new(move |item: &Item, out: &mut Vec<u8>| writer.write(item, out));
+    let body = Body::pieces(Box::new(Pieces::new(around, items, write)));
+    Ok(match negotiated.encoding {
+        Encoding::Json => document(200, body, negotiated),
+        encoding => encoded(200, body, encoding),
+    })
 }
 
 /// A list is not to be had as one object.
@@ -88,22 +98,64 @@ fn metadata(list: &List) -> Vec<u8> {
     out
 }
 
-/// The pieces of a list's body.
-struct Items {
-    rendering: Rendering,
-    views: Pieces,
+/// Writes an item behind what is there.
+type Write<T> = Box<dyn Fn(&T, &mut Vec<u8>) + Send>;
+
+/// The pieces of a list's body: what stands around the items, and the items.
+struct Pieces<T> {
+    around: Option<Around>,
+    items: std::vec::IntoIter<T>,
+    write: Write<T>,
     /// Bytes of the next piece.
     piece: Vec<u8>,
-    /// How each stored object begins, where items are to go without it (LIST-02).
-    type_members: Vec<u8>,
     begun: bool,
-    ended: bool,
 }
 
-impl Items {
-    fn new(rendering: Rendering, metadata: &[u8], views: Pieces) -> Self {
-        let mut piece = Vec::with_capacity(256);
-        write_head(&rendering, metadata, &mut piece);
+impl<T> Pieces<T> {
+    fn new(mut around: Around, items: Vec<T>, write: Write<T>) -> Self {
+        let piece = std::mem::take(&mut around.head);
+        Self { around: Some(around), items: items.into_iter(), write, piece, begun: false }
+    }
+}
+
+impl<T> Iterator for Pieces<T> {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        let around = self.around.as_ref()?;
+        for item in self.items.by_ref() {
+            if std::mem::replace(&mut self.begun, true) {
+                self.piece.extend_from_slice(around.between);
+            }
+            (self.write)(&item, &mut self.piece);
+            if self.piece.len() >= CHUNK_BYTES {
+                // The next piece is about as long as this one.
+                let room = Vec::with_capacity(self.piece.len() + 4096);
+                return Some(std::mem::replace(&mut self.piece, room).into());
+            }
+        }
+        self.piece.extend_from_slice(&around.tail);
+        self.around = None;
+        Some(std::mem::take(&mut self.piece).into())
+    }
+}
+
+/// Writes items.
+struct ItemWriter {
+    rendering: Rendering,
+    encoding: Encoding,
+    /// What is kept of the objects, if it is what is wanted of them.
+    kept: Option<Extra>,
+    /// How each stored object begins in JSON, where items are to go without it (LIST-02).
+    type_members: Vec<u8>,
+}
+
+impl ItemWriter {
+    fn new(rendering: Rendering, encoding: Encoding) -> Self {
+        let kept = rendering.kept(encoding).map(|extra| match extra {
+            Extra::Yaml => Extra::YamlItem,
+            other => other,
+        });
         let resource = &rendering.resource;
         let type_members = if resource.typed_items {
             Vec::new()
@@ -111,58 +163,119 @@ impl Items {
             let (kind, api_version) = (&resource.kind, resource.api_version());
             format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",").into_bytes()
         };
-        Self { rendering, views, piece, type_members, begun: false, ended: false }
+        Self { rendering, encoding, kept, type_members }
     }
 
-    fn write_item(&mut self, view: &[u8]) {
-        if std::mem::replace(&mut self.begun, true) {
-            self.piece.push(b',');
+    fn write(&self, item: &Item, out: &mut Vec<u8>) {
+        if let (Item::Stored(object), Some(extra)) = (item, self.kept) {
+            return self.rendering.resource.encoded(object, extra).write_item(out);
         }
+        if self.encoding == Encoding::Json {
+            return self.write_json(item, out);
+        }
+        let mut text = Vec::with_capacity(1024);
+        self.write_json(item, &mut text);
+        // What is read here was written here; a failure would show as nothing.
+        let tree = json::parse(&text).unwrap_or_default();
+        match self.encoding {
+            Encoding::Yaml => yaml::write_item(&tree, out),
+            _ => cbor::write_item(&tree, out),
+        }
+    }
+
+    /// An item in Protobuf, which is all that is held of it while the list is sent.
+    fn message(&self, item: &Item) -> Bytes {
+        match (item, self.kept) {
+            (Item::Stored(object), Some(extra)) => {
+                self.rendering.resource.encoded(object, extra).item()
+            }
+            _ => {
+                let mut text = Vec::with_capacity(1024);
+                self.write_json(item, &mut text);
+                protobuf::item(self.rendering.type_name(), &text)
+            }
+        }
+    }
+
+    fn write_json(&self, item: &Item, out: &mut Vec<u8>) {
+        let (view, stored) = match item {
+            Item::Stored(object) => (self.rendering.resource.view(object), Some(object)),
+            Item::Made(json) => (json.clone(), None),
+        };
         match self.rendering.form {
             Form::Table(version) => {
-                table::write_row(&self.rendering, view, version, &mut self.piece);
+                table::write_row(&self.rendering, &Shown { json: &view, stored }, version, out);
             }
             Form::PartialObjectMetadata(version) | Form::PartialObjectMetadataList(version) => {
-                write_metadata(view, version, &mut self.piece);
+                write_metadata(&view, version, out);
             }
             Form::Object | Form::GroupDiscovery => {
                 let untyped = view.strip_prefix(self.type_members.as_slice());
                 match untyped.filter(|_| !self.type_members.is_empty()) {
                     Some(rest) => {
-                        self.piece.push(b'{');
-                        self.piece.extend_from_slice(rest);
+                        out.push(b'{');
+                        out.extend_from_slice(rest);
                     }
-                    None => self.piece.extend_from_slice(view),
+                    None => out.extend_from_slice(&view),
                 }
             }
         }
     }
 }
 
-impl Iterator for Items {
-    type Item = Bytes;
+/// What stands around the items of a list.
+struct Around {
+    head: Vec<u8>,
+    between: &'static [u8],
+    tail: Vec<u8>,
+}
 
-    fn next(&mut self) -> Option<Bytes> {
-        if self.ended {
-            return None;
+impl Around {
+    fn new(rendering: &Rendering, metadata: &[u8], items: usize, encoding: Encoding) -> Self {
+        let mut head = Vec::with_capacity(256);
+        write_head(rendering, metadata, &mut head);
+        let mut tail = table::TAIL.to_vec();
+        let is_table = matches!(rendering.form, Form::Table(_));
+        if items == 0 && is_table && rendering.printer.manner().null_rows {
+            head.pop(); // the bracket
+            tail = b"null}".to_vec();
         }
-        while let Some(view) = self.views.next() {
-            self.write_item(&view);
-            if self.piece.len() >= CHUNK_BYTES {
-                // The next piece is about as long as this one.
-                let room = Vec::with_capacity(self.piece.len() + 4096);
-                return Some(std::mem::replace(&mut self.piece, room).into());
+        if encoding == Encoding::Json {
+            return Self { head, between: b",", tail };
+        }
+        head.extend_from_slice(&tail);
+        Self::of_empty(&head, if is_table { "rows" } else { "items" }, items, encoding)
+    }
+
+    /// What stands around the messages of items, which begin and end by themselves.
+    fn of_messages(head: Vec<u8>) -> Self {
+        Self { head, between: b"", tail: pintle_schema::protobuf::LIST_TAIL.to_vec() }
+    }
+
+    /// What stands around items in YAML or CBOR, given a list in JSON that has none.
+    fn of_empty(empty: &[u8], key: &str, items: usize, encoding: Encoding) -> Self {
+        let mut tree = json::parse(empty).unwrap_or_default();
+        let (mut head, mut tail) = (Vec::with_capacity(256), Vec::new());
+        if encoding == Encoding::Cbor {
+            if items == 0 {
+                cbor::write(&tree, &mut head);
+            } else {
+                tree.make_object().remove(key);
+                cbor::write_list_head(&tree, key, items, &mut head);
+            }
+        } else {
+            yaml::write(&tree, &mut head);
+            // Members of the document itself are the only lines that begin like this.
+            let (line, none) = (format!("\n{key}: []\n"), " []".len());
+            let place = head.windows(line.len()).position(|part| part == line.as_bytes());
+            if let Some(place) = place.filter(|_| items > 0) {
+                let end = place + line.len();
+                tail = head.split_off(end);
+                head.truncate(end - none - 1);
+                head.push(b'\n');
             }
         }
-        self.ended = true;
-        let is_table = matches!(self.rendering.form, Form::Table(_));
-        if is_table && !self.begun && self.rendering.printer.manner().null_rows {
-            self.piece.pop(); // the bracket
-            self.piece.extend_from_slice(b"null}");
-            return Some(std::mem::take(&mut self.piece).into());
-        }
-        self.piece.extend_from_slice(table::TAIL);
-        Some(std::mem::take(&mut self.piece).into())
+        Self { head, between: b"", tail }
     }
 }
 

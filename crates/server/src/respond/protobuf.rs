@@ -1,15 +1,11 @@
-//! Protobuf: the messages that are kept with the objects, and those that are made of other documents,
-//! given as JSON of a known type. Only built-in kinds have it.
-
-use std::sync::Arc;
+//! Protobuf: messages that are made of documents, given as JSON of a known type. Only built-in kinds have
+//! it. (Those of objects are kept with them.)
 
 use bytes::Bytes;
-use pintle_registry::{Extra, Object};
 use pintle_schema::{TypeId, builtin, protobuf};
 use pintle_value::{Value, json};
 
 use super::Rendering;
-use crate::body::{Body, CHUNK_BYTES};
 use crate::negotiation::{Form, MetaVersion};
 
 const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata";
@@ -21,51 +17,28 @@ pub(crate) fn object(type_name: &str, object: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A list, given as its own metadata in JSON and the messages of its items without their envelopes.
-pub(super) fn list(rendering: &Rendering, metadata: &[u8], items: Vec<Bytes>) -> Body {
+/// What stands before the items of a list, given its own metadata in JSON and how long they are.
+pub(super) fn list_head(rendering: &Rendering, metadata: &[u8], items_bytes: usize) -> Vec<u8> {
     let resource = &rendering.resource;
     let (kind, api_version) = match rendering.form {
         Form::Object => (resource.list_kind.as_str(), resource.api_version()),
         _ => ("PartialObjectMetadataList", MetaVersion::V1.api_version().to_owned()),
     };
-    let head = Value::from([
+    let list = Value::from([
         ("kind", Value::from(kind)),
         ("apiVersion", Value::from(api_version)),
         ("metadata", read(metadata)),
     ]);
-    let mut piece = Vec::with_capacity(1024);
-    protobuf::list_head(builtin(), &head, items.iter().map(Bytes::len), &mut piece);
-    Body::pieces(Box::new(Items { items: items.into_iter(), piece, ended: false }))
+    let mut head = Vec::with_capacity(1024);
+    protobuf::list_head(builtin(), &list, items_bytes, &mut head);
+    head
 }
 
-/// The pieces of a list's body.
-struct Items {
-    items: std::vec::IntoIter<Bytes>,
-    /// Bytes of the next piece.
-    piece: Vec<u8>,
-    ended: bool,
-}
-
-impl Iterator for Items {
-    type Item = Bytes;
-
-    fn next(&mut self) -> Option<Bytes> {
-        if self.ended {
-            return None;
-        }
-        for item in self.items.by_ref() {
-            protobuf::item_head(item.len(), &mut self.piece);
-            self.piece.extend_from_slice(&item);
-            if self.piece.len() >= CHUNK_BYTES {
-                // The next piece is about as long as this one.
-                let room = Vec::with_capacity(self.piece.len() + 4096);
-                return Some(std::mem::replace(&mut self.piece, room).into());
-            }
-        }
-        self.ended = true;
-        self.piece.extend_from_slice(protobuf::LIST_TAIL);
-        Some(std::mem::take(&mut self.piece).into())
-    }
+/// An item of a list, given as JSON of the named type.
+pub(super) fn item(type_name: &str, item: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(item.len());
+    let message = protobuf::encode(builtin(), find(type_name), &read(item), &mut out);
+    Bytes::from(out).slice(protobuf::list_item(message))
 }
 
 impl Rendering {
@@ -75,27 +48,6 @@ impl Rendering {
             Form::PartialObjectMetadata(_) | Form::PartialObjectMetadataList(_) => METADATA_TYPE,
             _ => &self.resource.schema.get(self.resource.ty).name,
         }
-    }
-
-    /// What of an object's messages is wanted: the forms that have one are these two.
-    pub(crate) fn message(&self) -> Extra {
-        match self.form {
-            Form::PartialObjectMetadata(_) | Form::PartialObjectMetadataList(_) => Extra::Metadata,
-            _ => Extra::Protobuf,
-        }
-    }
-
-    /// The messages of a list's items.
-    pub(super) fn items(&self, objects: &[Arc<Object>]) -> Vec<Bytes> {
-        let extra = self.message();
-        objects.iter().map(|object| self.resource.encoded(object, extra).item()).collect()
-    }
-
-    /// The message of a list's item, given as JSON.
-    pub(super) fn item(&self, view: &[u8]) -> Bytes {
-        let mut out = Vec::with_capacity(view.len());
-        let message = protobuf::encode(builtin(), find(self.type_name()), &read(view), &mut out);
-        Bytes::from(out).slice(message)
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pintle_meta::Status;
 use pintle_meta::status::Reason;
-use pintle_registry::Resource;
+use pintle_registry::request::Encoding;
 use pintle_registry::table::{Printer, UnixSeconds};
+use pintle_registry::{Extra, Object, Resource};
 use pintle_value::{Value, json};
 
 use super::table;
@@ -28,21 +29,56 @@ pub(crate) struct Rendering {
     pub(crate) now: UnixSeconds,
 }
 
+/// An object to be written.
+pub(crate) struct Shown<'a> {
+    /// Its JSON in the resource's version.
+    pub(crate) json: &'a [u8],
+    /// Itself, where it is one that is kept.
+    pub(crate) stored: Option<&'a Arc<Object>>,
+}
+
 impl Rendering {
-    /// A single object, given as JSON in the resource's version.
-    pub(crate) fn document(&self, object: &Bytes) -> Result<Bytes, Status> {
-        match self.form {
-            Form::Object | Form::GroupDiscovery => Ok(object.clone()),
-            Form::PartialObjectMetadataList(_) => self.refuse_list().map(|()| Bytes::new()),
-            Form::Table(_) | Form::PartialObjectMetadata(_) => {
-                let mut out = Vec::with_capacity(object.len() + 256);
-                self.write(object, true, &mut out);
-                Ok(out.into())
+    /// The encoding that is kept with objects in this form, where one is: of what clients ask for again
+    /// and again. All else is made of JSON when it is sent.
+    pub(crate) const fn kept(&self, encoding: Encoding) -> Option<Extra> {
+        use Form::{Object, PartialObjectMetadata, PartialObjectMetadataList};
+        match (encoding, self.form) {
+            (Encoding::Protobuf, Object) => Some(Extra::Protobuf),
+            (Encoding::Cbor, Object) => Some(Extra::Cbor),
+            (Encoding::Yaml, Object) => Some(Extra::Yaml),
+            (_, PartialObjectMetadata(version) | PartialObjectMetadataList(version)) => {
+                match (encoding, version) {
+                    (Encoding::Protobuf, MetaVersion::V1) => Some(Extra::ProtobufMetadata),
+                    (Encoding::Cbor, MetaVersion::V1) => Some(Extra::CborMetadata),
+                    _ => None,
+                }
             }
+            _ => None,
         }
     }
 
-    /// A single object that is not kept like this.
+    /// A stored object, as JSON.
+    pub(crate) fn stored(&self, object: &Arc<Object>) -> Result<Bytes, Status> {
+        let json = self.resource.view(object);
+        if matches!(self.form, Form::Object) {
+            return Ok(json);
+        }
+        self.shown(&Shown { json: &json, stored: Some(object) })
+    }
+
+    /// A single object that is not kept, given as JSON in the resource's version.
+    pub(crate) fn document(&self, json: &[u8]) -> Result<Bytes, Status> {
+        self.shown(&Shown { json, stored: None })
+    }
+
+    fn shown(&self, shown: &Shown<'_>) -> Result<Bytes, Status> {
+        self.refuse_list()?;
+        let mut out = Vec::with_capacity(shown.json.len() + 256);
+        self.write(shown, true, &mut out);
+        Ok(out.into())
+    }
+
+    /// A single object that is not kept.
     pub(crate) fn value(&self, value: &Value, type_name: &str) -> Result<Bytes, Status> {
         let mut object = Vec::with_capacity(512);
         let ty = self.resource.schema.find(type_name);
@@ -52,18 +88,17 @@ impl Rendering {
             }
             None => json::write(value, &mut object),
         }
-        let object = Bytes::from(object);
         self.document(&object)
     }
 
     /// Writes one object as a document of its own: alone, or in a watch event. Tables have their
     /// columns only where `with_columns` says so.
-    pub(crate) fn write(&self, object: &[u8], with_columns: bool, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, shown: &Shown<'_>, with_columns: bool, out: &mut Vec<u8>) {
         match self.form {
-            Form::PartialObjectMetadata(version) => write_metadata(object, version, out),
-            Form::Table(version) => table::write_single(self, object, version, with_columns, out),
+            Form::PartialObjectMetadata(version) => write_metadata(shown.json, version, out),
+            Form::Table(version) => table::write_single(self, shown, version, with_columns, out),
             Form::Object | Form::GroupDiscovery | Form::PartialObjectMetadataList(_) => {
-                out.extend_from_slice(object);
+                out.extend_from_slice(shown.json);
             }
         }
     }

@@ -1,25 +1,26 @@
-//! Tables: columns and rows for people, made by the resource's printer.
+//! Tables: columns and rows for people, made by the resource's printer. What a row tells is kept with its
+//! object.
 
-use pintle_registry::table::{Column, Row};
-use pintle_value::{Value, json};
+use std::sync::Arc;
+
+use pintle_registry::table::Column;
+use pintle_registry::{Encoded, Extra};
+use pintle_value::json;
 
 use super::Rendering;
-use super::rendering::write_metadata;
+use super::rendering::{Shown, write_metadata};
 use crate::negotiation::MetaVersion;
 use crate::options::IncludeObject;
-
-/// The members of a row's condition, in upstream's order.
-const CONDITION_MEMBERS: [&str; 4] = ["type", "status", "reason", "message"];
 
 /// Writes the Table of one object.
 pub(super) fn write_single(
     rendering: &Rendering,
-    object: &[u8],
+    shown: &Shown<'_>,
     version: MetaVersion,
     with_columns: bool,
     out: &mut Vec<u8>,
 ) {
-    let metadata = json::member(object, "metadata").and_then(|range| object.get(range));
+    let metadata = json::member(shown.json, "metadata").and_then(|range| shown.json.get(range));
     let revision = metadata.and_then(|metadata| {
         let range = json::member(metadata, "resourceVersion")?;
         metadata.get(range)
@@ -31,7 +32,7 @@ pub(super) fn write_single(
     }
     list_metadata.push(b'}');
     write_head(rendering, &list_metadata, version, with_columns, out);
-    write_row(rendering, object, version, out);
+    write_row(rendering, shown, version, out);
     out.extend_from_slice(TAIL);
 }
 
@@ -79,46 +80,28 @@ fn write_columns(columns: &[Column], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// Writes the row of an object, given as JSON in the resource's version.
+/// Writes the row of an object.
 pub(super) fn write_row(
     rendering: &Rendering,
-    object: &[u8],
+    shown: &Shown<'_>,
     version: MetaVersion,
     out: &mut Vec<u8>,
 ) {
-    let tree = json::parse(object).unwrap_or_default();
-    let Row { cells, conditions } = rendering.printer.row(&tree, rendering.now);
-    out.extend_from_slice(br#"{"cells":"#);
-    json::write(&Value::Array(cells), out);
-    if !conditions.is_empty() {
-        out.extend_from_slice(br#","conditions":["#);
-        for (at, condition) in conditions.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            write_condition(condition, out);
+    let is_own = || Arc::ptr_eq(&rendering.printer, &rendering.resource.printer);
+    match shown.stored.filter(|_| is_own()) {
+        Some(stored) => {
+            rendering.resource.encoded(stored, Extra::Row).write_row(rendering.now, out);
         }
-        out.push(b']');
+        None => {
+            let tree = json::parse(shown.json).unwrap_or_default();
+            Encoded::row(&*rendering.printer, &tree).write_row(rendering.now, out);
+        }
     }
     out.extend_from_slice(br#","object":"#);
     match rendering.include {
-        IncludeObject::Object => out.extend_from_slice(object),
-        IncludeObject::Metadata => write_metadata(object, version, out),
+        IncludeObject::Object => out.extend_from_slice(shown.json),
+        IncludeObject::Metadata => write_metadata(shown.json, version, out),
         IncludeObject::None => out.extend_from_slice(b"null"),
-    }
-    out.push(b'}');
-}
-
-fn write_condition(condition: &Value, out: &mut Vec<u8>) {
-    out.push(b'{');
-    let present = CONDITION_MEMBERS.iter().filter_map(|key| Some((key, condition.get(key)?)));
-    for (at, (key, value)) in present.enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        json::write_string(key, out);
-        out.push(b':');
-        json::write(value, out);
     }
     out.push(b'}');
 }

@@ -222,3 +222,79 @@ async fn failures_are_statuses() {
         (429, &"3".parse().unwrap())
     );
 }
+
+async fn bytes(response: Response) -> Vec<u8> {
+    response.into_body().collect().await.unwrap().to_bytes().to_vec()
+}
+
+#[tokio::test]
+async fn answers_say_the_same_in_every_encoding() {
+    const FORMS: [Form; 5] = [
+        Form::Object,
+        Form::PartialObjectMetadataList(MetaVersion::V1),
+        Form::PartialObjectMetadataList(MetaVersion::V1Beta1),
+        Form::Table(MetaVersion::V1),
+        Form::Table(MetaVersion::V1Beta1),
+    ];
+    let long = "word ".repeat(40);
+    for names in [&[][..], &["a"], &["a", "b", "c"]] {
+        let cluster = Cluster::with(names, &long).await;
+        for form in FORMS {
+            let list = async |encoding| {
+                let negotiated = Negotiated { encoding, ..JSON };
+                bytes(cluster.list(form, IncludeObject::Object, negotiated).await).await
+            };
+            let tree = json::parse(&list(Encoding::Json).await).unwrap();
+            let mut text = Vec::new();
+            yaml::write(&tree, &mut text);
+            // The first time they are made, then they are at hand.
+            for _ in 0..2 {
+                assert_eq!(
+                    cbor::parse(&list(Encoding::Cbor).await).as_ref(),
+                    Ok(&tree),
+                    "{form:?}"
+                );
+                let found = String::from_utf8(list(Encoding::Yaml).await).unwrap();
+                assert_eq!(found, String::from_utf8(text.clone()).unwrap(), "{form:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_object_says_the_same_in_every_encoding() {
+    const FORMS: [Form; 4] = [
+        Form::Object,
+        Form::PartialObjectMetadata(MetaVersion::V1),
+        Form::PartialObjectMetadata(MetaVersion::V1Beta1),
+        Form::Table(MetaVersion::V1),
+    ];
+    let cluster = Cluster::with(&["a"], &"word ".repeat(40)).await;
+    let target = Target { name: "a".into(), ..cluster.target.clone() };
+    let found = cluster.registry.get(&target, "").await.unwrap();
+    for form in FORMS {
+        let rendering = cluster.rendering(form, IncludeObject::Metadata);
+        let get = |encoding| outcome(&found, &rendering, Negotiated { encoding, ..JSON }).unwrap();
+        let tree = json::parse(&bytes(get(Encoding::Json)).await).unwrap();
+        let mut text = Vec::new();
+        yaml::write(&tree, &mut text);
+        for _ in 0..2 {
+            assert_eq!(cbor::parse(&bytes(get(Encoding::Cbor)).await).as_ref(), Ok(&tree));
+            assert_eq!(bytes(get(Encoding::Yaml)).await, text, "{form:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn rows_that_are_kept_go_with_the_time() {
+    let cluster = Cluster::with(&["a"], "v").await;
+    let found = cluster.registry.list(&cluster.target, &ListOptions::default()).await.unwrap();
+    for (now, age) in [(1_090, "90s"), (1_600, "10m"), (1_090, "90s")] {
+        let form = Form::Table(MetaVersion::V1);
+        let rendering = Rendering { now, ..cluster.rendering(form, IncludeObject::None) };
+        let items = found.objects.iter().cloned().map(Item::Stored).collect();
+        let table = text(collection(b"{}", items, &rendering, JSON).unwrap()).await;
+        let row = format!(r#""rows":[{{"cells":["a",1,"{age}"],"object":null}}]"#);
+        assert!(table.contains(&row), "{table}");
+    }
+}

@@ -1,7 +1,8 @@
 //! CBOR (RFC 8949) to values and back, as upstream's serializer has it.
 //!
 //! Documents begin with the tag of self-described CBOR, by which they are known. Writing is
-//! deterministic: numbers as short as they go, keys in the order of their bytes; texts are byte strings.
+//! deterministic: numbers as short as they go, keys in the order of their bytes (but an object's kind and
+//! API version may come first, a list's items last); texts are byte strings.
 //! Reading takes what JSON could say: of simple values `true`, `false` and `null`, of tags none that
 //! stands for a number or a time in numbers.
 //!
@@ -13,7 +14,9 @@ mod read;
 mod tests;
 mod write;
 
-pub use write::{write, write_event};
+pub use write::{
+    Rest, write, write_event, write_item, write_list_head, write_map_head, write_object,
+};
 
 use crate::{Error, Value};
 

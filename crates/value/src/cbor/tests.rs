@@ -50,6 +50,29 @@ fn values_are_written_deterministically() {
 }
 
 #[test]
+fn an_object_says_first_what_it_is() {
+    let check = |text: &str, hex: &str, members: usize, rest: &str| {
+        let mut out = bytes("00");
+        let found = write_object(&json::parse(text.as_bytes()).unwrap(), &mut out);
+        assert_eq!(out[1..], [MAGIC, &bytes(hex)].concat(), "{text}");
+        assert_eq!((found.members, &out[found.range]), (members, &bytes(rest)[..]), "{text}");
+        assert_eq!(json::to_string(&parse(&out[1..]).unwrap()), text);
+    };
+    check(
+        r#"{"a":1,"apiVersion":"v1","kind":"K"}"#,
+        "a3 446b696e64 414b 4a61706956657273696f6e 427631 4161 01",
+        1,
+        "4161 01",
+    );
+    check(r#"{"kind":"K"}"#, "a1 446b696e64 414b", 0, "");
+    check(r#"{"a":1}"#, "a1 4161 01", 1, "4161 01");
+    let mut list = Vec::new();
+    write_list_head(&Value::from([("kind", "L")]), "items", 2, &mut list);
+    list.extend(bytes("01 02"));
+    assert_eq!(json::to_string(&parse(&list).unwrap()), r#"{"items":[1,2],"kind":"L"}"#);
+}
+
+#[test]
 fn what_others_write_is_read() {
     check("63 e6b0b4", Ok("\"水\""));
     check("d9d9f7 a1 61 61 01", Ok(r#"{"a":1}"#));

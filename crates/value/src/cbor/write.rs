@@ -1,12 +1,63 @@
 //! Writing.
 
+use std::ops::Range;
+
 use super::{MAGIC, major};
 use crate::{Value, json};
 
 /// Writes a document.
 pub fn write(value: &Value, out: &mut Vec<u8>) {
     out.extend_from_slice(MAGIC);
-    item(value, out);
+    write_item(value, out);
+}
+
+/// Where the members of a document are that do not say what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// How many they are: behind a head of its own ([`write_map_head`]) they are a map.
+    pub members: usize,
+    /// Where in the bytes.
+    pub range: Range<usize>,
+}
+
+/// Writes an object as a document that says first what it is, its kind and its API version; says where
+/// the rest is.
+pub fn write_object(object: &Value, out: &mut Vec<u8>) -> Rest {
+    const TYPE: [&str; 2] = ["kind", "apiVersion"];
+    let members = sorted(object);
+    let typed = TYPE.iter().filter_map(|key| Some((*key, object.get(key)?)));
+    let typed: Vec<_> = typed.collect();
+    out.extend_from_slice(MAGIC);
+    write_map_head(members.len(), out);
+    for (key, value) in &typed {
+        text(key, out);
+        write_item(value, out);
+    }
+    let begin = out.len();
+    for (key, value) in members.iter().filter(|(key, _)| !TYPE.contains(key)) {
+        text(key, out);
+        write_item(value, out);
+    }
+    Rest { members: members.len() - typed.len(), range: begin..out.len() }
+}
+
+/// Writes a document up to the items of a list in it, which is its last member, and still to be written.
+/// `around` has all other members.
+pub fn write_list_head(around: &Value, key: &str, items: usize, out: &mut Vec<u8>) {
+    let members = sorted(around);
+    out.extend_from_slice(MAGIC);
+    write_map_head(members.len() + 1, out);
+    for (key, value) in members {
+        text(key, out);
+        write_item(value, out);
+    }
+    text(key, out);
+    head(major::ARRAY, items as u64, out);
+}
+
+/// Writes what a map begins with.
+pub fn write_map_head(members: usize, out: &mut Vec<u8>) {
+    head(major::MAP, members as u64, out);
 }
 
 /// Writes an event of a watch: its type, and its object as [`write`] writes it.
@@ -19,7 +70,8 @@ pub fn write_event(event_type: &str, object: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(object);
 }
 
-fn item(value: &Value, out: &mut Vec<u8>) {
+/// Writes a data item that is not a document of its own.
+pub fn write_item(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Bool(false) => out.push(0xf4),
         Value::Bool(true) => out.push(0xf5),
@@ -30,20 +82,26 @@ fn item(value: &Value, out: &mut Vec<u8>) {
         Value::String(s) => text(s, out),
         Value::Array(items) => {
             head(major::ARRAY, items.len() as u64, out);
-            items.iter().for_each(|value| item(value, out));
+            items.iter().for_each(|value| write_item(value, out));
         }
-        Value::Object(members) => {
-            // Shorter keys have smaller heads.
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_by_key(|(key, _)| (key.len(), *key));
-            head(major::MAP, members.len() as u64, out);
+        Value::Object(_) => {
+            let members = sorted(value);
+            write_map_head(members.len(), out);
             for (key, value) in members {
                 text(key, out);
-                item(value, out);
+                write_item(value, out);
             }
         }
-        Value::Unread(text) => item(&json::parse(text.as_bytes()).unwrap_or_default(), out),
+        Value::Unread(text) => write_item(&json::parse(text.as_bytes()).unwrap_or_default(), out),
     }
+}
+
+/// The members of an object in the order of their encoded keys: shorter ones have smaller heads.
+fn sorted(object: &Value) -> Vec<(&str, &Value)> {
+    let members = object.as_object().into_iter().flat_map(crate::Map::iter);
+    let mut members: Vec<_> = members.map(|(key, value)| (key.as_str(), value)).collect();
+    members.sort_by_key(|(key, _)| (key.len(), *key));
+    members
 }
 
 /// Texts are byte strings: nobody has to check that they are UTF-8.

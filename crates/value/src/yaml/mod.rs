@@ -14,7 +14,7 @@ mod tests;
 mod write;
 
 pub use read::Reader;
-pub use write::write;
+pub use write::{write, write_item};
 
 use crate::{Error, Value, json, token::Tokens};
 

@@ -7,6 +7,11 @@ use std::cmp::Ordering;
 /// That is no total order (`111` < `1a` < `2` < `111`), which the standard library's sorts may answer
 /// with a panic; this merge sort does not care.
 pub(super) fn sort<T>(members: &mut Vec<T>, key: impl Fn(&T) -> &str) {
+    let is_simple = |key: &str| key.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_digit());
+    if members.iter().all(|member| is_simple(key(member))) {
+        // Among these it is one.
+        return members.sort_by(|a, b| compare_simple(key(a), key(b)));
+    }
     let mut width = 1;
     while width < members.len() {
         let mut merged = Vec::with_capacity(members.len());
@@ -30,6 +35,15 @@ fn merge<T>(left: Vec<T>, right: Vec<T>, merged: &mut Vec<T>, key: &impl Fn(&T) 
         merged.push(item);
     }
     merged.extend(right);
+}
+
+/// The order of two keys in ASCII without digits.
+fn compare_simple(a: &str, b: &str) -> Ordering {
+    let differ = a.bytes().zip(b.bytes()).find(|(x, y)| x != y);
+    differ.map_or_else(
+        || a.len().cmp(&b.len()),
+        |(x, y)| (x.is_ascii_alphabetic(), x).cmp(&(y.is_ascii_alphabetic(), y)),
+    )
 }
 
 /// go-yaml v2's order of two keys.

@@ -1,5 +1,8 @@
 //! What a scalar means: the rules of YAML 1.1 as go-yaml v2 has them.
 
+use std::borrow::Cow;
+
+use super::scalar::is_base60;
 use crate::json;
 
 /// The meaning of a scalar.
@@ -31,6 +34,11 @@ impl Scalar {
             Self::String => "!!str",
         }
     }
+}
+
+/// Whether a plain scalar without a tag is text, to this reader and others.
+pub(super) fn means_text(text: &str) -> bool {
+    matches!(resolve(text), Scalar::String) && !is_base60(text)
 }
 
 /// The meaning of a plain scalar without a tag.
@@ -69,7 +77,10 @@ fn number(text: &str) -> Scalar {
     if is_timestamp(text) {
         return Scalar::Timestamp;
     }
-    let digits = text.replace('_', "");
+    let digits = match text.contains('_') {
+        true => Cow::Owned(text.replace('_', "")),
+        false => Cow::Borrowed(text),
+    };
     integer(&digits).or_else(|| float(&digits)).unwrap_or(Scalar::String)
 }
 

@@ -19,25 +19,29 @@ pub(super) struct Traits {
 
 impl Traits {
     pub(super) fn of(text: &str) -> Self {
-        let first = text.chars().next().unwrap_or(' ');
-        let last = text.chars().next_back().unwrap_or(' ');
-        let at_edge = |c: char| c == ' ' || is_break(c);
-        let after_break = |pair: fn(char, char) -> bool| {
-            text.chars().zip(text.chars().skip(1)).any(|(a, b)| pair(a, b))
-        };
-        let break_space = after_break(|a, b| is_break(a) && b == ' ');
-        let space_break = after_break(|a, b| a == ' ' && is_break(b));
-        let special = !text.chars().all(is_printable);
-        let plain = !at_edge(first)
-            && !at_edge(last)
-            && !special
-            && !text.contains(is_break)
-            && !has_indicators(text);
-        Self {
-            plain,
-            single_quoted: !(break_space || space_break || special),
-            literal: !text.is_empty() && last != ' ' && !space_break && !special,
+        let at_edge = |c: Option<char>| c.is_none_or(|c| c == ' ' || is_break(c));
+        let (mut breaks, mut break_space, mut space_break, mut special) =
+            (false, false, false, false);
+        let mut before = None;
+        for c in text.chars() {
+            let is_break = is_break(c);
+            breaks |= is_break;
+            special |= !is_printable(c);
+            break_space |= c == ' ' && before.is_some_and(self::is_break);
+            space_break |= is_break && before == Some(' ');
+            before = Some(c);
         }
+        let edges = at_edge(text.chars().next()) || at_edge(before);
+        Self {
+            plain: !(edges || special || breaks || has_indicators(text)),
+            single_quoted: !(break_space || space_break || special),
+            literal: !text.is_empty() && before != Some(' ') && !space_break && !special,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn allows_plain(self) -> bool {
+        self.plain
     }
 
     /// The style for a text that has to remain text; `means_text` says whether it does when plain.
@@ -56,6 +60,17 @@ impl Traits {
             _ => Style::DoubleQuoted,
         }
     }
+}
+
+/// Whether a text allows [`Style::Plain`], as most texts that are written do; `false` where it takes a
+/// closer look.
+pub(super) fn is_plain_ascii(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let ([first, ..], [.., last]) = (bytes, bytes) else { return false };
+    first.is_ascii_alphanumeric()
+        && !matches!(last, b' ' | b':')
+        && bytes.iter().all(|byte| matches!(byte, b' '..=b'~'))
+        && !bytes.windows(2).any(|pair| matches!(pair, b": " | b" #"))
 }
 
 /// Whether something in the text would be taken for YAML's own signs in block style.

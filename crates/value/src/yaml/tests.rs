@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::json;
 
@@ -189,6 +191,27 @@ fn long_text_is_folded_behind_column_80() {
 }
 
 #[test]
+fn items_of_a_list_in_the_document_are_written_one_by_one() {
+    let long = "word ".repeat(40);
+    let items = [
+        r#"{"a":{"b":[1,{"c":"x\ny\n"}]},"d":"x\ny"}"#,
+        r#"{"a":"x\n\n"}"#,
+        "[[1,[]],{}]",
+        "{}",
+        "[]",
+        r#""a""#,
+        "null",
+        &format!("{{\"a\":[\"{long}x\"]}}"),
+    ];
+    let items = items.map(|item| json::parse(item.as_bytes()).unwrap());
+    let mut expected = Vec::new();
+    write(&Value::from([("items", Value::Array(items.to_vec()))]), &mut expected);
+    let mut out = b"items:\n".to_vec();
+    items.iter().for_each(|item| write_item(item, &mut out));
+    assert_eq!(String::from_utf8(out).unwrap(), String::from_utf8(expected).unwrap());
+}
+
+#[test]
 fn long_keys_and_keys_of_many_lines_stand_behind_a_question_mark() {
     let long = "k".repeat(129);
     for (key, expected) in [
@@ -229,4 +252,16 @@ fn keys_that_come_again_are_told_with_the_lines_of_their_values() {
         ],
     );
     check("- a: 1\n- a: 1\n", &[]);
+}
+
+proptest! {
+    #[test]
+    fn what_is_known_at_a_glance_is_so(text in "[ -~]{0,6}", other in "[ -/:-~]{0,4}", third in "[ -/:-~]{0,4}") {
+        prop_assert!(!scalar::is_plain_ascii(&text) || scalar::Traits::of(&text).allows_plain());
+        let mut keys = [other.as_str(), &third];
+        keys.sort_by(|a, b| order::compare(a, b));
+        let mut sorted = vec![other.as_str(), &third];
+        order::sort(&mut sorted, |key| key);
+        prop_assert_eq!(sorted, keys);
+    }
 }

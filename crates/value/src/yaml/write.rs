@@ -6,14 +6,23 @@
 
 use super::{
     order,
-    resolve::{Scalar, general, resolve},
-    scalar::{Style, Traits, is_base60, is_break, is_printable},
+    resolve::{general, means_text},
+    scalar::{Style, Traits, is_break, is_plain_ascii, is_printable},
 };
 use crate::{Value, json};
 
 /// Writes a value as a YAML document, keys in go-yaml's order.
 pub fn write(value: &Value, out: &mut Vec<u8>) {
-    let mut emitter = Emitter { out, column: 0, indent: None, whitespace: true, indention: true };
+    let mut emitter = Emitter::new(out, None);
+    emitter.value(value, false);
+    emitter.write_indent();
+}
+
+/// Writes a value as it stands, in whole lines, in a list that is a member of the document itself. Where
+/// lines are folded depends on where they begin, so this is not the document in other words.
+pub fn write_item(value: &Value, out: &mut Vec<u8>) {
+    let mut emitter = Emitter::new(out, Some(0));
+    emitter.indicator("-", true, true);
     emitter.value(value, false);
     emitter.write_indent();
 }
@@ -37,7 +46,12 @@ struct Emitter<'o> {
     indention: bool,
 }
 
-impl Emitter<'_> {
+impl<'o> Emitter<'o> {
+    /// At the beginning of a line.
+    const fn new(out: &'o mut Vec<u8>, indent: Option<usize>) -> Self {
+        Self { out, column: 0, indent, whitespace: true, indention: true }
+    }
+
     fn value(&mut self, value: &Value, in_map: bool) {
         match value {
             Value::Null => self.bare("null"),
@@ -90,11 +104,14 @@ impl Emitter<'_> {
     }
 
     fn string(&mut self, text: &str, simple_key: bool) {
+        let fits = self.column + text.len() <= WIDTH || simple_key || !text.contains(' ');
+        if fits && is_plain_ascii(text) && means_text(text) {
+            return self.bare(text);
+        }
         let traits = Traits::of(text);
         let outer = self.indent;
         self.indent = Some(outer.map_or(INDENT, |indent| indent + INDENT));
-        let means_text = matches!(resolve(text), Scalar::String) && !is_base60(text);
-        match traits.style(text, means_text, simple_key) {
+        match traits.style(text, means_text(text), simple_key) {
             Style::Plain => self.plain(text, !simple_key),
             Style::SingleQuoted => self.single_quoted(text, !simple_key),
             Style::DoubleQuoted => self.double_quoted(text, !simple_key),
@@ -103,7 +120,7 @@ impl Emitter<'_> {
         self.indent = outer;
     }
 
-    /// A word that needs no quotes.
+    /// A text in ASCII that needs no quotes and is not folded.
     fn bare(&mut self, text: &str) {
         self.indicator(text, true, false);
     }
@@ -275,18 +292,21 @@ impl Emitter<'_> {
         if !self.indention || behind {
             self.put_break();
         }
-        while self.column < indent {
-            self.put(' ');
+        if let Some(missing) = indent.checked_sub(self.column) {
+            self.out.extend(std::iter::repeat_n(b' ', missing));
+            self.column = indent;
         }
         self.whitespace = true;
         self.indention = true;
     }
 
+    /// `text` is ASCII.
     fn indicator(&mut self, text: &str, needs_whitespace: bool, is_indention: bool) {
         if needs_whitespace && !self.whitespace {
             self.put(' ');
         }
-        text.chars().for_each(|c| self.put(c));
+        self.out.extend_from_slice(text.as_bytes());
+        self.column += text.len();
         self.whitespace = false;
         self.indention = self.indention && is_indention;
     }
