@@ -218,7 +218,9 @@ pub enum Error {
         supported: u32,
     },
     /// The medium failed: nothing more is written until the process is started again.
-    #[error("the store failed and takes no more writes: {reason}")]
+    #[error(
+        "the store failed and takes no more writes until the server is started again: {reason}"
+    )]
     Failed {
         /// What the medium said.
         reason: String,

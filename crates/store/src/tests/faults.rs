@@ -116,7 +116,10 @@ async fn a_medium_that_fails() {
             let store = open(Faulty { medium: medium.clone(), commits_left, end });
             let seen = followed(&store).await;
             let (acknowledged, error) = write_until_it_fails(&store).await;
-            assert_eq!(error.to_string(), "the store failed and takes no more writes: no");
+            assert_eq!(
+                error.to_string(),
+                "the store failed and takes no more writes until the server is started again: no"
+            );
             check_failed(&store, &seen, &acknowledged, &error).await;
             assert_eq!(*followed(&store).await.0.lock(), acknowledged, "readers go on");
             for record in &acknowledged {
