@@ -1,5 +1,5 @@
 //! Objects that vanish by themselves some time after they were last written: events, after an hour
-//! (EVT-07).
+//! (EVT-07) or as long as is wanted (`--event-ttl`).
 //!
 //! Deadlines follow from a watch. An object that is new to it is as old as the newest time in it says, as
 //! the time of the last write is not kept; one that changes has its full time again.
@@ -30,12 +30,16 @@ const SWEEP_PAUSE: Duration = Duration::from_millis(100);
 /// How long to wait before a watch that could not be had is asked for again.
 const WATCH_DELAY: Duration = Duration::from_secs(1);
 
-/// Deletes what has outlived its time until told to stop.
-pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
-    until(shutdown, work(&environment)).await;
+/// Deletes what has outlived its time until told to stop; `lifetime` takes the place of what kinds say.
+pub async fn run(
+    environment: Environment,
+    lifetime: Option<Duration>,
+    shutdown: impl Future<Output = ()>,
+) {
+    until(shutdown, work(&environment, lifetime)).await;
 }
 
-async fn work(environment: &Environment) {
+async fn work(environment: &Environment, lifetime: Option<Duration>) {
     let mut tasks = JoinSet::new();
     let mut collections = BTreeSet::new();
     let (_, all) = environment.registry.resources();
@@ -44,8 +48,8 @@ async fn work(environment: &Environment) {
         let Some(storage) = &resource.storage else { continue };
         if collections.insert(storage.collection.clone()) {
             let (environment, resource) = (environment.clone(), resource.clone());
-            let ttl_micros =
-                i64::try_from(ttl_seconds).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+            let ttl = lifetime.unwrap_or(Duration::from_secs(ttl_seconds));
+            let ttl_micros = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
             tasks.spawn(async move { expire(&environment, &resource, ttl_micros).await });
         }
     }

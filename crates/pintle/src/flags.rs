@@ -205,6 +205,9 @@ struct ApiFlags {
     /// How long a deleted namespace is left alone before its content goes
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     namespace_deletion_delay: Duration,
+    /// How long events live after they were last written [default: 1h0m0s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    event_ttl: Option<Duration>,
     /// Objects to apply at the start, before the server is ready: a file of YAML or JSON, or a directory of
     /// them; may be repeated
     #[arg(long, value_name = "PATH")]
@@ -279,6 +282,7 @@ impl Serve {
             admission_plugins,
             controllers,
             namespace_deletion_delay: api.namespace_deletion_delay,
+            event_ttl: api.event_ttl,
             manifests: api.manifests,
             service_cluster_ip_range: api.service_cluster_ip_range,
             service_node_port_range: api.service_node_port_range,

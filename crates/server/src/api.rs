@@ -17,7 +17,7 @@ use pintle_registry::{Registry, Resource};
 
 use crate::audit_id::AuditIds;
 use crate::authentication::impersonation::impersonated;
-use crate::authentication::{Authentication, Peer};
+use crate::authentication::{Authentication, Peer, misplaced_token};
 use crate::body::{self, Body, RequestBody};
 use crate::cors::{self, Cors};
 use crate::discovery::Discovery;
@@ -31,7 +31,7 @@ use crate::options::request_timeout;
 use crate::paths;
 use crate::query::Query;
 use crate::request_info::RequestInfo;
-use crate::respond::{self, Response};
+use crate::respond::{self, Response, add_warnings};
 use crate::target;
 use crate::token_issuer::TokenIssuer;
 
@@ -242,6 +242,7 @@ impl Api {
             cors::grant(origin, response.headers_mut());
         }
         respond::forbid_caching(response.headers_mut());
+        add_warnings(response.headers_mut(), misplaced_token(&head.headers).into_iter());
         let audit_id = self.audit_id(&head.headers);
         response.headers_mut().insert(AUDIT_ID, audit_id);
         if head.method == Method::HEAD {

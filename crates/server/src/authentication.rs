@@ -130,6 +130,16 @@ impl Authentication {
     }
 }
 
+/// What to say of an `Authorization` header that holds a token in the wrong place, which is ignored.
+pub(crate) fn misplaced_token(headers: &HeaderMap) -> Option<&'static str> {
+    let (scheme, rest) = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
+    let is_misplaced = scheme.eq_ignore_ascii_case("bearer") && rest.starts_with(' ');
+    is_misplaced.then_some(
+        "the provided Authorization header contains extra space before the bearer token, and is \
+         ignored",
+    )
+}
+
 /// The token in an `Authorization` header, if it holds one.
 fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let (scheme, rest) = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;

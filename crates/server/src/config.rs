@@ -80,6 +80,8 @@ pub struct Config {
     pub controllers: Selection,
     /// How long a deleted namespace is left alone before its content goes.
     pub namespace_deletion_delay: Duration,
+    /// How long events live after they were last written; `None` is as long as the kind says.
+    pub event_ttl: Option<Duration>,
     /// Files and directories with objects that are applied before the server is ready.
     pub manifests: Vec<PathBuf>,
     /// More such objects, as YAML or JSON.
@@ -124,6 +126,7 @@ impl Default for Config {
             admission_plugins: Plugins::default(),
             controllers: Selection::default(),
             namespace_deletion_delay: Duration::ZERO,
+            event_ttl: None,
             manifests: Vec::new(),
             objects: Vec::new(),
             flags: Vec::new(),

@@ -4,6 +4,7 @@
 //! Names of files are kubeadm's. Keys are ECDSA P-256; files are readable by their owner only.
 
 mod authority;
+pub(crate) mod der;
 mod files;
 mod pem;
 mod signer;

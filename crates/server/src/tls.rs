@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls13_signature_with_raw_key};
-use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::pki_types::{
+    CertificateDer, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, UnixTime,
+};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig,
     SignatureScheme,
 };
+use webpki::RawPublicKeyEntity;
 use x509_parser::certificate::Validity;
 
 use crate::Error;
@@ -189,4 +192,16 @@ pub(crate) fn is_of(validity: &Validity, now: UnixTime) -> Result<(), rustls::Er
         return Err(rustls::Error::InvalidCertificate(CertificateError::Expired));
     }
     Ok(())
+}
+
+/// Whether a signature is of this key (a `SubjectPublicKeyInfo` in DER), by one of the algorithms.
+pub(crate) fn is_signed(
+    key: &[u8],
+    algorithms: &[&dyn SignatureVerificationAlgorithm],
+    message: &[u8],
+    signature: &[u8],
+) -> bool {
+    let key = SubjectPublicKeyInfoDer::from(key);
+    let Ok(key) = RawPublicKeyEntity::try_from(&key) else { return false };
+    algorithms.iter().any(|algorithm| key.verify_signature(*algorithm, message, signature).is_ok())
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use pintle_registry::answer::Event;
 
 use crate::cluster::{Cluster, Running, next};
@@ -5,8 +7,12 @@ use crate::cluster::{Cluster, Running, next};
 const HOUR: i64 = 3600;
 
 fn running(cluster: &Cluster) -> Running {
+    running_with(cluster, None)
+}
+
+fn running_with(cluster: &Cluster, lifetime: Option<Duration>) -> Running {
     let environment = cluster.environment.clone();
-    Running::start(|stopped| super::run(environment, async move { _ = stopped.await }))
+    Running::start(|stopped| super::run(environment, lifetime, async move { _ = stopped.await }))
 }
 
 async fn event(cluster: &Cluster, name: &str) {
@@ -73,6 +79,20 @@ async fn events_vanish_an_hour_after_their_last_write() {
     for name in ["updated", "later"] {
         assert!(cluster.get("events", "default", name).is_some(), "{name}");
     }
+    controller.stop().await;
+}
+
+#[tokio::test]
+async fn events_live_as_long_as_is_wanted() {
+    let cluster = cluster().await;
+    event(&cluster, "old").await;
+    cluster.pass_seconds(50);
+    event(&cluster, "young").await;
+    cluster.pass_seconds(20);
+    let mut watch = cluster.watch("events").await;
+    let controller = running_with(&cluster, Some(Duration::from_secs(60)));
+    assert_eq!(vanished(&mut watch, 1).await, ["old"]);
+    assert!(cluster.get("events", "default", "young").is_some());
     controller.stop().await;
 }
 

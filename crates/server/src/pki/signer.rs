@@ -12,16 +12,19 @@ use pintle_auth::certificate_request::CertificateRequest;
 use pintle_controllers::signing_requests::{self, Order};
 use pintle_meta::time;
 use rcgen::{KeyPair, PublicKeyData as _, SignatureAlgorithm, SigningKey as _};
+use rustls::crypto::aws_lc_rs;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::Credentials;
 use super::authority::Authority;
+use super::der::{SEQUENCE, der};
 use super::pem::elliptic;
 use crate::Error;
 use crate::api::now;
 use crate::server::random;
+use crate::tls::is_signed;
 
 /// Certificates are valid from a little before they are made: clocks differ.
 const BACKDATED_SECONDS: i64 = 5 * 60;
@@ -87,10 +90,12 @@ impl signing_requests::Signer for Signer {
     fn sign(&self, order: &Order<'_>) -> Result<String, String> {
         let (_, request) = X509CertificationRequest::from_der(&order.request.der)
             .map_err(|why| format!("unable to parse certificate request: {why}"))?;
-        request
-            .verify_signature()
-            .map_err(|why| format!("unable to verify certificate request signature: {why}"))?;
         let info = &request.certification_request_info;
+        let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms.all;
+        let signature = &request.signature_value.data;
+        if !is_signed(info.subject_pki.raw, algorithms, info.raw, signature) {
+            return Err("unable to verify certificate request signature".to_owned());
+        }
         let leaf = Leaf {
             subject: info.subject.as_raw(),
             key: info.subject_pki.raw,
@@ -277,25 +282,6 @@ fn names(request: &CertificateRequest) -> Vec<u8> {
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const OBJECT: u8 = 0x06;
-const SEQUENCE: u8 = 0x30;
-
-/// A tag, a length, a value.
-fn der(tag: u8, value: &[u8]) -> Vec<u8> {
-    let length = value.len().to_be_bytes();
-    let significant = &length[length.iter().take_while(|byte| **byte == 0).count()..];
-    let mut out = vec![tag];
-    match (significant, u8::try_from(significant.len())) {
-        ([], _) => out.push(0),
-        ([short @ 0..0x80], _) => out.push(*short),
-        (_, Ok(count)) => {
-            out.push(0x80 | count);
-            out.extend_from_slice(significant);
-        }
-        (_, Err(_)) => unreachable!("a length has no more than eight bytes"),
-    }
-    out.extend_from_slice(value);
-    out
-}
 
 fn pem(kind: &str, bytes: &[u8]) -> String {
     let text = BASE64.encode(bytes);
@@ -315,17 +301,40 @@ mod tests {
 
     /// A certificate in DER, and its authority's.
     fn signed(names: &[&str], usages: &[&str], seconds: i64) -> Result<(Vec<u8>, Vec<u8>), String> {
+        signed_for(&KeyPair::generate().unwrap(), names, usages, seconds)
+    }
+
+    fn signed_for(
+        key: &KeyPair,
+        names: &[&str],
+        usages: &[&str],
+        seconds: i64,
+    ) -> Result<(Vec<u8>, Vec<u8>), String> {
         let signer = Signer::of(&Authority::prepare(None).unwrap()).unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.distinguished_name.push(DnType::OrganizationName, "dev");
         params.distinguished_name.push(DnType::CommonName, "jane");
-        let made = params.serialize_request(&KeyPair::generate().unwrap()).unwrap();
+        let made = params.serialize_request(key).unwrap();
         let request = CertificateRequest::from_pem(made.pem().unwrap().as_bytes()).unwrap();
         let now = Now { unix_micros: NOW * time::SECOND };
         let text = signer.sign(&Order { request: &request, usages, seconds, now })?;
         let (_, block) = x509_parser::pem::parse_x509_pem(text.as_bytes()).unwrap();
         Ok((block.contents, signer.certificate))
+    }
+
+    #[test]
+    fn keys_of_many_kinds_get_certificates() {
+        for kind in [
+            &rcgen::PKCS_ECDSA_P256_SHA256,
+            &rcgen::PKCS_ECDSA_P384_SHA384,
+            &rcgen::PKCS_ECDSA_P521_SHA512,
+            &rcgen::PKCS_ED25519,
+        ] {
+            let key = KeyPair::generate_for(kind).unwrap();
+            let signed = signed_for(&key, &[], &["client auth"], 3600);
+            assert!(signed.is_ok(), "{kind:?} {signed:?}");
+        }
     }
 
     #[test]

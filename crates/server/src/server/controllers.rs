@@ -52,7 +52,7 @@ impl Parts<'_> {
         let mut running = JoinSet::new();
         running.spawn(bootstrap::run(environment(), self.objects.to_vec(), stopping()));
         running.spawn(self.definitions.run(stopping()));
-        running.spawn(expiry::run(environment(), stopping()));
+        running.spawn(expiry::run(environment(), config.event_ttl, stopping()));
         let identity = super::identity::identity();
         let hostname = identity.hostname.clone();
         running.spawn(service_addresses::run(environment(), hostname, stopping()));

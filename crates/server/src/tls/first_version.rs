@@ -6,12 +6,12 @@
 //! of the authorities issued it, for its time.
 
 use rustls::crypto::WebPkiSupportedAlgorithms;
-use rustls::pki_types::{
-    CertificateDer, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, UnixTime,
-};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore};
-use webpki::RawPublicKeyEntity;
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
+
+use super::is_signed;
+use crate::pki::der::{SEQUENCE, der};
 
 /// The certificate, if it is one of the first version.
 pub(super) fn parse<'c>(der: &'c CertificateDer<'_>) -> Option<X509Certificate<'c>> {
@@ -30,8 +30,8 @@ pub(super) fn verify(
     let issuer = certificate.issuer().as_raw();
     let (signed, signature) =
         (certificate.tbs_certificate.as_ref(), &*certificate.signature_value.data);
-    let issued = authorities.roots.iter().filter(|root| sequence(&root.subject) == issuer);
-    let mut issued = issued.map(|root| sequence(&root.subject_public_key_info));
+    let issued = authorities.roots.iter().filter(|root| der(SEQUENCE, &root.subject) == issuer);
+    let mut issued = issued.map(|root| der(SEQUENCE, &root.subject_public_key_info));
     match issued.any(|key| is_signed(&key, algorithms.all, signed, signature)) {
         true => Ok(()),
         false => Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)),
@@ -51,34 +51,4 @@ pub(super) fn verify_signature(
         true => Ok(()),
         false => Err(Error::InvalidCertificate(CertificateError::BadSignature)),
     }
-}
-
-/// Whether a signature is of this key, by one of the algorithms.
-fn is_signed(
-    key: &[u8],
-    algorithms: &[&dyn SignatureVerificationAlgorithm],
-    message: &[u8],
-    signature: &[u8],
-) -> bool {
-    let key = SubjectPublicKeyInfoDer::from(key);
-    let Ok(key) = RawPublicKeyEntity::try_from(&key) else { return false };
-    algorithms.iter().any(|algorithm| key.verify_signature(*algorithm, message, signature).is_ok())
-}
-
-/// A sequence in DER, from what is in it.
-fn sequence(content: &[u8]) -> Vec<u8> {
-    const TAG: u8 = 0x30;
-    let length = content.len().to_be_bytes();
-    let significant = &length[content.len().leading_zeros() as usize / 8..];
-    let mut der = vec![TAG];
-    match significant {
-        [] => der.push(0),
-        [short @ ..0x80] => der.push(*short),
-        long => {
-            der.push(0x80 | u8::try_from(long.len()).expect("a length has few bytes"));
-            der.extend(long);
-        }
-    }
-    der.extend(content);
-    der
 }
