@@ -76,7 +76,7 @@ pub struct Plugins {
 }
 
 /// Those whose names are known here, and nothing more.
-const WITHOUT_EFFECT: [&str; 10] = [
+const WITHOUT_EFFECT: [&str; 9] = [
     "NamespaceAutoProvision",
     "ImagePolicyWebhook",
     "PodTolerationRestriction",
@@ -86,7 +86,6 @@ const WITHOUT_EFFECT: [&str; 10] = [
     "PodGroupWorkloadExists",
     "NodeDeclaredFeatureValidator",
     "JobValidation",
-    "MutatingAdmissionPolicy",
 ];
 
 /// A name that no plugin has, or that is both switched on and off; in upstream's words.
@@ -153,7 +152,7 @@ impl Plugins {
         permissions: &Arc<dyn Permissions>,
         others: impl IntoIterator<Item = (&'static str, Box<dyn Admission>)>,
     ) -> impl Iterator<Item = Box<dyn Admission>> {
-        let own: [(&str, Box<dyn Admission>); 23] = [
+        let own: [(&str, Box<dyn Admission>); 24] = [
             ("NamespaceLifecycle", Box::new(NamespaceLifecycle)),
             ("NamespaceExists", Box::new(refusals::NAMESPACE_EXISTS)),
             ("LimitPodHardAntiAffinityTopology", Box::new(refusals::LIMIT_ANTI_AFFINITY)),
@@ -174,8 +173,9 @@ impl Plugins {
             ("DefaultIngressClass", Box::new(INGRESS)),
             ("DenyServiceExternalIPs", Box::new(refusals::DENY_EXTERNAL_IPS)),
             ("PodResizeValidator", Box::new(PodResize)),
-            ("ValidatingAdmissionPolicy", Box::new(ValidatingPolicies::default())),
-            ("ResourceQuota", Box::new(ResourceQuota::default())),
+            ("MutatingAdmissionPolicy", Box::new(Mutating::new(permissions.clone()))),
+            ("ValidatingAdmissionPolicy", Box::new(Validating::new(permissions.clone()))),
+            ("ResourceQuota", Box::new(ResourceQuota::new(self.configuration.limited.clone()))),
             ("AlwaysDeny", Box::new(refusals::ALWAYS_DENY)),
         ];
         let mut plugins: Vec<_> = own.into_iter().chain(others).collect();

@@ -256,6 +256,10 @@ impl Serve {
             api.disable_admission_plugins.iter().map(String::as_str),
         )?;
         let cors = Cors::parse(serving.cors_allowed_origins.iter().map(String::as_str))?;
+        let admission_plugins = match &api.admission_control_config_file {
+            Some(path) => admission_plugins.told(admission::configuration(path)?),
+            None => admission_plugins,
+        };
         let asked = api.enable_admission_plugins.iter().map(String::as_str);
         for name in Plugins::without_effect(asked) {
             tracing::warn!("--enable-admission-plugins: {name} is known, but has no effect here");

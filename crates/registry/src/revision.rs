@@ -142,9 +142,14 @@ fn decode_token(text: &str) -> Result<Wanted, Status> {
     let refuse = |why: &str| {
         Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
     };
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| {
-        let strange = |b: u8| !b.is_ascii_alphanumeric() && !matches!(b, b'-' | b'_');
-        let at = text.bytes().position(strange).unwrap_or_else(|| text.len().saturating_sub(1));
+    let bytes = TOKEN.decode(text).map_err(|error| {
+        // Where Go's decoder stops.
+        let at = match error {
+            DecodeError::InvalidByte(at, _) => at,
+            DecodeError::InvalidLastSymbol { offset, .. } => offset,
+            DecodeError::InvalidLength(length) => length.saturating_sub(1),
+            DecodeError::InvalidPadding => text.find('=').unwrap_or_default(),
+        };
         refuse(&format!("illegal base64 data at input byte {at}"))
     })?;
     let token = json::parse(&bytes).map_err(|e| refuse(&e.to_string()))?;
@@ -161,14 +166,67 @@ fn decode_token(text: &str) -> Result<Wanted, Status> {
     if from.is_empty() {
         return Err(refuse("encoded start key empty (version meta.k8s.io/v1)"));
     }
-    // A key that leaves its collection, as a path would, was not made here.
-    let steps = from.strip_prefix('/').unwrap_or(&from).split('/');
-    if steps.into_iter().any(|step| matches!(step, "" | "." | "..")) {
-        return Err(refuse(&from));
+    // It is a path that leads nowhere else.
+    let path = from.strip_prefix('/').unwrap_or(from);
+    if path.split('/').any(|step| matches!(step, "" | "." | "..")) {
+        return Err(refuse(from));
     }
-    match token.get("rv").and_then(Value::as_int) {
-        None | Some(0) => {
-            Err(refuse("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"))
+    let from = from.to_owned();
+    Ok(match u64::try_from(revision) {
+        Ok(n) => Wanted::Continue { revision: Revision(n), from },
+        Err(_) => Wanted::ContinueInconsistent { from },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a token is refused for, without the words that all refusals begin with.
+    fn check(token: &str, why: &str) {
+        let status = decode_token(token).expect_err("it is refused");
+        let expected = format!("invalid continue token: continue key is not valid: {why}");
+        assert_eq!(status.message, expected, "{token}");
+    }
+
+    #[test]
+    fn a_token_is_refused_in_upstreams_words() {
+        // CHK-06
+        check("a", "illegal base64 data at input byte 0");
+        check("ab*d", "illegal base64 data at input byte 2");
+        check("abc=", "illegal base64 data at input byte 3");
+        for (token, why) in [
+            (
+                r#"{"v":"v9","rv":1,"start":"a"}"#,
+                "server does not recognize this encoded version v9",
+            ),
+            (
+                r#"{"v":"meta.k8s.io/v1","start":""}"#,
+                "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+            ),
+            (
+                r#"{"v":"meta.k8s.io/v1","rv":1}"#,
+                "encoded start key empty (version meta.k8s.io/v1)",
+            ),
+            (r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../a"}"#, "../a"),
+            (r#"{"v":"meta.k8s.io/v1","rv":1,"start":"a//b"}"#, "a//b"),
+            ("{", "unexpected end of JSON input"),
+        ] {
+            check(&TOKEN.encode(token), why);
+        }
+    }
+
+    #[test]
+    fn a_token_comes_back() {
+        for (revision, from) in
+            [(Some(Revision(7)), "ns/a\0"), (Some(Revision(1)), "a"), (None, "a\0")]
+        {
+            let wanted = decode_token(&encode_token(revision, from)).expect("it is a token");
+            let expected = match revision {
+                Some(revision) => Wanted::Continue { revision, from: from.to_owned() },
+                None => Wanted::ContinueInconsistent { from: from.to_owned() },
+            };
+            assert_eq!(wanted, expected);
         }
     }
 }

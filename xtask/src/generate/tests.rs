@@ -60,7 +60,11 @@ fn group_versions(sources: &Sources) -> Vec<openapi::GroupVersion> {
 }
 
 fn v2(sources: &Sources) -> Vec<u8> {
-    v2_document(pintle_schema::builtin(), &group_versions(sources), "v1.36.0", &NoDescriptions)
+    let (schema, versions) = (pintle_schema::builtin(), group_versions(sources));
+    let mut document = Vec::new();
+    let mut write = |piece: &[u8]| document.extend_from_slice(piece);
+    v2_document(schema, &versions, "v1.36.0", &NoDescriptions, &mut write);
+    document
 }
 
 /// A scratch file, gone when the value is.

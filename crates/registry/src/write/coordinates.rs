@@ -44,10 +44,7 @@ impl Write<'_> {
                  version ({api_version})"
             )));
         }
-        let package = internal_package(api_version);
-        refuse(&format!(
-            "converting ({version}.{said_kind}) to ({package}.{kind}): unknown conversion"
-        ))
+        refuse(&no_conversion((said_version, said_kind), (api_version, kind)))
     }
 
     /// What a patch made must still be of the kind; it is read as a body is, but what is wrong is the
@@ -99,12 +96,7 @@ impl Write<'_> {
         if kind == resource.kind {
             return Ok(());
         }
-        let package = version.rsplit('/').next().unwrap_or_default();
-        refuse(&format!(
-            "converting (*{package}.{kind}) to (*{}.{}): unknown conversion",
-            internal_package(&resource.api_version()),
-            resource.kind
-        ))
+        refuse(&no_conversion((&version, &kind), (&resource.api_version(), &resource.kind)))
     }
 
     /// The namespace in the body must be the one in the URL, or none (META-32). A cluster-scoped object
@@ -176,15 +168,6 @@ fn check_typed(tree: &Value, kind: &str, api_version: &str, group: &str) -> Resu
     Err(Status::invalid(&named, pintle_meta::object::name(tree), &[error]))
 }
 
-/// The Go package of a group's internal types, as upstream's words have it.
-fn internal_package(api_version: &str) -> &str {
-    match api_version.rsplit_once('/').map_or("", |(group, _)| group) {
-        "" | "events.k8s.io" => "core",
-        "internal.apiserver.k8s.io" => "apiserverinternal",
-        group => group.split('.').next().unwrap_or(group),
-    }
-}
-
 fn missing_kind(tree: &Value) -> String {
     format!("Object 'Kind' is missing in '{}'", json::to_string(tree))
 }
@@ -194,4 +177,20 @@ fn not_registered(kind: &str, api_version: &str) -> String {
         "no kind {kind:?} is registered for version {api_version:?} in scheme \
          \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
     )
+}
+
+/// One kind is no other, in the words of Go's conversion.
+fn no_conversion(from: (&str, &str), to: (&str, &str)) -> String {
+    let version = from.0.rsplit('/').next().unwrap_or_default();
+    let package = internal_package(to.0);
+    format!("converting ({version}.{}) to ({package}.{}): unknown conversion", from.1, to.1)
+}
+
+/// The Go package of a group's internal types, as upstream's words have it.
+fn internal_package(api_version: &str) -> &str {
+    match api_version.rsplit_once('/').map_or("", |(group, _)| group) {
+        "" | "events.k8s.io" => "core",
+        "internal.apiserver.k8s.io" => "apiserverinternal",
+        group => group.split('.').next().unwrap_or(group),
+    }
 }

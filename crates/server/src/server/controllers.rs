@@ -8,8 +8,8 @@ use pintle_controllers::definitions::Definitions;
 use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
     Controller, Environment, aggregation, bootstrap, expiry, finished_jobs, flow_schemas, garbage,
-    identity, namespaces, quotas, root_ca, service_accounts, service_addresses, service_ranges,
-    signing_requests, storage_protection, token_secrets,
+    identity, namespaces, policy_types, quotas, root_ca, service_accounts, service_addresses,
+    service_ranges, signing_requests, storage_protection, token_secrets,
 };
 use pintle_kinds::bootstrap::BootstrapObject;
 use tokio::task::JoinSet;
