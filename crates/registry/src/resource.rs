@@ -159,12 +159,17 @@ impl Resource {
     pub(crate) async fn current(&self, object: &Object) -> Result<Value, Status> {
         let tree = object.tree();
         match self.keeping() {
-            Some(keeping) if !object.is_view_of(self.number) => {
+            Some(keeping) if !self.sees_as_kept(object) => {
                 let read = keeping.read(vec![tree]).await?;
                 Ok(read.into_iter().next().unwrap_or_default())
             }
             _ => Ok(tree),
         }
+    }
+
+    /// Whether what the strategy sees of a kept object is just what is kept.
+    pub(crate) fn sees_as_kept(&self, object: &Object) -> bool {
+        self.keeping().is_none() || object.is_view_of(self.number)
     }
 
     /// What is kept of a tree of the form that the strategy sees.

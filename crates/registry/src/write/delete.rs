@@ -146,8 +146,11 @@ impl Registry {
                 companions.extend(self.admission.charge(&attributes, self)?);
             }
             // What goes is told as it was stored.
-            let kept =
-                if gone { Cow::Owned(existing.tree()) } else { resource.kept(&state).await? };
+            let kept = match gone {
+                true if resource.sees_as_kept(existing) => Cow::Borrowed(&state),
+                true => Cow::Owned(existing.tree()),
+                false => resource.kept(&state).await?,
+            };
             match self.commit(resource, place, &kept, expect, kind, companions).await? {
                 Committed::Done(object) => Answer::Object(object),
                 Committed::Conflict | Committed::Outrun => return Ok(None),
