@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 )
 
 // client is what the typed clients of all kinds have in common.
@@ -65,12 +66,17 @@ func life[T object, L runtime.Object](t *testing.T, kind string, client client[T
 		if created.GetUID() == "" || created.GetResourceVersion() == "" {
 			t.Errorf("created: %v", created)
 		}
-		got, err := client.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got.SetLabels(map[string]string{"l": "m"})
-		updated, err := client.Update(ctx, got, metav1.UpdateOptions{})
+		var updated T
+		// A controller may have written in between: a quota's status follows its creation.
+		err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			got, err := client.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			got.SetLabels(map[string]string{"l": "m"})
+			updated, err = client.Update(ctx, got, metav1.UpdateOptions{})
+			return err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
