@@ -86,31 +86,32 @@ impl Registry {
         mut tree: Value,
     ) -> Step {
         let strategy = &*target.resource.strategy;
-        let before = tree.clone();
-        self.set_collector_finalizers(&mut tree, options, strategy.dependents());
-        let now = context.now.unix_micros;
-        let grace = grace_seconds(strategy.grace_period(&tree), options);
-        if object::is_terminating(&tree) {
-            match shorten(&mut tree, options, now) {
-                Shortened::Pending => return Step::Nothing,
-                Shortened::Yes => return Step::Keep(tree),
-                Shortened::Over => {}
+        let finalizers = self.finalizers(&tree, options, strategy.dependents());
+        let held = !finalizers.is_empty() || strategy.held(&tree);
+        let due = due(&tree, options, strategy.grace_period(&tree), context.now.unix_micros);
+        match due {
+            Due::Pending => return Step::Nothing,
+            Due::At(_, 0) | Due::Passed if !held => return Step::Remove(tree),
+            Due::Passed if object::finalizers(&tree).eq(&finalizers) => return Step::Nothing,
+            _ => {}
+        }
+        let metadata = object::metadata_mut(&mut tree);
+        if finalizers.is_empty() {
+            metadata.remove("finalizers");
+        } else {
+            metadata.insert("finalizers", finalizers);
+        }
+        if let Due::At(time, seconds) = due {
+            let begins = !object::is_terminating(&tree);
+            if begins {
+                metadata::bump_generation(&mut tree);
             }
-        } else if grace > 0 {
-            metadata::bump_generation(&mut tree);
-            metadata::mark_deleting(&mut tree, now + grace * 1_000_000, grace);
-            strategy.terminating(&mut tree);
-            return Step::Keep(tree);
+            metadata::mark_deleting(&mut tree, time, seconds);
+            if begins {
+                strategy.terminating(&mut tree);
+            }
         }
-        if object::finalizers(&tree).next().is_none() && !strategy.held(&tree) {
-            return Step::Remove(before);
-        }
-        if !object::is_terminating(&tree) {
-            metadata::bump_generation(&mut tree);
-            metadata::mark_deleting(&mut tree, now, 0);
-            strategy.terminating(&mut tree);
-        }
-        if tree == before { Step::Nothing } else { Step::Keep(tree) }
+        Step::Keep(tree)
     }
 
     /// Does what was decided; `None` if someone else wrote in between.
@@ -166,18 +167,19 @@ impl Registry {
         Ok(Some(Outcome { accepted, ..Outcome::ok(answer) }))
     }
 
-    /// Leaves the finalizers by which the garbage collector learns what to do with dependents.
-    fn set_collector_finalizers(
+    /// The finalizers of an object that is to go, among them those by which the garbage collector
+    /// learns what to do with its dependents.
+    fn finalizers(
         &self,
-        tree: &mut Value,
+        tree: &Value,
         options: &DeleteOptions,
         dependents: Dependents,
-    ) {
+    ) -> Vec<String> {
+        let mut finalizers: Vec<String> = object::finalizers(tree).map(str::to_owned).collect();
         if !self.garbage_collection {
-            return;
+            return finalizers;
         }
-        let current: Vec<String> = object::finalizers(tree).map(str::to_owned).collect();
-        let has = |name: &str| current.iter().any(|f| f == name);
+        let has = |name: &str| finalizers.iter().any(|f| f == name);
         let (orphan, foreground) = match (options.orphan_dependents, options.propagation) {
             _ if dependents == Dependents::None => (false, false),
             (Some(orphan), _) => (orphan, false),
@@ -188,15 +190,10 @@ impl Registry {
             (None, None) if has(FOREGROUND) => (false, true),
             (None, None) => (dependents == Dependents::Orphaned, false),
         };
-        let mut wanted: Vec<String> =
-            current.iter().filter(|f| *f != ORPHAN && *f != FOREGROUND).cloned().collect();
-        wanted.extend(orphan.then(|| ORPHAN.to_owned()));
-        wanted.extend(foreground.then(|| FOREGROUND.to_owned()));
-        if wanted.is_empty() {
-            object::metadata_mut(tree).remove("finalizers");
-        } else {
-            object::metadata_mut(tree).insert("finalizers", wanted);
-        }
+        finalizers.retain(|f| f != ORPHAN && f != FOREGROUND);
+        finalizers.extend(orphan.then(|| ORPHAN.to_owned()));
+        finalizers.extend(foreground.then(|| FOREGROUND.to_owned()));
+        finalizers
     }
 }
 
@@ -225,6 +222,36 @@ fn deletion<'a>(
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
+/// When an object that is to go does so, if nothing holds it.
+enum Due {
+    /// Later than now, as was said before: this client does not shorten it.
+    Pending,
+    /// Then, in microseconds, after a grace of so many seconds.
+    At(i64, i64),
+    /// It waits for nothing but finalizers.
+    Passed,
+}
+
+/// What a client wants of an object, or, if it is on its way, of the time that is left to it. A grace
+/// period can only shrink (DEL-06).
+fn due(tree: &Value, options: &DeleteOptions, period: GracePeriod, now: i64) -> Due {
+    if !object::is_terminating(tree) {
+        let grace = grace_seconds(period, options);
+        return Due::At(now + micros(grace), grace);
+    }
+    let current = tree.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);
+    let Some(current @ 1..) = current else { return Due::Passed };
+    match options.grace_period_seconds.map(at_least_a_second) {
+        Some(0) => Due::At(now, 0),
+        Some(said) if said < current => {
+            let deadline = time::parse(object::text(tree, "deletionTimestamp")).unwrap_or(now);
+            let time = deadline - micros(current) + micros(said);
+            if time < now { Due::At(now, 1) } else { Due::At(time, said) }
+        }
+        _ => Due::Pending,
+    }
+}
+
 /// How long the object may live on: what the client says, else what the kind says.
 const fn grace_seconds(period: GracePeriod, options: &DeleteOptions) -> i64 {
     match period {
@@ -236,39 +263,15 @@ const fn grace_seconds(period: GracePeriod, options: &DeleteOptions) -> i64 {
     }
 }
 
+/// A period as it is added to a time. Upstream's are of nanoseconds in 64 bits, which is 292 years: no
+/// client has to read a year of five digits.
+fn micros(seconds: i64) -> i64 {
+    seconds.min(i64::MAX / 1_000_000_000) * 1_000_000
+}
+
 /// Upstream takes a negative period for one second.
 const fn at_least_a_second(said: i64) -> i64 {
     if said < 0 { 1 } else { said }
-}
-
-/// What a second DELETE does to an object that is on its way.
-enum Shortened {
-    /// Its time is not up, and the client does not shorten it.
-    Pending,
-    /// Its time is shorter now.
-    Yes,
-    /// It waits for nothing but finalizers.
-    Over,
-}
-
-/// A grace period can only shrink (DEL-06).
-fn shorten(tree: &mut Value, options: &DeleteOptions, now: i64) -> Shortened {
-    let current = tree.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);
-    let Some(current @ 1..) = current else { return Shortened::Over };
-    let said = match options.grace_period_seconds.map(at_least_a_second) {
-        Some(said) if said < current => said,
-        _ => return Shortened::Pending,
-    };
-    if said == 0 {
-        metadata::mark_deleting(tree, now, 0);
-        return Shortened::Over;
-    }
-    let begun =
-        time::parse(object::text(tree, "deletionTimestamp")).unwrap_or(now) - current * 1_000_000;
-    let wanted = begun + said * 1_000_000;
-    let (at, said) = if wanted < now { (now, 1) } else { (wanted, said) };
-    metadata::mark_deleting(tree, at, said);
-    Shortened::Yes
 }
 
 /// The options must make sense together (KCM-01).
