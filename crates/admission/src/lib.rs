@@ -10,6 +10,7 @@
 
 mod conditions;
 pub mod configuration;
+pub mod declared_features;
 pub mod default_class;
 mod expressions;
 pub mod images;
@@ -35,6 +36,7 @@ pub mod sense;
 pub mod service_account;
 pub mod storage;
 pub mod tolerations;
+pub mod topology;
 pub mod webhooks;
 
 pub use configuration::Configuration;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pintle_registry::admission::Admission;
 
 use crate::configuration::Configuration;
+use crate::declared_features::NodeDeclaredFeatures;
 use crate::default_class::{INGRESS, STORAGE};
 use crate::images::AlwaysPullImages;
 use crate::limits::LimitRanger;
@@ -21,6 +22,7 @@ use crate::resize::PodResize;
 use crate::runtime_class::RuntimeClass;
 use crate::storage::{ClaimResize, StorageObjectInUseProtection};
 use crate::tolerations::{DefaultTolerationSeconds, ExtendedResourceToleration};
+use crate::topology::PodTopologyLabels;
 use crate::{NamespaceLifecycle, refusals, service_account};
 
 /// All plugins in upstream's order; whether one runs if nothing is said of it.
@@ -76,15 +78,13 @@ pub struct Plugins {
 }
 
 /// Those whose names are known here, and nothing more.
-const WITHOUT_EFFECT: [&str; 9] = [
+const WITHOUT_EFFECT: [&str; 7] = [
     "NamespaceAutoProvision",
     "ImagePolicyWebhook",
     "PodTolerationRestriction",
     "EventRateLimit",
     "PodGroupProtection",
-    "PodTopologyLabels",
     "PodGroupWorkloadExists",
-    "NodeDeclaredFeatureValidator",
     "JobValidation",
 ];
 
@@ -152,7 +152,7 @@ impl Plugins {
         permissions: &Arc<dyn Permissions>,
         others: impl IntoIterator<Item = (&'static str, Box<dyn Admission>)>,
     ) -> impl Iterator<Item = Box<dyn Admission>> {
-        let own: [(&str, Box<dyn Admission>); 24] = [
+        let own: [(&str, Box<dyn Admission>); 26] = [
             ("NamespaceLifecycle", Box::new(NamespaceLifecycle)),
             ("NamespaceExists", Box::new(refusals::NAMESPACE_EXISTS)),
             ("LimitPodHardAntiAffinityTopology", Box::new(refusals::LIMIT_ANTI_AFFINITY)),
@@ -172,6 +172,8 @@ impl Plugins {
             ("RuntimeClass", Box::new(RuntimeClass)),
             ("DefaultIngressClass", Box::new(INGRESS)),
             ("DenyServiceExternalIPs", Box::new(refusals::DENY_EXTERNAL_IPS)),
+            ("PodTopologyLabels", Box::new(PodTopologyLabels)),
+            ("NodeDeclaredFeatureValidator", Box::new(NodeDeclaredFeatures)),
             ("PodResizeValidator", Box::new(PodResize)),
             ("MutatingAdmissionPolicy", Box::new(Mutating::new(permissions.clone()))),
             ("ValidatingAdmissionPolicy", Box::new(Validating::new(permissions.clone()))),

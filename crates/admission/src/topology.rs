@@ -1,0 +1,50 @@
+//! Pods know where they are: in the zone and the region of their node (upstream: `PodTopologyLabels`).
+
+use pintle_meta::{GroupVersionResource, Status, object};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_value::Value;
+
+/// The labels that a node gives to its pods.
+const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+
+/// The plugin.
+pub struct PodTopologyLabels;
+
+impl Admission for PodTopologyLabels {
+    fn shape(
+        &self,
+        write: &Attributes<'_>,
+        posted: &mut Value,
+        registry: &Registry,
+    ) -> Result<(), Status> {
+        let of = &write.resource.resource;
+        if write.operation != Operation::Create || of.resource != "pods" || !of.group.is_empty() {
+            return Ok(());
+        }
+        let node = match write.subresource {
+            "" => posted.str_at(&["spec", "nodeName"]),
+            // A pod takes the labels of its binding.
+            "binding" if posted.str_at(&["target", "kind"]) == Some("Node") => {
+                posted.str_at(&["target", "name"])
+            }
+            _ => None,
+        };
+        if let Some(node) = node.filter(|name| !name.is_empty()).map(str::to_owned) {
+            label(posted, &node, registry);
+        }
+        Ok(())
+    }
+}
+
+/// Gives the labels of a node, in place of those of the same names; a node that is not there has none.
+fn label(to: &mut Value, node: &str, registry: &Registry) {
+    let Some(nodes) = registry.resource(&GroupVersionResource::new("", "v1", "nodes")) else {
+        return;
+    };
+    let Some(node) = registry.peek(&nodes, "", node) else { return };
+    let index = node.indexed(nodes.strategy.fields());
+    for (name, value) in LABELS.iter().filter_map(|name| Some((*name, index.label(name)?))) {
+        object::metadata_mut(to).entry_object("labels").insert(name, value);
+    }
+}
