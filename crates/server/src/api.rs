@@ -178,13 +178,13 @@ impl Api {
     ) -> Result<Response, Status> {
         let Asked { head, query, info, resource } = asked;
         let now = now();
+        let timeout = self.timeout(info, query)?;
         let known = self.authentication.user(peer, &head.headers, now, &self.registry);
         let user = known.map_err(|error| {
             tracing::debug!(%error, path = %info.path, "unable to authenticate the request");
             Status::unauthorized()
         })?;
         let user = impersonated(user, &head.headers, info, &*self.authorizer)?;
-        let timeout = self.timeout(info, query)?;
         if info.long_running() {
             let gauge = self.metrics.long_running(&progress.labels);
             gauge.iter().for_each(|gauge| gauge.add(1));
@@ -271,10 +271,13 @@ async fn dispatch(
     resource: Option<Arc<Resource>>,
     body: impl RequestBody,
 ) -> Result<Response, Status> {
+    if !call.info.is_routable() {
+        return Err(Status::no_such_path());
+    }
     match &call.info.resource {
         None => paths::handle(call).await,
         Some(info) => {
-            let found = target::find(resource, info, call.info.verb)?;
+            let found = target::find(resource, info, call.info.verb, &call.head.method)?;
             let body = if call.info.read_only() { Bytes::new() } else { body::read(body).await? };
             handlers::handle(call, found, body).await
         }

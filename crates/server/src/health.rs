@@ -118,7 +118,7 @@ pub(crate) fn endpoint(path: &str) -> Option<(Endpoint, &str)> {
     let path = path.strip_prefix('/')?;
     let (name, check) = path.split_once('/').unwrap_or((path, ""));
     let (_, endpoint) = Endpoint::ALL.iter().find(|(known, _)| *known == name)?;
-    Some((*endpoint, check.trim_end_matches('/')))
+    (!path.ends_with('/')).then_some((*endpoint, check))
 }
 
 /// Answers for one check or, where `check` is empty, for all; `None` where there is no such check.

@@ -102,7 +102,7 @@ impl OpenApi {
 
     /// Answers for a path below `/openapi`.
     pub(crate) async fn answer(&self, call: &Call<'_>) -> Result<Response, Status> {
-        let path = call.info.path.trim_end_matches('/');
+        let path = call.info.path.as_str();
         let wanted = match path {
             V2 => Wanted::V2,
             V3 => Wanted::Index,

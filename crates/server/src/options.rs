@@ -38,10 +38,13 @@ pub(crate) fn list_options(query: &Query) -> Result<ListOptions, Status> {
     })
 }
 
-/// How long a watch is to last, where the client says so.
+/// How long a watch is to last, where the client says so: below zero it ends at once. (Nanoseconds turn
+/// around at their end, as Go's do.)
 pub(crate) fn watch_timeout(query: &Query) -> Result<Option<Duration>, Status> {
-    let seconds = integer(query, "timeoutSeconds")?;
-    Ok(seconds.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0).map(Duration::from_secs))
+    const NANOS: i64 = 1_000_000_000;
+    let nanos = integer(query, "timeoutSeconds")?.map(|seconds| seconds.wrapping_mul(NANOS));
+    let said = nanos.filter(|nanos| *nanos != 0);
+    Ok(said.map(|nanos| Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))))
 }
 
 /// How long the client waits for an answer, where it says so (ST-23).

@@ -21,35 +21,41 @@ use crate::zpages::{self, Page};
 /// What stands behind the media type of aggregated discovery.
 const AGGREGATED_PARAMETERS: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Answers for a path.
+/// Answers for a path. As upstream has it, discovery, the version and the keys are routes: they pass over
+/// slashes at the end, and most know no method but GET. What stands at one path only answers any method.
 pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
-    let method = &call.head.method;
     let path = call.info.path.as_str();
-    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        return Err(if is_known(call, path) {
-            Status::wrong_method()
-        } else {
-            Status::no_such_path()
-        });
-    }
+    let parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
     match parts.as_slice() {
-        [""] | ["index.html"] => root(call),
-        ["version"] => plain(call, version::json()),
-        ["metrics"] => Ok(metrics(call.api.metrics.text(&call.api.registry, &call.api.limits))),
-        ["metrics", "slis"] => Ok(metrics(call.api.metrics.slis())),
-        [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] => open_id(call),
-        ["api"] => discovery(call, Level::Core),
-        ["apis"] => discovery(call, Level::Groups),
+        ["version"] => get_only(call).and_then(|()| plain(call, version::json())),
+        [".well-known", "openid-configuration"] => open_id(call, OpenId::Configuration),
+        ["openid", "v1", "jwks"] => open_id(call, OpenId::Keys),
+        ["api"] => get_only(call).and_then(|()| discovery(call, Level::Core)),
+        ["apis"] if path == "/apis" => discovery(call, Level::Groups),
+        ["apis"] => group_list(call),
         ["api", version] => resources(call, "", version),
         ["apis", group] => group_document(call, group),
         ["apis", group, version] => resources(call, group, version),
-        ["openapi", ..] => call.api.openapi.answer(call).await,
+        _ => at_one_path(call, path).await,
+    }
+}
+
+async fn at_one_path(call: &Call<'_>, path: &str) -> Result<Response, Status> {
+    match path {
+        "/" | "/index.html" => root(call),
+        "/metrics" => Ok(metrics(call.api.metrics.text(&call.api.registry, &call.api.limits))),
+        "/metrics/slis" => Ok(metrics(call.api.metrics.slis())),
+        _ if path.starts_with("/openapi/") => call.api.openapi.answer(call).await,
         _ => match (Page::at(path, call), health_check(call)) {
             (Some(page), _) => page.answer(call, &all_paths(call)),
             (None, answer) => answer.ok_or_else(Status::no_such_path),
         },
     }
+}
+
+/// 405 for any other method, HEAD among them.
+fn get_only(call: &Call<'_>) -> Result<(), Status> {
+    if call.head.method == Method::GET { Ok(()) } else { Err(Status::wrong_method()) }
 }
 
 /// The two places of aggregated discovery.
@@ -92,6 +98,12 @@ fn discovery(call: &Call<'_>, level: Level) -> Result<Response, Status> {
     Ok(response)
 }
 
+/// `/apis/`, which is not aggregated for anyone.
+fn group_list(call: &Call<'_>) -> Result<Response, Status> {
+    let documents = call.api.discovery.documents(&call.api.registry);
+    described(call, documents.groups.clone(), type_name::GROUPS)
+}
+
 fn group_document(call: &Call<'_>, group: &str) -> Result<Response, Status> {
     let documents = call.api.discovery.documents(&call.api.registry);
     let json = documents.group(group).ok_or_else(Status::no_such_path)?;
@@ -101,6 +113,7 @@ fn group_document(call: &Call<'_>, group: &str) -> Result<Response, Status> {
 fn resources(call: &Call<'_>, group: &str, version: &str) -> Result<Response, Status> {
     let documents = call.api.discovery.documents(&call.api.registry);
     let json = documents.version(group, version).ok_or_else(Status::no_such_path)?;
+    get_only(call)?;
     described(call, json, type_name::RESOURCES)
 }
 
@@ -147,31 +160,24 @@ fn health_check(call: &Call<'_>) -> Option<Response> {
     health::answer(&health, endpoint, check, call.query)
 }
 
-/// Whether a GET would have been answered.
-fn is_known(call: &Call<'_>, path: &str) -> bool {
-    let path = path.trim_end_matches('/');
-    let documents = call.api.discovery.documents(&call.api.registry);
-    path.is_empty()
-        || OTHERS.contains(&path)
-        || Page::at(path, call).is_some()
-        || health::endpoint(path).is_some()
-        || OpenApi::paths().contains(&path)
-        || documents.paths().any(|known| known == path)
+/// What others need to verify tokens of service accounts (TOK-01).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OpenId {
+    Configuration,
+    Keys,
 }
 
-/// A document without other forms.
-/// What others need to verify tokens of service accounts (TOK-01).
-fn open_id(call: &Call<'_>) -> Result<Response, Status> {
+fn open_id(call: &Call<'_>, document: OpenId) -> Result<Response, Status> {
     const LASTS: HeaderValue = HeaderValue::from_static("public, max-age=3600");
     let api = call.api;
     let keys = api.authentication.tokens.accounts.keys();
     // Without a configuration there are no keys either: the issuer is no URL.
     let configuration = api.tokens.configuration(keys, &api.settings.address);
     let configuration = configuration.ok_or_else(Status::no_such_path)?;
-    let (json, media_type) = if call.info.path == token_issuer::CONFIGURATION_PATH {
-        (configuration, "application/json")
-    } else {
-        (token_issuer::key_set(keys), "application/jwk-set+json")
+    get_only(call)?;
+    let (json, media_type) = match document {
+        OpenId::Configuration => (configuration, "application/json"),
+        OpenId::Keys => (token_issuer::key_set(keys), "application/jwk-set+json"),
     };
     let mut response = Response::new(Body::full(json));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
@@ -179,6 +185,7 @@ fn open_id(call: &Call<'_>) -> Result<Response, Status> {
     Ok(response)
 }
 
+/// A document without other forms.
 fn plain(call: &Call<'_>, json: impl Into<Bytes>) -> Result<Response, Status> {
     let negotiated = preferences(call).answer(Forms::Plain, Encodings::TEXT)?;
     // Upstream writes what is no object on many lines, whoever asks.

@@ -72,6 +72,12 @@ impl RequestInfo {
         }
     }
 
+    /// Whether there can be a route. Routes take the start of a path as it stands; who may is asked of
+    /// a path without the slashes around it, as upstream has both.
+    pub(crate) fn is_routable(&self) -> bool {
+        !self.path.starts_with("//") && !self.path.starts_with("/apis//")
+    }
+
     /// Whether the answer takes as long as the client stays.
     pub(crate) fn long_running(&self) -> bool {
         self.verb == "watch"

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::Method;
 use pintle_meta::{GroupVersionResource, Status, names};
 use pintle_registry::request::Target;
 use pintle_registry::{Registry, Resource, Subresource, SubresourceBehaviour, Verb};
@@ -35,6 +36,7 @@ pub(crate) fn find(
     resource: Option<Arc<Resource>>,
     info: &ResourceInfo,
     verb: &str,
+    method: &Method,
 ) -> Result<Found, Status> {
     let resource = resource.ok_or_else(Status::no_such_path)?;
     let namespace = scope(&resource, info, verb)?;
@@ -43,6 +45,10 @@ pub(crate) fn find(
         name => Some(resource.subresource(name).ok_or_else(Status::no_such_path)?.clone()),
     };
     check_verb(&resource, subresource.as_ref(), info, verb)?;
+    // Routes are of one method, and none of HEAD; custom resources go by the verb alone.
+    if *method == Method::HEAD && !resource.typed_items {
+        return Err(Status::wrong_method());
+    }
     let misnamed = names::path_segment(&info.name);
     if !misnamed.is_empty() {
         let why = misnamed.join(";");

@@ -20,10 +20,8 @@ const DEFAULT_SECONDS: i64 = 60 * 60;
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
 
-/// Where others find who issues tokens.
-pub(crate) const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
-/// Where they find the keys.
-pub(crate) const KEYS_PATH: &str = "/openid/v1/jwks";
+/// Where others find the keys.
+const KEYS_PATH: &str = "/openid/v1/jwks";
 
 /// Issues tokens.
 pub(crate) struct TokenIssuer {

@@ -63,7 +63,7 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
         }),
         bookmarks: Bookmarks::new(Instant::now() + timeout),
         sent: call.api.metrics.watch_events(&found.target.resource.resource),
-        ended: false,
+        ended: timeout.is_zero(),
     };
     let frames = futures_util::stream::unfold(stream, |mut stream| async move {
         let frame = stream.next().await?;

@@ -94,7 +94,11 @@ fn options_of_lists_are_read() {
 fn timeouts_are_read() {
     let watch = |query| watch_timeout(&Query::parse(query)).unwrap();
     assert_eq!(watch("timeoutSeconds=2"), Some(Duration::from_secs(2)));
-    assert_eq!([watch(""), watch("timeoutSeconds=0"), watch("timeoutSeconds=-5")], [None; 3]);
+    assert_eq!([watch(""), watch("timeoutSeconds=0")], [None; 2]);
+    assert_eq!(watch("timeoutSeconds=-5"), Some(Duration::ZERO));
+    // As many seconds are less than none in Go, and so many are none.
+    assert_eq!(watch("timeoutSeconds=9223372036854775807"), Some(Duration::ZERO));
+    assert_eq!(watch("timeoutSeconds=-9223372036854775808"), None);
     let request = |query| request_timeout(&Query::parse(query));
     assert_eq!(request("timeout=1m30s").unwrap(), Some(Duration::from_secs(90)));
     assert_eq!(request("timeout=0s").unwrap(), None);
