@@ -8,17 +8,71 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, bail};
 use apiscript::http::Request;
 use apiscript::kubeconfig::Cluster;
 use apiscript::{Case, Report, Script, Target, run_scripts, script};
-use pintle_testing::{Config, Plugins, RuntimeConfig, TestServer};
+use pintle_testing::{AdmissionConfiguration, Config, Plugins, RuntimeConfig, TestServer};
+use pintle_value::yaml;
 
 /// How long a server may take to forget.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What a server can do that has addresses of both families, and all versions.
-const WIDE: [&str; 2] = ["dual-stack", "betas"];
-/// The plugins of a server with `strict-admission`.
+/// A kind of server, and the scripts that run against it: those that require one of its abilities.
+struct Kind {
+    abilities: &'static [&'static str],
+    config: fn() -> Result<Config>,
+    /// How many scripts run at once.
+    jobs: usize,
+    /// It forgets its history when it is made to.
+    forgets: bool,
+}
+
+/// A script runs against the first that it requires something of, and else against the last.
+const KINDS: [Kind; 5] = [
+    Kind {
+        abilities: &["compaction"],
+        config: || Ok(Config { watch_history: Duration::from_millis(1), ..Config::ephemeral() }),
+        jobs: 1,
+        forgets: true,
+    },
+    Kind {
+        abilities: &["cbor"],
+        config: || {
+            let mut config = Config::ephemeral();
+            config.feature_gates.cbor_serving_and_storage = true;
+            Ok(config)
+        },
+        jobs: 4,
+        forgets: false,
+    },
+    Kind {
+        abilities: &["dual-stack", "betas"],
+        config: || {
+            Ok(Config {
+                service_cluster_ip_range: "10.96.0.0/24,fd00:96::/112".to_owned(),
+                runtime_config: RuntimeConfig::parse(["api/all=true"])?,
+                ..Config::ephemeral()
+            })
+        },
+        jobs: 4,
+        forgets: false,
+    },
+    Kind {
+        abilities: &["strict-admission"],
+        config: || {
+            let told = yaml::parse(include_bytes!("admission.yaml"))?;
+            let none = |name: &str| Err(format!("{name} is not to be read"));
+            let (told, _) = AdmissionConfiguration::read(&told, &none).map_err(Error::msg)?;
+            let admission_plugins = Plugins::parse(STRICT, [])?.told(told);
+            Ok(Config { admission_plugins, ..Config::ephemeral() })
+        },
+        jobs: 4,
+        forgets: false,
+    },
+    Kind { abilities: &[], config: || Ok(Config::ephemeral()), jobs: 4, forgets: false },
+];
+
+/// The plugins of a server with `strict-admission`, beside the usual ones.
 const STRICT: [&str; 7] = [
     "NamespaceExists",
     "LimitPodHardAntiAffinityTopology",
@@ -37,38 +91,22 @@ fn main() -> Result<ExitCode> {
         script.file = script.file.strip_prefix(&folder)?.to_owned();
     }
     scripts.retain(|script| words.is_empty() || words.iter().any(|word| has(script, word)));
-    let needs = |ability: &'static str| move |s: &Script| s.requires.iter().any(|a| a == ability);
-    let (forgetting, others): (Vec<_>, Vec<_>) = scripts.into_iter().partition(needs("compaction"));
-    let (in_cbor, others): (Vec<_>, Vec<_>) = others.into_iter().partition(needs("cbor"));
-    let (in_strictness, others): (Vec<_>, Vec<_>) =
-        others.into_iter().partition(needs("strict-admission"));
-    let is_wide = |s: &Script| WIDE.iter().any(|ability| needs(ability)(s));
-    let (in_width, keeping): (Vec<_>, Vec<_>) = others.into_iter().partition(is_wide);
-
-    let server = TestServer::start();
-    let mut report = run_scripts(&keeping, &target(&server)?, 4, say);
-    let short = Config { watch_history: Duration::from_millis(1), ..Config::ephemeral() };
-    let server = TestServer::start_with(short)?;
-    let target = target(&server)?;
-    let forgetful = target.clone().compacted_by(move || forget(&target));
-    report.cases.extend(run_scripts(&forgetting, &forgetful, 1, say).cases);
-    let mut speaking = Config::ephemeral();
-    speaking.feature_gates.cbor_serving_and_storage = true;
-    let server = TestServer::start_with(speaking)?;
-    let target = self::target(&server)?.able("cbor");
-    report.cases.extend(run_scripts(&in_cbor, &target, 4, say).cases);
-    let wide = Config {
-        service_cluster_ip_range: "10.96.0.0/24,fd00:96::/112".to_owned(),
-        runtime_config: RuntimeConfig::parse(["api/all=true"])?,
-        ..Config::ephemeral()
-    };
-    let server = TestServer::start_with(wide)?;
-    let target = WIDE.iter().fold(self::target(&server)?, |target, ability| target.able(ability));
-    report.cases.extend(run_scripts(&in_width, &target, 4, say).cases);
-    let strict = Config { admission_plugins: Plugins::parse(STRICT, [])?, ..Config::ephemeral() };
-    let server = TestServer::start_with(strict)?;
-    let target = self::target(&server)?.able("strict-admission");
-    report.cases.extend(run_scripts(&in_strictness, &target, 4, say).cases);
+    let mut report = Report::default();
+    for kind in &KINDS {
+        let theirs = |script: &mut Script| {
+            kind.abilities.is_empty()
+                || script.requires.iter().any(|ability| kind.abilities.contains(&&**ability))
+        };
+        let theirs: Vec<Script> = scripts.extract_if(.., theirs).collect();
+        let server = TestServer::start_with((kind.config)()?)?;
+        let plain = target(&server)?;
+        let mut able =
+            kind.abilities.iter().fold(plain.clone(), |able, ability| able.able(ability));
+        if kind.forgets {
+            able = able.compacted_by(move || forget(&plain));
+        }
+        report.cases.extend(run_scripts(&theirs, &able, kind.jobs, say).cases);
+    }
     finish(&report)
 }
 

@@ -41,7 +41,8 @@ use std::thread::{self, JoinHandle};
 
 use parking_lot::Mutex;
 pub use pintle_server::{
-    Config, Credentials, Error, FeatureGates, Plugins, PortRange, RuntimeConfig,
+    AdmissionConfiguration, Config, Credentials, Error, FeatureGates, Plugins, PortRange,
+    RuntimeConfig,
 };
 use pintle_server::{Running, Server, Signer, kubeconfig};
 use tokio::sync::oneshot;
