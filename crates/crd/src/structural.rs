@@ -164,6 +164,9 @@ impl Structural {
             read.prune_metadata(&mut default);
             read.default = Some(default);
         }
+        if read.embedded {
+            read.keep_metadata_sayable();
+        }
         read
     }
 

@@ -4,7 +4,7 @@ use pintle_value::Value;
 
 use super::Structural;
 
-/// What metadata may say.
+/// What metadata can say.
 const OBJECT_META: [&str; 15] = [
     "annotations",
     "creationTimestamp",
@@ -92,7 +92,7 @@ impl Structural {
                 if self.embedded
                     && let Some(Value::Object(said)) = members.get_mut("metadata")
                 {
-                    said.retain(|name, _| OBJECT_META.contains(&name.as_str()));
+                    said.retain(|name, _| is_sayable(name));
                 }
                 for (name, member) in members.iter_mut() {
                     if let Some(schema) = self.member(name) {
@@ -105,6 +105,21 @@ impl Structural {
                 items.iter_mut().for_each(|item| schema.prune_metadata(item));
             }
             _ => {}
+        }
+    }
+
+    /// Takes the defaults within an embedded object's metadata away that it cannot say: upstream sets
+    /// them, and then drops them with whatever else is unknown there.
+    pub(super) fn keep_metadata_sayable(&mut self) {
+        let Some((_, metadata)) = self.properties.iter_mut().find(|(name, _)| name == "metadata")
+        else {
+            return;
+        };
+        if let Some(Value::Object(said)) = metadata.default.as_deref_mut() {
+            said.retain(|name, _| is_sayable(name));
+        }
+        for (_, member) in metadata.properties.iter_mut().filter(|(name, _)| !is_sayable(name)) {
+            member.default = None;
         }
     }
 
@@ -130,4 +145,8 @@ impl Structural {
             _ => {}
         }
     }
+}
+
+fn is_sayable(name: &str) -> bool {
+    OBJECT_META.contains(&name)
 }
