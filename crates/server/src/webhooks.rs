@@ -1,6 +1,7 @@
 //! Calls to webhooks: HTTPS, to where a URL or a service is, with the authority that the webhook's
 //! configuration names. Connections serve one call after the other.
 
+mod answer;
 mod connections;
 mod place;
 
@@ -9,9 +10,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
-use http::response::Parts;
-use http::uri::PathAndQuery;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -21,6 +20,7 @@ use pintle_registry::webhook::{Answer, Caller, Endpoint};
 use pintle_value::Str;
 use rustls::ClientConfig;
 
+use answer::Said;
 use connections::{Connection, Connections, Whereto};
 
 /// The longest answer that is read: as many converted objects as a page of a list may hold.
@@ -45,7 +45,7 @@ impl Caller for Webhooks {
         Box::pin(async move {
             let answer = tokio::time::timeout(patience, self.post(endpoint, body)).await;
             let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
-            answer.map_err(|why| format!("Post {:?}: {why}", endpoint.url))
+            answer.unwrap_or_else(|why| Err(format!("Post {:?}: {why}", endpoint.url)))
         })
     }
 
@@ -62,13 +62,19 @@ impl Webhooks {
         let _ = self.registry.set(Arc::downgrade(registry)); // once, when the server starts
     }
 
-    /// Asks, and follows where the answer points to on the same server, as upstream's client does.
-    async fn post(&self, endpoint: &Endpoint, body: Vec<u8>) -> Result<Vec<u8>, String> {
+    /// Asks, and follows where the answer points to on the same server, as upstream's client does. The
+    /// outer error is why there is no answer, the inner one that of an answer.
+    async fn post(
+        &self,
+        endpoint: &Endpoint,
+        body: Vec<u8>,
+    ) -> Result<Result<Vec<u8>, String>, String> {
         let mut uri: Uri = endpoint.url.parse().map_err(|_| "the URL is malformed".to_owned())?;
         let body = Bytes::from(body);
         for _ in 0..REDIRECTIONS_MAX {
             match self.exchange(endpoint, &uri, &body).await? {
-                Said::Answer(answer) => return Ok(answer),
+                Said::Review(review) => return Ok(Ok(review)),
+                Said::Refusal(why) => return Ok(Err(why)),
                 Said::Elsewhere(path) => {
                     let mut parts = uri.into_parts();
                     parts.path_and_query = Some(path);
@@ -103,7 +109,7 @@ impl Webhooks {
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|why| why.to_string())?.to_bytes();
         self.connections.give_back(to, connection);
-        said(&head, &body, uri)
+        answer::read(&head, &body, uri)
     }
 
     fn whereto(&self, endpoint: &Endpoint, uri: &Uri) -> Result<Whereto, String> {
@@ -138,13 +144,6 @@ impl Webhooks {
     }
 }
 
-/// What came back.
-enum Said {
-    Answer(Vec<u8>),
-    /// Ask there, on the same server.
-    Elsewhere(PathAndQuery),
-}
-
 fn request(uri: &Uri, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     Request::post(path)
@@ -154,29 +153,4 @@ fn request(uri: &Uri, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
         .header(USER_AGENT, "kube-apiserver-admission")
         .body(Full::new(body.clone()))
         .map_err(|why| why.to_string())
-}
-
-/// What an answer to a request to a URI says.
-fn said(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String> {
-    match head.status.as_u16() {
-        307 | 308 => {
-            let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
-            let location = location.and_then(|location| location.parse::<Uri>().ok());
-            let is_here =
-                |there: &Uri| there.authority().is_none_or(|a| Some(a) == uri.authority());
-            let path = location.filter(is_here).and_then(|there| there.path_and_query().cloned());
-            path.map(Said::Elsewhere).ok_or_else(|| "redirected to another server".to_owned())
-        }
-        200..=299 => Ok(Said::Answer(body.to_vec())),
-        404 => Err("the server could not find the requested resource".to_owned()),
-        500.. => {
-            let said = String::from_utf8_lossy(body).trim().to_owned();
-            Err(format!(
-                "an error on the server ({said:?}) has prevented the request from succeeding"
-            ))
-        }
-        code => Err(format!(
-            "the server responded with the status code {code} but did not return more information"
-        )),
-    }
 }

@@ -375,6 +375,10 @@ fn wrong_answers() -> Vec<(Mood, &'static str)> {
         (changed(|r| r["uid"] = json!("other")), "failed: expected response.uid="),
         (Arc::new(|_| json!("{}")), "failed: expected webhook response of "),
         (Arc::new(|_| json!("[[[")), "failed: "),
+        (
+            Arc::new(|_| json!(422)),
+            "failed: the server rejected our request due to an error in our request",
+        ),
         (Arc::new(|_| Value::Null), "failed: Post \"https://localhost:"),
     ]
 }

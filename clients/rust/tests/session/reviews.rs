@@ -168,6 +168,8 @@ async fn not_every_answer_is_believed() -> Result<()> {
         "none" => json!(r#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}"#),
         "kind" => json!(r#"{"apiVersion": "v1", "kind": "Pod"}"#),
         "code" => json!({"allowed": false, "status": {"code": 200, "message": "no"}}),
+        "refused" => json!(400),
+        "broken" => json!(500),
         _ => json!({"allowed": false, "status": {"code": 418, "reason": "Teapot"}}),
     })?;
     mutate(&world, json!([hook(&webhook, "/lie", json!({}))])).await?;
@@ -181,6 +183,17 @@ async fn not_every_answer_is_believed() -> Result<()> {
             "kind",
             500,
             "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got",
+        ),
+        (
+            "refused",
+            500,
+            "\": failed to call webhook: the server rejected our request for an unknown reason",
+        ),
+        (
+            "broken",
+            500,
+            "\": failed to call webhook: an error on the server (\"no\") has prevented the request from \
+             succeeding",
         ),
         ("code", 400, "admission webhook \"lie.example.com\" denied the request: no"),
         ("odd", 418, "admission webhook \"lie.example.com\" denied the request: Teapot"),

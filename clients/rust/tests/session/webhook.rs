@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use crate::PATIENCE;
 
 /// What is answered to a request, given its path: the `response`, whose uid is the request's unless it
-/// says one; a text, which is then the whole body; or null for silence, and the connection ends.
+/// says one; a text, which is then the whole body; a number, which is then the status, with `no` as text;
+/// or null for silence, and the connection ends.
 pub(crate) type Answer = dyn Fn(&str, &Value) -> Value + Send + Sync;
 
 pub(crate) struct Webhook {
@@ -87,18 +88,20 @@ fn converse(
         let (path, review) = read(&mut stream)?;
         let mut response = answer(&path, &review["request"]);
         asked.lock().push(review["request"].clone());
-        let body = match &mut response {
+        let (status, body) = match &mut response {
             Value::Null => return Ok(()),
-            Value::String(text) => std::mem::take(text),
+            Value::String(text) => (200, std::mem::take(text)),
+            Value::Number(status) => (status.as_u64().context("no status")?, "no".to_owned()),
             response => {
                 if response.get("uid").is_none() {
                     response["uid"] = review["request"]["uid"].clone();
                 }
                 let (version, kind) = (&review["apiVersion"], &review["kind"]);
-                json!({"apiVersion": version, "kind": kind, "response": response}).to_string()
+                let review = json!({"apiVersion": version, "kind": kind, "response": response});
+                (200, review.to_string())
             }
         };
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head = format!("HTTP/1.1 {status} -\r\ncontent-length: {}\r\n\r\n", body.len());
         stream.write_all(format!("{head}{body}").as_bytes())?;
         stream.flush()?;
     }

@@ -1,0 +1,100 @@
+//! What the answer of a webhook's server says, in the words of upstream's client (client-go's
+//! `rest.Request` and `rest.Result`).
+
+use bytes::Bytes;
+use http::Uri;
+use http::header::{CONTENT_TYPE, LOCATION};
+use http::response::Parts;
+use http::uri::PathAndQuery;
+use pintle_meta::quote::quote;
+use pintle_value::{Value, json};
+
+/// How much of a refusal's text is told.
+const TEXT_BYTES_MAX: usize = 2048;
+
+/// What came back.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    Review(Vec<u8>),
+    /// Ask there, on the same server.
+    Elsewhere(PathAndQuery),
+    /// No review, and why.
+    Refusal(String),
+}
+
+/// What an answer to a request to a URI says; where it points to must be on the same server.
+pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String> {
+    let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    match head.status.as_u16() {
+        307 | 308 => {
+            let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
+            let location = location.and_then(|location| location.parse::<Uri>().ok());
+            let is_here =
+                |there: &Uri| there.authority().is_none_or(|a| Some(a) == uri.authority());
+            let path = location.filter(is_here).and_then(|there| there.path_and_query().cloned());
+            path.map(Said::Elsewhere).ok_or_else(|| "redirected to another server".to_owned())
+        }
+        code @ 200..=206 if body.is_empty() => {
+            let content_type = content_type.unwrap_or("application/json");
+            Ok(Said::Refusal(format!(
+                "0-length response with status code: {code} and content type: {content_type}"
+            )))
+        }
+        200..=206 => Ok(Said::Review(body.to_vec())),
+        code => Ok(Said::Refusal(status(body).unwrap_or_else(|| {
+            let is_text = content_type.is_none_or(|value| value.trim_start().starts_with("text/"));
+            let text = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES_MAX)]);
+            words(code, if is_text { text.trim() } else { "unknown" })
+        }))),
+    }
+}
+
+/// The message of a Status that tells of a failure.
+fn status(body: &Bytes) -> Option<String> {
+    let status = json::parse(body).ok()?;
+    let is = |key: &str, text: &str| status.str_at(&[key]) == Some(text);
+    let is_v1 = status.get("apiVersion").is_none_or(|version| version.as_str() == Some("v1"));
+    if !(is_v1 && is("kind", "Status") && is("status", "Failure")) {
+        return None;
+    }
+    Some(status.get("message").and_then(Value::as_str).unwrap_or_default().to_owned())
+}
+
+/// What a status code says, where a server said no more than some text (upstream:
+/// `NewGenericServerResponse`).
+fn words(code: u16, text: &str) -> String {
+    let words = match code {
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        403 | 415 => text,
+        404 => "the server could not find the requested resource",
+        405 => "the server does not allow this method on the requested resource",
+        406 if matches!(text, "" | "unknown") => {
+            "the server was unable to respond with a content type that the client supports"
+        }
+        406 => text,
+        409 => "the server reported a conflict",
+        422 => "the server rejected our request due to an error in our request",
+        429 => "the server has received too many requests and has asked us to try again later",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be \
+             processing the request"
+        }
+        500.. => {
+            return format!(
+                "an error on the server ({}) has prevented the request from succeeding",
+                quote(text)
+            );
+        }
+        _ => {
+            return format!(
+                "the server responded with the status code {code} but did not return more information"
+            );
+        }
+    };
+    words.to_owned()
+}
+
+#[cfg(test)]
+mod tests;

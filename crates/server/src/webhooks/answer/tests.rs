@@ -1,0 +1,90 @@
+use http::Response;
+
+use super::*;
+
+fn said(code: u16, content_type: &str, body: &'static str) -> Said {
+    let answer = Response::builder().status(code).header(CONTENT_TYPE, content_type);
+    let (head, ()) = answer.body(()).unwrap().into_parts();
+    let uri = Uri::from_static("https://127.0.0.1:9443/convert");
+    read(&head, &Bytes::from_static(body.as_bytes()), &uri).unwrap()
+}
+
+#[test]
+fn a_refusal_is_told_in_upstreams_words() {
+    let check = |(code, content_type, body): (u16, &str, &'static str), expected: &str| {
+        assert_eq!(said(code, content_type, body), Said::Refusal(expected.to_owned()), "{code}");
+    };
+    let (text, json) = ("text/plain; charset=utf-8", "application/json");
+    check((400, text, "no"), "the server rejected our request for an unknown reason");
+    check((401, text, "no"), "the server has asked for the client to provide credentials");
+    check((403, text, "not you\n"), "not you");
+    check((403, json, "{}"), "unknown");
+    check((404, text, "404 page not found\n"), "the server could not find the requested resource");
+    check((405, text, "no"), "the server does not allow this method on the requested resource");
+    let unsupported =
+        "the server was unable to respond with a content type that the client supports";
+    check((406, text, ""), unsupported);
+    check((406, json, "{}"), unsupported);
+    check((406, text, "only XML"), "only XML");
+    check((409, text, "no"), "the server reported a conflict");
+    check((415, text, "only XML"), "only XML");
+    check((418, text, "no"), &nothing_more(418));
+    check((422, text, "no"), "the server rejected our request due to an error in our request");
+    check(
+        (429, text, "no"),
+        "the server has received too many requests and has asked us to try again later",
+    );
+    check((500, text, "a \"b\"\n"), &prevented(r#""a \"b\"""#));
+    check((500, json, "{}"), &prevented(r#""unknown""#));
+    check((502, "text/html", "<p>\tno"), &prevented(r#""<p>\tno""#));
+    check((503, text, "no"), "the server is currently unable to handle the request");
+    check(
+        (504, text, "no"),
+        "the server was unable to return a response in the time allotted, but may still be \
+         processing the request",
+    );
+    check((302, text, "no"), &nothing_more(302));
+    check((207, text, "no"), &nothing_more(207));
+    check(
+        (200, json, ""),
+        "0-length response with status code: 200 and content type: application/json",
+    );
+}
+
+#[test]
+fn a_status_says_more_than_its_code() {
+    let check = |body: &'static str, expected: &str| {
+        let said = said(400, "application/json", body);
+        assert_eq!(said, Said::Refusal(expected.to_owned()), "{body}");
+    };
+    check(
+        r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no such"}"#,
+        "no such",
+    );
+    check(r#"{"kind": "Status", "status": "Failure", "message": "no such"}"#, "no such");
+    let unknown = "the server rejected our request for an unknown reason";
+    check(
+        r#"{"kind": "Status", "apiVersion": "v2", "status": "Failure", "message": "no"}"#,
+        unknown,
+    );
+    check(
+        r#"{"kind": "Status", "apiVersion": "v1", "status": "Success", "message": "no"}"#,
+        unknown,
+    );
+    check(r#"{"status": "Failure", "message": "no"}"#, unknown);
+}
+
+#[test]
+fn a_long_text_is_cut() {
+    let long: &'static str = "é".repeat(TEXT_BYTES_MAX).leak();
+    let Said::Refusal(words) = said(403, "text/plain", long) else { panic!("no refusal") };
+    assert_eq!(words.len(), TEXT_BYTES_MAX);
+}
+
+fn nothing_more(code: u16) -> String {
+    format!("the server responded with the status code {code} but did not return more information")
+}
+
+fn prevented(quoted: &str) -> String {
+    format!("an error on the server ({quoted}) has prevented the request from succeeding")
+}
