@@ -155,6 +155,7 @@ impl Shared<'_> {
             printer: Arc::new(Columns::read(version.list("additionalPrinterColumns"))),
             storage: Some(Storage {
                 collection: self.collection.clone(),
+                etcd_prefix: Str::from(&*self.collection),
                 conversion: None,
                 keeping: Some(Arc::new(kept)),
             }),

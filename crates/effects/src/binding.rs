@@ -61,15 +61,9 @@ fn assign(
     ];
     for (what, said, stored) in preconditions {
         if !said.is_empty() && said != stored {
-            let why = "Precondition failed: ";
-            let what = match what {
-                "UID" => format!("UID in precondition: {said}, UID in object meta: {stored}"),
-                _ => format!(
-                    "ResourceVersion in precondition: {said}, ResourceVersion in object meta: {stored}"
-                ),
-            };
             let pods = GroupResource::new("", "pods");
-            return Err(Status::conflict(&pods, &name, &format!("{why}{what}")));
+            let key = format!("/registry/pods/{}/{name}", object::namespace(pod));
+            return Err(Status::failed_precondition(&pods, &name, &key, (what, said, stored)));
         }
     }
     if object::is_terminating(pod) {

@@ -79,7 +79,29 @@ fn storage(row: &generated::Resource, kind: &Kind, schema: &Schema) -> Option<St
             from_stored: form.from_stored,
         })
     });
-    Some(Storage { collection, conversion, keeping: None })
+    Some(Storage { collection, etcd_prefix: etcd_prefix(row), conversion, keeping: None })
+}
+
+/// Prefixes in etcd that are not the name of the resource (upstream: `SpecialDefaultResourcePrefixes`,
+/// and the servers of two groups that put the group first).
+const ETCD_PREFIXES: [(&str, &str, &str); 7] = [
+    ("", "replicationcontrollers", "controllers"),
+    ("", "endpoints", "services/endpoints"),
+    ("", "nodes", "minions"),
+    ("", "services", "services/specs"),
+    ("networking.k8s.io", "ingresses", "ingress"),
+    (
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "apiextensions.k8s.io/customresourcedefinitions",
+    ),
+    ("apiregistration.k8s.io", "apiservices", "apiregistration.k8s.io/apiservices"),
+];
+
+fn etcd_prefix(row: &generated::Resource) -> Str {
+    let mut special = ETCD_PREFIXES.iter();
+    let special = special.find(|(group, plural, _)| (*group, *plural) == (row.group, row.plural));
+    Str::const_new(special.map_or(row.plural, |(_, _, prefix)| prefix))
 }
 
 /// The name of the type of a resource's stored form.

@@ -180,6 +180,22 @@ impl Status {
         Self::conflict(resource, name, WHY)
     }
 
+    /// 409: an object is not the one that the client means. The words are those of upstream's storage, for
+    /// which programs look, so that the key is the one in etcd.
+    pub fn failed_precondition(
+        resource: &GroupResource,
+        name: &str,
+        key: &str,
+        (what, wanted, found): (&str, &str, &str),
+    ) -> Self {
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: {what} in precondition: {wanted}, {what} in \
+             object meta: {found}"
+        );
+        Self::conflict(resource, name, &why)
+    }
+
     /// 409 on create with a `generateName` that gave only names that are taken (META-30).
     pub fn generate_name_conflict(
         resource: &GroupResource,

@@ -124,6 +124,13 @@ impl ResourceDefinition {
         self.resource.group_version().to_string()
     }
 
+    /// The key that an object would have in upstream's etcd.
+    pub fn etcd_key(&self, namespace: &str, name: &str) -> String {
+        let prefix = self.storage.as_ref().map_or("", |storage| storage.etcd_prefix.as_str());
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        format!("/registry/{prefix}/{namespace}{slash}{name}")
+    }
+
     /// The type of the stored form of its objects.
     pub fn stored_type(&self) -> TypeId {
         let conversion = self.storage.as_ref().and_then(|s| s.conversion);
@@ -159,6 +166,8 @@ impl ResourceDefinition {
 pub struct Storage {
     /// The collection in the store: `pods`, `apps/deployments`. Versions of a resource share one.
     pub collection: Arc<str>,
+    /// What follows `/registry/` in upstream's keys, which some errors name: `pods`, `minions`.
+    pub etcd_prefix: Str,
     /// How this version's objects become the stored form and back; `None` where this version is the
     /// stored form.
     pub conversion: Option<Conversion>,

@@ -96,7 +96,12 @@ fn definition(
             ),
         ],
         printer: Arc::new(Blank),
-        storage: Some(Storage { collection: resource.into(), conversion: None, keeping: None }),
+        storage: Some(Storage {
+            collection: resource.into(),
+            etcd_prefix: resource.into(),
+            conversion: None,
+            keeping: None,
+        }),
         allocator: None,
         action: None,
         deprecation: None,

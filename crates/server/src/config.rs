@@ -165,8 +165,21 @@ impl Default for FeatureGates {
     }
 }
 
+/// Gates of upstream's that are locked on in this release, for what is done here as well.
+const LOCKED_ON: [&str; 8] = [
+    "AuthorizeWithSelectors",
+    "BtreeWatchCache",
+    "ConsistentListFromCache",
+    "DeclarativeValidation",
+    "ResilientWatchCacheInitialization",
+    "RetryGenerateName",
+    "StreamingCollectionEncodingToJSON",
+    "StreamingCollectionEncodingToProtobuf",
+];
+
 impl FeatureGates {
-    /// Reads `Name=true,Other=false`. A gate that is not known is an error (DEP-22).
+    /// Reads `Name=true,Other=false`. A gate that is not known is an error (DEP-22), and so is switching
+    /// off what cannot be (DEP-23).
     pub fn parse<'a>(flags: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let refuse = |reason: String| Error::Flag { flag: "feature-gates", reason };
         let mut gates = Self::default();
@@ -196,7 +209,17 @@ impl FeatureGates {
                     gates.component_statusz = on;
                 }
                 "AllAlpha" => gates.cbor_serving_and_storage = on,
-                other => return Err(refuse(format!("unrecognized feature gate: {other}"))),
+                other if !LOCKED_ON.contains(&other) => {
+                    return Err(refuse(format!("unrecognized feature gate: {other}")));
+                }
+                locked if on => tracing::warn!(
+                    "setting GA feature gate {locked}=true. It will be removed in a future release."
+                ), // DEP-25
+                locked => {
+                    return Err(refuse(format!(
+                        "cannot set feature gate {locked} to false, feature is locked to true"
+                    )));
+                }
             }
         }
         Ok(gates)
@@ -221,6 +244,10 @@ mod tests {
         check("APIResponseCompression=false,AllBeta=true", Ok(true));
         check("ComponentFlagz=false,ComponentStatusz=false", Ok(true));
         check("Nonsense=true", Err("unrecognized feature gate: Nonsense"));
+        check("RetryGenerateName=true", Ok(true)); // DEP-25
+        let locked =
+            "cannot set feature gate RetryGenerateName to false, feature is locked to true";
+        check("RetryGenerateName=false", Err(locked)); // DEP-23
         check("APIResponseCompression", Err("missing bool value for APIResponseCompression"));
         check(
             "APIResponseCompression=x",

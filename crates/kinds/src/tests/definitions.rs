@@ -77,6 +77,26 @@ fn collections_are_named_for_resources_and_shared_by_versions() {
 }
 
 #[test]
+fn errors_name_keys_as_etcd_has_them() {
+    let all = everything();
+    for (resource, namespace, expected) in [
+        ("v1/configmaps", "t", "/registry/configmaps/t/a"),
+        ("apps/v1/deployments", "t", "/registry/deployments/t/a"),
+        ("v1/services", "t", "/registry/services/specs/t/a"),
+        ("v1/nodes", "", "/registry/minions/a"),
+        ("events.k8s.io/v1/events", "t", "/registry/events/t/a"),
+        (
+            "apiregistration.k8s.io/v1/apiservices",
+            "",
+            "/registry/apiregistration.k8s.io/apiservices/a",
+        ),
+    ] {
+        let definition = find(&all, resource).expect(resource);
+        assert_eq!(definition.etcd_key(namespace, "a"), expected);
+    }
+}
+
+#[test]
 fn subresources_behave_by_their_names() {
     let all = everything();
     let behaviour = |resource: &str, name: &str| {

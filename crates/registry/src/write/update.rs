@@ -12,7 +12,7 @@ use super::{Draft, Write, metadata, ownership};
 use crate::admission::Operation;
 use crate::answer::{Answer, Outcome};
 use crate::definition::{Members, SubresourceBehaviour};
-use crate::request::Body;
+use crate::request::{Body, Target};
 use crate::revision;
 use crate::{Object, Owned};
 
@@ -84,10 +84,10 @@ impl Write<'_> {
         let Draft { tree: mut new, mut warnings, tracked, whole } = draft;
         let resource = &self.target.resource;
         let old = resource.current(existing).await?;
-        self.check_version(&new, existing.revision)?;
         if whole {
             self.check_uid(&new, &old)?;
         }
+        self.check_version(&new, existing.revision)?;
         self.store_form(&mut new, tracked);
         let mut new = self.confine(new, &old);
         metadata::carry_over(&mut new, &old);
@@ -199,10 +199,10 @@ impl Write<'_> {
         if said.is_empty() || said == stored {
             return Ok(());
         }
-        let why = format!(
-            "Precondition failed: UID in precondition: {said}, UID in object meta: {stored}"
-        );
-        Err(Status::conflict(&self.target.resource.group_resource(), &self.target.name, &why))
+        let Target { resource, namespace, name, .. } = self.target;
+        let key = resource.etcd_key(namespace, name);
+        let facts = ("UID", said, stored);
+        Err(Status::failed_precondition(&resource.group_resource(), name, &key, facts))
     }
 
     /// Lets through only what the target may change: on the resource itself everything but the reset
