@@ -39,8 +39,40 @@ pub enum Extra {
     Yaml,
     /// YAML, as an item of a list.
     YamlItem,
+    /// A PartialObjectMetadata in YAML.
+    YamlMetadata,
+    /// A PartialObjectMetadata in YAML, as an item of a list.
+    YamlMetadataItem,
     /// A row of a Table.
     Row,
+}
+
+impl Extra {
+    /// The same as an item of a list, where that is another encoding.
+    #[must_use]
+    pub const fn of_item(self) -> Self {
+        match self {
+            Self::Yaml => Self::YamlItem,
+            Self::YamlMetadata => Self::YamlMetadataItem,
+            other => other,
+        }
+    }
+
+    /// Whether there are watches in this encoding.
+    const fn is_watched(self) -> bool {
+        match self {
+            Self::Json
+            | Self::Protobuf
+            | Self::ProtobufMetadata
+            | Self::Cbor
+            | Self::CborMetadata => true,
+            Self::Yaml
+            | Self::YamlItem
+            | Self::YamlMetadata
+            | Self::YamlMetadataItem
+            | Self::Row => false,
+        }
+    }
 }
 
 /// An encoding of an object in a resource's version.
@@ -94,9 +126,8 @@ impl Encoded {
 
     /// The watch frame of the write that made this version, if that is what a watcher should be told.
     pub fn frame(&self, kind: Kind) -> Option<Bytes> {
-        let has_frame = !matches!(self.extra, Extra::Yaml | Extra::YamlItem | Extra::Row);
         let frame = || self.content.bytes.slice(..self.content.frame);
-        (kind == self.kind && has_frame).then(frame)
+        (kind == self.kind && self.extra.is_watched()).then(frame)
     }
 
     /// The row that a printer makes of an object in the form that the printer sees.
@@ -127,6 +158,12 @@ impl Encoded {
                 }
                 yaml::write_item(&tree, out);
             }),
+            Extra::YamlMetadata => {
+                Content::text(|out| yaml::write(&partial(resource, object), out))
+            }
+            Extra::YamlMetadataItem => {
+                Content::text(|out| yaml::write_item(&partial(resource, object), out))
+            }
             Extra::Row => Content::row(&*resource.printer, &resource.tree(object)),
         };
         Self { resource: resource.number, extra, kind, content }

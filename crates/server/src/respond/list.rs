@@ -152,10 +152,7 @@ struct ItemWriter {
 
 impl ItemWriter {
     fn new(rendering: Rendering, encoding: Encoding) -> Self {
-        let kept = rendering.kept(encoding).map(|extra| match extra {
-            Extra::Yaml => Extra::YamlItem,
-            other => other,
-        });
+        let kept = rendering.kept(encoding).map(Extra::of_item);
         let resource = &rendering.resource;
         let type_members = if resource.typed_items {
             Vec::new()

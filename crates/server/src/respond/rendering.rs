@@ -50,6 +50,7 @@ impl Rendering {
                 match (encoding, version) {
                     (Encoding::Protobuf, MetaVersion::V1) => Some(Extra::ProtobufMetadata),
                     (Encoding::Cbor, MetaVersion::V1) => Some(Extra::CborMetadata),
+                    (Encoding::Yaml, MetaVersion::V1) => Some(Extra::YamlMetadata),
                     _ => None,
                 }
             }
