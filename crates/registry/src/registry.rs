@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use imbl::OrdMap;
 use pintle_meta::{GroupVersionResource, Status};
-use pintle_store::{Revision, Store};
+use pintle_store::{Opening, Revision, Store};
 use pintle_value::Value;
 
 use crate::admission::{Admission, Waited};
@@ -30,8 +30,8 @@ const DELETIONS_MAX: usize = 64;
 
 /// How a registry is set up.
 pub struct Options {
-    /// Where everything is kept.
-    pub store: Arc<dyn Store>,
+    /// Where everything is kept: a store whose log the registry reads.
+    pub store: Opening,
     /// Who may still refuse a write.
     pub admission: Arc<dyn Admission>,
     /// Fills a buffer with random bytes, for uids and generated names.
@@ -67,17 +67,17 @@ struct Served {
 }
 
 impl Registry {
-    /// Fills the cache from the store and serves `definitions`.
+    /// Opens the store, which fills the cache, and serves `definitions`.
     pub async fn open(
         options: Options,
         definitions: Vec<ResourceDefinition>,
     ) -> Result<Self, pintle_store::Error> {
         let cache = Arc::new(Cache::new(options.store.floor(), options.history_bytes_max));
-        options.store.follow(cache.clone()).await?;
+        let store = options.store.read_to(cache.clone()).await?;
         let empty = Served { number: 0, by_name: OrdMap::new(), all: Arc::from([]) };
         let registry = Self {
             cache,
-            store: options.store,
+            store,
             admission: options.admission,
             entropy: options.entropy,
             garbage_collection: options.garbage_collection,
@@ -197,6 +197,11 @@ impl Registry {
     /// Whether writes are taken; the error says why not.
     pub fn check(&self) -> Result<(), pintle_store::Error> {
         self.store.check()
+    }
+
+    /// Closes the store, when the writes under way are done: there are no others then.
+    pub async fn close(&self) {
+        self.store.close().await;
     }
 
     /// Forgets states before `floor`, in memory and in the store.

@@ -16,7 +16,7 @@ use pintle_auth::{Authorizer, User};
 use pintle_controllers::Environment;
 use pintle_controllers::definitions::Definitions;
 use pintle_registry::{Options, Registry, ResourceDefinition, admission};
-use pintle_store::{Durability, Store};
+use pintle_store::{Durability, Opening};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -57,7 +57,6 @@ pub struct Running {
     admin: Credentials,
     signer: Arc<Signer>,
     api: Arc<Api>,
-    store: Arc<dyn Store>,
     connections: JoinHandle<()>,
     controllers: JoinSet<()>,
     shutdown_delay: Duration,
@@ -80,7 +79,7 @@ impl Server {
         let authorizer = authorization::authorizer(&config.authorization_modes, &roles);
         let webhooks = Arc::new(Webhooks::default());
         let chain = admission(&config, &authorizer, &roles, webhooks.clone());
-        let options = options(store.clone(), chain);
+        let options = options(store, chain);
         let registry = Arc::new(Registry::open(options, built_in(&config)?).await?);
         roles.follow(&registry);
         webhooks.resolve_in(&registry);
@@ -124,7 +123,6 @@ impl Server {
             admin: pki.admin,
             signer: pki.signer,
             api,
-            store,
             connections,
             controllers,
             shutdown_delay: config.shutdown_delay,
@@ -174,7 +172,7 @@ impl Running {
             tracing::warn!("requests were still open after {limit:?} and are cut off");
         }
         self.controllers.shutdown().await;
-        self.store.close().await;
+        self.api.registry.close().await;
     }
 }
 
@@ -227,7 +225,7 @@ fn wanted_certificates(config: &Config) -> Wanted {
     }
 }
 
-fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
+fn open_store(config: &Config) -> Result<Opening, Error> {
     if config.ephemeral {
         return Ok(pintle_store::memory()?);
     }
@@ -270,7 +268,7 @@ fn admission(
     admission::Chain(chain)
 }
 
-fn options(store: Arc<dyn Store>, admission: admission::Chain) -> Options {
+fn options(store: Opening, admission: admission::Chain) -> Options {
     Options {
         store,
         admission: Arc::new(admission),

@@ -5,7 +5,7 @@
 //! The arguments are what is written (`create`: new keys; `update`: 20,000 keys over and over, with a
 //! compaction every second), the bytes of a value, the writers, the seconds, and a directory that is
 //! emptied first; without one the store is in memory. `kill` after the directory ends the process as a
-//! crash would; `open` and a directory opens what is there and follows it.
+//! crash would; `open` and a directory opens what is there, with a follower.
 
 #![expect(clippy::print_stdout, reason = "it is what the program is for")]
 
@@ -31,7 +31,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match *words {
-        ["open", dir] => reopen(&open(Some(Path::new(dir)))?),
+        ["open", dir] => reopen(Path::new(dir)),
         [what, bytes, writers, seconds, ref rest @ ..] => {
             let dir = rest.first().map(PathBuf::from);
             if let Some(dir) = dir.as_deref().filter(|dir| dir.exists()) {
@@ -56,34 +56,36 @@ fn main() -> Result<()> {
 }
 
 fn open(dir: Option<&Path>) -> Result<Arc<dyn Store>> {
-    let (before, begin) = (Usage::now()?, Instant::now());
-    let store = match dir {
+    let opening = match dir {
         Some(dir) => {
             pintle_store::open(&Options { dir: dir.to_owned(), durability: Durability::Disk })?
         }
         None => pintle_store::memory()?,
     };
-    let (took, after) = (begin.elapsed(), Usage::now()?);
-    println!(
-        "open: {took:.1?}, {} revisions, resident {} kB, was {} kB",
-        store.head(),
-        after.resident_kib,
-        before.resident_kib
-    );
-    Ok(store)
+    Ok(opening.read()?)
 }
 
 /// How long a server takes until it has everything.
-fn reopen(store: &Arc<dyn Store>) -> Result<()> {
+fn reopen(dir: &Path) -> Result<()> {
     struct Count(AtomicUsize);
     impl Follower for Count {
         fn apply(&self, records: &[Record]) {
             self.0.fetch_add(records.len(), Ordering::Relaxed);
         }
     }
-    let (begin, count) = (Instant::now(), Arc::new(Count(AtomicUsize::new(0))));
-    runtime()?.block_on(store.follow(count.clone()))?;
-    println!("follow: {:.1?}, {} records", begin.elapsed(), count.0.load(Ordering::Relaxed));
+    let (before, begin) = (Usage::now()?, Instant::now());
+    let options = Options { dir: dir.to_owned(), durability: Durability::Disk };
+    let count = Arc::new(Count(AtomicUsize::new(0)));
+    let opening = pintle_store::open(&options)?;
+    let store = runtime()?.block_on(opening.read_to(count.clone()))?;
+    let (took, after) = (begin.elapsed(), Usage::now()?);
+    println!(
+        "open: {took:.1?}, {} records, {} revisions, resident {} kB, was {} kB",
+        count.0.load(Ordering::Relaxed),
+        store.head(),
+        after.resident_kib,
+        before.resident_kib
+    );
     Ok(())
 }
 

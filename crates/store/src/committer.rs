@@ -100,10 +100,16 @@ enum Refusal {
 }
 
 impl Committer {
-    /// A committer for a store that is just opened, with what its last compaction left to remove.
-    pub(crate) fn new(shared: Arc<Shared>, jobs: Receiver<Job>, leftover: Vec<Revision>) -> Self {
+    /// A committer for a store that is just opened, with what its last compaction left to remove, and
+    /// followers that have all there is.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        jobs: Receiver<Job>,
+        leftover: Vec<Revision>,
+        followers: Vec<Arc<dyn Follower>>,
+    ) -> Self {
         let compaction = Compaction::new(shared.clone(), leftover);
-        Self { shared, jobs, followers: Vec::new(), compaction }
+        Self { shared, jobs, followers, compaction }
     }
 
     /// Works until the store is closed or dropped.
@@ -174,7 +180,7 @@ impl Committer {
     fn commit(&mut self, writes: Vec<Waiting>) {
         let Decided { records, accepted, refused } = self.decide(writes);
         let Step { floor, garbage } = self.compaction.step(records.len());
-        let batch = Batch { records, floor, garbage };
+        let mut batch = Batch { records, floor, garbage };
         if !batch.is_empty()
             && let Err(failure) = self.shared.engine.commit(&batch)
         {
@@ -182,7 +188,7 @@ impl Committer {
             refuse(accepted, &error);
             return refuse(refused.into_iter().map(|(waiting, _)| waiting), &error);
         }
-        self.show(&batch.records);
+        self.show(&mut batch.records);
         let mut records = batch.records.into_iter();
         for waiting in accepted {
             let first = records.next().expect("each accepted write has become a record");
@@ -230,19 +236,20 @@ impl Committer {
         decided
     }
 
-    /// Makes durable records visible.
-    fn show(&self, records: &[Record]) {
-        let Some(last) = records.last() else { return };
+    /// Makes durable records visible. Their keys become the index's own, so that a key that is written
+    /// again is in memory once.
+    fn show(&self, records: &mut [Record]) {
+        let Some(last) = records.last().map(|record| record.revision) else { return };
         {
             let mut index = self.shared.index.write();
-            for record in records {
-                index.push(record.key.clone(), record.kind);
+            for record in &mut *records {
+                index.push(&mut record.key, record.kind);
             }
         }
         for follower in &self.followers {
             follower.apply(records);
         }
-        self.shared.horizon.advance(last.revision);
+        self.shared.horizon.advance(last);
     }
 
     /// Makes a follower one of those that get every batch.

@@ -22,8 +22,7 @@ const HEADER_LEN: usize = 4 + 1 + 4 + 4;
 /// A record's bytes, without its revision, under which they are stored.
 pub(crate) fn encode(record: &Record) -> Result<Vec<u8>, Failure> {
     let Key { collection, item } = &record.key;
-    let value = &record.bytes[record.body.clone()];
-    let mut bytes = Vec::with_capacity(HEADER_LEN + collection.len() + item.len() + value.len());
+    let mut bytes = Vec::with_capacity(size(record));
     bytes.extend_from_slice(&[0; 4]);
     bytes.push(match record.kind {
         Kind::Created => CREATED,
@@ -34,7 +33,7 @@ pub(crate) fn encode(record: &Record) -> Result<Vec<u8>, Failure> {
     bytes.extend_from_slice(&length(item)?);
     bytes.extend_from_slice(collection.as_bytes());
     bytes.extend_from_slice(item.as_bytes());
-    bytes.extend_from_slice(value);
+    bytes.extend_from_slice(&record.bytes[record.body.clone()]);
     let checksum = checksum(record.revision, &bytes[4..]);
     bytes[..4].copy_from_slice(&checksum.to_be_bytes());
     Ok(bytes)
@@ -42,14 +41,19 @@ pub(crate) fn encode(record: &Record) -> Result<Vec<u8>, Failure> {
 
 /// The record of a revision, from its bytes.
 pub(crate) fn decode(revision: Revision, bytes: &[u8]) -> Result<Record, Failure> {
-    let (key, kind, value) = open(revision, bytes)?;
+    let sound = bytes
+        .split_first_chunk()
+        .filter(|(sum, rest)| u32::from_be_bytes(**sum) == checksum(revision, rest))
+        .and_then(|(_, rest)| split(rest));
+    let damaged = || Failure(format!("the record of revision {revision} is damaged"));
+    let (key, kind, value) = sound.ok_or_else(damaged)?;
     let bytes = Bytes::copy_from_slice(value);
     Ok(Record { revision, key, kind, body: 0..bytes.len(), bytes, note: None })
 }
 
-/// What the record of a revision is about: [`decode`] without the value.
-pub(crate) fn decode_key(revision: Revision, bytes: &[u8]) -> Result<(Key, Kind), Failure> {
-    open(revision, bytes).map(|(key, kind, _)| (key, kind))
+/// How many bytes a record becomes.
+pub(crate) fn size(record: &Record) -> usize {
+    HEADER_LEN + record.key.collection.len() + record.key.item.len() + record.body.len()
 }
 
 fn length(part: &str) -> Result<[u8; 4], Failure> {
@@ -63,14 +67,6 @@ fn checksum(revision: Revision, bytes: &[u8]) -> u32 {
     hasher.update(&revision.0.to_be_bytes());
     hasher.update(bytes);
     hasher.finalize()
-}
-
-fn open(revision: Revision, bytes: &[u8]) -> Result<(Key, Kind, &[u8]), Failure> {
-    let sound = bytes
-        .split_first_chunk()
-        .filter(|(sum, rest)| u32::from_be_bytes(**sum) == checksum(revision, rest))
-        .and_then(|(_, rest)| split(rest));
-    sound.ok_or_else(|| Failure(format!("the record of revision {revision} is damaged")))
 }
 
 fn split(bytes: &[u8]) -> Option<(Key, Kind, &[u8])> {

@@ -18,7 +18,7 @@ mod memory;
 pub(crate) use disk::DiskEngine;
 pub(crate) use memory::MemoryEngine;
 
-use crate::{Error, Key, Kind, Record, Revision};
+use crate::{Error, Record, Revision};
 
 /// What is done to the medium at once.
 #[derive(Debug, Default)]
@@ -46,25 +46,20 @@ pub(crate) trait Engine: Send + Sync {
     /// The record of a revision, if there is one.
     fn read(&self, revision: Revision) -> Result<Option<Record>, Failure>;
 
-    /// Visits the records after a revision, in order, for as long as the visitor says true. It must
-    /// be quick, for writers may have to wait for it.
-    fn scan(&self, after: Revision, visitor: &mut dyn FnMut(Record) -> bool)
-    -> Result<(), Failure>;
+    /// Shows the records after a revision, in order, for as long as the visitor says true. It must be
+    /// quick, for writers may have to wait for it.
+    fn scan(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure>;
 
     /// The floor that was committed last.
     fn floor(&self) -> Result<Revision, Failure>;
-
-    /// Visits what every record is about, in the order of their revisions; returns the bytes that the
-    /// records take.
-    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<u64, Failure>;
 
     /// Gives back what the medium holds far beyond the bytes of its records. It may take as long as to
     /// write these again, so it is for the time when a store is opened.
     fn trim(&mut self, record_bytes: u64) -> Result<(), Failure>;
 }
 
-/// Is told a record's revision, key and kind.
-pub(crate) type Visitor<'a> = dyn FnMut(Revision, Key, Kind) -> Result<(), Failure> + 'a;
+/// Is given records, and says whether it wants more.
+pub(crate) type Visitor<'a> = dyn FnMut(Record) -> Result<bool, Failure> + 'a;
 
 /// What the medium says when it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]

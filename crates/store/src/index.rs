@@ -11,7 +11,8 @@
 //!   version at any revision from `base` on.
 //! - A key is in the map while it has a value, or while its deletion is above `base`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque, btree_map};
+use std::mem;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -114,34 +115,50 @@ impl Index {
             .collect()
     }
 
-    /// The same key, in the strings that the index holds anyway.
-    pub(crate) fn shared(&self, key: Key) -> Key {
+    /// Makes a key the one that the index holds anyway, if it does.
+    pub(crate) fn share(&self, key: &mut Key) {
         let Some((collection, items)) = self.collections.get_key_value(&key.collection) else {
-            return key;
+            return;
         };
-        let item = items.get_key_value(&key.item).map_or(key.item, |(item, _)| item.clone());
-        Key { collection: collection.clone(), item }
+        key.collection = collection.clone();
+        if let Some((item, _)) = items.get_key_value(&key.item) {
+            key.item = item.clone();
+        }
     }
 
-    /// Adds the change of the next revision.
-    pub(crate) fn push(&mut self, key: Key, kind: Kind) {
+    /// Adds the change of the next revision; the key becomes the one that the index holds.
+    pub(crate) fn push(&mut self, key: &mut Key, kind: Kind) {
         let deleted = kind == Kind::Deleted;
         let version = Version::new(Revision(self.newest().0 + 1), !deleted);
-        let (key, before) = self.set(key, version);
-        self.history.push_back(Change::new(key, before, deleted));
+        let before = self.set(key, version);
+        self.history.push_back(Change::new(key.clone(), before, deleted));
     }
 
-    /// Adds a record from at or below `base`, while the index is rebuilt; returns the revision that
-    /// it makes garbage.
-    pub(crate) fn restore(&mut self, revision: Revision, key: Key, kind: Kind) -> Vec<Revision> {
+    /// Adds a record from at or below `base`, while the index is rebuilt; returns the revisions that
+    /// it makes garbage. The key becomes the one that the index holds.
+    pub(crate) fn restore(
+        &mut self,
+        revision: Revision,
+        key: &mut Key,
+        kind: Kind,
+    ) -> impl Iterator<Item = Revision> + use<> {
         debug_assert!(revision <= self.base, "only what is below the history is restored");
-        if kind != Kind::Deleted {
-            let (_, older) = self.set(key, Version::new(revision, true));
-            return older.map(Version::revision).into_iter().collect();
+        let deleted = kind == Kind::Deleted;
+        let older = if deleted {
+            self.remove(key)
+        } else {
+            self.set(key, Version::new(revision, true))
+        };
+        older.map(Version::revision).into_iter().chain(deleted.then_some(revision))
+    }
+
+    /// Puts what is there close together, once the index is rebuilt: keys that came in their order
+    /// leave the nodes of the maps half empty.
+    pub(crate) fn pack(&mut self) {
+        for items in self.collections.values_mut() {
+            *items = mem::take(items).into_iter().collect();
         }
-        let older = self.current(&key).map(Version::revision);
-        self.remove(&key);
-        older.into_iter().chain([revision]).collect()
+        self.history.shrink_to_fit();
     }
 
     /// Moves `base` up to `floor`, or by `limit` changes; returns the revisions of the records that
@@ -181,21 +198,30 @@ impl Index {
         Some(version)
     }
 
-    fn set(&mut self, key: Key, version: Version) -> (Key, Option<Version>) {
-        if !self.collections.contains_key(&key.collection) {
-            self.collections.insert(key.collection.clone(), BTreeMap::new());
+    /// Sets a key's newest version, and gives the one before.
+    fn set(&mut self, key: &mut Key, version: Version) -> Option<Version> {
+        let collection = self.collections.entry(key.collection.clone());
+        if let btree_map::Entry::Occupied(known) = &collection {
+            key.collection = known.key().clone();
         }
-        let key = self.shared(key);
-        let items = self.collections.entry(key.collection.clone()).or_default();
-        let before = items.insert(key.item.clone(), version);
-        (key, before)
+        match collection.or_default().entry(key.item.clone()) {
+            btree_map::Entry::Vacant(new) => {
+                new.insert(version);
+                None
+            }
+            btree_map::Entry::Occupied(mut known) => {
+                key.item = known.key().clone();
+                Some(known.insert(version))
+            }
+        }
     }
 
-    fn remove(&mut self, key: &Key) {
-        let Some(items) = self.collections.get_mut(&key.collection) else { return };
-        items.remove(&key.item);
+    fn remove(&mut self, key: &Key) -> Option<Version> {
+        let items = self.collections.get_mut(&key.collection)?;
+        let version = items.remove(&key.item);
         if items.is_empty() {
             self.collections.remove(&key.collection);
         }
+        version
     }
 }

@@ -19,7 +19,9 @@ mod engine;
 mod horizon;
 mod index;
 mod local;
+mod opening;
 mod record;
+mod replay;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub use opening::Opening;
 pub use record::{Key, Kind, Record, Revision};
 pub use template::Template;
 
@@ -65,15 +68,13 @@ pub enum Durability {
 }
 
 /// Opens the store in a directory, or begins one. Only one process can have it open.
-pub fn open(options: &Options) -> Result<Arc<dyn Store>, Error> {
-    let engine = engine::DiskEngine::open(&options.dir, options.durability)?;
-    Ok(Arc::new(local::Local::open(Box::new(engine))?))
+pub fn open(options: &Options) -> Result<Opening, Error> {
+    Opening::of(engine::DiskEngine::open(&options.dir, options.durability)?)
 }
 
 /// A store that lives and dies with the process.
-pub fn memory() -> Result<Arc<dyn Store>, Error> {
-    let engine = engine::MemoryEngine::default();
-    Ok(Arc::new(local::Local::open(Box::new(engine))?))
+pub fn memory() -> Result<Opening, Error> {
+    Opening::of(engine::MemoryEngine::default())
 }
 
 /// What must be true of a key for a write to be committed.
@@ -121,6 +122,10 @@ pub struct Write {
 pub trait Follower: Send + Sync {
     /// The next records, in order. What is applied here is visible to readers, and writers are
     /// acknowledged after it returns; so it must be quick and must not fail.
+    ///
+    /// Records up to the floor make the state at the floor, one after the other: while a store is
+    /// opened they may be several of one key, a deletion among them, which an unfinished compaction
+    /// left.
     fn apply(&self, records: &[Record]);
 }
 

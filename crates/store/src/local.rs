@@ -19,16 +19,12 @@ use crate::committer::{Committer, Job, Waiting};
 use crate::engine::{Engine, Failure};
 use crate::horizon::Horizon;
 use crate::index::{Index, Version};
+use crate::replay::Portion;
 use crate::{At, BoxFuture, Error, Follower, Key, Record, Revision, Store, Write};
 
 /// What may wait to be committed, in KiB; a write counts as at least one. So 64 MiB of values or 65,536
 /// writes: more than a server admits at once, less than would hurt it.
 const QUEUE_KIB_MAX: u32 = 64 << 10;
-
-/// Records that a follower is given at once while it catches up, and the bytes of their values after
-/// which there are no more: what one call must not take longer for than a batch of writes.
-const REPLAY_RECORDS_MAX: usize = 256;
-const REPLAY_BYTES_MAX: usize = 4 << 20;
 
 /// A follower that is at most this far behind is given the rest by the committer, between two batches.
 const REPLAY_LAG_MAX: u64 = 1024;
@@ -61,9 +57,14 @@ pub(crate) enum Status {
 }
 
 impl Local {
-    /// Opens the store that lies on a medium.
-    pub(crate) fn open(mut engine: Box<dyn Engine>) -> Result<Self, Error> {
-        let (index, leftover) = recover(&mut *engine)?;
+    /// The store of a medium whose log is read: with its index, what a compaction was yet to remove,
+    /// and those who have seen all that is in the log.
+    pub(crate) fn start(
+        engine: Box<dyn Engine>,
+        index: Index,
+        leftover: Vec<Revision>,
+        followers: Vec<Arc<dyn Follower>>,
+    ) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             horizon: Horizon::new(index.base(), index.newest()),
             index: RwLock::new(index),
@@ -71,7 +72,7 @@ impl Local {
             status: Mutex::new(Status::Open),
         });
         let (jobs, queue) = mpsc::channel();
-        let committer = Committer::new(shared.clone(), queue, leftover);
+        let committer = Committer::new(shared.clone(), queue, leftover, followers);
         let committer = spawn("store-committer", move || committer.run())?;
         let room = Arc::new(Semaphore::new(QUEUE_KIB_MAX as usize));
         Ok(Self { shared, jobs, room, committer: Some(committer) })
@@ -263,50 +264,23 @@ impl Shared {
         after: Revision,
     ) -> Result<Revision, Error> {
         let head = self.horizon.head();
-        let (mut records, mut bytes) = (Vec::new(), 0);
-        self.engine.scan(after, &mut |record| {
-            bytes += record.body.len();
-            records.push(record);
-            records.len() < REPLAY_RECORDS_MAX && bytes < REPLAY_BYTES_MAX
-        })?;
-        let Some(last) = records.last().map(|record| record.revision) else { return Ok(head) };
+        let mut portion = Portion::default();
+        self.engine.scan(after, &mut |record| Ok(!portion.add(record)))?;
+        let Some(last) = portion.records.last().map(|record| record.revision) else {
+            return Ok(head);
+        };
         {
             let index = self.index.read();
-            records.retain(|record| {
+            portion.records.retain_mut(|record| {
                 let Record { revision, .. } = *record;
                 let visible = Some(Version::new(revision, true));
+                index.share(&mut record.key);
                 revision <= head && (revision > floor || index.at(&record.key, floor) == visible)
             });
-            for record in &mut records {
-                record.key = index.shared(record.key.clone());
-            }
         }
-        if !records.is_empty() {
-            follower.apply(&records);
-        }
+        portion.give(follower);
         Ok(last.min(head))
     }
-}
-
-/// Rebuilds the index from the log; also returns what an unfinished compaction left.
-fn recover(engine: &mut dyn Engine) -> Result<(Index, Vec<Revision>), Error> {
-    let floor = engine.floor()?;
-    let mut index = Index::new(floor);
-    let mut leftover = Vec::new();
-    let record_bytes = engine.visit(&mut |revision, key, kind| {
-        if revision <= floor {
-            leftover.extend(index.restore(revision, key, kind));
-            return Ok(());
-        }
-        let due = Revision(index.newest().0 + 1);
-        if revision != due {
-            return Err(Failure(format!("the record of revision {due} is missing")));
-        }
-        index.push(key, kind);
-        Ok(())
-    })?;
-    engine.trim(record_bytes)?;
-    Ok((index, leftover))
 }
 
 /// Starts a thread of the store's own.
@@ -318,7 +292,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 }
 
 /// Does on a thread of its own what would keep the caller's from other requests.
-async fn on_thread<T: Send + 'static>(
+pub(crate) async fn on_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

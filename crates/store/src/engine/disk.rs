@@ -13,8 +13,7 @@ use std::path::Path;
 
 use redb::backends::FileBackend;
 use redb::{
-    Builder, Database, ReadOnlyTable, ReadableDatabase, ReadableTable, StorageBackend,
-    TableDefinition, TableError,
+    Builder, Database, ReadOnlyTable, ReadableDatabase, StorageBackend, TableDefinition, TableError,
 };
 
 use super::directory::Directory;
@@ -121,16 +120,12 @@ impl Engine for DiskEngine {
         bytes.map(|bytes| encoding::decode(revision, bytes.value())).transpose()
     }
 
-    fn scan(
-        &self,
-        after: Revision,
-        visitor: &mut dyn FnMut(Record) -> bool,
-    ) -> Result<(), Failure> {
+    fn scan(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
         let later = (Bound::Excluded(after.0), Bound::Unbounded);
         let log = self.log()?;
         for row in log.range::<u64>(later).map_err(failure)? {
             let (revision, bytes) = row.map_err(failure)?;
-            if !visitor(encoding::decode(Revision(revision.value()), bytes.value())?) {
+            if !visitor(encoding::decode(Revision(revision.value()), bytes.value())?)? {
                 break;
             }
         }
@@ -142,19 +137,6 @@ impl Engine for DiskEngine {
         let numbers = read.open_table(NUMBERS).map_err(failure)?;
         let floor = numbers.get(FLOOR).map_err(failure)?;
         Ok(Revision(floor.map_or(0, |floor| floor.value())))
-    }
-
-    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<u64, Failure> {
-        let mut record_bytes = 0;
-        let log = self.log()?;
-        for row in log.iter().map_err(failure)? {
-            let (revision, bytes) = row.map_err(failure)?;
-            let (revision, bytes) = (Revision(revision.value()), bytes.value());
-            let (key, kind) = encoding::decode_key(revision, bytes)?;
-            visitor(revision, key, kind)?;
-            record_bytes += bytes.len() as u64;
-        }
-        Ok(record_bytes)
     }
 
     fn trim(&mut self, record_bytes: u64) -> Result<(), Failure> {

@@ -39,25 +39,18 @@ impl Engine for MemoryEngine {
         Ok(self.log.read().records.get(&revision).cloned())
     }
 
-    fn scan(
-        &self,
-        after: Revision,
-        visitor: &mut dyn FnMut(Record) -> bool,
-    ) -> Result<(), Failure> {
+    fn scan(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
         let log = self.log.read();
-        let mut later = log.records.range((Bound::Excluded(after), Bound::Unbounded));
-        while later.next().is_some_and(|(_, record)| visitor(record.clone())) {}
+        for (_, record) in log.records.range((Bound::Excluded(after), Bound::Unbounded)) {
+            if !visitor(record.clone())? {
+                break;
+            }
+        }
         Ok(())
     }
 
     fn floor(&self) -> Result<Revision, Failure> {
         Ok(self.log.read().floor)
-    }
-
-    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<u64, Failure> {
-        let log = self.log.read();
-        log.records.values().try_for_each(|r| visitor(r.revision, r.key.clone(), r.kind))?;
-        Ok(log.records.values().map(|record| record.bytes.len() as u64).sum())
     }
 
     fn trim(&mut self, _: u64) -> Result<(), Failure> {

@@ -13,7 +13,7 @@ macro_rules! conformance {
         mod memory {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn $case() {
-                super::$case(crate::memory().unwrap()).await;
+                super::$case(crate::memory().unwrap().read().unwrap()).await;
             })*
         }
         mod disk {

@@ -64,7 +64,7 @@ impl Fact {
 fn child() {
     let Some(dir) = std::env::var_os(DIRECTORY) else { return };
     let options = Options { dir: dir.into(), durability: Durability::Disk };
-    let store = crate::open(&options).unwrap();
+    let store = crate::open(&options).unwrap().read().unwrap();
     let (floor, begin) = (store.floor().0, store.head().0);
     let write = |writer| {
         let store = store.clone();
@@ -138,14 +138,16 @@ fn live<'a>(facts: impl Iterator<Item = (&'a u64, &'a Fact)>) -> Vec<u64> {
 /// that was ever seen.
 fn check(dir: &TempDir, acknowledged: &BTreeMap<u64, Fact>, known: &mut BTreeMap<u64, Fact>) {
     let runtime: Runtime = Builder::new_current_thread().build().unwrap();
-    let store = reopen(dir);
+    let (store, from_the_opening) = runtime.block_on(reopened(dir));
     let (floor, head) = (store.floor(), store.head());
-    let seen = runtime.block_on(followed(&store));
-    seen.check_complete(floor, head);
-    for record in seen.0.lock().iter() {
-        let fact = Fact::of(record);
-        let before = known.entry(record.revision.0).or_insert_with(|| fact.clone());
-        assert_eq!(*before, fact, "revision {} is as it was", record.revision);
+    let later = runtime.block_on(followed(&store));
+    for seen in [from_the_opening, later] {
+        seen.check_complete(floor, head);
+        for record in seen.0.lock().iter() {
+            let fact = Fact::of(record);
+            let before = known.entry(record.revision.0).or_insert_with(|| fact.clone());
+            assert_eq!(*before, fact, "revision {} is as it was", record.revision);
+        }
     }
     assert!(known.keys().copied().eq(1..=head.0), "nothing that was seen is undone");
     for (revision, fact) in acknowledged {

@@ -7,7 +7,7 @@ use super::*;
 use crate::At;
 
 fn open(dir: &Path) -> Result<Arc<dyn Store>, Error> {
-    crate::open(&Options { dir: dir.to_owned(), durability: Durability::Disk })
+    crate::open(&Options { dir: dir.to_owned(), durability: Durability::Disk })?.read()
 }
 
 #[tokio::test]
@@ -35,6 +35,23 @@ async fn a_store_is_there_again() {
         assert_eq!(live.len() as u64, (round + 1) * 5);
         followed(&store).await.check_complete(store.floor(), store.head());
     }
+}
+
+/// It is given the state at the floor, what came after, and what comes.
+#[tokio::test]
+async fn a_follower_of_the_opening_sees_everything() {
+    let (store, dir) = on_disk();
+    for write in [create("a", "1"), create("b", "1"), update("a", 1, "2"), delete("b", 2, "1")] {
+        store.commit(write).await.unwrap();
+    }
+    store.compact(Revision(3)).await.unwrap();
+    drop(store);
+    let (store, seen) = reopened(&dir).await;
+    let told = ["2 Created b=1", "3 Updated a=2", "4 Deleted b=1"];
+    assert_eq!(seen.texts(), told);
+    assert_eq!(followed(&store).await.texts(), told);
+    store.commit(update("a", 3, "3")).await.unwrap();
+    assert_eq!(seen.texts()[told.len()..], ["5 Updated a=3"]);
 }
 
 #[tokio::test]

@@ -7,7 +7,6 @@ use super::storage::{Fault, Storage};
 use super::*;
 use crate::At;
 use crate::engine::{Batch, DiskEngine, Engine, Failure, MemoryEngine, Visitor};
-use crate::local::Local;
 
 /// What a medium does at its last commit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,20 +43,12 @@ impl Engine for Faulty {
         self.medium.read(revision)
     }
 
-    fn scan(
-        &self,
-        after: Revision,
-        visitor: &mut dyn FnMut(Record) -> bool,
-    ) -> Result<(), Failure> {
+    fn scan(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
         self.medium.scan(after, visitor)
     }
 
     fn floor(&self) -> Result<Revision, Failure> {
         self.medium.floor()
-    }
-
-    fn visit(&self, visitor: &mut Visitor<'_>) -> Result<u64, Failure> {
-        self.medium.visit(visitor)
     }
 
     fn trim(&mut self, _: u64) -> Result<(), Failure> {
@@ -66,7 +57,7 @@ impl Engine for Faulty {
 }
 
 fn open(engine: impl Engine + 'static) -> Arc<dyn Store> {
-    Arc::new(Local::open(Box::new(engine)).unwrap())
+    Opening::of(engine).unwrap().read().unwrap()
 }
 
 /// Writes from many tasks until the store fails; returns what was acknowledged, in order.
@@ -161,10 +152,20 @@ async fn a_compaction_that_fails_is_finished_later() {
         drop(store);
 
         let commits_left = AtomicU64::new(u64::MAX);
-        let store = open(Faulty { medium: medium.clone(), commits_left, end: End::Refuse });
+        let engine = Faulty { medium: medium.clone(), commits_left, end: End::Refuse };
+        let seen = Arc::new(Seen::default());
+        let store = Opening::of(engine).unwrap().read_to(seen.clone()).await.unwrap();
+        assert_eq!(seen.texts().last().map(String::as_str), Some("200 Updated a=1"));
+        assert!(seen.0.lock().is_sorted_by(|a, b| a.revision < b.revision), "each once, in order");
         store.compact(Revision(200)).await.unwrap();
         assert_eq!((store.floor(), store.head()), (Revision(200), Revision(200)));
-        assert_eq!(medium.visit(&mut |_, _, _| Ok(())), Ok(1), "only the newest is left");
+        let mut left = Vec::new();
+        let all = &mut |record: Record| {
+            left.push(text(&record));
+            Ok(true)
+        };
+        medium.scan(Revision(0), all).unwrap();
+        assert_eq!(left, ["200 Updated a=1"], "only the newest is left");
         assert_eq!(followed(&store).await.texts(), ["200 Updated a=1"]);
     }
 }
@@ -210,7 +211,7 @@ async fn a_follower_that_panics() {
             panic!("this follower does");
         }
     }
-    let store = crate::memory().unwrap();
+    let store = crate::memory().unwrap().read().unwrap();
     store.follow(Arc::new(Panicking)).await.unwrap();
     let error = store.commit(create("a", "1")).await.unwrap_err();
     assert!(error.to_string().contains("the committer stopped"), "{error}");

@@ -21,8 +21,8 @@ use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use crate::{
-    Change, Durability, Error, Expect, Follower, Key, Options, Record, Revision, Store, Template,
-    Write,
+    Change, Durability, Error, Expect, Follower, Key, Opening, Options, Record, Revision, Store,
+    Template, Write,
 };
 
 fn key(item: &str) -> Key {
@@ -76,6 +76,17 @@ fn on_disk() -> (Arc<dyn Store>, TempDir) {
 }
 
 fn reopen(dir: &TempDir) -> Arc<dyn Store> {
+    opening(dir).read().unwrap()
+}
+
+/// The store in a directory, and what a follower saw that was there from its opening.
+async fn reopened(dir: &TempDir) -> (Arc<dyn Store>, Arc<Seen>) {
+    let seen = Arc::new(Seen::default());
+    let store = opening(dir).read_to(seen.clone()).await.unwrap();
+    (store, seen)
+}
+
+fn opening(dir: &TempDir) -> Opening {
     let options = Options { dir: dir.path().join("data"), durability: Durability::System };
     crate::open(&options).unwrap()
 }

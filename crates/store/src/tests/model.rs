@@ -182,10 +182,11 @@ impl Pair {
     /// Closes the store and opens it again, if it can be.
     fn reopen(&mut self) {
         let Some(dir) = &self.dir else { return };
-        self.store = crate::memory().unwrap();
-        self.store = super::reopen(dir);
+        self.store = crate::memory().unwrap().read().unwrap();
         self.check_followers();
-        self.followers.clear();
+        let (store, seen) = self.runtime.block_on(reopened(dir));
+        self.store = store;
+        self.followers = vec![(seen, self.model.followed())];
     }
 
     fn check_followers(&self) {
@@ -206,7 +207,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
     fn memory_is_as_the_model(operations in operations()) {
-        Pair::new(crate::memory().unwrap(), None).run(&operations);
+        Pair::new(crate::memory().unwrap().read().unwrap(), None).run(&operations);
     }
 }
 

@@ -47,7 +47,7 @@ impl Model {
         let mut records = BTreeMap::new();
         engine.scan(Revision(0), &mut |record| {
             records.insert(record.revision, record);
-            true
+            Ok(true)
         })?;
         Ok(Self { records, floor: engine.floor()?, newest })
     }

@@ -1,0 +1,106 @@
+//! From a medium to a store: the log is read once.
+//!
+//! Purpose: recovery. Every record is checked and decoded; the index is rebuilt from it, and whoever is
+//! to follow the store from the beginning is given it in the same pass, for reading is what a start
+//! with many objects takes.
+//!
+//! Must not know: which medium it is, what followers make of records.
+//!
+//! Invariants:
+//! - Above the floor the log has every revision; one that is missing, or damaged, opens no store.
+//! - What a compaction left that a crash ended is found, and removed by the next one.
+
+use std::sync::Arc;
+
+use crate::engine::{Engine, Failure};
+use crate::index::Index;
+use crate::local::{Local, on_thread};
+use crate::replay::Portion;
+use crate::{BoxFuture, Error, Follower, Record, Revision, Store, encoding};
+
+/// A store that is this process's, but whose log is still to be read.
+pub struct Opening {
+    engine: Box<dyn Engine>,
+    floor: Revision,
+}
+
+impl Opening {
+    pub(crate) fn of(engine: impl Engine + 'static) -> Result<Self, Error> {
+        let floor = engine.floor()?;
+        Ok(Self { engine: Box::new(engine), floor })
+    }
+
+    /// The oldest revision at which the store can be read.
+    pub const fn floor(&self) -> Revision {
+        self.floor
+    }
+
+    /// Reads the log.
+    pub fn read(self) -> Result<Arc<dyn Store>, Error> {
+        self.recover(None)
+    }
+
+    /// Reads the log, on a thread of its own; the follower is given it meanwhile, and every write to
+    /// come, as by [`Store::follow`].
+    pub fn read_to(
+        self,
+        follower: Arc<dyn Follower>,
+    ) -> BoxFuture<'static, Result<Arc<dyn Store>, Error>> {
+        Box::pin(on_thread("store-recovery", move || self.recover(Some(follower))))
+    }
+
+    fn recover(mut self, follower: Option<Arc<dyn Follower>>) -> Result<Arc<dyn Store>, Error> {
+        let mut recovery = Recovery {
+            floor: self.floor,
+            index: Index::new(self.floor),
+            leftover: Vec::new(),
+            record_bytes: 0,
+        };
+        let mut portion = Portion::default();
+        self.engine.scan(Revision(0), &mut |mut record| {
+            recovery.take(&mut record)?;
+            if let Some(follower) = &follower
+                && portion.add(record)
+            {
+                portion.give(&**follower);
+            }
+            Ok(true)
+        })?;
+        if let Some(follower) = &follower {
+            portion.give(&**follower);
+        }
+        self.engine.trim(recovery.record_bytes)?;
+        recovery.index.pack();
+        let followers = follower.into_iter().collect();
+        let store = Local::start(self.engine, recovery.index, recovery.leftover, followers)?;
+        Ok(Arc::new(store))
+    }
+}
+
+/// What has come of the records so far.
+struct Recovery {
+    floor: Revision,
+    index: Index,
+    /// Records that a compaction was yet to remove.
+    leftover: Vec<Revision>,
+    /// What all records take.
+    record_bytes: u64,
+}
+
+impl Recovery {
+    /// Takes in the next record, whose key becomes the index's own.
+    fn take(&mut self, record: &mut Record) -> Result<(), Failure> {
+        self.record_bytes += encoding::size(record) as u64;
+        let Record { revision, kind, .. } = *record;
+        if revision <= self.floor {
+            self.leftover.extend(self.index.restore(revision, &mut record.key, kind));
+            return Ok(());
+        }
+        let due = Revision(self.index.newest().0 + 1);
+        if revision != due {
+            return Err(Failure(format!("the record of revision {due} is missing")));
+        }
+        self.index.push(&mut record.key, kind);
+        Ok(())
+    }
+}
