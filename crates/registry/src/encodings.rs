@@ -10,7 +10,7 @@
 //! - No lock is held while another is taken.
 
 use std::ops::Range;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -271,9 +271,10 @@ pub const fn event_type(kind: Kind) -> &'static str {
     }
 }
 
-/// The encodings that are kept with one object: few, if any.
+/// The encodings that are kept with one object: few, and with most objects none, so there is no list
+/// before one is wanted.
 #[derive(Debug, Default)]
-pub(crate) struct Encodings(Mutex<Vec<Arc<Encoded>>>);
+pub(crate) struct Encodings(OnceLock<Box<Mutex<Vec<Arc<Encoded>>>>>);
 
 impl Encodings {
     /// The encoding that is kept, or the one that `make` makes; true if it is new. Others who want it
@@ -284,7 +285,7 @@ impl Encodings {
         extra: Extra,
         make: impl FnOnce() -> Encoded,
     ) -> (Arc<Encoded>, bool) {
-        let mut kept = self.0.lock();
+        let mut kept = self.0.get_or_init(Box::default).lock();
         if let Some(encoded) = kept.iter().find(|encoded| encoded.is(resource, extra)) {
             return (encoded.clone(), false);
         }
@@ -295,7 +296,8 @@ impl Encodings {
     }
 
     fn forget(&self, gone: &Weak<Encoded>) {
-        self.0.lock().retain(|encoded| !std::ptr::eq(Arc::as_ptr(encoded), gone.as_ptr()));
+        let Some(kept) = self.0.get() else { return };
+        kept.lock().retain(|encoded| !std::ptr::eq(Arc::as_ptr(encoded), gone.as_ptr()));
     }
 }
 

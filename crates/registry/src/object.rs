@@ -19,8 +19,9 @@ use crate::{Resource, ResourceDefinition, SelectableField};
 #[derive(Debug)]
 pub struct Object {
     bytes: Bytes,
-    /// Where the object is in the frame; 32 bits as no object is that large, and there are many.
-    body: (u32, u32),
+    /// Whether there is a frame around it. Where the object is follows from that and the kind: there are
+    /// many objects, so what follows is not kept.
+    is_framed: bool,
     kind: Kind,
     /// `namespace/name`, or `name`: the key in its collection.
     pub item: Arc<str>,
@@ -79,9 +80,10 @@ impl Object {
             view_of.store(note.view_of, Ordering::Relaxed);
             index.get_or_init(|| note);
         }
+        let is_framed = record.body == framed(record.kind, record.bytes.len());
         Self {
-            bytes: record.bytes.clone(),
-            body: narrow(&record.body),
+            bytes: if is_framed { record.bytes.clone() } else { record.value() },
+            is_framed,
             kind: record.kind,
             item: record.key.item.clone(),
             revision: record.revision,
@@ -93,10 +95,9 @@ impl Object {
 
     /// An object without a frame.
     pub(crate) fn bare(bytes: Bytes, item: Arc<str>, revision: Revision, kind: Kind) -> Self {
-        let body = narrow(&(0..bytes.len()));
         let (index, view_of) = (OnceLock::new(), AtomicU64::new(0));
         let encodings = Encodings::default();
-        Self { bytes, body, kind, item, revision, index, view_of, encodings }
+        Self { bytes, is_framed: false, kind, item, revision, index, view_of, encodings }
     }
 
     /// The object's JSON in its stored form, compact; built-in kinds have `kind` and `apiVersion`
@@ -113,11 +114,12 @@ impl Object {
     /// The watch frame of the write that made this version, if that is what a watcher should be told
     /// (`kind`) and the frame is at hand.
     pub fn frame(&self, kind: Kind) -> Option<Bytes> {
-        (kind == self.kind && self.body.0 > 0).then(|| self.bytes.clone())
+        (kind == self.kind && self.is_framed).then(|| self.bytes.clone())
     }
 
     const fn body(&self) -> Range<usize> {
-        self.body.0 as usize..self.body.1 as usize
+        let len = self.bytes.len();
+        if self.is_framed { framed(self.kind, len) } else { 0..len }
     }
 
     /// Whether these very bytes are what a resource shows of the object.
@@ -171,10 +173,9 @@ impl Object {
 /// Members that their schema keeps unread.
 const OWNED_FIELDS: &[&str] = &["metadata", "managedFields", "fieldsV1"];
 
-/// A place in an object's bytes. One beyond 4 GiB cannot be: requests are smaller by orders.
-fn narrow(place: &Range<usize>) -> (u32, u32) {
-    let end = |at| u32::try_from(at).unwrap_or(u32::MAX);
-    (end(place.start), end(place.end))
+/// Where the object is in a watch frame of so many bytes.
+const fn framed(kind: Kind, len: usize) -> Range<usize> {
+    frame_head(kind).len()..len.saturating_sub(FRAME_TAIL.len())
 }
 
 /// Encodes an object of the stored form for the store, with the frame that its watchers get.

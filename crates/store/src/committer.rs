@@ -62,9 +62,21 @@ pub(crate) enum Job {
 pub(crate) struct Waiting {
     pub(crate) first: Write,
     pub(crate) rest: Vec<Write>,
+    pub(crate) writer: Writer,
+}
+
+/// Who waits, to be answered once.
+pub(crate) struct Writer {
     pub(crate) reply: Reply<Record>,
     /// Its part of the queue's bounds, given back when it is answered.
     pub(crate) _room: OwnedSemaphorePermit,
+}
+
+impl Writer {
+    /// Answers; whoever waits no longer need not know.
+    fn answer(self, outcome: Result<Record, Error>) {
+        let _ = self.reply.send(outcome);
+    }
 }
 
 impl Waiting {
@@ -85,10 +97,10 @@ pub(crate) struct Committer {
 #[derive(Default)]
 struct Decided {
     records: Vec<Record>,
-    /// The writes that become the records, in the same order.
-    accepted: Vec<Waiting>,
-    /// The writes that cannot be committed.
-    refused: Vec<(Waiting, Refusal)>,
+    /// Whose the records are, in the same order: the first, and how many follow that go with it.
+    accepted: Vec<(Writer, usize)>,
+    /// Whose writes cannot be committed.
+    refused: Vec<(Writer, Refusal)>,
 }
 
 /// Why writes cannot be committed.
@@ -172,7 +184,7 @@ impl Committer {
     fn turn(&mut self, writes: Vec<Waiting>) {
         match self.shared.writable() {
             Ok(()) => self.commit(writes),
-            Err(error) => refuse(writes, &error),
+            Err(error) => refuse(writes.into_iter().map(|waiting| waiting.writer), &error),
         }
         self.compaction.settle();
     }
@@ -185,18 +197,18 @@ impl Committer {
             && let Err(failure) = self.shared.engine.commit(&batch)
         {
             let error = self.shared.fail(failure);
-            refuse(accepted, &error);
-            return refuse(refused.into_iter().map(|(waiting, _)| waiting), &error);
+            refuse(accepted.into_iter().map(|(writer, _)| writer), &error);
+            return refuse(refused.into_iter().map(|(writer, _)| writer), &error);
         }
         self.show(&mut batch.records);
         let mut records = batch.records.into_iter();
-        for waiting in accepted {
+        for (writer, rest) in accepted {
             let first = records.next().expect("each accepted write has become a record");
-            records.by_ref().take(waiting.rest.len()).for_each(drop);
-            let _ = waiting.reply.send(Ok(first));
+            records.by_ref().take(rest).for_each(drop);
+            writer.answer(Ok(first));
         }
-        for (waiting, refusal) in refused {
-            let _ = waiting.reply.send(Err(self.conflict(refusal)));
+        for (writer, refusal) in refused {
+            writer.answer(Err(self.conflict(refusal)));
         }
     }
 
@@ -214,24 +226,19 @@ impl Committer {
             let (first, rest) = match kinds(&waiting, newest) {
                 Ok(kinds) => kinds,
                 Err(refusal) => {
-                    decided.refused.push((waiting, refusal));
+                    decided.refused.push((waiting.writer, refusal));
                     continue;
                 }
             };
-            for (write, kind) in waiting.writes().zip(iter::once(first).chain(rest)) {
+            decided.accepted.push((waiting.writer, waiting.rest.len()));
+            let writes = iter::once(waiting.first).chain(waiting.rest);
+            for (Write { key, change, note, .. }, kind) in writes.zip(iter::once(first).chain(rest))
+            {
                 next.0 += 1;
-                let (bytes, body) = write.change.template().fill(next);
-                ahead.insert(write.key.clone(), Version::new(next, kind != Kind::Deleted));
-                decided.records.push(Record {
-                    revision: next,
-                    key: write.key.clone(),
-                    kind,
-                    bytes,
-                    body,
-                    note: write.note.clone(),
-                });
+                let (bytes, body) = change.template().fill(next);
+                ahead.insert(key.clone(), Version::new(next, kind != Kind::Deleted));
+                decided.records.push(Record { revision: next, key, kind, bytes, body, note });
             }
-            decided.accepted.push(waiting);
         }
         decided
     }
@@ -273,9 +280,9 @@ impl Committer {
     }
 }
 
-fn refuse(writes: impl IntoIterator<Item = Waiting>, error: &Error) {
-    for waiting in writes {
-        let _ = waiting.reply.send(Err(error.clone()));
+fn refuse(writers: impl IntoIterator<Item = Writer>, error: &Error) {
+    for writer in writers {
+        writer.answer(Err(error.clone()));
     }
 }
 

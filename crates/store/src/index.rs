@@ -20,7 +20,7 @@ use crate::{Key, Kind, Revision};
 
 /// The state of every key at every revision from `base` to the newest.
 ///
-/// A key costs its name and 24 bytes, a change since `base` 40 bytes.
+/// A key costs its name and 24 bytes, a change since `base` 16 bytes, and a deletion its key.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     collections: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Version>>,
@@ -53,28 +53,19 @@ impl std::fmt::Debug for Version {
     }
 }
 
-/// What one write did: whether it deleted its key, and the key's state before, if the index still knew
-/// of it then.
+/// What one write did. Small, as there is one for every write of the last minutes.
 #[derive(Debug)]
 struct Change {
-    key: Key,
-    /// The state before, and in the lowest bit whether this write deleted; no revision comes near 2^62.
-    word: u64,
+    /// The key's state before, or [`UNKNOWN`].
+    before: Version,
+    /// The key, if this write deleted it: it leaves the map when the change is forgotten.
+    deleted: Option<Box<Key>>,
 }
 
 impl Change {
-    fn new(key: Key, before: Option<Version>, deleted: bool) -> Self {
-        let before = before.unwrap_or(UNKNOWN);
-        Self { key, word: before.0 << 1 | u64::from(deleted) }
-    }
-
-    /// The key's state before this change.
+    /// The key's state before this change, if the index still knew of it then.
     fn before(&self) -> Option<Version> {
-        Some(Version(self.word >> 1)).filter(|before| *before != UNKNOWN)
-    }
-
-    const fn deleted(&self) -> bool {
-        self.word & 1 == 1
+        Some(self.before).filter(|before| *before != UNKNOWN)
     }
 }
 
@@ -130,8 +121,9 @@ impl Index {
     pub(crate) fn push(&mut self, key: &mut Key, kind: Kind) {
         let deleted = kind == Kind::Deleted;
         let version = Version::new(Revision(self.newest().0 + 1), !deleted);
-        let before = self.set(key, version);
-        self.history.push_back(Change::new(key.clone(), before, deleted));
+        let before = self.set(key, version).unwrap_or(UNKNOWN);
+        let deleted = deleted.then(|| Box::new(key.clone()));
+        self.history.push_back(Change { before, deleted });
     }
 
     /// Adds a record from at or below `base`, while the index is rebuilt; returns the revisions that
@@ -144,11 +136,8 @@ impl Index {
     ) -> impl Iterator<Item = Revision> + use<> {
         debug_assert!(revision <= self.base, "only what is below the history is restored");
         let deleted = kind == Kind::Deleted;
-        let older = if deleted {
-            self.remove(key)
-        } else {
-            self.set(key, Version::new(revision, true))
-        };
+        let older =
+            if deleted { self.remove(key) } else { self.set(key, Version::new(revision, true)) };
         older.map(Version::revision).into_iter().chain(deleted.then_some(revision))
     }
 
@@ -172,11 +161,11 @@ impl Index {
             let Some(change) = self.history.pop_front() else { break };
             self.base.0 += 1;
             garbage.extend(change.before().filter(|v| v.live()).map(Version::revision));
-            if change.deleted() {
+            if let Some(key) = change.deleted {
                 garbage.push(self.base);
                 let deletion = Version::new(self.base, false);
-                if self.current(&change.key) == Some(deletion) {
-                    self.remove(&change.key);
+                if self.current(&key) == Some(deletion) {
+                    self.remove(&key);
                 }
             }
         }

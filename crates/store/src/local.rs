@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::committer::{Committer, Job, Waiting};
+use crate::committer::{Committer, Job, Waiting, Writer};
 use crate::engine::{Engine, Failure};
 use crate::horizon::Horizon;
 use crate::index::{Index, Version};
@@ -116,7 +116,8 @@ impl Store for Local {
             let room = self.room.clone().acquire_many_owned(kib.min(QUEUE_KIB_MAX)).await;
             let room = room.map_err(|_| self.shared.stopped())?;
             let (reply, answer) = oneshot::channel();
-            self.ask(Job::Write(Waiting { first, rest, reply, _room: room }), answer).await
+            let writer = Writer { reply, _room: room };
+            self.ask(Job::Write(Waiting { first, rest, writer }), answer).await
         })
     }
 

@@ -182,16 +182,14 @@ pub(crate) fn within<'a>(
     namespace: &str,
     from: &str,
 ) -> impl Iterator<Item = &'a Arc<Object>> {
-    let (start, end) = if namespace.is_empty() {
-        (from.to_owned(), None)
+    // '0' is the byte after '/'.
+    let (first, end) = (format!("{namespace}/"), format!("{namespace}0"));
+    let bounds = if namespace.is_empty() {
+        (Bound::Included(from), Bound::Unbounded)
     } else {
-        let first = format!("{namespace}/");
-        // '0' is the byte after '/'.
-        (if from > first.as_str() { from.to_owned() } else { first }, Some(format!("{namespace}0")))
+        (Bound::Included(from.max(&first)), Bound::Excluded(&*end))
     };
-    let end = end.map_or(Bound::Unbounded, |end| Bound::Excluded(Arc::from(end)));
-    let bounds: (Bound<Arc<str>>, Bound<Arc<str>>) = (Bound::Included(start.into()), end);
-    objects.range(bounds).map(|(_, object)| object)
+    objects.range::<_, str>(bounds).map(|(_, object)| object)
 }
 
 impl Snapshot {

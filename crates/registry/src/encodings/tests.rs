@@ -28,8 +28,8 @@ fn want(shelf: &Shelf, object: &Arc<Object>, bytes: usize) -> bool {
 
 fn kept(objects: &[Arc<Object>]) -> usize {
     let sizes = objects.iter().map(|object| {
-        let kept = object.encodings.0.lock();
-        kept.iter().map(|encoded| encoded.size()).sum::<usize>()
+        let kept = object.encodings.0.get().map(|kept| kept.lock());
+        kept.iter().flat_map(|kept| kept.iter()).map(|encoded| encoded.size()).sum::<usize>()
     });
     sizes.sum()
 }

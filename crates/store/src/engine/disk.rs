@@ -27,9 +27,9 @@ const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
 const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 const FLOOR: &str = "floor";
 
-/// What redb may keep in memory. Little is read back, for whoever follows the store has the values;
-/// measured, 1 MiB to 32 MiB write equally fast.
-const CACHE_BYTES: usize = 4 << 20;
+/// What redb may keep in memory, and does once the log has been read. Little is read back, for whoever
+/// follows the store has the values; measured, 1 MiB to 32 MiB write equally fast.
+const CACHE_BYTES: usize = 1 << 20;
 
 /// The file is made smaller when a store is opened, if it is larger than this and this many times as
 /// large as its records. Space that compaction frees is used again, but redb gives it back only when
