@@ -42,7 +42,10 @@ pub(crate) fn find(
     let namespace = scope(&resource, info, verb)?;
     let subresource = match info.subresource.as_str() {
         "" => None,
-        name => Some(resource.subresource(name).ok_or_else(Status::no_such_path)?.clone()),
+        name => {
+            let part = resource.subresource(name).ok_or_else(|| no_such_part(&resource, info))?;
+            Some(part.clone())
+        }
     };
     check_verb(&resource, subresource.as_ref(), info, verb)?;
     // Routes are of one method, and none of HEAD; custom resources go by the verb alone.
@@ -61,6 +64,15 @@ pub(crate) fn find(
         resource,
     };
     Ok(Found { target, subresource })
+}
+
+/// 404 for a subresource. Whoever serves custom resources says that the object is not there.
+fn no_such_part(resource: &Resource, info: &ResourceInfo) -> Status {
+    if resource.typed_items {
+        Status::not_found(&resource.group_resource(), &info.name)
+    } else {
+        Status::no_such_path()
+    }
 }
 
 /// The namespace that is meant, `""` for the cluster and for all.
@@ -117,8 +129,15 @@ fn check_verb(
         return Err(Status::wrong_method());
     }
     let verbs = subresource.map_or(&resource.verbs, |subresource| &subresource.verbs);
-    let known = verbs.iter().any(|known: &Verb| known.as_str() == verb);
-    if known { Ok(()) } else { Err(Status::wrong_method()) }
+    let knows = |verb: &str| verbs.iter().any(|known: &Verb| known.as_str() == verb);
+    match verb {
+        _ if knows(verb) => Ok(()),
+        // Custom resources have one route for all; what lists has one that finds that it cannot watch.
+        _ if resource.typed_items || verb == "watch" && knows("list") => {
+            Err(Status::method_not_allowed(&resource.group_resource(), verb))
+        }
+        _ => Err(Status::wrong_method()),
+    }
 }
 
 impl Found {

@@ -334,7 +334,7 @@ async fn a_full_server_refuses_all_but_masters() {
         let asked = slow.read_until(|text| text.ends_with("\r\n\r\n"));
         assert!(asked.starts_with("HTTP/1.1 100 "), "{asked}");
         let refused = ask(&server, As::Nobody, post, "", body);
-        assert_eq!(refused.status, 429); // ST-11
+        assert_eq!(refused.status, 429); // ST-11, APF-04
         assert_eq!(refused.header("retry-after"), Some("1"));
         let other = r#"{"metadata":{"name":"b"}}"#;
         assert_eq!(ask(&server, As::Somebody(&admin), post, "", other).status, 201);
