@@ -134,6 +134,7 @@ fn to_cel_rust(value: &Value) -> cel::Value {
             let members = members.iter().map(|(key, value)| (key.to_string(), to_cel_rust(value)));
             cel::Value::Map(members.collect::<std::collections::HashMap<_, _>>().into())
         }
+        Value::Unread(_) => unreachable!("every value here is read"),
     }
 }
 
@@ -202,6 +203,7 @@ fn to_rscel(value: &Value) -> rscel::CelValue {
         Value::Object(members) => CelValue::Map(
             members.iter().map(|(key, value)| (key.to_string(), to_rscel(value))).collect(),
         ),
+        Value::Unread(_) => unreachable!("every value here is read"),
     }
 }
 

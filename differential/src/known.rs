@@ -26,6 +26,7 @@ const FOLDED: &str = "evaluates what is reached; Kubernetes folds constants, and
 const DOUBLES: &str =
     "writes doubles without exponents; Kubernetes has one beyond 1e21, and where it is shorter";
 const INFINITY: &str = "writes infinity in another way";
+const EMPTY: &str = "evaluates what is looked for in an empty list";
 const TEXT_KEYS: &str = "has maps by text alone";
 
 /// Of several that fit, the first counts.
@@ -52,6 +53,7 @@ pub const KNOWN: &[Known] = &[
         "lists.range(-1)",
         "has no negative ranges, which are empty for cel-go",
     ),
+    known(CEL_RUST, r"in \[\] => error.*not false", "ports[9] in []", EMPTY),
     known(RSCEL, r"not error: constant: ", "on ? 1 : int('a')", FOLDED),
     known(RSCEL, r#""-?inf", not "[+-]Inf""#, "string(1.0 / 0.0)", INFINITY),
     known(RSCEL, r#"string\(.*, not .*\de[+-]\d+""#, "string(9.3e18)", DOUBLES),
@@ -131,10 +133,11 @@ pub const KNOWN: &[Known] = &[
         "[ports[9], 1][1]",
         "keeps errors as items of lists, where they hurt only if they are used",
     ),
+    known(RSCEL, r"in \[\] => error.*not false", "ports[9] in []", EMPTY),
     known(
         RSCEL,
-        r"in \[\] => error.*not false",
-        "ports[9] in []",
-        "evaluates what is looked for in an empty list",
+        r"=> (true|false), not error: NaN values cannot be ordered",
+        "ratio < 0.0 / 0.0",
+        "orders what is no number",
     ),
 ];

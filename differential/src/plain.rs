@@ -118,6 +118,7 @@ impl From<&Value> for Plain {
             Value::Object(members) => Self::Map(
                 members.iter().map(|(key, value)| (key.to_string(), Self::from(value))).collect(),
             ),
+            Value::Unread(_) => unreachable!("every value here is read"),
         }
     }
 }
