@@ -52,7 +52,9 @@ impl FromStr for Mode {
             "Webhook" | "ABAC" => {
                 Err(Error::Mode(format!("authorization-mode {name:?} is not supported yet")))
             }
-            _ => Err(Error::Mode(format!("authorization-mode {name:?} is not a valid mode"))),
+            _ => Err(Error::Mode(format!(
+                "authorization-mode {name:?} is not a valid mode, use RBAC, AlwaysAllow or AlwaysDeny"
+            ))),
         }
     }
 }
@@ -131,7 +133,12 @@ mod tests {
         check("AlwaysDeny,AlwaysAllow", Ok(&[Mode::AlwaysDeny, Mode::AlwaysAllow]));
         check("", Err("at least one authorization-mode must be passed"));
         check("Webhook", Err("authorization-mode \"Webhook\" is not supported yet"));
-        check("rbac", Err("authorization-mode \"rbac\" is not a valid mode"));
+        check(
+            "rbac",
+            Err(
+                "authorization-mode \"rbac\" is not a valid mode, use RBAC, AlwaysAllow or AlwaysDeny",
+            ),
+        );
         let twice = "authorization-mode \"RBAC\" has mode specified more than once";
         check("RBAC,RBAC", Err(twice));
     }

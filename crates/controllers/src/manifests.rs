@@ -10,7 +10,6 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_meta::group::GroupResource;
 use pintle_meta::{Status, object};
 use pintle_registry::Resource;
 use pintle_registry::request::{Encoding, PatchType, WriteOptions, granted};
@@ -24,13 +23,22 @@ const MANAGER: Str = Str::const_new("pintle");
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Applies them all; the error is what the first that is left was refused with.
-pub async fn apply(environment: &Environment, objects: Vec<Value>) -> Result<(), Status> {
+/// An object that could not be applied.
+#[derive(Debug)]
+pub struct Refused {
+    /// The object.
+    pub object: Value,
+    /// Why.
+    pub status: Status,
+}
+
+/// Applies them all; the error is about the first that is left.
+pub async fn apply(environment: &Environment, objects: Vec<Value>) -> Result<(), Box<Refused>> {
     let mut left = objects;
     let mut deadline = Instant::now() + PATIENCE;
     while !left.is_empty() {
         let mut refused = Vec::new();
-        let mut first = None;
+        let mut first = None; // what the first of the refused is refused with
         let before = left.len();
         for object in left {
             if let Err(status) = apply_one(environment, &object).await {
@@ -42,7 +50,7 @@ pub async fn apply(environment: &Environment, objects: Vec<Value>) -> Result<(),
         if left.len() < before {
             deadline = Instant::now() + PATIENCE;
         } else if let Some(status) = first.filter(|_| Instant::now() > deadline) {
-            return Err(status);
+            return Err(Box::new(Refused { object: left.swap_remove(0), status }));
         }
         if !left.is_empty() {
             tokio::time::sleep(PAUSE).await;
@@ -76,6 +84,6 @@ fn resource(environment: &Environment, object: &Value) -> Result<Arc<Resource>, 
     });
     found.cloned().ok_or_else(|| {
         let (version, kind) = (version.unwrap_or_default(), kind.unwrap_or_default());
-        Status::not_found(&GroupResource::new("", kind), &format!("of {version}"))
+        Status::bad_request(format!("no matches for kind {kind:?} in version {version:?}"))
     })
 }

@@ -43,7 +43,7 @@ pub enum Error {
         reason: String,
     },
     /// `--service-node-port-range` is wrong.
-    #[error("--service-node-port-range: {text:?} is not a range of ports, such as 30000-32767")]
+    #[error("{text:?} is not a range of ports, such as 30000-32767")]
     PortRange {
         /// What was given.
         text: String,

@@ -44,7 +44,8 @@ impl Cors {
             }
             if !has_one_of(["^", "//"]) || !has_one_of(["$", ":"]) {
                 return Err(refuse(
-                    "regular expression does not pin to start/end of host in the origin header",
+                    "regular expression does not pin to start/end of host in the origin header: write it \
+                     like '//example\\.com(:|$)'",
                 ));
             }
         }

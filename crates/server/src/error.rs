@@ -20,7 +20,7 @@ pub enum Error {
     /// A file or directory cannot be read or written.
     #[error("cannot {action} {path}: {why}")]
     File {
-        /// `read`, `write`, `create`.
+        /// `read`, `write`, `create the directory`.
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -57,10 +57,29 @@ pub enum Error {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// What a flag names cannot be used.
+    #[error("--{flag}: {error}")]
+    Named {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong, and what to do.
+        error: Box<Self>,
+    },
     /// A flag of services makes no sense.
     #[error(transparent)]
     Effects(#[from] pintle_effects::Error),
-    /// The store does not open.
+    /// The store does not open: what its medium said.
+    #[error(
+        "cannot open the store in {path}: {reason}; put back a copy of the directory, or choose another \
+         --data-dir"
+    )]
+    OpenStore {
+        /// The store's directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The store does not open, or cannot be read.
     #[error(transparent)]
     Store(#[from] pintle_store::Error),
     /// An object that must be there from the beginning could not be made.
@@ -69,4 +88,19 @@ pub enum Error {
         /// Which, and why.
         reason: String,
     },
+    /// An object that the configuration names could not be applied.
+    #[error("cannot apply {object}: {reason}")]
+    Apply {
+        /// Which.
+        object: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// The error of a file or directory that a flag names.
+    pub(crate) fn of(self, flag: &'static str) -> Self {
+        Self::Named { flag, error: Box::new(self) }
+    }
 }

@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::RootCertStore;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 
 use crate::Error;
-use authority::{Authority, Pair, Profile};
+pub(crate) use authority::Pair;
+use authority::{Authority, Profile};
 pub(crate) use files::{make_private_directory, read, write_private};
 pub use signer::Signer;
 
@@ -49,10 +50,8 @@ pub(crate) struct Wanted {
 
 /// Everything that TLS and kubeconfigs need.
 pub(crate) struct Pki {
-    /// The serving certificate's chain.
-    pub(crate) chain: Vec<CertificateDer<'static>>,
-    /// Its key.
-    pub(crate) key: PrivateKeyDer<'static>,
+    /// The serving certificate and its key.
+    pub(crate) serving: Pair,
     /// Authorities for client certificates.
     pub(crate) client_authorities: RootCertStore,
     /// The same, as PEM.
@@ -82,7 +81,7 @@ impl Pki {
     /// Reads what is there and makes what is not.
     pub(crate) fn prepare(wanted: &Wanted) -> Result<Self, Error> {
         if let Some(directory) = &wanted.directory {
-            make_private_directory(directory)?;
+            make_private_directory(directory).map_err(|error| error.of("cert-dir"))?;
         }
         let authority = Authority::prepare(wanted.directory.as_deref())?;
         let admin = authority.pair(wanted.directory.as_deref(), &admin_profile())?;
@@ -103,19 +102,19 @@ impl Pki {
         client_authorities.add_parsable_certificates([authority.certificate_der()?]);
         let mut client_ca_pem = authority.certificate_pem().to_owned();
         if let Some(path) = &wanted.client_ca_file {
-            let text = files::read(path)?;
-            client_authorities.add_parsable_certificates(pem::certificates(path, &text)?);
+            let (text, certificates) = authorities(path, "client-ca-file")?;
+            client_authorities.add_parsable_certificates(certificates);
             client_ca_pem.push_str(&text);
         }
         let mut front_proxy_authorities = RootCertStore::empty();
-        let path = wanted.front_proxy_ca_file.as_deref();
-        let front_proxy_ca_pem = path.map(files::read).transpose()?;
-        if let Some((path, text)) = path.zip(front_proxy_ca_pem.as_deref()) {
-            front_proxy_authorities.add_parsable_certificates(pem::certificates(path, text)?);
+        let mut front_proxy_ca_pem = None;
+        if let Some(path) = &wanted.front_proxy_ca_file {
+            let (text, certificates) = authorities(path, "requestheader-client-ca-file")?;
+            front_proxy_authorities.add_parsable_certificates(certificates);
+            front_proxy_ca_pem = Some(text);
         }
         Ok(Self {
-            chain: serving.chain()?,
-            key: serving.key()?,
+            serving,
             client_authorities,
             client_ca_pem,
             front_proxy_authorities,
@@ -128,6 +127,19 @@ impl Pki {
             signer: Arc::new(Signer::of(&authority)?),
         })
     }
+}
+
+/// The authorities in the file that a flag names: its text, and the certificates in it.
+fn authorities(
+    path: &Path,
+    flag: &'static str,
+) -> Result<(String, Vec<CertificateDer<'static>>), Error> {
+    let read = || {
+        let text = files::read(path)?;
+        let certificates = pem::certificates(path, &text)?;
+        Ok((text, certificates))
+    };
+    read().map_err(|error: Error| error.of(flag))
 }
 
 /// The key that signs the tokens of service accounts, as PEM: the one that is kept, or a new one.

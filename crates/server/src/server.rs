@@ -229,12 +229,15 @@ fn open_store(config: &Config) -> Result<Opening, Error> {
     if config.ephemeral {
         return Ok(pintle_store::memory()?);
     }
-    make_private_directory(&config.data_dir)?;
+    make_private_directory(&config.data_dir).map_err(|error| error.of("data-dir"))?;
     let options = pintle_store::Options {
         dir: config.data_dir.join("store"),
         durability: if config.fsync { Durability::Disk } else { Durability::System },
     };
-    Ok(pintle_store::open(&options)?)
+    pintle_store::open(&options).map_err(|why| match why {
+        pintle_store::Error::Failed { reason } => Error::OpenStore { path: options.dir, reason },
+        why => why.into(),
+    })
 }
 
 /// The built-in resources, with what writing them does to others.
@@ -346,8 +349,8 @@ fn write_kubeconfig(config: &Config, text: &str) -> Result<(PathBuf, Option<Path
         None => (config.data_dir.join("admin.kubeconfig"), None),
     };
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    directory.map_or(Ok(()), make_private_directory)?;
-    write_private(&path, text)?;
+    let made = directory.map_or(Ok(()), make_private_directory);
+    made.and_then(|()| write_private(&path, text)).map_err(|error| error.of("kubeconfig"))?;
     let path = std::path::absolute(&path).unwrap_or(path);
     Ok((path, temporary))
 }

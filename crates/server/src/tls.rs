@@ -50,8 +50,11 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .map_err(|why| error(&why))?
             .with_client_cert_verifier(any)
-            .with_single_cert(pki.chain.clone(), pki.key.clone_key())
-            .map_err(|why| error(&why))?;
+            .with_single_cert(pki.serving.chain()?, pki.serving.key()?)
+            .map_err(|why| match why {
+                rustls::Error::InconsistentKeys(_) => pki.serving.mismatch(),
+                why => error(&why),
+            })?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Self { config: Arc::new(config), verifier, front_proxy_verifier })
     }

@@ -16,9 +16,9 @@ async fn order_does_not_matter_and_again_is_no_error() {
         r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns","labels":{"a":"b"}}}"#;
     let namespace = tree(namespace);
     let objects = vec![map(r#","namespace":"ns""#, "1"), namespace, map("", "1")];
-    apply(&cluster.environment, objects.clone()).await.unwrap_or_else(|why| panic!("{why}"));
+    apply(&cluster.environment, objects.clone()).await.unwrap_or_else(|why| panic!("{why:?}"));
     let head = cluster.environment.registry.head();
-    apply(&cluster.environment, objects).await.unwrap_or_else(|why| panic!("{why}"));
+    apply(&cluster.environment, objects).await.unwrap_or_else(|why| panic!("{why:?}"));
     assert_eq!(cluster.environment.registry.head(), head, "nothing changed");
     for namespace in ["ns", "default"] {
         assert!(cluster.get("configmaps", namespace, "a").is_some(), "{namespace}");
@@ -29,9 +29,11 @@ async fn order_does_not_matter_and_again_is_no_error() {
 async fn what_cannot_be_is_told() {
     let cluster = Cluster::start().await;
     let unheard = tree(r#"{"apiVersion":"a/v1","kind":"Unheard","metadata":{"name":"ns"}}"#);
-    let refused = apply(&cluster.environment, vec![unheard]).await.expect_err("no such kind");
-    assert_eq!(refused.message, "Unheard \"of a/v1\" not found");
+    let refused = apply(&cluster.environment, vec![unheard.clone()]).await;
+    let refused = refused.expect_err("no such kind");
+    assert_eq!(refused.object, unheard);
+    assert_eq!(refused.status.message, "no matches for kind \"Unheard\" in version \"a/v1\"");
     let nowhere = map(r#","namespace":"nowhere""#, "1");
     let refused = apply(&cluster.environment, vec![nowhere]).await.expect_err("no such namespace");
-    assert_eq!(refused.message, "namespaces \"nowhere\" not found");
+    assert_eq!(refused.status.message, "namespaces \"nowhere\" not found");
 }

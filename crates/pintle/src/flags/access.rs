@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::anyhow;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use pintle_server::{Config, Mode, RequestHeader, ServiceAccounts};
@@ -95,7 +95,7 @@ impl AccessFlags {
         config.client_ca_file = self.client_ca_file;
         config.anonymous_auth = self.anonymous_auth;
         config.authorization_modes =
-            Mode::list(&self.authorization_mode.join(",")).context("--authorization-mode")?;
+            Mode::list(&self.authorization_mode.join(",")).map_err(|why| anyhow!("--{why}"))?;
         config.token_auth_file = self.token_auth_file;
         let flags = self.service_accounts;
         let longest = flags.service_account_max_token_expiration;

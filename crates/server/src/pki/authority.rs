@@ -24,7 +24,7 @@ const RENEWAL: Duration = DAY.saturating_mul(30);
 const BACKDATED: Duration = Duration::from_secs(60 * 60);
 
 /// A certificate and its key, as PEM.
-pub(super) struct Pair {
+pub(crate) struct Pair {
     pub(super) certificate_pem: String,
     pub(super) key_pem: String,
     certificate_path: PathBuf,
@@ -43,24 +43,36 @@ pub(super) struct Profile {
 }
 
 impl Pair {
-    /// Reads both files.
+    /// Reads the serving certificate and its key that flags name.
     pub(super) fn read(certificate_path: &Path, key_path: &Path) -> Result<Self, Error> {
-        Ok(Self {
-            certificate_pem: files::read(certificate_path)?,
-            key_pem: files::read(key_path)?,
+        let of_certificate = |error: Error| error.of("tls-cert-file");
+        let of_key = |error: Error| error.of("tls-private-key-file");
+        let pair = Self {
+            certificate_pem: files::read(certificate_path).map_err(of_certificate)?,
+            key_pem: files::read(key_path).map_err(of_key)?,
             certificate_path: certificate_path.to_owned(),
             key_path: key_path.to_owned(),
-        })
+        };
+        pair.chain().map_err(of_certificate)?;
+        pair.key().map_err(of_key)?;
+        Ok(pair)
     }
 
     /// The certificate and those behind it.
-    pub(super) fn chain(&self) -> Result<Vec<CertificateDer<'static>>, Error> {
+    pub(crate) fn chain(&self) -> Result<Vec<CertificateDer<'static>>, Error> {
         pem::certificates(&self.certificate_path, &self.certificate_pem)
     }
 
     /// The key.
-    pub(super) fn key(&self) -> Result<PrivateKeyDer<'static>, Error> {
+    pub(crate) fn key(&self) -> Result<PrivateKeyDer<'static>, Error> {
         pem::key(&self.key_path, &self.key_pem)
+    }
+
+    /// The certificate and the key do not belong together.
+    pub(crate) fn mismatch(&self) -> Error {
+        let certificate = self.certificate_path.display();
+        let reason = format!("this key is not that of the certificate in {certificate}");
+        pem::error(&self.key_path, reason)
     }
 
     /// Where a pair of that name is kept; only names where nothing is.

@@ -15,7 +15,7 @@ pub(crate) fn make_private_directory(path: &Path) -> Result<(), Error> {
         use std::os::unix::fs::DirBuilderExt;
         builder.mode(0o700);
     }
-    builder.create(path).map_err(|why| error("create", path, why))
+    builder.create(path).map_err(|why| error("create the directory", path, why))
 }
 
 /// Writes a file for the owner only: as a whole or not at all, so that a crash leaves no half key.

@@ -10,7 +10,7 @@ fn wanted(directory: &Path) -> Wanted {
 }
 
 fn serving(pki: &Pki) -> Vec<u8> {
-    pki.chain[0].to_vec()
+    pki.serving.chain().unwrap()[0].to_vec()
 }
 
 #[test]
@@ -72,7 +72,8 @@ fn files_are_their_owners() {
 #[test]
 fn the_serving_certificate_names_what_clients_call_the_server() {
     let pki = Pki::prepare(&Wanted::default()).unwrap();
-    let (_, certificate) = X509Certificate::from_der(&pki.chain[0]).unwrap();
+    let serving = serving(&pki);
+    let (_, certificate) = X509Certificate::from_der(&serving).unwrap();
     let names = certificate.subject_alternative_name().unwrap().unwrap().value.to_owned();
     let text = format!("{:?}", names.general_names);
     for name in DNS_NAMES {
@@ -82,11 +83,46 @@ fn the_serving_certificate_names_what_clients_call_the_server() {
 }
 
 #[test]
-fn what_is_no_certificate_is_named() {
+fn what_cannot_be_used_is_named_with_its_flag() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("nonsense.pem");
-    fs::write(&path, "nonsense").unwrap();
-    let wanted = Wanted { client_ca_file: Some(path.clone()), ..Wanted::default() };
-    let error = Pki::prepare(&wanted).err().unwrap().to_string();
-    assert!(error.contains("nonsense.pem: there is no certificate in this file"), "{error}");
+    let path = |name: &str| directory.path().join(name);
+    fs::write(path("nonsense.pem"), "nonsense").unwrap();
+    let made = Pki::prepare(&wanted(directory.path())).unwrap();
+    fs::write(path("admin.pem"), &made.admin.certificate_pem).unwrap();
+    let check = |wanted: Wanted, expected: &str| {
+        let error = match Pki::prepare(&wanted) {
+            Ok(pki) => crate::tls::Tls::new(&pki).err().unwrap(),
+            Err(error) => error,
+        };
+        let shown = error.to_string().replace(&directory.path().display().to_string(), "");
+        assert_eq!(shown, expected);
+    };
+    let serving = |certificate: &str, key: &str| Wanted {
+        serving_files: Some((path(certificate), path(key))),
+        ..Wanted::default()
+    };
+    check(
+        Wanted { client_ca_file: Some(path("nonsense.pem")), ..Wanted::default() },
+        "--client-ca-file: /nonsense.pem: there is no certificate in this file",
+    );
+    check(
+        Wanted { front_proxy_ca_file: Some(path("absent.pem")), ..Wanted::default() },
+        "--requestheader-client-ca-file: cannot read /absent.pem: No such file or directory (os error 2)",
+    );
+    check(
+        Wanted { directory: Some(path("nonsense.pem")), ..Wanted::default() },
+        "--cert-dir: cannot create the directory /nonsense.pem: File exists (os error 17)",
+    );
+    check(
+        serving("nonsense.pem", "apiserver.key"),
+        "--tls-cert-file: /nonsense.pem: there is no certificate in this file",
+    );
+    check(
+        serving("apiserver.crt", "nonsense.pem"),
+        "--tls-private-key-file: /nonsense.pem: this is not a private key in PEM: no items found",
+    );
+    check(
+        serving("admin.pem", "apiserver.key"),
+        "/apiserver.key: this key is not that of the certificate in /admin.pem",
+    );
 }

@@ -11,18 +11,36 @@ use crate::{Config, Error};
 pub(super) async fn apply(environment: &Environment, config: &Config) -> Result<(), Error> {
     let mut objects = Vec::new();
     for path in &config.manifests {
-        for file in files(path)? {
-            let text = crate::pki::read(&file)?;
-            let wrong = |reason: String| Error::Manifest { path: file.clone(), reason };
-            collect(&text, &mut objects).map_err(wrong)?;
-        }
+        read(path, &mut objects).map_err(|error| error.of("manifests"))?;
     }
     for text in &config.objects {
         let wrong = |reason: String| Error::Manifest { path: "objects".into(), reason };
         collect(text, &mut objects).map_err(wrong)?;
     }
     let applied = manifests::apply(environment, objects).await;
-    applied.map_err(|status| Error::Bootstrap { reason: status.message })
+    applied.map_err(|refused| Error::Apply {
+        object: named(&refused.object),
+        reason: refused.status.message,
+    })
+}
+
+/// An object's kind, namespace and name, as users know it from kubectl.
+fn named(object: &Value) -> String {
+    let part = |path: &[&str]| object.str_at(path).unwrap_or_default();
+    let (kind, name) = (part(&["kind"]), part(&["metadata", "name"]));
+    match part(&["metadata", "namespace"]) {
+        "" => format!("{kind} {name:?}"),
+        namespace => format!("{kind} {name:?} in namespace {namespace:?}"),
+    }
+}
+
+/// The objects of a file or a directory.
+fn read(path: &Path, objects: &mut Vec<Value>) -> Result<(), Error> {
+    for file in files(path)? {
+        let text = crate::pki::read(&file)?;
+        collect(&text, objects).map_err(|reason| Error::Manifest { path: file, reason })?;
+    }
+    Ok(())
 }
 
 /// The objects of a text, those of lists one by one.

@@ -17,7 +17,8 @@ pub(super) fn prepare(
 ) -> Result<(Tokens, TokenIssuer), Error> {
     let accounts = &config.service_accounts;
     let key = match &accounts.signing_key_file {
-        Some(path) => SigningKey::from_pem(&read(path)?).map_err(|why| wrong(path, &why))?,
+        Some(path) => read(path, SigningKey::from_pem)
+            .map_err(|error| error.of("service-account-signing-key-file"))?,
         None => {
             let pem = signing_key_pem(directory)?;
             SigningKey::from_pem(&pem).map_err(|why| wrong(Path::new("sa.key"), &why))?
@@ -25,7 +26,8 @@ pub(super) fn prepare(
     };
     let mut keys: Vec<PublicKey> = Vec::new();
     for path in &accounts.key_files {
-        keys.extend(public_keys(&read(path)?).map_err(|why| wrong(path, &why))?);
+        let read = read(path, public_keys);
+        keys.extend(read.map_err(|error| error.of("service-account-key-file"))?);
     }
     // Its own tokens hold whatever else does, unless who runs the server chose both.
     let both_chosen = accounts.signing_key_file.is_some() && !keys.is_empty();
@@ -42,7 +44,7 @@ pub(super) fn prepare(
         audiences.clone_from(&issuers);
     }
     let list = match &config.token_auth_file {
-        Some(path) => TokenList::parse(&read(path)?).map_err(|why| wrong(path, &why))?,
+        Some(path) => read(path, TokenList::parse).map_err(|error| error.of("token-auth-file"))?,
         None => TokenList::default(),
     };
     let issuing = TokenIssuer {
@@ -56,8 +58,9 @@ pub(super) fn prepare(
     Ok((Tokens { list, accounts }, issuing))
 }
 
-fn read(path: &Path) -> Result<String, Error> {
-    crate::pki::read(path)
+/// What is in a file, as `parse` understands it.
+fn read<T>(path: &Path, parse: fn(&str) -> Result<T, pintle_auth::Error>) -> Result<T, Error> {
+    parse(&crate::pki::read(path)?).map_err(|why| wrong(path, &why))
 }
 
 fn wrong(path: &Path, why: &pintle_auth::Error) -> Error {
