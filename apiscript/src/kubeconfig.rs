@@ -41,6 +41,9 @@ impl Cluster {
     pub fn from_text(text: &str, folder: &Path) -> Result<Self> {
         let file: File = serde_saphyr::from_str(text).map_err(|e| anyhow!("{e}"))?;
         let wanted = &file.current_context;
+        if wanted.is_empty() {
+            bail!("no current-context is set");
+        }
         let context = find(&file.contexts, wanted, "context")?.context.clone();
         let cluster = &find(&file.clusters, &context.cluster, "cluster")?.cluster;
         let nobody = UserBody::default();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use pintle_bench::cases::{
     Extent, Namespace, definitions, encodings, lists, starts, watches, writes,
@@ -49,60 +49,60 @@ enum Deed {
 #[derive(Args)]
 struct Measure {
     /// Where the server is and who we are; read after each start.
-    #[arg(long, default_value = "admin.kubeconfig")]
+    #[arg(long, value_name = "FILE", default_value = "admin.kubeconfig")]
     kubeconfig: PathBuf,
     /// A shell command that runs the server in the foreground; without one it runs already.
-    #[arg(long)]
+    #[arg(long, value_name = "COMMAND")]
     start: Option<String>,
     /// A shell command that stops it; without one it gets SIGTERM.
-    #[arg(long)]
+    #[arg(long, value_name = "COMMAND")]
     stop: Option<String>,
     /// What to measure: start, restart, create, get, update, patch, delete, watch, list, encodings,
     /// definitions.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
     only: Vec<String>,
     /// How long each measurement takes.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
     /// How many clients read and write at once.
-    #[arg(long, value_delimiter = ',', default_value = "1,16,64")]
+    #[arg(long, value_name = "COUNT,…", value_delimiter = ',', default_value = "1,16,64")]
     clients: Vec<usize>,
     /// How many pods are listed.
-    #[arg(long, value_delimiter = ',', default_value = "1000,10000")]
+    #[arg(long, value_name = "COUNT,…", value_delimiter = ',', default_value = "1000,10000")]
     list_sizes: Vec<usize>,
     /// How many watchers there are.
-    #[arg(long, value_delimiter = ',', default_value = "1,100,1000")]
+    #[arg(long, value_name = "COUNT,…", value_delimiter = ',', default_value = "1,100,1000")]
     watchers: Vec<usize>,
     /// How many objects there are at a restart.
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     objects: usize,
     /// CustomResourceDefinitions in YAML, of which many are made under other names.
     #[arg(long = "definition", value_name = "FILE")]
     models: Vec<PathBuf>,
     /// How many are made.
-    #[arg(long, default_value_t = 2_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 2_000)]
     definitions: usize,
     /// A pod to measure with, in YAML, instead of our own.
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     pod: Option<PathBuf>,
     /// Send single requests over HTTP/2.
     #[arg(long)]
     http2: bool,
     /// How many threads the generator has.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
     threads: usize,
     /// What the run is about, for the report: which server, durable or not.
-    #[arg(long, default_value = "")]
+    #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
     /// Also writes the figures here, as JSON.
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
 #[derive(Args)]
 struct Crash {
     /// The server's binary; it is run as `BINARY serve --data-dir … --secure-port 0`.
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     server_binary: PathBuf,
     /// How often it is killed.
     #[arg(long, default_value_t = 100)]
@@ -194,7 +194,7 @@ async fn measure(options: &Measure, report: &mut Report) -> Result<()> {
         Some(program) => Some(program.start().await?),
         None => None,
     };
-    let server = Server::from_kubeconfig(&options.kubeconfig)?;
+    let server = Server::from_kubeconfig(&options.kubeconfig).context("--kubeconfig")?;
     measure_requests(&server, running.as_ref(), options, &extent, &wanted, report).await?;
     if wanted("encodings") {
         let sample = objects::pod(options.pod.as_deref())?;

@@ -44,18 +44,23 @@ impl Program {
             .stdout(Stdio::null())
             .kill_on_drop(true);
         let start = Instant::now();
-        let child = command.spawn().with_context(|| format!("starting {}", self.start))?;
-        let mut running = None;
-        while start.elapsed() < PATIENCE {
-            if let Ok(server) = ready(&self.kubeconfig).await {
-                running = Some(server);
-                break;
+        let mut child = command.spawn().with_context(|| format!("starting {}", self.start))?;
+        loop {
+            let unready = match ready(&self.kubeconfig).await {
+                Ok(server) => {
+                    let ready_after = start.elapsed();
+                    return Ok(Running { child, stop: self.stop.clone(), server, ready_after });
+                }
+                Err(unready) => unready,
+            };
+            if let Some(status) = child.try_wait()? {
+                bail!("--start: the server ended before it was ready ({status})");
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(unready.context("--start: the server isn't ready in time"));
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let server = running.context("the server isn't ready in time")?;
-        let ready_after = start.elapsed();
-        Ok(Running { child, stop: self.stop.clone(), server, ready_after })
     }
 }
 

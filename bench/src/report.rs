@@ -114,6 +114,9 @@ impl fmt::Display for Report {
         if !self.label.is_empty() {
             writeln!(f, "{}", self.label)?;
         }
+        if self.rows.is_empty() && self.notes.is_empty() {
+            return Ok(());
+        }
         let title = ["what", "figure", "p50 ms", "p99 ms", "max ms", "budget"];
         writeln!(
             f,
