@@ -27,7 +27,7 @@ const FEATURES: [(&str, Takes); 2] = [
 ];
 
 /// The plugin.
-pub struct NodeDeclaredFeatures;
+pub(crate) struct NodeDeclaredFeatures;
 
 impl Admission for NodeDeclaredFeatures {
     fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {

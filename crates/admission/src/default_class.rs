@@ -11,7 +11,7 @@ use pintle_value::{Map, Value};
 use crate::{all, creates};
 
 /// What has classes, and how a class is said to be the default.
-pub struct DefaultClass {
+pub(crate) struct DefaultClass {
     /// What has a class: group and resource.
     of: (&'static str, &'static str),
     /// The classes.
@@ -25,7 +25,7 @@ pub struct DefaultClass {
 }
 
 /// The plugin for claims.
-pub const STORAGE: DefaultClass = DefaultClass {
+pub(crate) const STORAGE: DefaultClass = DefaultClass {
     of: ("", "persistentvolumeclaims"),
     classes: ("storage.k8s.io", "storageclasses"),
     member: "storageClassName",
@@ -37,7 +37,7 @@ pub const STORAGE: DefaultClass = DefaultClass {
 };
 
 /// The plugin for ingresses.
-pub const INGRESS: DefaultClass = DefaultClass {
+pub(crate) const INGRESS: DefaultClass = DefaultClass {
     of: ("networking.k8s.io", "ingresses"),
     classes: ("networking.k8s.io", "ingressclasses"),
     member: "ingressClassName",

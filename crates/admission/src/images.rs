@@ -13,7 +13,7 @@ use crate::{forbidden, is_of};
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
 /// The plugin.
-pub struct AlwaysPullImages;
+pub(crate) struct AlwaysPullImages;
 
 impl Admission for AlwaysPullImages {
     fn shape(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {

@@ -1,43 +1,43 @@
 //! The admission chain's built-in plugins: who may still refuse a write that is authorized and well
 //! formed, and who changes one.
 //!
-//! Each plugin is a module, or several small ones are; [`plugins`] knows their names, their order, and which of them run. A plugin
-//! asks the registry for what its decision depends on; where that is asked at every write of a kind, an
-//! index follows it, so that a write that nothing concerns costs next to nothing. Webhooks and policies are
-//! what users add to them; only webhooks are asked elsewhere.
+//! Each plugin is a module, or several small ones are; [`Plugins`] knows their names, their order, and which
+//! of them run. A plugin asks the registry for what its decision depends on; where that is asked at every
+//! write of a kind, an index follows it, so that a write that nothing concerns costs next to nothing.
+//! Webhooks and policies are what users add to them; only webhooks are asked elsewhere.
 //!
-//! Must not know: HTTP, users' permissions, how writes are made.
+//! Must not know: HTTP, how it is decided what users may do (it asks [`Permissions`]), how writes are made.
 
 mod conditions;
-pub mod configuration;
-pub mod declared_features;
-pub mod default_class;
+mod configuration;
+mod declared_features;
+mod default_class;
 mod expressions;
-pub mod images;
+mod images;
 mod known;
-pub mod limits;
+mod limits;
 mod matching;
-pub mod namespace;
-pub mod node_restriction;
-pub mod node_selector;
-pub mod nodes;
-pub mod permissions;
-pub mod plugins;
-pub mod pod_security;
+mod namespace;
+mod node_restriction;
+mod node_selector;
+mod nodes;
+mod permissions;
+mod plugins;
+mod pod_security;
 mod pods;
 pub mod policies;
-pub mod priority;
+mod priority;
 pub mod quota;
-pub mod refusals;
+mod refusals;
 mod request;
-pub mod resize;
-pub mod runtime_class;
-pub mod sense;
-pub mod service_account;
-pub mod storage;
-pub mod tolerations;
-pub mod topology;
-pub mod webhooks;
+mod resize;
+mod runtime_class;
+mod sense;
+mod service_account;
+mod storage;
+mod tolerations;
+mod topology;
+mod webhooks;
 
 pub use configuration::Configuration;
 pub use namespace::NamespaceLifecycle;

@@ -20,7 +20,7 @@ use crate::{creates, forbidden, is_of};
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// The plugin.
-pub struct LimitRanger {
+pub(crate) struct LimitRanger {
     ranges: Known<Vec<Limit>>,
 }
 
@@ -43,10 +43,6 @@ impl Default for LimitRanger {
 }
 
 impl Admission for LimitRanger {
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn shape(
         &self,
         write: &Attributes<'_>,
@@ -180,7 +176,8 @@ fn check_claim(claim: &Value, range: &[Limit]) -> Vec<String> {
     let mut errors = Vec::new();
     for limit in range.iter().filter(|limit| limit.of == "PersistentVolumeClaim") {
         for (name, min) in &limit.min {
-            errors.extend(too_little(limit, name, min, requests.get(name), None));
+            let asked = Asked { request: requests.get(name), limit: None };
+            errors.extend(too_little(limit, name, min, asked));
         }
         for (name, max) in &limit.max {
             let head = format!("maximum {name} usage per {} is {max}", limit.of);
@@ -195,26 +192,28 @@ fn check_claim(claim: &Value, range: &[Limit]) -> Vec<String> {
 }
 
 fn check(limit: &Limit, requests: &Amounts, limits: &Amounts, errors: &mut Vec<String>) {
+    let asked = |name: &String| Asked { request: requests.get(name), limit: limits.get(name) };
     for (name, min) in &limit.min {
-        errors.extend(too_little(limit, name, min, requests.get(name), limits.get(name)));
+        errors.extend(too_little(limit, name, min, asked(name)));
     }
     for (name, max) in &limit.max {
-        errors.extend(too_much(limit, name, max, requests.get(name), limits.get(name)));
+        errors.extend(too_much(limit, name, max, asked(name)));
     }
     for (name, ratio) in &limit.ratio {
-        errors.extend(too_uneven(limit, name, ratio, requests.get(name), limits.get(name)));
+        errors.extend(too_uneven(limit, name, ratio, asked(name)));
     }
 }
 
-fn too_little(
-    of: &Limit,
-    name: &str,
-    min: &Quantity,
-    request: Option<&Quantity>,
-    limit: Option<&Quantity>,
-) -> Option<String> {
+/// How much is asked for of one resource.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    request: Option<&'a Quantity>,
+    limit: Option<&'a Quantity>,
+}
+
+fn too_little(of: &Limit, name: &str, min: &Quantity, asked: Asked<'_>) -> Option<String> {
     let mut text = format!("minimum {name} usage per {} is {min}", of.of);
-    match (request, limit) {
+    match (asked.request, asked.limit) {
         (None, _) => text.push_str(".  No request is specified"),
         (Some(request), _) if request < min => write!(text, ", but request is {request}").ok()?,
         (_, Some(limit)) if limit < min => write!(text, ", but limit is {limit}").ok()?,
@@ -223,15 +222,9 @@ fn too_little(
     Some(text)
 }
 
-fn too_much(
-    of: &Limit,
-    name: &str,
-    max: &Quantity,
-    request: Option<&Quantity>,
-    limit: Option<&Quantity>,
-) -> Option<String> {
+fn too_much(of: &Limit, name: &str, max: &Quantity, asked: Asked<'_>) -> Option<String> {
     let mut text = format!("maximum {name} usage per {} is {max}", of.of);
-    match (request, limit) {
+    match (asked.request, asked.limit) {
         (_, None) => text.push_str(".  No limit is specified"),
         (_, Some(limit)) if limit > max => write!(text, ", but limit is {limit}").ok()?,
         (Some(request), _) if request > max => write!(text, ", but request is {request}").ok()?,
@@ -240,18 +233,12 @@ fn too_much(
     Some(text)
 }
 
-fn too_uneven(
-    of: &Limit,
-    name: &str,
-    max: &Quantity,
-    request: Option<&Quantity>,
-    limit: Option<&Quantity>,
-) -> Option<String> {
+fn too_uneven(of: &Limit, name: &str, max: &Quantity, asked: Asked<'_>) -> Option<String> {
     let head = format!("{name} max limit to request ratio per {} is {max}", of.of);
-    let Some(request) = request.filter(|request| !request.is_zero()) else {
+    let Some(request) = asked.request.filter(|request| !request.is_zero()) else {
         return Some(format!("{head}, but no request is specified or request is 0"));
     };
-    let Some(limit) = limit.filter(|limit| !limit.is_zero()) else {
+    let Some(limit) = asked.limit.filter(|limit| !limit.is_zero()) else {
         return Some(format!("{head}, but no limit is specified or limit is 0"));
     };
     let ratio = limit.to_f64() / request.to_f64();

@@ -9,11 +9,11 @@ use pintle_registry::admission::{Admission, Attributes, Operation};
 use pintle_registry::{Object, Registry, Resource};
 
 /// The namespaces that cannot be deleted.
-pub const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+pub(crate) const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// What a namespace is at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// There is none of that name.
     Missing,
     /// It is there.
@@ -24,7 +24,7 @@ pub enum State {
 
 /// A write as far as namespaces are concerned.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub(crate) struct Request<'a> {
     /// What it does.
     pub operation: Operation,
     /// On which resource.
@@ -36,7 +36,10 @@ pub struct Request<'a> {
 }
 
 /// Refuses what must not be; `state` is asked only if it matters.
-pub fn decide(request: &Request<'_>, state: impl FnOnce(&str) -> State) -> Result<(), Status> {
+pub(crate) fn decide(
+    request: &Request<'_>,
+    state: impl FnOnce(&str) -> State,
+) -> Result<(), Status> {
     let Request { operation, resource, namespace, name } = *request;
     let is = |group: &str, plural: &str| resource.group == group && resource.resource == plural;
     if is("", "namespaces") {

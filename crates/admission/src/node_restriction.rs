@@ -46,7 +46,7 @@ const SECRETS: [&str; 6] = [
 const CONFIG_MAPS: [&str; 3] = ["configMap", "configMapRef", "configMapKeyRef"];
 
 /// The plugin.
-pub struct NodeRestriction;
+pub(crate) struct NodeRestriction;
 
 impl Admission for NodeRestriction {
     fn admit(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {

@@ -12,7 +12,7 @@ use crate::{creates, find, forbidden};
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 
 /// The plugin.
-pub struct PodNodeSelector;
+pub(crate) struct PodNodeSelector;
 
 impl Admission for PodNodeSelector {
     fn shape(

@@ -8,7 +8,7 @@ use pintle_value::Value;
 use crate::creates;
 
 /// The plugin.
-pub struct TaintNodesByCondition;
+pub(crate) struct TaintNodesByCondition;
 
 impl Admission for TaintNodesByCondition {
     fn shape(&self, write: &Attributes<'_>, node: &mut Value, _: &Registry) -> Result<(), Status> {

@@ -24,7 +24,7 @@ use pintle_value::Value;
 use crate::pods::items;
 use crate::{forbidden, is_of};
 use checks::violations;
-pub use configuration::Configuration;
+pub(crate) use configuration::Configuration;
 use policy::{Level, PREFIX, Policies, Policy};
 
 /// How many pods of a namespace are looked at when what it enforces changes.
@@ -47,7 +47,7 @@ const HARMLESS_PARTS: &[&str] =
     &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
 /// The plugin.
-pub struct PodSecurity(pub Configuration);
+pub(crate) struct PodSecurity(pub Configuration);
 
 impl Admission for PodSecurity {
     fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {

@@ -14,7 +14,7 @@ const GROUP: &str = "scheduling.k8s.io";
 const CLASSES: &str = "priorityclasses";
 
 /// The plugin.
-pub struct Priority {
+pub(crate) struct Priority {
     classes: Known<Value>,
 }
 

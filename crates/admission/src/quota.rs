@@ -84,10 +84,6 @@ impl ResourceQuota {
 }
 
 impl Admission for ResourceQuota {
-    fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
-        Ok(())
-    }
-
     fn charge(
         &self,
         write: &Attributes<'_>,

@@ -10,16 +10,16 @@ use crate::pods::items;
 use crate::{find, forbidden, is_of};
 
 /// A plugin that refuses what it finds a fault with.
-pub struct Refusal(fn(&Attributes<'_>, &Registry) -> Result<(), Status>);
+pub(crate) struct Refusal(fn(&Attributes<'_>, &Registry) -> Result<(), Status>);
 
 /// `AlwaysDeny`: nothing is written.
-pub const ALWAYS_DENY: Refusal = Refusal(|write, _| {
+pub(crate) const ALWAYS_DENY: Refusal = Refusal(|write, _| {
     let why = "admission control is denying all modifications";
     Err(forbidden(write, write.object.unwrap_or(&Value::Null), why))
 });
 
 /// `NamespaceExists`: nothing is written in a namespace that is not there.
-pub const NAMESPACE_EXISTS: Refusal = Refusal(|write, registry| {
+pub(crate) const NAMESPACE_EXISTS: Refusal = Refusal(|write, registry| {
     let namespace = write.namespace;
     if namespace.is_empty() || find(registry, ("", "namespaces"), "", namespace).is_some() {
         return Ok(());
@@ -28,7 +28,7 @@ pub const NAMESPACE_EXISTS: Refusal = Refusal(|write, registry| {
 });
 
 /// `DenyServiceExternalIPs`: services get no external addresses that they do not have yet.
-pub const DENY_EXTERNAL_IPS: Refusal = Refusal(|write, _| {
+pub(crate) const DENY_EXTERNAL_IPS: Refusal = Refusal(|write, _| {
     let Some(service) = write.object.filter(|_| is_of(write, "", "services")) else {
         return Ok(());
     };
@@ -42,7 +42,7 @@ pub const DENY_EXTERNAL_IPS: Refusal = Refusal(|write, _| {
 
 /// `LimitPodHardAntiAffinityTopology`: what pods keep away from each other for sure are nodes, and nothing
 /// larger.
-pub const LIMIT_ANTI_AFFINITY: Refusal = Refusal(|write, _| {
+pub(crate) const LIMIT_ANTI_AFFINITY: Refusal = Refusal(|write, _| {
     let Some(pod) = write.object.filter(|_| is_of(write, "", "pods")) else { return Ok(()) };
     match other_topology(pod) {
         Some(key) => {

@@ -11,7 +11,7 @@ use crate::pods::{Amounts, add, amounts, total};
 use crate::{find, forbidden};
 
 /// The plugin.
-pub struct PodResize;
+pub(crate) struct PodResize;
 
 impl Admission for PodResize {
     fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {

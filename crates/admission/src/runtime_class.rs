@@ -10,7 +10,7 @@ use crate::{creates, find, forbidden};
 const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
 /// The plugin.
-pub struct RuntimeClass;
+pub(crate) struct RuntimeClass;
 
 impl Admission for RuntimeClass {
     fn shape(

@@ -29,7 +29,7 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 const ENFORCES: &str = "kubernetes.io/enforce-mountable-secrets";
 
 /// The plugin.
-pub struct ServiceAccount {
+pub(crate) struct ServiceAccount {
     /// Fills a buffer with random bytes, for the names of volumes.
     pub entropy: fn(&mut [u8]),
 }

@@ -16,7 +16,7 @@ const KEPT: [(&str, &str, &str); 3] = [
 ];
 
 /// The plugin that gives new objects their finalizers; controllers take them away.
-pub struct StorageObjectInUseProtection;
+pub(crate) struct StorageObjectInUseProtection;
 
 impl Admission for StorageObjectInUseProtection {
     fn shape(&self, write: &Attributes<'_>, new: &mut Value, _: &Registry) -> Result<(), Status> {
@@ -35,7 +35,7 @@ impl Admission for StorageObjectInUseProtection {
 }
 
 /// The plugin that lets claims grow only where their class says that they can.
-pub struct ClaimResize;
+pub(crate) struct ClaimResize;
 
 impl Admission for ClaimResize {
     fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {

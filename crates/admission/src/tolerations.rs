@@ -17,7 +17,7 @@ const SECONDS: i64 = 300;
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 /// The plugin.
-pub struct DefaultTolerationSeconds;
+pub(crate) struct DefaultTolerationSeconds;
 
 impl Admission for DefaultTolerationSeconds {
     fn shape(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
@@ -29,7 +29,7 @@ impl Admission for DefaultTolerationSeconds {
 }
 
 /// The plugin that has pods bear taints named as the resources that they ask for.
-pub struct ExtendedResourceToleration;
+pub(crate) struct ExtendedResourceToleration;
 
 impl Admission for ExtendedResourceToleration {
     fn shape(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {

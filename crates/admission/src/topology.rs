@@ -9,7 +9,7 @@ use pintle_value::Value;
 const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 /// The plugin.
-pub struct PodTopologyLabels;
+pub(crate) struct PodTopologyLabels;
 
 impl Admission for PodTopologyLabels {
     fn shape(
