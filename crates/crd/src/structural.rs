@@ -189,15 +189,42 @@ impl Structural {
         self.property(name).or_else(|| self.additional())
     }
 
-    /// The schema of a member; the path goes on to it.
-    pub(crate) fn enter(&self, name: &str, path: &mut Path) -> Option<&Self> {
-        if let Some(property) = self.property(name) {
-            path.push_field(name);
-            return Some(property);
+    /// Visits the members or items of a value that have a schema, with the path to each.
+    pub(crate) fn each_part(
+        &self,
+        value: &Value,
+        path: &mut Path,
+        mut visit: impl FnMut(&Self, &Value, &mut Path),
+    ) {
+        let back = path.len();
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members.iter() {
+                    let schema = match self.property(name) {
+                        Some(property) => {
+                            path.push_field(name);
+                            property
+                        }
+                        None => {
+                            let Some(additional) = self.additional() else { continue };
+                            path.push_key(name);
+                            additional
+                        }
+                    };
+                    visit(schema, member, path);
+                    path.truncate(back);
+                }
+            }
+            Value::Array(items) => {
+                let Some(schema) = &self.items else { return };
+                for (i, item) in items.iter().enumerate() {
+                    path.push_index(i);
+                    visit(schema, item, path);
+                    path.truncate(back);
+                }
+            }
+            _ => {}
         }
-        let additional = self.additional()?;
-        path.push_key(name);
-        Some(additional)
     }
 }
 

@@ -15,28 +15,10 @@ pub(crate) fn validate(schema: &Structural, value: &Value, path: &Path) -> Vec<E
 }
 
 fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Vec<Error>) {
-    let back = path.len();
-    match value {
-        Value::Object(members) => {
-            if schema.embedded {
-                check(value, path, errors);
-            }
-            for (name, member) in members.iter() {
-                let Some(below) = schema.enter(name, path) else { continue };
-                walk(below, member, path, errors);
-                path.truncate(back);
-            }
-        }
-        Value::Array(items) => {
-            let Some(below) = &schema.items else { return };
-            for (i, item) in items.iter().enumerate() {
-                path.push_index(i);
-                walk(below, item, path, errors);
-                path.truncate(back);
-            }
-        }
-        _ => {}
+    if schema.embedded && matches!(value, Value::Object(_)) {
+        check(value, path, errors);
     }
+    schema.each_part(value, path, |schema, part, path| walk(schema, part, path, errors));
 }
 
 fn check(value: &Value, path: &Path, errors: &mut Vec<Error>) {

@@ -16,33 +16,17 @@ pub(crate) fn duplicates(schema: &Structural, value: &Value) -> Vec<Error> {
 }
 
 fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Vec<Error>) {
-    let back = path.len();
-    match value {
-        Value::Object(members) => {
-            for (name, member) in members.iter() {
-                let Some(below) = schema.enter(name, path) else { continue };
-                walk(below, member, path, errors);
-                path.truncate(back);
+    if let Value::Array(items) = value {
+        match &schema.list {
+            List::Atomic => {}
+            List::Set => {
+                let repeated = repeated(items.iter().map(json::to_string));
+                errors.extend(repeated.map(|i| Error::duplicate(&path.index(i), &items[i])));
             }
+            List::Map(keys) => check_map(keys, items, path, errors),
         }
-        Value::Array(items) => {
-            match &schema.list {
-                List::Atomic => {}
-                List::Set => {
-                    let repeated = repeated(items.iter().map(json::to_string));
-                    errors.extend(repeated.map(|i| Error::duplicate(&path.index(i), &items[i])));
-                }
-                List::Map(keys) => check_map(keys, items, path, errors),
-            }
-            let Some(below) = &schema.items else { return };
-            for (i, item) in items.iter().enumerate() {
-                path.push_index(i);
-                walk(below, item, path, errors);
-                path.truncate(back);
-            }
-        }
-        _ => {}
     }
+    schema.each_part(value, path, |schema, part, path| walk(schema, part, path, errors));
 }
 
 fn check_map(keys: &[Str], items: &[Value], path: &Path, errors: &mut Vec<Error>) {
