@@ -1,7 +1,7 @@
 //! What validation functions are made of: small checks with upstream's words.
 //!
-//! Deep validation of every kind is yet to come; what is here are the rules that users meet at once.
-//! What the table of types declares (required members, enums, immutable ones) is checked there.
+//! What the table of types declares (required members, enums, immutable ones) is checked there; rules that
+//! rows can say are in [`crate::rules`].
 
 use pintle_meta::field::Error;
 use pintle_value::{Map, Path, Value};

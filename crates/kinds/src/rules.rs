@@ -8,6 +8,7 @@ use pintle_value::Value;
 
 use crate::{
     checks::NOT_NEGATIVE,
+    formats::port_number,
     place::{Errors, Place},
 };
 
@@ -27,6 +28,8 @@ pub(crate) enum Rule {
     NotNegative(&'static str),
     /// The number lies between these, both inclusive.
     Within(&'static str, i64, i64),
+    /// The number of a port, which is 0 where there is none.
+    Port(&'static str),
     /// The text is one of these, if the member is there.
     OneOf(&'static str, &'static [&'static str]),
     /// The text must be there, and is one of these.
@@ -70,6 +73,12 @@ impl Rule {
                 if place.int().is_some_and(|number| !(least..=most).contains(&number)) {
                     errors.push(place.invalid(within(least, most)));
                 }
+            }
+            Self::Port(member) => {
+                let place = object.get(member);
+                let number = place.int().unwrap_or(0);
+                let wrong = port_number(number);
+                errors.extend(wrong.map(|words| place.invalid_as(number, words)));
             }
             Self::OneOf(member, allowed) => {
                 let place = object.get(member);

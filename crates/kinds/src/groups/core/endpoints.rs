@@ -11,10 +11,10 @@ use crate::{
         Row::{Each as EachOf, Empty},
         set,
     },
-    formats::{ip, odd_ip, port_number},
+    formats::{ip, odd_ip},
     place::{Errors, Place},
     rules::{
-        Rule::{Choice, Do, Each, Formatted},
+        Rule::{Choice, Do, Each, Formatted, Port},
         Rules, check, errors,
     },
     strategy::{PLAIN, Strategy},
@@ -77,11 +77,7 @@ pub(crate) fn is_servers_own(endpoints: &Value) -> bool {
 }
 
 const PORT: Rules = &[
-    Do(|port, errors| {
-        let number = port.get("port");
-        let wrong = port_number(number.int().unwrap_or(0));
-        errors.extend(wrong.map(|words| number.invalid_as(number.int().unwrap_or(0), words)));
-    }),
+    Port("port"),
     Choice("protocol", &["SCTP", "TCP", "UDP"]),
     Formatted("appProtocol", names::qualified_name),
 ];

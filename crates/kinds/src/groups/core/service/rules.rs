@@ -13,7 +13,7 @@ use crate::{
     formats::{ip, parse_ip, port_name, port_number},
     place::{Errors, Place},
     rules::{
-        Rule::{At, Choice, Do, Each, Formatted, Labels, OneOf},
+        Rule::{At, Choice, Do, Each, Formatted, Labels, OneOf, Port},
         Rules, check,
     },
 };
@@ -58,11 +58,7 @@ const SPEC: Rules = &[
 ];
 
 const PORT: Rules = &[
-    Do(|port, errors| {
-        let number = port.get("port");
-        let wrong = port_number(number.int().unwrap_or(0));
-        errors.extend(wrong.map(|words| number.invalid_as(number.int().unwrap_or(0), words)));
-    }),
+    Port("port"),
     Choice("protocol", &["SCTP", "TCP", "UDP"]),
     Do(|port, errors| port_or_name(&port.get("targetPort"), errors)),
     Formatted("appProtocol", names::qualified_name),
