@@ -90,7 +90,6 @@ const WITHOUT_EFFECT: [&str; 7] = [
 
 /// A name that no plugin has, or that is both switched on and off; in upstream's words.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum UnknownPlugin {
     #[error("{flag} plugin {name:?} is unknown")]
     Unknown { flag: &'static str, name: String },

@@ -90,7 +90,6 @@ pub struct Rules {
 
 /// Verbs on resources; `*` stands for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ResourceRule {
     pub verbs: Vec<String>,
     pub api_groups: Vec<String>,
@@ -100,7 +99,6 @@ pub struct ResourceRule {
 
 /// Verbs on paths; a trailing `*` stands for whatever follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct NonResourceRule {
     pub verbs: Vec<String>,
     pub paths: Vec<String>,

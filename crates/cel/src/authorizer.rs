@@ -35,7 +35,6 @@ pub enum Subject<'a> {
 /// Objects of a resource, as `authorizer.group('apps').resource('deployments')` and so on tells them.
 /// What is not told is `""`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ResourceCheck {
     pub group: String,
     pub resource: String,

@@ -46,11 +46,8 @@ pub struct RequestHeader<'a> {
     pub allowed_names: &'a [&'a str],
     /// The headers with the user's name, uid, groups, and the beginning of those with more.
     pub username_headers: &'a [&'a str],
-    #[allow(missing_docs)]
     pub uid_headers: &'a [&'a str],
-    #[allow(missing_docs)]
     pub group_headers: &'a [&'a str],
-    #[allow(missing_docs)]
     pub extra_headers_prefix: &'a [&'a str],
 }
 

@@ -19,7 +19,6 @@ pub(crate) use pintle_registry::text_at as text;
 /// How objects of a kind behave, as a row of data: each member is what the method of that name in
 /// [`pintle_registry::Strategy`] says.
 #[derive(Clone)]
-#[allow(missing_docs, reason = "said at the trait")]
 pub(crate) struct Strategy {
     pub name: NameRule,
     pub qualified_finalizers: bool,

@@ -8,7 +8,7 @@ macro_rules! coordinates {
     ($(#[$doc:meta])* $name:ident { $($part:ident),+ }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name { $(#[allow(missing_docs)] pub $part: Str),+ }
+        pub struct $name { $(pub $part: Str),+ }
 
         impl $name {
             /// From its parts.

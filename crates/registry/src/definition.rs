@@ -28,7 +28,6 @@ pub enum Scope {
 
 /// What clients may do with a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub enum Verb {
     Create,
     Delete,

@@ -138,7 +138,6 @@ impl WriteOptions {
 
 /// What becomes of the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Propagation {
     Orphan,
     Background,

@@ -40,7 +40,6 @@ use crate::TestServer;
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum Error {
     #[error(transparent)]
     Server(#[from] crate::Error),

@@ -6,7 +6,6 @@ use crate::{Attributes, Subject};
 
 /// A rule of a role (upstream: `PolicyRule`). `*` stands for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Rule {
     pub verbs: Vec<Str>,
     pub api_groups: Vec<Str>,

@@ -17,7 +17,6 @@ pub(super) const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
 
 /// An object that a token speaks of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Reference {
     pub name: Str,
     pub uid: Str,
@@ -44,7 +43,6 @@ pub enum Binding {
 
 /// What a service account's token says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Claims {
     pub issuer: Str,
     pub namespace: Str,

@@ -21,7 +21,6 @@ const REMEMBERED_MAX: usize = 4096;
 
 /// What kinds of objects tokens end with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum KeptKind {
     ServiceAccount,
     Pod,

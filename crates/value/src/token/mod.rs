@@ -141,7 +141,6 @@ impl Begun {
 
 /// The kind of a token, without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Kind {
     Null,
     Bool,
