@@ -31,12 +31,13 @@ const LOOK: u64 = 200;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How messages begin with which a kube-apiserver answers 500, though the client is at fault.
-const UPSTREAM_500: [&str; 6] = [
+const UPSTREAM_500: [&str; 7] = [
     "unable to find api field in struct ",
     "expected a []interface {}, but received a ",
     "unknown patch type: ",
     "merging lists cannot yet be specified in the patch",
     "delete patch type with no merge key defined",
+    "map: map[", // … does not contain declared merge key
     "resourceVersion should not be set on objects to be created",
 ];
 
