@@ -3,13 +3,12 @@
 //!
 //! A kubelet says in its node's `status.declaredFeatures` what it can do that older ones cannot.
 
-use pintle_meta::{Status, object};
+use pintle_meta::Status;
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes};
 use pintle_value::Value;
 
-use crate::pods::{items, read};
-use crate::{find, forbidden};
+use crate::pods::{Changed, items, read};
 
 /// Whether a change from one state of a pod to another takes a feature.
 type Takes = fn(&Value, &Value) -> bool;
@@ -31,36 +30,23 @@ pub(crate) struct NodeDeclaredFeatures;
 
 impl Admission for NodeDeclaredFeatures {
     fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
-        let of = &write.resource.resource;
-        let is_it = of.resource == "pods"
-            && of.group.is_empty()
-            && matches!(write.subresource, "" | "resize")
-            && write.operation == Operation::Update;
-        let (Some(new), Some(old)) = (write.object.filter(|_| is_it), write.old) else {
-            return Ok(Vec::new());
-        };
-        let name = new.str_at(&["spec", "nodeName"]).unwrap_or_default();
-        if name.is_empty() || object::generation(new) == object::generation(old) {
-            return Ok(Vec::new());
-        }
-        let mut needed: Vec<&str> =
-            FEATURES.iter().filter(|(_, takes)| takes(old, new)).map(|(name, _)| *name).collect();
+        let Some(pod) = Changed::by(write, &["", "resize"]) else { return Ok(Vec::new()) };
+        let takes = |(_, takes): &&(&str, Takes)| takes(pod.old, pod.new);
+        let mut needed: Vec<&str> = FEATURES.iter().filter(takes).map(|(name, _)| *name).collect();
         if needed.is_empty() {
             return Ok(Vec::new());
         }
-        let Some(node) = find(registry, ("", "nodes"), "", name) else {
-            return Err(forbidden(write, new, &format!("node {name:?} not found")));
-        };
+        let node = pod.node(registry)?;
         let declared = items(&node, &["status", "declaredFeatures"]);
         needed.retain(|feature| !declared.iter().any(|known| known.as_str() == Some(feature)));
         if needed.is_empty() {
             return Ok(Vec::new());
         }
-        let why = format!(
-            "pod update requires features {} which are not available on node {name:?}",
-            needed.join(", ")
-        );
-        Err(forbidden(write, new, &why))
+        Err(pod.refusal(&format!(
+            "pod update requires features {} which are not available on node {:?}",
+            needed.join(", "),
+            pod.node_name
+        )))
     }
 }
 

@@ -1,9 +1,15 @@
-//! What pods ask for: the amounts of all their containers together.
+//! What pods ask for: the amounts of all their containers together; and which writes change what a pod asks
+//! of its node.
 
 use std::collections::BTreeMap;
 
 use pintle_meta::quantity::Quantity;
+use pintle_meta::{Status, object};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Attributes, Operation};
 use pintle_value::{Map, Value};
+
+use crate::{find, forbidden};
 
 /// Amounts of resources by their names.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
@@ -78,4 +84,44 @@ pub(crate) fn of_whole(pod: &Value, member: &str) -> Amounts {
 /// The items of a list within an object; none where there is no list.
 pub(crate) fn items<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
     object.at(path).and_then(Value::as_array).unwrap_or_default()
+}
+
+/// A pod on a node, whose specification a write changes.
+pub(crate) struct Changed<'a> {
+    write: &'a Attributes<'a>,
+    pub(crate) new: &'a Value,
+    pub(crate) old: &'a Value,
+    pub(crate) node_name: &'a str,
+}
+
+impl<'a> Changed<'a> {
+    /// What a write changes; `parts` are the subresources by which it may, `""` being the pod itself.
+    pub(crate) fn by(write: &'a Attributes<'a>, parts: &[&str]) -> Option<Self> {
+        let of = &write.resource.resource;
+        let is_it = write.operation == Operation::Update
+            && of.resource == "pods"
+            && of.group.is_empty()
+            && parts.contains(&write.subresource);
+        let (new, old) = (write.object.filter(|_| is_it)?, write.old?);
+        let node_name = new.str_at(&["spec", "nodeName"]).filter(|name| !name.is_empty())?;
+        // The generation counts changes of the specification.
+        (object::generation(new) != object::generation(old)).then_some(Self {
+            write,
+            new,
+            old,
+            node_name,
+        })
+    }
+
+    /// The pod's node, which must be there.
+    pub(crate) fn node(&self, registry: &Registry) -> Result<Value, Status> {
+        let name = self.node_name;
+        let found = find(registry, ("", "nodes"), "", name);
+        found.ok_or_else(|| self.refusal(&format!("node {name:?} not found")))
+    }
+
+    /// Why the change may not be.
+    pub(crate) fn refusal(&self, why: &str) -> Status {
+        forbidden(self.write, self.new, why)
+    }
 }

@@ -4,41 +4,28 @@
 
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::admission::{Admission, Attributes};
 use pintle_value::Value;
 
-use crate::pods::{Amounts, add, amounts, total};
-use crate::{find, forbidden};
+use crate::pods::{Amounts, Changed, add, amounts, total};
 
 /// The plugin.
 pub(crate) struct PodResize;
 
 impl Admission for PodResize {
     fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
-        let of = &write.resource.resource;
-        let is_it = of.resource == "pods"
-            && of.group.is_empty()
-            && write.subresource == "resize"
-            && write.operation == Operation::Update;
-        let (Some(new), Some(old)) = (write.object.filter(|_| is_it), write.old) else {
-            return Ok(Vec::new());
-        };
-        let name = new.str_at(&["spec", "nodeName"]).unwrap_or_default();
-        if name.is_empty() || object::generation(new) == object::generation(old) {
-            return Ok(Vec::new());
-        }
-        let Some(node) = find(registry, ("", "nodes"), "", name) else {
-            return Err(forbidden(write, new, &format!("node {name:?} not found")));
-        };
-        if let Some(why) = excess(new, &node) {
-            return Err(forbidden(write, new, &why).with_cause("NodeCapacity", "", ""));
+        let Some(pod) = Changed::by(write, &["resize"]) else { return Ok(Vec::new()) };
+        let node = pod.node(registry)?;
+        if let Some(why) = excess(pod.new, &node) {
+            return Err(pod.refusal(&why).with_cause("NodeCapacity", "", ""));
         }
         let system = object::labels(&node).and_then(|labels| labels.get("kubernetes.io/os"));
         let system = system.and_then(Value::as_str).unwrap_or_default();
         if system != "linux" {
+            let name = pod.node_name;
             let why =
                 format!("pod resize is only supported on linux nodes, node {name:?} is {system:?}");
-            return Err(forbidden(write, new, &why).with_cause("UnsupportedPlatform", "", ""));
+            return Err(pod.refusal(&why).with_cause("UnsupportedPlatform", "", ""));
         }
         Ok(Vec::new())
     }
