@@ -90,8 +90,8 @@ pub struct Encoded {
 #[derive(Debug, Default)]
 struct Content {
     bytes: Bytes,
-    /// How long the frame is, or what there is without one. What stands behind it is how an item of a list begins that does not begin
-    /// like any part of a document.
+    /// How long the frame is, or what there is without one. What stands behind it is how an item of a
+    /// list begins that does not begin like any part of a document.
     frame: usize,
     /// The object as a document of its own.
     document: Range<usize>,

@@ -56,8 +56,9 @@ impl Default for Policies {
 }
 
 impl Policies {
-    /// Those that labels ask for in place of `usual` ones, and what is wrong with the labels. What cannot be understood is enforced
-    /// at its strictest, and warned of not at all (upstream: `PolicyToEvaluate`).
+    /// Those that labels ask for in place of `usual` ones, and what is wrong with the labels. What cannot
+    /// be understood is enforced at its strictest, and warned of not at all (upstream:
+    /// `PolicyToEvaluate`).
     pub(super) fn of<'a>(
         usual: Self,
         label: impl Fn(&str) -> Option<&'a str>,
