@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use pintle_crd::{Crd, life};
+use pintle_crd::{BuiltIn, Crd, life};
 use pintle_meta::{GroupVersionResource, Reason, Status, object};
 use pintle_registry::answer::Event;
 use pintle_registry::request::{ListOptions, WriteOptions, granted};
@@ -34,6 +34,7 @@ const PLURAL: &str = "customresourcedefinitions";
 pub struct Definitions {
     environment: Environment,
     caller: Arc<dyn Caller>,
+    built_in: Arc<BuiltIn>,
     known: BTreeMap<Str, Known>,
     queue: Queue<Due>,
     /// The writes under way: none waits for another, so that they share the store's batches.
@@ -108,9 +109,10 @@ fn outline(stored: &Object) -> Value {
 
 impl Definitions {
     /// Serves what the definitions in the store say; before the server takes requests.
-    pub fn restore(environment: Environment, caller: Arc<dyn Caller>) -> Self {
+    pub fn restore(environment: Environment, built_in: BuiltIn, caller: Arc<dyn Caller>) -> Self {
         let (known, queue, under_way) = (BTreeMap::new(), Queue::default(), JoinSet::new());
-        let mut definitions = Self { environment, caller, known, queue, under_way };
+        let built_in = Arc::new(built_in);
+        let mut definitions = Self { environment, caller, built_in, known, queue, under_way };
         let Some(crds) = definitions.crds() else { return definitions };
         let now = (definitions.environment.clock)().unix_micros;
         let mut resources = Vec::new();
@@ -118,8 +120,8 @@ impl Definitions {
             let outline = outline(&stored);
             resources.extend(definitions.make(&stored, &outline));
             let nobody = std::iter::empty();
-            let is_settled =
-                !object::is_terminating(&outline) && life::status(&outline, nobody, now).is_none();
+            let status = life::status(&outline, &definitions.built_in, nobody, now);
+            let is_settled = !object::is_terminating(&outline) && status.is_none();
             if let Some(known) = definitions.known.get_mut(object::name(&outline)) {
                 known.is_settled = is_settled;
             }
@@ -271,7 +273,7 @@ impl Definitions {
         let group = Str::from(Crd(&crd).group());
         let others = self.known.iter().filter(|(other, k)| *other != name && k.group == group);
         let now = (self.environment.clock)().unix_micros;
-        let status = life::status(&crd, others.map(|(_, known)| &known.names), now);
+        let status = life::status(&crd, &self.built_in, others.map(|(_, known)| &known.names), now);
         if let Some(status) = &status {
             crd.make_object().insert("status", status.clone());
         }
@@ -291,8 +293,13 @@ impl Definitions {
     }
 
     fn writer(&self, crds: &Arc<Resource>, stored: Arc<Object>) -> Writer {
-        let (environment, caller) = (self.environment.clone(), self.caller.clone());
-        Writer { environment, caller, crds: crds.clone(), stored }
+        Writer {
+            environment: self.environment.clone(),
+            caller: self.caller.clone(),
+            built_in: self.built_in.clone(),
+            crds: crds.clone(),
+            stored,
+        }
     }
 
     /// Serves a definition as it is, unless that is so already.
@@ -336,7 +343,7 @@ impl Definitions {
         let read = Crd(crd);
         let resources = if read.has("Established") {
             let source = source(&self.environment.registry, self.crds(), name.clone());
-            pintle_crd::resources(crd, source, self.caller.clone())
+            pintle_crd::resources(crd, &self.built_in, source, self.caller.clone())
         } else {
             Vec::new()
         };
@@ -361,6 +368,7 @@ impl Definitions {
 struct Writer {
     environment: Environment,
     caller: Arc<dyn Caller>,
+    built_in: Arc<BuiltIn>,
     crds: Arc<Resource>,
     stored: Arc<Object>,
 }

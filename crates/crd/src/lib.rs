@@ -9,6 +9,7 @@
 //!
 //! Invariant: nothing here panics on any definition or object, however odd.
 
+mod built_in;
 mod cel;
 mod check;
 mod columns;
@@ -23,6 +24,7 @@ mod structural;
 mod value;
 mod webhook;
 
+pub use built_in::{BuiltIn, BuiltInResource};
 pub use check::{validate, warnings};
 pub use definition::{Crd, Names, Version, stored_schema};
 pub use resource::{Source, resources, storage_resource, type_name};

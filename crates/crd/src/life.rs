@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use pintle_meta::time;
 use pintle_value::{Map, Value};
 
+use crate::built_in::{self, BuiltIn};
 use crate::check::conversion::{bundle_of, is_bundle};
 use crate::definition::{Crd, Names};
 
@@ -18,15 +19,17 @@ mod tests;
 /// The finalizer by which a definition outlives its objects.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// What the status of a definition should be, given the other definitions of its group; `None` where it
-/// is so already. The others are not looked at where it has its names.
+/// What the status of a definition should be, given what is built in and the other definitions of its
+/// group; `None` where it is so already. The others are not looked at where it has its names.
 pub fn status<'o>(
     crd: &Value,
+    built_in: &BuiltIn,
     others: impl Iterator<Item = &'o Value>,
     now_micros: i64,
 ) -> Option<Value> {
     let read = Crd(crd);
-    let mut names = read.names().choose(read.accepted_names(), others);
+    let mut names =
+        read.names().choose(read.accepted_names(), built_in.group(read.group()), others);
     let mut status = crd.get("status").cloned().unwrap_or_else(Value::object);
     let categories = crd.at(&["spec", "names", "categories"]).cloned();
     match categories.filter(|list| list.as_array().is_some_and(|list| !list.is_empty())) {
@@ -40,7 +43,7 @@ pub fn status<'o>(
         set_condition(&mut status, (condition_type, holds, reason, message), now_micros);
     };
     set("NamesAccepted", accepted, reason, &message);
-    if !read.has("Established") {
+    if !read.has("Established") || built_in.has(read.group(), read.names().plural()) {
         let (holds, reason, words) = match (accepted, is_bundle(bundle_of(read))) {
             (true, true) => (true, "InitialNamesAccepted", "the initial names have been accepted"),
             (true, false) => {
@@ -93,9 +96,9 @@ struct Given {
     conflict: Option<(&'static str, String)>,
 }
 
-/// The names that other definitions have.
+/// Names that are used.
 #[derive(Default)]
-struct Used<'o> {
+pub(crate) struct Used<'o> {
     resources: HashSet<Cow<'o, str>>,
     kinds: HashSet<&'o str>,
 }
@@ -104,43 +107,72 @@ impl<'o> Used<'o> {
     fn by(others: impl Iterator<Item = &'o Value>) -> Self {
         let mut used = Self::default();
         for other in others.map(|crd| Crd(crd).accepted_names()) {
-            used.resources.extend([other.plural().into(), other.singular().into()]);
+            used.add([other.plural(), other.singular()], [other.kind(), other.list_kind()]);
             let short_names = other.short_names().into_iter();
             used.resources.extend(short_names.map(|name| Cow::Owned(name.to_string())));
-            used.kinds.extend([other.kind(), other.list_kind()]);
         }
         used
+    }
+
+    /// Adds the names of a resource, and those of its kinds.
+    pub(crate) fn add(
+        &mut self,
+        resources: impl IntoIterator<Item = &'o str>,
+        kinds: impl IntoIterator<Item = &'o str>,
+    ) {
+        let is_name = |name: &&str| !name.is_empty();
+        self.resources.extend(resources.into_iter().filter(is_name).map(Cow::Borrowed));
+        self.kinds.extend(kinds.into_iter().filter(is_name));
     }
 }
 
 impl Names<'_> {
-    /// Gives each wanted name that is this definition's already, or nobody's.
-    fn choose<'o>(self, accepted: Names<'_>, others: impl Iterator<Item = &'o Value>) -> Given {
+    /// Gives each wanted name that is not built in, and is this definition's already or nobody's.
+    fn choose<'o>(
+        self,
+        accepted: Names<'_>,
+        built_in: Option<&built_in::Group>,
+        others: impl Iterator<Item = &'o Value>,
+    ) -> Given {
         let used = LazyCell::new(|| Used::by(others));
         let mut result = Given { given: Map::new(), conflict: None };
         let taken = |name: &str| format!("{} is already in use", pintle_meta::quote::quote(name));
-        let mut give =
-            |key: &'static str, reason, wanted: &str, had: &str, is_used: &dyn Fn(&str) -> bool| {
-                let name = if wanted == had || !is_used(wanted) {
-                    wanted
-                } else {
-                    result.conflict = Some((reason, taken(wanted)));
-                    had
-                };
-                result.given.insert(key, name);
+        // What is built in is in use even where the status says that the definition has it.
+        let of_resource = |wanted: &str, had: &str| {
+            built_in.is_some_and(|group| group.used.resources.contains(wanted))
+                || wanted != had && used.resources.contains(wanted)
+        };
+        let of_kind = |wanted: &str, had: &str| {
+            built_in.is_some_and(|group| group.used.kinds.contains(wanted))
+                || wanted != had && used.kinds.contains(wanted)
+        };
+        let mut give = |key: &'static str,
+                        reason,
+                        wanted: &str,
+                        had: &str,
+                        in_use: &dyn Fn(&str, &str) -> bool| {
+            let name = if in_use(wanted, had) {
+                result.conflict = Some((reason, taken(wanted)));
+                if in_use(had, had) { "" } else { had }
+            } else {
+                wanted
             };
-        let resource = |name: &str| used.resources.contains(name);
-        let kind = |name: &str| used.kinds.contains(name);
-        give("plural", "PluralConflict", self.plural(), accepted.plural(), &resource);
-        give("singular", "SingularConflict", self.singular(), accepted.singular(), &resource);
-        give("kind", "KindConflict", self.kind(), accepted.kind(), &kind);
-        give("listKind", "ListKindConflict", self.list_kind(), accepted.list_kind(), &kind);
-        let (wanted, had) = (self.short_names(), accepted.short_names());
+            result.given.insert(key, name);
+        };
+        give("plural", "PluralConflict", self.plural(), accepted.plural(), &of_resource);
+        give("singular", "SingularConflict", self.singular(), accepted.singular(), &of_resource);
+        give("kind", "KindConflict", self.kind(), accepted.kind(), &of_kind);
+        give("listKind", "ListKindConflict", self.list_kind(), accepted.list_kind(), &of_kind);
+        let (wanted, mut had) = (self.short_names(), accepted.short_names());
         let conflicts: Vec<String> = wanted
             .iter()
-            .filter(|name| !had.contains(name) && resource(name))
+            .filter(|name| {
+                let had = if had.contains(name) { name.as_str() } else { "" };
+                of_resource(name, had)
+            })
             .map(|name| taken(name))
             .collect();
+        had.retain(|name| !of_resource(name, name));
         let short_names = if conflicts.is_empty() { wanted } else { had };
         // A conflict of kinds is told rather than one of short names.
         match conflicts.as_slice() {

@@ -10,6 +10,7 @@ use pintle_registry::{
 };
 use pintle_value::{Str, Value};
 
+use crate::built_in::BuiltIn;
 use crate::cel::Rules;
 use crate::columns::Columns;
 use crate::definition::{Crd, Version};
@@ -66,25 +67,43 @@ impl Schemas {
     }
 }
 
-/// The resources of a definition, under the names that it was given.
-pub fn resources(crd: &Value, source: Source, caller: Arc<dyn Caller>) -> Vec<ResourceDefinition> {
+/// The resources of a definition, under the names that it was given; none where its place is built in.
+pub fn resources(
+    crd: &Value,
+    built_in: &BuiltIn,
+    source: Source,
+    caller: Arc<dyn Caller>,
+) -> Vec<ResourceDefinition> {
     let crd = Crd(crd);
-    let Some(shared) = shared(crd, source, caller) else { return Vec::new() };
+    if built_in.answers_for(crd.group()) {
+        return Vec::new();
+    }
+    let Some(shared) = shared(crd, built_in, source, caller) else { return Vec::new() };
     let served = crd.versions().filter(|version| version.is_served());
     served.filter_map(|version| shared.resource(version)).collect()
 }
 
 /// The resource of a definition's storage version, served or not: what all its objects are kept as.
+/// `None` where they would be those of a built-in resource.
 pub fn storage_resource(
     crd: &Value,
+    built_in: &BuiltIn,
     source: Source,
     caller: Arc<dyn Caller>,
 ) -> Option<ResourceDefinition> {
     let crd = Crd(crd);
-    shared(crd, source, caller)?.resource(crd.storage_version()?)
+    shared(crd, built_in, source, caller)?.resource(crd.storage_version()?)
 }
 
-fn shared<'a>(crd: Crd<'a>, source: Source, caller: Arc<dyn Caller>) -> Option<Shared<'a>> {
+fn shared<'a>(
+    crd: Crd<'a>,
+    built_in: &BuiltIn,
+    source: Source,
+    caller: Arc<dyn Caller>,
+) -> Option<Shared<'a>> {
+    if built_in.has(crd.group(), crd.names().plural()) {
+        return None;
+    }
     let storage = crd.storage_version()?;
     let kind = crd.accepted_names().kind();
     let schemas = Arc::new(Schemas::new(crd, source.clone()));
@@ -133,7 +152,8 @@ impl Shared<'_> {
         };
         let scale = version.scale().and_then(scale);
         Some(ResourceDefinition {
-            resource: GroupVersionResource::new(crd.group(), version.name(), names.plural()),
+            // The plural name is that of the definition itself; its status says nothing else for long.
+            resource: GroupVersionResource::new(crd.group(), version.name(), crd.names().plural()),
             kind: names.kind().into(),
             list_kind: names.list_kind().into(),
             singular: names.singular().into(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pintle_crd::{BuiltIn, BuiltInResource};
 use pintle_meta::{GroupVersionKind, GroupVersionResource};
 use pintle_registry::{
     Conversion, Members, ResourceDefinition, ScalePaths, Scope, Storage, Subresource,
@@ -30,6 +31,20 @@ pub fn definitions(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
             define(row, kind, &schema)
         })
         .collect()
+}
+
+/// The names of all built-in resources, and which are switched on.
+pub fn built_in(config: &RuntimeConfig) -> BuiltIn {
+    let name = |row: &generated::Resource| BuiltInResource {
+        group: row.group,
+        plural: row.plural,
+        singular: row.singular,
+        short_names: row.short_names,
+        kind: row.kind,
+        list_kind: row.list_kind,
+        is_on: config.serves(row.group, row.version, row.plural, row.on),
+    };
+    generated::resources().iter().map(name).collect()
 }
 
 fn define(

@@ -34,5 +34,5 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 
-pub use definition::definitions;
+pub use definition::{built_in, definitions};
 pub use runtime_config::{Error, RuntimeConfig};

@@ -88,7 +88,8 @@ impl Server {
             certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
         phases.end("certificates");
         let environment = Environment { registry: registry.clone(), clock: Arc::new(now) };
-        let definitions = Definitions::restore(environment.clone(), webhooks);
+        let built_in = pintle_kinds::built_in(&config.runtime_config);
+        let definitions = Definitions::restore(environment.clone(), built_in, webhooks);
         phases.end("custom resources");
         let objects = bootstrap::wanted(&config, address, &pki);
         bootstrap::ensure(&environment, &objects).await?;

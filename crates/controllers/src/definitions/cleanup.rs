@@ -40,14 +40,16 @@ impl Writer {
         })
     }
 
-    /// Its objects as what they are kept as, whichever versions are served.
+    /// Its objects as what they are kept as, whichever versions are served; `None` where it has none of its
+    /// own.
     fn storage_resource(&self, crd: &Value) -> Option<Arc<Resource>> {
         if !Crd(crd).has("Established") {
             return None;
         }
         let registry = &self.environment.registry;
         let source = source(registry, Some(self.crds.clone()), object::name(crd).into());
-        let definition = pintle_crd::storage_resource(crd, source, self.caller.clone())?;
+        let caller = self.caller.clone();
+        let definition = pintle_crd::storage_resource(crd, &self.built_in, source, caller)?;
         Some(registry.unserved(definition))
     }
 

@@ -1,6 +1,7 @@
 use pintle_value::json;
 
 use super::*;
+use crate::built_in::BuiltInResource;
 
 fn crd(plural: &str, kind: &str, short: &str) -> Value {
     let text = format!(
@@ -22,26 +23,27 @@ fn condition(status: &Value, condition_type: &str) -> String {
 #[test]
 fn free_names_are_given_at_once() {
     let mut first = crd("tabs", "Tab", "t");
-    let given = status(&first, [].iter(), 0).expect("a change");
+    let given = status(&first, &BuiltIn::default(), [].iter(), 0).expect("a change");
     assert_eq!(condition(&given, "NamesAccepted"), "True NoConflicts: no conflicts found");
     let established = "True InitialNamesAccepted: the initial names have been accepted";
     assert_eq!(condition(&given, "Established"), established);
     assert_eq!(given.str_at(&["acceptedNames", "plural"]), Some("tabs"));
     first.make_object().insert("status", given);
-    assert_eq!(status(&first, [].iter(), 99), None, "nothing is left to say");
+    assert_eq!(status(&first, &BuiltIn::default(), [].iter(), 99), None, "nothing is left to say");
 }
 
 #[test]
 fn names_that_are_taken_are_not() {
     let mut first = crd("tabs", "Tab", "t");
-    let given = status(&first, [].iter(), 0).expect("a change");
+    let given = status(&first, &BuiltIn::default(), [].iter(), 0).expect("a change");
     first.make_object().insert("status", given);
     for (second, expected) in [
         (crd("others", "Tab", "o"), r#"False KindConflict: "Tab" is already in use"#),
         (crd("others", "Other", "t"), r#"False ShortNamesConflict: "t" is already in use"#),
         (crd("others", "Other", "tabs"), r#"False ShortNamesConflict: "tabs" is already in use"#),
     ] {
-        let status = status(&second, [&first].into_iter(), 0).expect("a change");
+        let status =
+            status(&second, &BuiltIn::default(), [&first].into_iter(), 0).expect("a change");
         let shown = condition(&status, "NamesAccepted");
         if expected.contains("Kind") {
             // The list's kind is in use too, and is told last.
@@ -52,6 +54,56 @@ fn names_that_are_taken_are_not() {
         let waiting = "False NotAccepted: not all names are accepted";
         assert_eq!(condition(&status, "Established"), waiting);
     }
+}
+
+/// `secrets` of `example.com`, with the kind `Secret` and the short name `sec`.
+fn built_in() -> BuiltIn {
+    BuiltIn::from_iter([BuiltInResource {
+        group: "example.com",
+        plural: "secrets",
+        singular: "secret",
+        short_names: &["sec"],
+        kind: "Secret",
+        list_kind: "SecretList",
+        is_on: false,
+    }])
+}
+
+/// A definition with a status that gives it all that it asks for.
+fn served(mut crd: Value) -> Value {
+    let given = status(&crd, &BuiltIn::default(), [].iter(), 0).expect("a change");
+    crd.make_object().insert("status", given);
+    crd
+}
+
+#[test]
+fn built_in_names_are_not_given() {
+    for (plural, kind, short, expected) in [
+        ("secrets", "Secret", "s", r#"False ListKindConflict: "SecretList" is already in use"#),
+        ("secrets", "Other", "s", r#"False PluralConflict: "secrets" is already in use"#),
+        ("sec", "Other", "s", r#"False PluralConflict: "sec" is already in use"#),
+        ("others", "Secret", "s", r#"False ListKindConflict: "SecretList" is already in use"#),
+        ("others", "Other", "sec", r#"False ShortNamesConflict: "sec" is already in use"#),
+        ("others", "Other", "secret", r#"False ShortNamesConflict: "secret" is already in use"#),
+    ] {
+        // Whether they are asked for, or the status claims that they were given.
+        let asked = crd(plural, kind, short);
+        for crd in [asked.clone(), served(asked)] {
+            let status = status(&crd, &built_in(), [].iter(), 0).expect("a change");
+            assert_eq!(condition(&status, "NamesAccepted"), expected, "{plural} {kind} {short}");
+            let given = json::to_string(status.get("acceptedNames").expect("names"));
+            for name in ["secrets", "Secret", "SecretList", "sec"] {
+                assert!(!given.contains(&format!("{name:?}")), "{given}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_place_of_a_built_in_resource_is_not_established() {
+    let claimed = served(crd("secrets", "Other", "o"));
+    let given = status(&claimed, &built_in(), [].iter(), 0).expect("a change");
+    assert_eq!(condition(&given, "Established"), "False NotAccepted: not all names are accepted");
 }
 
 #[test]
