@@ -12,18 +12,9 @@ const UID_OID: &str = "1.3.6.1.4.1.57683.2";
 /// The key of [`User::extra`] that names the credential.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// What a client certificate says of its holder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// Who it is.
-    pub user: User,
-    /// The last second in which it is valid, since 1970.
-    pub not_after_unix_seconds: i64,
-}
-
 /// Reads a certificate in DER. One without a common name says nothing of its holder, who is then as
 /// anonymous as without it.
-pub fn holder(der: &[u8]) -> Result<Option<Holder>, Error> {
+pub fn holder(der: &[u8]) -> Result<Option<User>, Error> {
     let (_, certificate) =
         X509Certificate::from_der(der).map_err(|error| Error::Certificate(error.to_string()))?;
     let subject = certificate.subject();
@@ -40,8 +31,7 @@ pub fn holder(der: &[u8]) -> Result<Option<Holder>, Error> {
         groups: groups.collect(),
         extra: vec![(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={fingerprint}")])],
     };
-    let not_after_unix_seconds = certificate.validity().not_after.timestamp();
-    Ok(Some(Holder { user: user.authenticated(), not_after_unix_seconds }))
+    Ok(Some(user.authenticated()))
 }
 
 /// The uid in a subject, `""` where there is none.
@@ -77,7 +67,7 @@ mod tests {
     }
 
     fn check(parts: &[(DnType, &str)], expected: Option<(&str, &str, &[&str])>) {
-        let found = holder(&certificate(parts)).unwrap().map(|holder| holder.user);
+        let found = holder(&certificate(parts)).unwrap();
         let found = found.map(|user| (user.name, user.uid, user.groups));
         let expected = expected.map(|(name, uid, groups)| {
             (name.to_owned(), uid.to_owned(), groups.iter().map(|g| (*g).to_owned()).collect())
@@ -114,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_credential_is_named_by_its_hash() {
-        let user = holder(&certificate(&[(DnType::CommonName, "jane")])).unwrap().unwrap().user;
+        let user = holder(&certificate(&[(DnType::CommonName, "jane")])).unwrap().unwrap();
         let (key, values) = &user.extra[0];
         assert_eq!(key, "authentication.kubernetes.io/credential-id");
         assert!(values[0].starts_with("X509SHA256=") && values[0].len() == 11 + 64);

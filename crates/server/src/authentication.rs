@@ -3,8 +3,9 @@
 //!
 //! A client certificate is asked for and not demanded, and one that does not hold ends in a 401 that says
 //! so rather than in a broken connection (as upstream does it). So the handshake lets every chain pass,
-//! and the chain is verified here, once for each connection.
+//! and the chain is verified here, for each connection and again when a certificate of it ends.
 
+mod chain;
 mod front_proxy;
 pub(crate) mod impersonation;
 #[cfg(test)]
@@ -19,26 +20,27 @@ use pintle_auth::token::Authenticated;
 use pintle_auth::{Error, User, certificate};
 use pintle_registry::Registry;
 use pintle_registry::request::Now;
-use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::pki_types::CertificateDer;
 use rustls::server::danger::ClientCertVerifier;
 
 pub(crate) use front_proxy::FrontProxy;
 pub(crate) use tokens::Tokens;
 
-use crate::websocket;
+use crate::{header_text, websocket};
+use chain::Chain;
 
 /// What is known of the other end of a connection.
 pub(crate) struct Peer {
     credential: Credential,
-    /// Whether it is a front proxy, whose headers say who asks.
-    is_front_proxy: bool,
+    /// Its chain, if it is a front proxy's, whose headers say who asks.
+    front_proxy: Option<Chain>,
 }
 
 enum Credential {
     /// None was given.
     None,
-    /// A certificate that holds until a time.
-    Certificate { user: Arc<User>, not_after_unix_seconds: i64 },
+    /// A certificate, and the chain that it is trusted for.
+    Certificate { user: Arc<User>, chain: Chain },
     /// A certificate that does not hold.
     Refused(Error),
 }
@@ -57,27 +59,32 @@ pub(crate) struct Authentication {
 
 impl Authentication {
     /// Looks at the chain that the other end of a connection gave.
-    pub(crate) fn peer(&self, chain: Option<&[CertificateDer<'_>]>) -> Peer {
+    pub(crate) fn peer(&self, chain: Option<&[CertificateDer<'_>]>, now: Now) -> Peer {
         let Some([leaf, others @ ..]) = chain else {
-            return Peer { credential: Credential::None, is_front_proxy: false };
+            return Peer { credential: Credential::None, front_proxy: None };
         };
-        let is_front_proxy =
-            self.front_proxy.as_ref().is_some_and(|proxy| proxy.trusts(leaf, others));
-        Peer { credential: self.credential(leaf, others), is_front_proxy }
+        let front_proxy = self.front_proxy.as_ref();
+        Peer {
+            credential: self.credential(leaf, others, now),
+            front_proxy: front_proxy.and_then(|proxy| proxy.chain(leaf, others, now)),
+        }
     }
 
-    fn credential(&self, leaf: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Credential {
+    fn credential(
+        &self,
+        leaf: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: Now,
+    ) -> Credential {
         let Some(verifier) = &self.verifier else { return Credential::None };
-        if let Err(error) = verifier.verify_client_cert(leaf, others, UnixTime::now()) {
-            return Credential::Refused(Error::Untrusted(error.to_string()));
-        }
+        let chain = match Chain::verify(verifier, leaf, others, now) {
+            Ok(chain) => chain,
+            Err(error) => return Credential::Refused(error),
+        };
         match certificate::holder(leaf) {
             Err(error) => Credential::Refused(error),
             Ok(None) => Credential::None,
-            Ok(Some(holder)) => Credential::Certificate {
-                user: Arc::new(holder.user),
-                not_after_unix_seconds: holder.not_after_unix_seconds,
-            },
+            Ok(Some(user)) => Credential::Certificate { user: Arc::new(user), chain },
         }
     }
 
@@ -90,26 +97,26 @@ impl Authentication {
         now: Now,
         registry: &Registry,
     ) -> Result<Arc<User>, Error> {
-        if peer.is_front_proxy
-            && let Some(user) = self.front_proxy.as_ref().and_then(|proxy| proxy.user(headers))
-        {
-            return Ok(Arc::new(user));
-        }
         let mut refusal = None;
-        match &peer.credential {
-            Credential::Certificate { user, not_after_unix_seconds } => {
-                if now.unix_seconds() <= *not_after_unix_seconds {
-                    return Ok(user.clone());
-                }
-                refusal = Some(Error::Untrusted("it has expired".to_owned()));
+        if let (Some(chain), Some(proxy)) = (&peer.front_proxy, &self.front_proxy) {
+            match (chain.check(now), proxy.user(headers)) {
+                (Ok(()), Some(user)) => return Ok(Arc::new(user)),
+                (Ok(()), None) => {}
+                (Err(error), _) => refusal = Some(error),
             }
+        }
+        match &peer.credential {
+            Credential::Certificate { user, chain } => match chain.check(now) {
+                Ok(()) => return Ok(user.clone()),
+                Err(error) => refusal = Some(error),
+            },
             Credential::Refused(error) => refusal = Some(error.clone()),
             Credential::None => {}
         }
         let among_subprotocols = websocket::bearer_token(headers)?;
-        if let Some(token) = bearer_token(headers).or(among_subprotocols.as_deref()) {
+        if let Some(token) = bearer_token(headers)?.or(among_subprotocols) {
             let audiences = self.tokens.api_audiences();
-            return Ok(self.tokens.authenticate(token, audiences, now, registry)?.user);
+            return Ok(self.tokens.authenticate(&token, audiences, now, registry)?.user);
         }
         match refusal {
             Some(error) => Err(error),
@@ -132,7 +139,8 @@ impl Authentication {
 
 /// What to say of an `Authorization` header that holds a token in the wrong place, which is ignored.
 pub(crate) fn misplaced_token(headers: &HeaderMap) -> Option<&'static str> {
-    let (scheme, rest) = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
+    let said = headers.get(AUTHORIZATION).map(header_text::text)?;
+    let (scheme, rest) = said.trim().split_once(' ')?;
     let is_misplaced = scheme.eq_ignore_ascii_case("bearer") && rest.starts_with(' ');
     is_misplaced.then_some(
         "the provided Authorization header contains extra space before the bearer token, and is \
@@ -140,9 +148,17 @@ pub(crate) fn misplaced_token(headers: &HeaderMap) -> Option<&'static str> {
     )
 }
 
-/// The token in an `Authorization` header, if it holds one.
-fn bearer_token(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, rest) = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
+/// The token in an `Authorization` header, if it holds one. All that are known are UTF-8.
+fn bearer_token(headers: &HeaderMap) -> Result<Option<String>, Error> {
+    let Some(said) = headers.get(AUTHORIZATION) else { return Ok(None) };
+    let text = header_text::text(said);
+    let (scheme, rest) = text.trim().split_once(' ').unwrap_or_default();
     let token = rest.split(' ').next().unwrap_or_default();
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+    if token.is_empty() || !scheme.eq_ignore_ascii_case("bearer") {
+        return Ok(None);
+    }
+    match std::str::from_utf8(said.as_bytes()) {
+        Ok(_) => Ok(Some(token.to_owned())),
+        Err(_) => Err(Error::Token),
+    }
 }

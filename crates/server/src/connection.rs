@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::api::Api;
+use crate::api::{Api, now};
 
 /// So many connections are open at the same time; further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 16_384;
@@ -106,7 +106,7 @@ async fn connection(
             return;
         }
     };
-    let peer = Arc::new(api.authentication.peer(stream.get_ref().1.peer_certificates()));
+    let peer = Arc::new(api.authentication.peer(stream.get_ref().1.peer_certificates(), now()));
     let mut stopping = api.lifecycle.stopping();
     let successor = Arc::new(Mutex::new(None));
     let place = successor.clone();

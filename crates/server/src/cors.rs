@@ -10,6 +10,7 @@ use http::header::{
 use regex::RegexSet;
 
 use crate::error::Error;
+use crate::header_text;
 
 /// What a page of an allowed origin may do.
 const GRANTS: [(HeaderName, &str); 4] = [
@@ -60,7 +61,7 @@ impl Cors {
     pub(crate) fn origin<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
         let allowed = self.allowed.as_ref()?;
         let origin = headers.get(ORIGIN).filter(|origin| !origin.is_empty())?;
-        allowed.is_match(origin.to_str().ok()?).then_some(origin)
+        allowed.is_match(&header_text::text(origin)).then_some(origin)
     }
 }
 

@@ -21,6 +21,7 @@ mod cors;
 mod discovery;
 mod error;
 mod handlers;
+mod header_text;
 mod health;
 mod kubeconfig;
 mod lifecycle;

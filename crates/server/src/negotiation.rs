@@ -8,6 +8,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use pintle_meta::Status;
 use pintle_registry::request::{Encoding, PatchType};
 
+use crate::header_text;
 use crate::media_type::{MediaRange, essence, parse_accept};
 use crate::query::Query;
 
@@ -205,10 +206,7 @@ impl<'a> Preferences<'a> {
     }
 
     fn negotiate(&self, forms: Forms, encodings: Encodings) -> Option<Negotiated> {
-        // Several headers of one name are one list (RFC 9110, 5.3).
-        let headers: Vec<&str> =
-            self.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-        let header = headers.join(",");
+        let header = header_text::list(self.headers, &ACCEPT);
         if header.is_empty() {
             let encoding = Encoding::Json;
             return Some(Negotiated { encoding, pretty: self.pretty, form: Form::Object });
@@ -269,7 +267,7 @@ impl Preferences<'_> {
         else {
             return Ok(Encoding::Json);
         };
-        let found = content_type.to_str().ok().and_then(essence).and_then(|essence| {
+        let found = essence(&header_text::text(content_type)).and_then(|essence| {
             let (kind, subtype) = essence.split_once('/')?;
             encodings.find(kind, subtype)
         });
@@ -278,8 +276,8 @@ impl Preferences<'_> {
 
     /// The type of a patch, or 415 (UPD-06). Custom resources have no strategic merge (UPD-11).
     pub(crate) fn patch(&self, strategic: bool) -> Result<PatchType, Status> {
-        let content_type = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let essence = content_type.and_then(essence).unwrap_or_default();
+        let content_type = self.headers.get(CONTENT_TYPE).map(header_text::text);
+        let essence = content_type.as_deref().and_then(essence).unwrap_or_default();
         let is_known = |patch_type| match patch_type {
             PatchType::StrategicMerge => strategic,
             PatchType::Apply(Encoding::Cbor) => self.cbor,

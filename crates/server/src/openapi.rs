@@ -22,6 +22,7 @@ use sha2::{Digest, Sha512};
 
 use crate::body::Body;
 use crate::handlers::Call;
+use crate::header_text;
 use crate::media_type::parse_accept;
 use crate::query::percent_encode;
 use crate::respond::{self, Response};
@@ -173,9 +174,7 @@ impl Wanted {
             Self::V2 => V2_TYPES,
             Self::V3(_) => V3_TYPES,
         };
-        let accept: Vec<_> =
-            headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-        let accept = accept.join(",");
+        let accept = header_text::list(headers, &ACCEPT);
         if accept.is_empty() {
             return Ok(Format::Json);
         }

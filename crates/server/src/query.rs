@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use crate::header_text::lossy;
+
 /// The parameters of a request, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query {
@@ -52,7 +54,7 @@ fn decode_plus(text: &str) -> Option<String> {
     }
 }
 
-/// Replaces `%xx`; `None` for an incomplete or wrong escape. Bytes that are no UTF-8 become U+FFFD.
+/// Replaces `%xx`; `None` for an incomplete or wrong escape. Bytes that are not UTF-8 become U+FFFD.
 pub(crate) fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
@@ -67,10 +69,7 @@ pub(crate) fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
             bytes.push(byte);
         }
     }
-    Some(Cow::Owned(match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    }))
+    Some(Cow::Owned(lossy(&bytes).into_owned()))
 }
 
 fn hex(digit: u8) -> Option<u8> {

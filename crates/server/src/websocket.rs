@@ -27,6 +27,7 @@ use pintle_meta::Status;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::body::{Body, Frames};
+use crate::header_text;
 use crate::respond::Response;
 pub(crate) use frame::Opcode;
 use frame::{Control, Incoming, Violation};
@@ -44,7 +45,7 @@ mod close_code {
 
 /// Whether a client wants a WebSocket rather than an answer.
 pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = |name| headers.get(name).map(header_text::text).unwrap_or_default();
     let upgrades = text(&CONNECTION).split(',').any(|w| w.trim().eq_ignore_ascii_case("upgrade"));
     upgrades && text(&UPGRADE).eq_ignore_ascii_case("websocket")
 }
@@ -59,8 +60,8 @@ pub(crate) fn accept(head: &Parts, messages: Frames, opcode: Opcode) -> Result<R
     if head.headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
         return Err(Status::bad_request("missing or bad WebSocket Version"));
     }
-    let offered: Vec<&str> =
-        subprotocols(&head.headers).filter(|name| !name.starts_with(BEARER_PREFIX)).collect();
+    let mut offered = subprotocols(&head.headers);
+    offered.retain(|name| !name.starts_with(BEARER_PREFIX));
     let mut response = Response::new(Body::successor(Box::pin(async move {
         match upgrade.await {
             Ok(connection) => run(TokioIo::new(connection), messages, opcode).await,
@@ -75,7 +76,8 @@ pub(crate) fn accept(head: &Parts, messages: Frames, opcode: Opcode) -> Result<R
     match offered.as_slice() {
         [] => {}
         [one] => {
-            let one = HeaderValue::from_str(one).expect("it is a part of a header");
+            let one =
+                HeaderValue::from_str(one).expect("parts of headers have no control characters");
             headers.insert(SEC_WEBSOCKET_PROTOCOL, one);
         }
         // Watches know none, and so cannot choose.
@@ -105,9 +107,12 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<Option<String>, Error>
     if token.is_some() && others == 0 { Err(Error::Token) } else { Ok(token) }
 }
 
-fn subprotocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
-    lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).map(str::trim)
+fn subprotocols(headers: &HeaderMap) -> Vec<String> {
+    let mut names = Vec::new();
+    for line in headers.get_all(SEC_WEBSOCKET_PROTOCOL) {
+        names.extend(header_text::text(line).split(',').map(|name| name.trim().to_owned()));
+    }
+    names
 }
 
 fn accept_key(key: &[u8]) -> HeaderValue {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::body::Body;
 use crate::handlers::Call;
+use crate::header_text;
 use crate::media_type::parse_accept;
 use crate::negotiation::{Form, Negotiated, Preferences};
 use crate::respond::{Response, document, text};
@@ -137,9 +138,7 @@ impl Page {
 
     /// How the client wants the page, or 406.
     fn shape(self, headers: &HeaderMap, cbor: bool) -> Result<Shape, Status> {
-        let accepted: Vec<&str> =
-            headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-        let accepted = accepted.join(",");
+        let accepted = header_text::list(headers, &ACCEPT);
         if accepted.trim().is_empty() {
             return Ok(Shape::Text);
         }

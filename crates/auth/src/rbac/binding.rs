@@ -59,7 +59,13 @@ impl BindingSubject {
     }
 
     /// The name of the user or the group that is meant, in a binding of that namespace.
+    ///
+    /// A name with U+FFFD in it is nobody's: names that headers spell in other encodings than UTF-8 are
+    /// shown so, and different ones look alike.
     pub(super) fn user_or_group(&self, namespace: &str) -> Option<Str> {
+        if self.name.contains(char::REPLACEMENT_CHARACTER) {
+            return None;
+        }
         match self.kind.as_str() {
             "User" | "Group" => Some(self.name.clone()),
             "ServiceAccount" => {

@@ -14,6 +14,8 @@ use super::claims::{LEEWAY, LEGACY_ISSUER, LegacyClaims, text};
 use super::{Authenticated, Binding, Claims, PublicKey, Reference, SigningKey};
 use crate::{Error, User};
 
+/// The label by which a kube-controller-manager ends the token of a secret that was not used for long.
+pub const LEGACY_INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 /// A longer token is none.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// So many tokens are remembered to be signed well; beyond, they are forgotten and verified again.
@@ -37,6 +39,8 @@ pub struct Kept {
     pub deleted: Option<i64>,
     /// The token in a secret.
     pub token: Vec<u8>,
+    /// Whether a secret is marked invalid.
+    pub is_invalidated: bool,
 }
 
 /// Looks objects up, as they are now.
@@ -294,6 +298,7 @@ fn check_legacy(claims: &LegacyClaims, token: &str, objects: &dyn Objects) -> Re
     if found.token != token.as_bytes() {
         return Err("Token does not match server's copy".to_owned());
     }
+    let is_invalidated = found.is_invalidated;
     let found = objects.find(KeptKind::ServiceAccount, namespace, &account.name);
     let found =
         found.ok_or_else(|| format!("serviceaccounts {} not found", quote(&account.name)))?;
@@ -303,6 +308,15 @@ fn check_legacy(claims: &LegacyClaims, token: &str, objects: &dyn Objects) -> Re
     if found.uid != account.uid {
         let (found, claimed) = (&found.uid, &account.uid);
         return Err(format!("ServiceAccount UID ({found}) does not match claim ({claimed})"));
+    }
+    if is_invalidated {
+        return Err(format!(
+            "the token in secret {namespace}/{secret} for service account {namespace}/{} has been \
+             marked invalid. Use tokens from the TokenRequest API or manually created secret-based \
+             tokens, or remove the '{LEGACY_INVALID_SINCE}' label from the secret to temporarily allow \
+             use of this token",
+            account.name
+        ));
     }
     Ok(())
 }

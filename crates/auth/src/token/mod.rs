@@ -13,7 +13,7 @@ mod tests;
 use std::sync::Arc;
 
 pub use claims::{Binding, Claims, EXTENSION_SECONDS, Reference, WARN_AFTER_SECONDS};
-pub use issuer::{AccountTokens, Issuer, Kept, KeptKind, Objects};
+pub use issuer::{AccountTokens, Issuer, Kept, KeptKind, LEGACY_INVALID_SINCE, Objects};
 pub use key::{PublicKey, SigningKey, public_keys};
 pub use list::TokenList;
 

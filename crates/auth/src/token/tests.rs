@@ -9,9 +9,11 @@ struct World {
     uid: &'static str,
     deleted: Option<i64>,
     token: String,
+    is_invalidated: bool,
 }
 
-const WHOLE: World = World { without: None, uid: "1", deleted: None, token: String::new() };
+const WHOLE: World =
+    World { without: None, uid: "1", deleted: None, token: String::new(), is_invalidated: false };
 
 impl Objects for World {
     fn find(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Kept> {
@@ -19,7 +21,8 @@ impl Objects for World {
         let placed = if kind == KeptKind::Node { namespace.is_empty() } else { namespace == "ns" };
         let there = known && placed && self.without != Some(kind);
         let (deleted, token) = (self.deleted, self.token.clone().into_bytes());
-        there.then(|| Kept { uid: self.uid.into(), deleted, token })
+        let is_invalidated = self.is_invalidated && kind == KeptKind::Secret;
+        there.then(|| Kept { uid: self.uid.into(), deleted, token, is_invalidated })
     }
 }
 
@@ -119,6 +122,12 @@ fn a_token_in_a_secret_is_the_secrets() {
     assert_eq!(ask(&WHOLE), Err("Token does not match server's copy".to_owned()));
     let gone = World { without: Some(KeptKind::Secret), ..kept() };
     assert_eq!(ask(&gone), Err("Token has been invalidated".to_owned()));
+    let marked = ask(&World { is_invalidated: true, ..kept() }).unwrap_err();
+    assert!(
+        marked.starts_with("the token in secret ns/x for service account ns/builder"),
+        "{marked}"
+    );
+    assert!(marked.contains("'kubernetes.io/legacy-token-invalid-since' label"), "{marked}");
 }
 
 #[test]

@@ -1,15 +1,19 @@
 //! Front proxies: who shows a certificate of the right authority says in headers who asks
 //! (`--requestheader-…`, AUTHN-02).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::HeaderMap;
 use pintle_auth::User;
-use rustls::pki_types::{CertificateDer, UnixTime};
+use pintle_registry::request::Now;
+use rustls::pki_types::CertificateDer;
 use rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::chain::Chain;
 use crate::config::RequestHeader;
+use crate::header_text::text;
 use crate::query::percent_decode;
 
 /// Who may say who asks, and how.
@@ -23,31 +27,38 @@ impl FrontProxy {
         Self { verifier, headers }
     }
 
-    /// Whether the owner of a certificate is a front proxy.
-    pub(super) fn trusts(&self, leaf: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> bool {
+    /// The chain of a certificate whose owner is a front proxy.
+    pub(super) fn chain(
+        &self,
+        leaf: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: Now,
+    ) -> Option<Chain> {
         let names = &self.headers.allowed_names;
         let is_named = || {
             let Ok((_, leaf)) = X509Certificate::from_der(leaf) else { return false };
-            let name = leaf.subject().iter_common_name().find_map(|name| name.as_str().ok());
+            // The last one counts, as in Go.
+            let name = leaf.subject().iter_common_name().last();
+            let name = name.and_then(|name| name.as_str().ok());
             name.is_some_and(|name| names.iter().any(|allowed| allowed == name))
         };
-        self.verifier.verify_client_cert(leaf, others, UnixTime::now()).is_ok()
-            && (names.is_empty() || is_named())
+        let chain = Chain::verify(&self.verifier, leaf, others, now).ok()?;
+        (names.is_empty() || is_named()).then_some(chain)
     }
 
     /// The user that headers name, if they name one.
     pub(super) fn user(&self, headers: &HeaderMap) -> Option<User> {
         let first = |names: &[String]| {
-            let mut values = names.iter().filter_map(|name| headers.get(name.as_str()));
-            values.find_map(|value| value.to_str().ok().filter(|value| !value.is_empty()))
+            let values = names.iter().filter_map(|name| headers.get(name.as_str()));
+            values.map(text).find(|value| !value.is_empty())
         };
         let name = first(&self.headers.username_headers)?;
         let groups = self.headers.group_headers.iter().flat_map(|name| headers.get_all(name));
-        let groups = groups.filter_map(|value| value.to_str().ok()).filter(|v| !v.is_empty());
+        let groups = groups.map(text).filter(|value| !value.is_empty());
         let user = User {
-            name: name.to_owned(),
-            uid: first(&self.headers.uid_headers).unwrap_or_default().to_owned(),
-            groups: groups.map(str::to_owned).collect(),
+            name: name.into_owned(),
+            uid: first(&self.headers.uid_headers).unwrap_or_default().into_owned(),
+            groups: groups.map(Cow::into_owned).collect(),
             extra: self.extra(headers),
         };
         Some(user.authenticated())
@@ -71,12 +82,10 @@ pub(super) fn collect_extra(
     for name in headers.keys() {
         let Some(key) = name.as_str().strip_prefix(prefix) else { continue };
         let key = percent_decode(key).map_or_else(|| key.to_owned(), |key| key.into_owned());
-        let values = headers.get_all(name).iter();
-        let values: Vec<_> =
-            values.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect();
+        let values = headers.get_all(name).iter().map(|value| text(value).into_owned());
         match extra.binary_search_by(|(other, _)| other.cmp(&key)) {
             Ok(at) => extra[at].1.extend(values),
-            Err(at) => extra.insert(at, (key, values)),
+            Err(at) => extra.insert(at, (key, values.collect())),
         }
     }
 }

@@ -13,6 +13,7 @@ use pintle_meta::user::{service_account_groups, split_service_account};
 use pintle_meta::{Status, quote::quote};
 
 use super::front_proxy::collect_extra;
+use crate::header_text::text;
 use crate::request_info::RequestInfo;
 
 const USER: &str = "impersonate-user";
@@ -49,12 +50,11 @@ impl Wanted {
         if !headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
             return Ok(None);
         }
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let groups = headers.get_all(GROUP).iter().filter_map(|value| value.to_str().ok());
+        let first = |name| headers.get(name).map(text).unwrap_or_default().into_owned();
         let mut wanted = Self {
-            user: text(USER).unwrap_or_default().to_owned(),
-            groups: groups.map(str::to_owned).collect(),
-            uid: text(UID).unwrap_or_default().to_owned(),
+            user: first(USER),
+            groups: headers.get_all(GROUP).iter().map(|value| text(value).into_owned()).collect(),
+            uid: first(UID),
             extra: Vec::new(),
         };
         collect_extra(headers, EXTRA, &mut wanted.extra);

@@ -26,7 +26,7 @@ fn authentication(anonymous: bool, front_proxy: Option<FrontProxy>) -> Authentic
         verifier: None,
         front_proxy,
         tokens: Tokens {
-            list: TokenList::parse("known,jane,1,dev").unwrap(),
+            list: TokenList::parse("known,jane,1,dev\ntökén,tove,2").unwrap(),
             accounts: AccountTokens::new(Vec::new(), Vec::new(), audiences),
         },
         anonymous: anonymous.then(|| Arc::new(User::anonymous())),
@@ -48,10 +48,7 @@ async fn user(anonymous: bool, authorization: &str) -> Result<String, Error> {
     } else {
         headers(&[("authorization", authorization)])
     };
-    let peer = authentication.peer(None);
-    let now = Now { unix_micros: 0 };
-    let user = authentication.user(&peer, &headers, now, &registry().await)?;
-    Ok(user.name.clone())
+    ask(&authentication, None, &headers, 0).await
 }
 
 #[tokio::test]
@@ -71,65 +68,154 @@ async fn tokens_are_known_or_refused() {
 }
 
 #[tokio::test]
-async fn a_certificate_holds_until_it_expires() {
-    let authentication = authentication(true, None);
-    let user = Arc::new(User { name: "joe".to_owned(), ..User::default() });
-    let credential = Credential::Certificate { user, not_after_unix_seconds: 100 };
-    let peer = Peer { credential, is_front_proxy: false };
-    let registry = registry().await;
-    let at = |seconds: i64, headers: HeaderMap| {
-        let now = Now { unix_micros: seconds * 1_000_000 };
-        authentication.user(&peer, &headers, now, &registry).map(|user| user.name.clone())
-    };
-    assert_eq!(at(100, HeaderMap::new()), Ok("joe".to_owned()));
-    assert!(at(101, HeaderMap::new()).is_err());
-    // Another credential that holds is enough.
-    let token = headers(&[("authorization", "Bearer known")]);
-    assert_eq!(at(101, token), Ok("jane".to_owned()));
+async fn tokens_need_not_be_ascii_and_are_never_passed_over() {
+    assert_eq!(user(true, "Bearer tökén").await, Ok("tove".to_owned()));
+    assert_eq!(user(true, "\u{a0}Bearer tökén ").await, Ok("tove".to_owned()));
+    assert_eq!(user(true, "Bearer tökèn").await, Err(Error::Token));
+    let latin = HeaderValue::from_bytes(b"Bearer t\xf6k\xe9n").unwrap();
+    let headers = HeaderMap::from_iter([(AUTHORIZATION, latin)]);
+    assert_eq!(ask(&authentication(true, None), None, &headers, 0).await, Err(Error::Token));
 }
 
-/// Takes every certificate.
-fn proxy() -> FrontProxy {
-    let authority = rcgen::CertificateParams::default();
-    let key = rcgen::KeyPair::generate().unwrap();
+/// Noon of a day in each of the first months of 2001, in seconds since 1970.
+const JANUARY: i64 = 978_350_400;
+const FEBRUARY: i64 = JANUARY + 40 * 86_400;
+const MAY: i64 = JANUARY + 140 * 86_400;
+const JUNE: i64 = JANUARY + 160 * 86_400;
+
+/// An authority's verifier, and a chain that it trusts. All begin with 2001; the leaf ends with May,
+/// what is between it and the authority with the month before this one.
+fn chain(name: &str, between: u8) -> (Arc<dyn ClientCertVerifier>, Vec<CertificateDer<'static>>) {
+    let params = |name: &str, is_ca: bool, end: u8| {
+        let mut params = rcgen::CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2001, end, 1);
+        if is_ca {
+            params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        }
+        params
+    };
+    let keys = [(); 3].map(|()| rcgen::KeyPair::generate().unwrap());
+    let root = rcgen::CertifiedIssuer::self_signed(params("root", true, 12), &keys[0]);
+    let root = root.unwrap();
+    let middle =
+        rcgen::CertifiedIssuer::signed_by(params("middle", true, between), &keys[1], &root);
+    let middle = middle.unwrap();
+    let leaf = params(name, false, 6).signed_by(&keys[2], &middle).unwrap();
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(authority.self_signed(&key).unwrap().der().clone()).unwrap();
+    roots.add(root.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier =
         rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-    FrontProxy::new(verifier.build().unwrap(), RequestHeader::default())
+    (verifier.build().unwrap(), vec![leaf.der().clone(), middle.der().clone()])
+}
+
+/// Who asks at a time over a connection that began with a chain in January.
+async fn ask(
+    authentication: &Authentication,
+    chain: Option<&[CertificateDer<'_>]>,
+    headers: &HeaderMap,
+    seconds: i64,
+) -> Result<String, Error> {
+    let at = |seconds: i64| Now { unix_micros: seconds * 1_000_000 };
+    let peer = authentication.peer(chain, at(JANUARY));
+    let user = authentication.user(&peer, headers, at(seconds), &registry().await)?;
+    Ok(user.name.clone())
+}
+
+#[tokio::test]
+async fn a_certificate_holds_while_its_whole_chain_does() {
+    let none = HeaderMap::new();
+    let known = headers(&[("authorization", "Bearer known")]);
+    for (between, holds, ended) in [(9, MAY, JUNE), (3, FEBRUARY, MAY)] {
+        let (verifier, chain) = chain("joe", between);
+        let authentication =
+            Authentication { verifier: Some(verifier), ..authentication(true, None) };
+        let at = |seconds, headers| ask(&authentication, Some(&chain), headers, seconds);
+        assert_eq!(at(holds, &none).await, Ok("joe".to_owned()), "{between}");
+        assert!(matches!(at(ended, &none).await, Err(Error::Untrusted(_))), "{between}");
+        // Another credential that holds is enough.
+        assert_eq!(at(ended, &known).await, Ok("jane".to_owned()), "{between}");
+    }
+}
+
+#[tokio::test]
+async fn a_front_proxy_is_one_while_its_whole_chain_holds() {
+    let named = headers(&[("x-remote-user", "ann")]);
+    for (between, holds, ended) in [(9, MAY, JUNE), (3, FEBRUARY, MAY)] {
+        let (verifier, chain) = chain("proxy", between);
+        let proxy = FrontProxy::new(verifier, RequestHeader::default());
+        let authentication = authentication(true, Some(proxy));
+        let at = |seconds| ask(&authentication, Some(&chain), &named, seconds);
+        assert_eq!(at(holds).await, Ok("ann".to_owned()), "{between}");
+        assert!(matches!(at(ended).await, Err(Error::Untrusted(_))), "{between}");
+    }
+}
+
+#[tokio::test]
+async fn an_unneeded_certificate_that_ended_ends_nothing() {
+    let (verifier, mut chain) = chain("joe", 9);
+    let (_, others) = self::chain("other", 3);
+    chain.extend(others);
+    let authentication = Authentication { verifier: Some(verifier), ..authentication(true, None) };
+    let found = ask(&authentication, Some(&chain), &HeaderMap::new(), MAY).await;
+    assert_eq!(found, Ok("joe".to_owned()));
 }
 
 #[tokio::test]
 async fn a_front_proxy_says_who_asks_and_nobody_else() {
-    let authentication = authentication(true, Some(proxy()));
+    let (verifier, chain) = chain("proxy", 9);
+    let proxy = || FrontProxy::new(verifier.clone(), RequestHeader::default());
+    let (with, without) = (authentication(true, Some(proxy())), authentication(true, None));
     let registry = registry().await;
-    let ask = |is_front_proxy, list: &[(&str, &str)]| {
-        let peer = Peer { credential: Credential::None, is_front_proxy };
-        let now = Now { unix_micros: 0 };
-        authentication.user(&peer, &headers(list), now, &registry).unwrap()
+    let now = Now { unix_micros: JANUARY * 1_000_000 };
+    let ask = |authentication: &Authentication, headers: &HeaderMap| {
+        let peer = authentication.peer(Some(&chain), now);
+        authentication.user(&peer, headers, now, &registry).unwrap()
     };
-    let named = [
+    let named = headers(&[
         ("x-remote-user", "ann"),
         ("x-remote-uid", "7"),
         ("x-remote-group", "dev"),
         ("x-remote-group", "ops"),
         ("x-remote-extra-example.com%2fteam", "a"),
-    ];
-    let user = ask(true, &named);
+    ]);
+    let user = ask(&with, &named);
     assert_eq!((user.name.as_str(), user.uid.as_str()), ("ann", "7"));
     assert_eq!(user.groups, ["dev", "ops", "system:authenticated"]);
     assert_eq!(user.extra, [("example.com/team".to_owned(), vec!["a".to_owned()])]);
-    assert_eq!(ask(false, &named).name, "system:anonymous");
-    assert_eq!(ask(true, &[]).name, "system:anonymous");
+    assert_eq!(ask(&without, &named).name, "system:anonymous");
+    assert_eq!(ask(&with, &HeaderMap::new()).name, "system:anonymous");
+    let latin =
+        |name, bytes| (HeaderName::from_static(name), HeaderValue::from_bytes(bytes).unwrap());
+    let user = ask(
+        &with,
+        &HeaderMap::from_iter([
+            latin("x-remote-user", "jürgen".as_bytes()),
+            latin("x-remote-group", "köche".as_bytes()),
+            latin("x-remote-group", b"k\xf6che"),
+            latin("x-remote-extra-a", b"\xff"),
+        ]),
+    );
+    assert_eq!(user.name, "jürgen");
+    assert_eq!(user.groups, ["köche", "k\u{fffd}che", "system:authenticated"]);
+    assert_eq!(user.extra, [("a".to_owned(), vec!["\u{fffd}".to_owned()])]);
+    let user = ask(&with, &HeaderMap::from_iter([latin("x-remote-user", b"j\xfcrgen")]));
+    assert_eq!(user.name, "j\u{fffd}rgen");
 }
 
 fn impersonate(list: &[(&str, &str)], allowed: bool) -> Result<Arc<User>, String> {
+    impersonate_by(&headers(list), allowed)
+}
+
+fn impersonate_by(headers: &HeaderMap, allowed: bool) -> Result<Arc<User>, String> {
     let joe = Arc::new(User { name: "joe".to_owned(), ..User::default() });
-    let (headers, query) = (headers(list), Query::parse(""));
+    let query = Query::parse("");
     let info = RequestInfo::parse(&Method::GET, "/api/v1/pods", &query).expect("it is a path");
     let authorizer: &dyn Authorizer = if allowed { &AlwaysAllow } else { &AlwaysDeny };
-    let found = impersonation::impersonated(joe, &headers, &info, authorizer);
+    let found = impersonation::impersonated(joe, headers, &info, authorizer);
     found.map_err(|status| format!("{} {}", status.code, status.message))
 }
 
@@ -152,6 +238,12 @@ fn who_may_acts_as_someone_else() {
         &[("impersonate-user", "system:serviceaccount:ns:sa")],
         &["system:serviceaccounts", "system:serviceaccounts:ns", all],
     );
+    for (name, seen) in [(&b"j\xc3\xbcrgen"[..], "jürgen"), (b"j\xfcrgen", "j\u{fffd}rgen")] {
+        let name = HeaderValue::from_bytes(name).unwrap();
+        let headers = HeaderMap::from_iter([(HeaderName::from_static("impersonate-user"), name)]);
+        assert_eq!(impersonate_by(&headers, true).unwrap().name, seen);
+        assert!(impersonate_by(&headers, false).is_err(), "{seen}");
+    }
     let extra = [("impersonate-user", "ann"), ("impersonate-extra-scopes", "view")];
     let expected = [("scopes".to_owned(), vec!["view".to_owned()])];
     assert_eq!(impersonate(&extra, true).unwrap().extra, expected);

@@ -3,7 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pintle_auth::Error;
-use pintle_auth::token::{AccountTokens, Authenticated, Kept, KeptKind, Objects, TokenList};
+use pintle_auth::token::{
+    AccountTokens, Authenticated, Kept, KeptKind, LEGACY_INVALID_SINCE, Objects, TokenList,
+};
 use pintle_meta::{GroupVersionResource, object, time};
 use pintle_registry::Registry;
 use pintle_registry::request::Now;
@@ -66,11 +68,14 @@ impl Objects for Stored<'_> {
     fn find(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Kept> {
         let tree = self.tree(kind, namespace, name)?;
         let deleted = time::parse(object::text(&tree, "deletionTimestamp")).ok();
-        let token = tree.str_at(&["data", "token"]).filter(|_| kind == KeptKind::Secret);
+        let is_secret = kind == KeptKind::Secret;
+        let token = tree.str_at(&["data", "token"]).filter(|_| is_secret);
+        let invalid_since = tree.str_at(&["metadata", "labels", LEGACY_INVALID_SINCE]);
         Some(Kept {
             uid: object::uid(&tree).into(),
             deleted: deleted.map(|micros| micros.div_euclid(1_000_000)),
             token: token.and_then(|token| STANDARD.decode(token).ok()).unwrap_or_default(),
+            is_invalidated: is_secret && invalid_since.is_some_and(|since| !since.is_empty()),
         })
     }
 }

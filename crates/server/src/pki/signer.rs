@@ -369,8 +369,8 @@ mod tests {
         let made = signer.client("jane", &["dev", "ops"]).unwrap();
         let (_, block) = x509_parser::pem::parse_x509_pem(made.certificate_pem.as_bytes()).unwrap();
         let holder = pintle_auth::certificate::holder(&block.contents).unwrap().unwrap();
-        assert_eq!(holder.user.name, "jane");
-        assert_eq!(holder.user.groups, ["dev", "ops", "system:authenticated"]);
+        assert_eq!(holder.name, "jane");
+        assert_eq!(holder.groups, ["dev", "ops", "system:authenticated"]);
     }
 
     #[test]

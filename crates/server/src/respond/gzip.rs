@@ -9,23 +9,21 @@ use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 
 use crate::body::{CHUNK_BYTES, Pieces};
+use crate::header_text;
 
 /// Upstream's level: most of the gain for a small part of the work.
 const LEVEL: u32 = 1;
 
 /// Whether the client says that it takes gzip.
 pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(ACCEPT_ENCODING);
-    values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(
-        |coding| {
-            let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
-            let refused = parameters
-                .trim()
-                .strip_prefix("q=")
-                .is_some_and(|q| q.trim().parse::<f32>().is_ok_and(|quality| quality <= 0.0));
-            name.trim().eq_ignore_ascii_case("gzip") && !refused
-        },
-    )
+    header_text::list(headers, &ACCEPT_ENCODING).split(',').any(|coding| {
+        let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+        let refused = parameters
+            .trim()
+            .strip_prefix("q=")
+            .is_some_and(|q| q.trim().parse::<f32>().is_ok_and(|quality| quality <= 0.0));
+        name.trim().eq_ignore_ascii_case("gzip") && !refused
+    })
 }
 
 /// The compressed form of pieces, in pieces of at least 64 KiB while there is so much.

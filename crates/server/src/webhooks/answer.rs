@@ -9,6 +9,8 @@ use http::uri::PathAndQuery;
 use pintle_meta::quote::quote;
 use pintle_value::{Value, json};
 
+use crate::header_text;
+
 /// How much of a refusal's text is told.
 const TEXT_BYTES_MAX: usize = 2048;
 
@@ -24,10 +26,11 @@ pub(super) enum Said {
 
 /// What an answer to a request to a URI says; where it points to must be on the same server.
 pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String> {
-    let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = head.headers.get(CONTENT_TYPE).map(header_text::text);
+    let content_type = content_type.as_deref();
     match head.status.as_u16() {
         307 | 308 => {
-            let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
+            let location = head.headers.get(LOCATION).map(header_text::text);
             let location = location.and_then(|location| location.parse::<Uri>().ok());
             let is_here =
                 |there: &Uri| there.authority().is_none_or(|a| Some(a) == uri.authority());

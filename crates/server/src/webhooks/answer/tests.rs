@@ -88,3 +88,37 @@ fn nothing_more(code: u16) -> String {
 fn prevented(quoted: &str) -> String {
     format!("an error on the server ({quoted}) has prevented the request from succeeding")
 }
+
+/// A webhook cannot make the server ask others, whose answers it would then be told of.
+#[test]
+fn cve_2020_8561_redirects_lead_to_the_same_server_only() {
+    let to = |code: u16, location: &'static str| {
+        let answer = Response::builder().status(code).header(LOCATION, location);
+        let (head, ()) = answer.body(()).unwrap().into_parts();
+        read(&head, &Bytes::new(), &Uri::from_static("https://127.0.0.1:9443/convert"))
+    };
+    for (location, path) in [
+        ("/other", "/other"),
+        ("https://127.0.0.1:9443/other?a=b", "/other?a=b"),
+        // The scheme stays what it was; what has no scheme names no server.
+        ("http://127.0.0.1:9443/plain", "/plain"),
+        ("//169.254.169.254/latest", "//169.254.169.254/latest"),
+    ] {
+        let path = Said::Elsewhere(PathAndQuery::from_static(path));
+        assert_eq!(to(307, location), Ok(path), "{location}");
+    }
+    for location in [
+        "https://169.254.169.254/latest",
+        "https://127.0.0.1/other",
+        "https://127.0.0.1:9444/other",
+        "https://127.0.0.1:9443@evil.example/",
+        "https://evil@127.0.0.1:9443/",
+        "https://localhost:9443/",
+        "",
+    ] {
+        assert!(to(308, location).is_err(), "{location}");
+    }
+    for code in [301, 302, 303] {
+        assert!(matches!(to(code, "https://evil.example/"), Ok(Said::Refusal(_))), "{code}");
+    }
+}

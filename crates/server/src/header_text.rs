@@ -1,0 +1,52 @@
+//! The texts of headers. Go reads any bytes, and shows those that are not UTF-8 as U+FFFD; so do we. A
+//! value that cannot be read as ASCII is never taken for one that is absent: the sender of an identity
+//! would otherwise get another one.
+
+use std::borrow::Cow;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// The text of a value.
+pub(crate) fn text(value: &HeaderValue) -> Cow<'_, str> {
+    lossy(value.as_bytes())
+}
+
+/// The values of all headers of a name, as the one list that they are (RFC 9110, 5.3).
+pub(crate) fn list<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Cow<'h, str> {
+    let mut values = headers.get_all(name).iter().map(text);
+    let first = values.next().unwrap_or_default();
+    values.fold(first, |list, value| Cow::Owned(format!("{list},{value}")))
+}
+
+/// Bytes as Go's JSON shows them: U+FFFD for each byte that belongs to no character.
+/// ([`String::from_utf8_lossy`] has one for several of them.)
+pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_byte_that_is_no_text_is_shown() {
+        for (bytes, expected) in [
+            (&b"plain"[..], "plain"),
+            ("jürgen".as_bytes(), "jürgen"),
+            (b"j\xfcrgen", "j\u{fffd}rgen"),
+            (b"\xe2\x82", "\u{fffd}\u{fffd}"),
+            (b"\xff\xfea", "\u{fffd}\u{fffd}a"),
+            (b"", ""),
+        ] {
+            assert_eq!(lossy(bytes), expected, "{bytes:?}");
+        }
+    }
+}
