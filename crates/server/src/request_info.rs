@@ -32,8 +32,8 @@ pub(crate) struct ResourceInfo {
     /// `""` for a collection. Also set by `fieldSelector=metadata.name=…`, as authorization needs it.
     pub(crate) name: String,
     pub(crate) subresource: String,
-    /// Whether more follows the subresource (proxies).
-    pub(crate) has_subpath: bool,
+    /// What follows the subresource, from its slash on (proxies); a slash at the end of the path counts.
+    pub(crate) subpath: String,
     /// Whether the name stands in the path, so that one object is meant rather than a selection.
     pub(crate) named: bool,
     /// Whether the path says `watch` in the deprecated way (OAS-12).
@@ -113,10 +113,22 @@ impl ResourceInfo {
         (*rest.first()?).clone_into(&mut info.resource);
         info.name = rest.get(1).map_or_else(String::new, |name| (*name).to_owned());
         info.subresource = rest.get(2).map_or_else(String::new, |part| (*part).to_owned());
-        info.has_subpath = rest.len() > 3;
+        info.subpath = subpath(rest.get(3..).unwrap_or_default(), path.ends_with('/'));
         info.named = !info.name.is_empty();
         Some(info)
     }
+}
+
+/// The path behind a subresource (upstream: `getRequestOptions`).
+fn subpath(parts: &[&str], ends_with_slash: bool) -> String {
+    let mut path = parts.join("/");
+    if !path.is_empty() && !path.starts_with('/') {
+        path.insert(0, '/');
+    }
+    if ends_with_slash && !path.ends_with('/') {
+        path.push('/');
+    }
+    path
 }
 
 fn resource_verb(method: &Method, info: &mut ResourceInfo, query: &Query) -> &'static str {

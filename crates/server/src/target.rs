@@ -108,7 +108,7 @@ fn check_verb(
             let what = format!("{}/{}", resource.group_resource(), subresource.name);
             return Err(Status::not_implemented(&what));
         }
-        if info.has_subpath && subresource.behaviour != SubresourceBehaviour::Connect {
+        if info.subpath.len() > 1 && subresource.behaviour != SubresourceBehaviour::Connect {
             return Err(Status::no_such_path());
         }
     }

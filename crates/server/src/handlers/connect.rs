@@ -85,7 +85,7 @@ fn options(call: &Call<'_>, members: &[(&str, Form)]) -> Value {
                 said.map(|_| Value::Array(numbers.map(Value::Int).collect()))
             }
             Form::Path => {
-                let rest = call.info.path.split_once("/proxy").map(|(_, rest)| rest);
+                let rest = call.info.resource.as_ref().map(|info| info.subpath.as_str());
                 rest.filter(|rest| !rest.is_empty()).or(said).map(Value::from)
             }
         };

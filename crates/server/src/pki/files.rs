@@ -19,12 +19,21 @@ pub(crate) fn make_private_directory(path: &Path) -> Result<(), Error> {
 }
 
 /// Writes a file for the owner only: as a whole or not at all, so that a crash leaves no half key.
+///
+/// The text goes to a file beside it first. That one is always made here, never one that is there
+/// already: it could be readable for others, or a link to somewhere else.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".new");
     let new = path.with_file_name(name);
+    match fs::remove_file(&new) {
+        Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error("replace", &new, why));
+        }
+        Ok(()) | Err(_) => {} // what a crash left behind, if anything
+    }
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
@@ -32,6 +41,35 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
     }
     let written = options.open(&new).and_then(|mut file| file.write_all(text.as_bytes()));
     written.and_then(|()| fs::rename(&new, path)).map_err(|why| error("write", path, why))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn what_lies_where_a_key_is_written_is_not_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let (key, new) = (directory.path().join("a.key"), directory.path().join("a.key.new"));
+        let elsewhere = directory.path().join("elsewhere");
+        // Left by a crash, or laid there, for all to read.
+        fs::write(&new, "old").unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o666)).unwrap();
+        write_private(&key, "secret").unwrap();
+        assert_eq!((fs::read_to_string(&key).unwrap(), mode(&key)), ("secret".into(), 0o600));
+        fs::write(&elsewhere, "kept").unwrap();
+        symlink(&elsewhere, &new).unwrap();
+        write_private(&key, "other").unwrap();
+        assert_eq!((fs::read_to_string(&key).unwrap(), mode(&key)), ("other".into(), 0o600));
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "kept");
+        assert!(!new.exists());
+    }
 }
 
 /// Reads a file.

@@ -82,6 +82,25 @@ fn the_deprecated_watch_prefix_still_watches() {
 }
 
 #[test]
+fn what_follows_a_subresource_is_kept_as_it_stands() {
+    for (path, expected) in [
+        ("/api/v1/namespaces/t/pods/p/proxy", ""),
+        ("/api/v1/namespaces/t/pods/p/proxy/", "/"),
+        ("/api/v1/namespaces/t/pods/p/proxy/a/b", "/a/b"),
+        ("/api/v1/namespaces/t/pods/p/proxy/a/", "/a/"),
+        ("/api/v1/namespaces/t/pods/p/proxy/a%2F%2Fb", "/a//b"),
+        ("/api/v1/namespaces/t/pods/p/proxy/proxy/a", "/proxy/a"),
+        ("/api/v1/namespaces/proxyx/pods/p/proxy/a", "/a"),
+        ("/api/v1/namespaces/proxy/services/proxy/proxy/a", "/a"),
+        ("/api/v1/nodes/proxy/proxy/a", "/a"),
+    ] {
+        let info = info(&format!("GET {path}")).resource.expect("it is a resource");
+        assert_eq!(info.subpath, expected, "{path}");
+        assert_eq!(info.subresource, "proxy", "{path}");
+    }
+}
+
+#[test]
 fn other_paths_are_no_resources() {
     for path in ["/", "/api", "/api/v1", "/api/v1/", "/apis", "/apis/apps", "/apis/apps/v1"] {
         check_path(&format!("GET {path}"), "get");
