@@ -78,23 +78,25 @@ pub struct Plugins {
 }
 
 /// Those whose names are known here, and nothing more.
-const WITHOUT_EFFECT: [&str; 7] = [
-    "NamespaceAutoProvision",
-    "ImagePolicyWebhook",
-    "PodTolerationRestriction",
-    "EventRateLimit",
-    "PodGroupProtection",
-    "PodGroupWorkloadExists",
-    "JobValidation",
-];
+const WITHOUT_EFFECT: [&str; 4] =
+    ["NamespaceAutoProvision", "PodGroupProtection", "PodGroupWorkloadExists", "JobValidation"];
+/// Those that would refuse what somebody is to be protected from, and that are not here: who asks for one
+/// must not believe that it runs.
+const MISSING: [&str; 3] = ["ImagePolicyWebhook", "PodTolerationRestriction", "EventRateLimit"];
 
-/// A name that no plugin has, or that is both switched on and off; in upstream's words.
+/// A name that no plugin has, or that is both switched on and off, in upstream's words; or a plugin that is
+/// missing here.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum UnknownPlugin {
     #[error("{flag} plugin {name:?} is unknown")]
     Unknown { flag: &'static str, name: String },
     #[error("[{0}] in {ENABLE} and {DISABLE} overlapped")]
     Both(String),
+    #[error(
+        "{ENABLE} plugin {0:?} is not implemented yet, so that what it is to protect would not be \
+         protected; leave it out to start without that protection"
+    )]
+    Missing(&'static str),
 }
 
 const ENABLE: &str = "enable-admission-plugins";
@@ -114,6 +116,9 @@ impl Plugins {
         off: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, UnknownPlugin> {
         let (on, off) = (known(ENABLE, on)?, known(DISABLE, off)?);
+        if let Some(missing) = on.iter().find(|name| MISSING.contains(name)) {
+            return Err(UnknownPlugin::Missing(missing));
+        }
         let mut both: Vec<&str> = on.iter().copied().filter(|name| off.contains(name)).collect();
         if !both.is_empty() {
             both.sort_unstable();
@@ -232,7 +237,16 @@ mod tests {
     #[test]
     fn who_asks_for_what_does_nothing_hears_of_it() {
         assert!(WITHOUT_EFFECT.iter().all(|name| ALL.iter().any(|(known, _)| known == name)));
-        let asked = ["AlwaysPullImages", "EventRateLimit"];
-        assert_eq!(Plugins::without_effect(asked).collect::<Vec<_>>(), ["EventRateLimit"]);
+        let asked = ["AlwaysPullImages", "JobValidation"];
+        assert_eq!(Plugins::without_effect(asked).collect::<Vec<_>>(), ["JobValidation"]);
+    }
+
+    /// And so `ImagePolicyWebhook` misses no ephemeral container.
+    #[test]
+    fn cve_2023_2727_who_asks_for_protection_that_is_missing_is_refused() {
+        for name in MISSING {
+            assert_eq!(Plugins::parse([name], []), Err(UnknownPlugin::Missing(name)));
+            assert!(Plugins::parse([], [name]).is_ok(), "{name}");
+        }
     }
 }

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use pintle_server::{Config, Cors, FeatureGates, Plugins, PortRange, RuntimeConfig, Selection};
+use pintle_server::{
+    Config, Cors, FeatureGates, Plugins, PortRange, RuntimeConfig, Selection, TlsParameters,
+};
 
 use crate::convert::Convert;
 use access::AccessFlags;
@@ -152,6 +154,15 @@ struct ServingFlags {
     /// The key of --tls-cert-file, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_private_key_file: Option<PathBuf>,
+    /// The lowest version of TLS that is spoken: VersionTLS12, VersionTLS13
+    #[arg(long, value_name = "VERSION", default_value = "VersionTLS12")]
+    tls_min_version: String,
+    /// Cipher suites of TLS 1.2 to offer, by Go's names; those of TLS 1.3 are always offered [default: all]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    tls_cipher_suites: Vec<String>,
+    /// Key exchanges to offer, by the numbers of Go's CurveIDs [default: all]
+    #[arg(long, value_name = "NUMBER,…", value_delimiter = ',')]
+    tls_curve_preferences: Vec<u16>,
     /// Web pages of these origins may use the API: regular expressions, such as '//example\.com(:|$)'
     #[arg(long, value_name = "REGEX,…", value_delimiter = ',')]
     cors_allowed_origins: Vec<String>,
@@ -255,6 +266,11 @@ impl Serve {
             api.enable_admission_plugins.iter().map(String::as_str),
             api.disable_admission_plugins.iter().map(String::as_str),
         )?;
+        let tls_parameters = TlsParameters::parse(
+            &serving.tls_min_version,
+            serving.tls_cipher_suites.iter().map(String::as_str),
+            &serving.tls_curve_preferences,
+        )?;
         let cors = Cors::parse(serving.cors_allowed_origins.iter().map(String::as_str))?;
         let admission_plugins = match &api.admission_control_config_file {
             Some(path) => admission_plugins.told(admission::configuration(path)?),
@@ -278,6 +294,7 @@ impl Serve {
             advertise_address: serving.advertise_address,
             cert_dir: serving.cert_dir,
             tls_files: serving.tls_cert_file.zip(serving.tls_private_key_file),
+            tls_parameters,
             shutdown_delay: serving.shutdown_delay_duration,
             livez_grace_period: serving.livez_grace_period,
             cors,
@@ -363,6 +380,9 @@ mod tests {
             "--runtime-config=api/beta=true,batch/v1=false",
             "--tls-cert-file=a",
             "--tls-private-key-file=b",
+            "--tls-min-version=VersionTLS13",
+            "--tls-cipher-suites=TLS_AES_128_GCM_SHA256",
+            "--tls-curve-preferences=29,23",
             "-v=4",
         ];
         let config = config(&flags).unwrap();
@@ -372,6 +392,7 @@ mod tests {
         assert_eq!(config.min_request_timeout, Duration::from_secs(60));
         assert_eq!(config.tls_files, Some(("a".into(), "b".into())));
         assert_ne!(config.runtime_config, RuntimeConfig::default());
+        assert_ne!(config.tls_parameters, TlsParameters::default());
     }
 
     #[test]
@@ -387,6 +408,11 @@ mod tests {
             "--service-node-port-range=9-1",
             "--controllers=*,-nothing",
             "--enable-admission-plugins=Nothing",
+            "--enable-admission-plugins=EventRateLimit",
+            "--tls-min-version=TLS13",
+            "--tls-cipher-suites=NONE",
+            "--tls-curve-preferences=1",
+            "--tls-curve-preferences=",
         ] {
             assert!(config(&[flag]).is_err(), "{flag}");
         }

@@ -13,7 +13,7 @@ use pintle_controllers::Selection;
 use pintle_effects::PortRange;
 use pintle_kinds::RuntimeConfig;
 
-use crate::{Cors, Error};
+use crate::{Cors, Error, TlsParameters};
 pub use access::{RequestHeader, ServiceAccounts};
 
 /// How a server is to run. [`Config::default`] is what the program does without flags.
@@ -38,6 +38,8 @@ pub struct Config {
     pub cert_dir: Option<PathBuf>,
     /// A serving certificate and its key, instead of one of our own.
     pub tls_files: Option<(PathBuf, PathBuf)>,
+    /// Which versions, cipher suites and key exchanges of TLS are offered.
+    pub tls_parameters: TlsParameters,
     /// Who says who may do what.
     pub authorization_modes: Vec<Mode>,
     /// Further authorities for client certificates.
@@ -72,7 +74,7 @@ pub struct Config {
     pub min_request_timeout: Duration,
     /// Which web pages of other origins may use the API.
     pub cors: Cors,
-    /// Whether one may come without credentials.
+    /// Whether one may come without credentials; nobody may where everyone may do everything.
     pub anonymous_auth: bool,
     /// Which admission plugins run.
     pub admission_plugins: Plugins,
@@ -102,6 +104,7 @@ impl Default for Config {
             advertise_address: None,
             cert_dir: None,
             tls_files: None,
+            tls_parameters: TlsParameters::default(),
             client_ca_file: None,
             request_header: RequestHeader::default(),
             token_auth_file: None,

@@ -58,4 +58,5 @@ pub use pintle_effects::PortRange;
 pub use pintle_kinds::RuntimeConfig;
 pub use pki::{Credentials, Signer};
 pub use server::{Running, Server};
+pub use tls::TlsParameters;
 pub use version::GIT_VERSION as KUBERNETES_VERSION;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pintle_auth::{Authorizer, User};
+use pintle_auth::{Authorizer, Mode, User};
 use pintle_controllers::Environment;
 use pintle_controllers::definitions::Definitions;
 use pintle_registry::{Options, Registry, ResourceDefinition, admission};
@@ -206,7 +206,7 @@ fn prepare_certificates(config: Config) -> JoinHandle<Result<(Pki, Tls, Issued),
     tokio::task::spawn_blocking(move || {
         let wanted = wanted_certificates(&config);
         let pki = Pki::prepare(&wanted)?;
-        let tls = Tls::new(&pki)?;
+        let tls = Tls::new(&pki, &config.tls_parameters)?;
         let tokens = tokens::prepare(&config, wanted.directory.as_deref())?;
         Ok((pki, tls, tokens))
     })
@@ -301,7 +301,7 @@ fn api(
                 .clone()
                 .map(|verifier| FrontProxy::new(verifier, config.request_header.clone())),
             tokens,
-            anonymous: config.anonymous_auth.then(|| Arc::new(User::anonymous())),
+            anonymous: may_be_anonymous(config).then(|| Arc::new(User::anonymous())),
         },
         tokens: issuer,
         authorizer,
@@ -324,6 +324,18 @@ fn api(
             address: reachable(address).to_string(),
         },
     }
+}
+
+/// Whether one may come without credentials. Where everyone may do everything, nobody may, as upstream has
+/// it: whoever reaches the server would be its administrator.
+fn may_be_anonymous(config: &Config) -> bool {
+    let all_may_all = config.authorization_modes.contains(&Mode::AlwaysAllow);
+    if config.anonymous_auth && all_may_all {
+        tracing::warn!(
+            "--anonymous-auth is switched off, for --authorization-mode has AlwaysAllow; use another mode"
+        );
+    }
+    config.anonymous_auth && !all_may_all
 }
 
 /// An address that clients on this machine can connect to.

@@ -1,6 +1,7 @@
 //! TLS as upstream has it: client certificates are asked for and not demanded, and judged later.
 
 mod first_version;
+mod parameters;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use x509_parser::certificate::Validity;
 
 use crate::Error;
 use crate::pki::Pki;
+pub use parameters::TlsParameters;
 
 /// What the listener needs, and what verifies client certificates after the handshake.
 pub(crate) struct Tls {
@@ -30,8 +32,8 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Sets up TLS 1.2 and 1.3 with HTTP/2 and HTTP/1.1 to choose from.
-    pub(crate) fn new(pki: &Pki) -> Result<Self, Error> {
+    /// Sets up TLS with HTTP/2 and HTTP/1.1 to choose from.
+    pub(crate) fn new(pki: &Pki, parameters: &TlsParameters) -> Result<Self, Error> {
         let error = |why: &dyn std::fmt::Display| Error::Tls(why.to_string());
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = |authorities: &RootCertStore| {
@@ -45,9 +47,9 @@ impl Tls {
         let verifier = verifier(&pki.client_authorities)?;
         let mut authorities = pki.client_authorities.subjects();
         authorities.extend(pki.front_proxy_authorities.subjects());
-        let any = Arc::new(AnyCertificate { authorities, provider: provider.clone() });
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
+        let any = Arc::new(AnyCertificate { authorities, provider });
+        let mut config = ServerConfig::builder_with_provider(Arc::new(parameters.provider()))
+            .with_protocol_versions(parameters.versions())
             .map_err(|why| error(&why))?
             .with_client_cert_verifier(any)
             .with_single_cert(pki.serving.chain()?, pki.serving.key()?)

@@ -6,9 +6,11 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use pintle_server::{Config, Cors, Running, Server};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use pintle_server::{Config, Cors, Mode, Running, Server};
 use rcgen::{CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -424,6 +426,150 @@ async fn a_restart_finds_everything_again() {
         // GRP-12; and the administrator's certificate still holds
         let after = ask(&again, As::Somebody(&admin), get, "", "");
         assert_eq!((after.status, after.body), (200, before));
+    })
+    .await;
+}
+
+/// Asks until the answer is as it is to be.
+fn ask_until(server: &Running, who: As<'_>, what: &str, is_so: impl Fn(&Answer) -> bool) -> Answer {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = ask(server, who, what, "", "");
+        if is_so(&answer) {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "{what}: {} {}", answer.status, answer.body);
+    }
+}
+
+/// A definition of signing requests, at the place of the built-in ones.
+const REQUESTS: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+    "metadata":{"name":"certificatesigningrequests.certificates.k8s.io",
+        "annotations":{"api-approved.kubernetes.io":"unapproved"}},
+    "spec":{"group":"certificates.k8s.io","scope":"Cluster",
+        "names":{"plural":"certificatesigningrequests","kind":"CertificateSigningRequest"},
+        "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{
+            "type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}"#;
+
+/// Nor at a restart, nor where its status says that it has the place, nor when it goes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_does_not_take_the_place_of_a_built_in_resource() {
+    const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/\
+                       certificatesigningrequests.certificates.k8s.io";
+    const CSRS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let directory = tempfile::tempdir().unwrap();
+    let config =
+        || Config { data_dir: directory.path().join("data"), secure_port: 0, ..Config::default() };
+    let check = |server: &Running, admin: &Identity| {
+        let who = As::Somebody(admin);
+        // What is no signing request is refused, and may not say that it is approved.
+        let made_up = r#"{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequest",
+            "metadata":{"name":"made-up"},"status":{"conditions":[{"type":"Approved"}]}}"#;
+        let refused = ask(server, who, &format!("POST {CSRS}"), "", made_up);
+        assert_eq!(refused.status, 422, "{}", refused.body);
+        let list = ask(server, who, &format!("GET {CSRS}"), "", "");
+        assert!(list.body.contains(r#""kind":"CertificateSigningRequestList""#), "{}", list.body);
+    };
+    let first = Server::start(config()).await.unwrap();
+    let (first, admin) = blocking(move || {
+        let admin = admin(&first);
+        let who = As::Somebody(&admin);
+        let made = ask(&first, who, &format!("POST {CRDS}"), "", REQUESTS);
+        assert_eq!(made.status, 201, "{}", made.body);
+        let refused = ask_until(&first, who, &format!("GET {CRD}"), |crd| {
+            crd.body.contains(r#""reason":"ListKindConflict""#)
+        });
+        assert!(refused.body.contains("is already in use"), "{}", refused.body);
+        check(&first, &admin);
+        let claim = r#"{"status":{"storedVersions":["v1"],
+            "acceptedNames":{"plural":"certificatesigningrequests","singular":"certificatesigningrequest",
+                "kind":"CertificateSigningRequest","listKind":"CertificateSigningRequestList"},
+            "conditions":[{"type":"NamesAccepted","status":"True","reason":"NoConflicts"},
+                {"type":"Established","status":"True","reason":"InitialNamesAccepted"}]}}"#;
+        let patch = "content-type: application/merge-patch+json\r\n";
+        let claimed = ask(&first, who, &format!("PATCH {CRD}/status"), patch, claim);
+        assert_eq!(claimed.status, 200, "{}", claimed.body);
+        check(&first, &admin);
+        (first, admin)
+    })
+    .await;
+    first.shutdown().await;
+    let again = Server::start(config()).await.unwrap();
+    blocking(move || {
+        let who = As::Somebody(&admin);
+        check(&again, &admin);
+        let roles = "GET /apis/rbac.authorization.k8s.io/v1/clusterroles/cluster-admin";
+        assert_eq!(ask(&again, who, &format!("DELETE {CRD}"), "", "").status, 200);
+        ask_until(&again, who, &format!("GET {CRD}"), |crd| crd.status == 404);
+        check(&again, &admin);
+        assert_eq!(ask(&again, who, roles, "", "").status, 200);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_marked_invalid_is_refused() {
+    const SECRET: &str = "/api/v1/namespaces/default/secrets/old";
+    let server = Server::start(Config::ephemeral()).await.unwrap();
+    blocking(move || {
+        let admin = admin(&server);
+        let who = As::Somebody(&admin);
+        let secret = r#"{"metadata":{"name":"old",
+            "annotations":{"kubernetes.io/service-account.name":"default"}},
+            "type":"kubernetes.io/service-account-token"}"#;
+        ask_until(&server, who, "GET /api/v1/namespaces/default/serviceaccounts/default", |account| {
+            account.status == 200
+        });
+        let made = ask(&server, who, "POST /api/v1/namespaces/default/secrets", "", secret);
+        assert_eq!(made.status, 201, "{}", made.body);
+        let filled = ask_until(&server, who, &format!("GET {SECRET}"), |secret| {
+            secret.body.contains(r#""token":""#)
+        });
+        let (_, token) = filled.body.split_once(r#""token":""#).unwrap();
+        let token = STANDARD.decode(token.split('"').next().unwrap()).unwrap();
+        let token = format!("authorization: Bearer {}\r\n", String::from_utf8(token).unwrap());
+        let with_token = || ask(&server, As::Nobody, "GET /version", &token, "").status;
+        assert_eq!(with_token(), 200);
+        let patch = "content-type: application/merge-patch+json\r\n";
+        let mark = |date: &str| {
+            let label = format!(
+                r#"{{"metadata":{{"labels":{{"kubernetes.io/legacy-token-invalid-since":{date}}}}}}}"#
+            );
+            ask(&server, who, &format!("PATCH {SECRET}"), patch, &label).status
+        };
+        assert_eq!((mark(r#""2026-01-01""#), with_token()), (200, 401));
+        assert_eq!((mark("null"), with_token()), (200, 200));
+    })
+    .await;
+}
+
+/// Bytes that are no ASCII: whoever sends them is not taken for somebody else, or for nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_named_in_other_letters_is_not_passed_over() {
+    let server = Server::start(Config::ephemeral()).await.unwrap();
+    blocking(move || {
+        let admin = admin(&server);
+        let review = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews";
+        let as_another =
+            ask(&server, As::Somebody(&admin), review, "impersonate-user: jürgen\r\n", "{}");
+        assert!(as_another.body.contains(r#""username":"jürgen""#), "{}", as_another.body);
+        let token = "authorization: Bearer tökén\r\n";
+        assert_eq!(ask(&server, As::Nobody, "GET /version", token, "").status, 401);
+    })
+    .await;
+}
+
+/// Where everyone may do everything, nobody comes without credentials.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_anonymous_who_could_do_everything() {
+    let modes = vec![Mode::Rbac, Mode::AlwaysAllow];
+    let config = Config { authorization_modes: modes, ..Config::ephemeral() };
+    let server = Server::start(config).await.unwrap();
+    blocking(move || {
+        assert_eq!(ask(&server, As::Nobody, PODS, "", "").status, 401);
+        let admin = admin(&server);
+        assert_eq!(ask(&server, As::Somebody(&admin), PODS, "", "").status, 200);
     })
     .await;
 }

@@ -16,7 +16,7 @@ pub(super) struct AccessFlags {
     /// Further authorities for client certificates, as PEM: common names are users, organizations groups
     #[arg(long, value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
-    /// Let requests without credentials in, as system:anonymous
+    /// Let requests without credentials in, as system:anonymous; never with AlwaysAllow
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_value = "true", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]

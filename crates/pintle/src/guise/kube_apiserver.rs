@@ -1,10 +1,15 @@
 //! As `kube-apiserver`: its command line, read leniently, becomes that of `pintle serve`.
 //!
-//! What `pintle serve` has under the same name is taken over; what it lacks is warned about and left
-//! out, in this guise only, since a harness cannot be told to leave it out.
+//! What `pintle serve` has under the same name is taken over. What it lacks is warned about and left out,
+//! in this guise only, since a harness cannot be told to leave it out; but what protects somebody keeps
+//! the server from starting.
+
+mod absent;
 
 use std::path::Path;
 
+use absent::Absence;
+use anyhow::bail;
 use clap::{ArgAction, Command, CommandFactory};
 use pintle_server::FeatureGates;
 
@@ -43,11 +48,11 @@ pub(crate) fn words(flags: &[Flag]) -> Option<String> {
 
 /// Translates a command line; asks the etcd that it names where the store lies.
 pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
+    let mut translation = rewrite(flags, &serve())?;
     let store = match value(flags, "etcd-servers").and_then(|urls| urls.split(',').next()) {
         Some(url) => Some(etcd::ask(url).await?),
         None => None,
     };
-    let mut translation = rewrite(flags, &serve());
     let mut add = |flag: &str| translation.arguments.push(flag.to_owned());
     match store {
         None => add("--ephemeral"),
@@ -78,33 +83,56 @@ fn serve() -> Command {
     command.find_subcommand("serve").cloned().unwrap_or(command)
 }
 
-/// The flags that `serve` knows, and the others as warnings.
-fn rewrite(flags: &[Flag], serve: &Command) -> Translation {
+/// The flags that `serve` knows, and the others as warnings; or why there must be no server.
+fn rewrite(flags: &[Flag], serve: &Command) -> anyhow::Result<Translation> {
     let mut translation = Translation::default();
+    let (mut missing, mut unknown) = (Vec::new(), Vec::new());
     let mut flags = with_defaults(flags);
     take_certificate(&mut flags, Path::is_file);
     keep_known_gates(&mut flags, &mut translation.warnings);
-    for (place, Flag { name, value }) in flags.iter().enumerate() {
+    for (place, flag @ Flag { name, .. }) in flags.iter().enumerate() {
         if matches!(name.as_str(), "etcd-servers" | "etcd-prefix") {
             continue;
         }
         let known = serve.get_arguments().find(|argument| argument.get_long() == Some(name));
         let Some(argument) = known else {
-            translation.warnings.push(format!("--{name} means nothing here and is left out"));
+            match absent::absence(flag) {
+                Absence::Harmless => {
+                    let warning = format!("--{name} means nothing here and is left out");
+                    translation.warnings.push(warning);
+                }
+                Absence::Protects => missing.push(shown(flag)),
+                Absence::Unknown => unknown.push(format!("--{name}")),
+            }
             continue;
         };
         let repeats = matches!(argument.get_action(), ArgAction::Append);
         if !repeats && flags[place + 1..].iter().any(|later| later.name == *name) {
             continue; // the last one counts
         }
-        translation.arguments.push(match value {
-            Some(value) => format!("--{name}={value}"),
-            None => format!("--{name}"),
-        });
+        translation.arguments.push(shown(flag));
+    }
+    if !unknown.is_empty() {
+        bail!("unknown flags: {}", unknown.join(", "));
+    }
+    if !missing.is_empty() {
+        bail!(
+            "{}: not implemented yet, so that what it is to protect would not be protected; leave it out to \
+             start without that protection",
+            missing.join(", ")
+        );
     }
     translation.warnings.sort();
     translation.warnings.dedup();
-    translation
+    Ok(translation)
+}
+
+/// A flag as it stands on a command line.
+fn shown(Flag { name, value }: &Flag) -> String {
+    match value {
+        Some(value) => format!("--{name}={value}"),
+        None => format!("--{name}"),
+    }
 }
 
 fn with_defaults(flags: &[Flag]) -> Vec<Flag> {
@@ -158,8 +186,12 @@ mod tests {
     use super::super::arguments::flags;
     use super::*;
 
+    fn read(line: &str) -> anyhow::Result<Translation> {
+        rewrite(&flags(line.split_whitespace().map(str::to_owned)), &serve())
+    }
+
     fn check(line: &str, arguments: &str, warnings: &[&str]) {
-        let found = rewrite(&flags(line.split_whitespace().map(str::to_owned)), &serve());
+        let found = read(line).expect("it is understood");
         let wanted: Vec<&str> = arguments.split_whitespace().collect();
         let without_defaults = |argument: &&String| {
             !DEFAULTS.iter().any(|(name, value)| **argument == format!("--{name}={value}"))
@@ -206,6 +238,19 @@ mod tests {
             "--authorization-mode=Node --authorization-mode=RBAC",
             &[],
         );
+    }
+
+    #[test]
+    fn what_would_protect_keeps_the_server_from_starting() {
+        for (line, named) in [
+            ("--audit-policy-file=p --secure-port=1", "--audit-policy-file=p: "),
+            ("--oidc-issuer-url=u --oidc-client-id=c", "--oidc-issuer-url=u, --oidc-client-id=c: "),
+            ("--allow-privileged=true --allow-privileged=false", "--allow-privileged=false: "),
+            ("--insecure-port=1 --nonsense", "unknown flags: --insecure-port, --nonsense"),
+        ] {
+            let refused = read(line).expect_err(line).to_string();
+            assert!(refused.starts_with(named), "{line}: {refused}");
+        }
     }
 
     #[test]

@@ -86,6 +86,30 @@ fn a_start_that_fails_ends() {
     plane.check_ends();
 }
 
+/// What protects somebody and is not there must not be believed to be there.
+#[test]
+fn a_start_without_the_protection_that_is_asked_for_ends() {
+    let mut plane = Plane::new(&HARNESSES[0]);
+    plane.add("--audit-policy-file=policy.yaml");
+    let (code, words) = plane.fail(Program::KubeApiserver);
+    assert_eq!(code, Some(1), "{words}");
+    assert!(words.contains("--audit-policy-file=policy.yaml: not implemented yet"), "{words}");
+}
+
+/// Where everyone may do everything, which is the default, nobody comes without credentials.
+#[test]
+fn everyone_may_do_everything_but_not_without_credentials() {
+    for added in [None, Some("--authorization-mode=RBAC,AlwaysAllow")] {
+        let mut plane = Plane::new(&HARNESSES[0]);
+        plane.leave_out("--authorization-mode");
+        added.into_iter().for_each(|flag| plane.add(flag));
+        plane.start(Program::Etcd);
+        plane.spawn(Program::KubeApiserver);
+        plane.check_is_closed();
+        plane.check_ends();
+    }
+}
+
 /// A namespace that is deleted goes, with what is in it.
 #[test]
 fn namespaces_go() {

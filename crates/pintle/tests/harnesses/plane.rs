@@ -89,6 +89,11 @@ impl Plane {
         self.arguments[Program::KubeApiserver as usize].push(argument.to_owned());
     }
 
+    /// Leaves out the kube-apiserver's arguments that begin so.
+    pub(crate) fn leave_out(&mut self, start: &str) {
+        self.arguments[Program::KubeApiserver as usize].retain(|one| !one.starts_with(start));
+    }
+
     fn command(&self, program: Program) -> Command {
         let name = match program {
             Program::Etcd => "etcd",
@@ -170,6 +175,16 @@ impl Plane {
         self.wait("the server is ready", |plane| plane.call(true, "GET", plane.probe, None) == 200);
         let found = self.call(false, "GET", "/api/v1/namespaces/default", None);
         assert_eq!(found, 200, "{}", self.harness);
+    }
+
+    /// Serving, to the administrator only: whoever comes without credentials is turned away.
+    pub(crate) fn check_is_closed(&self) {
+        const PATH: &str = "/api/v1/namespaces/default";
+        let is_served = |plane: &Self| plane.call(false, "GET", PATH, None) == 200;
+        self.wait("the administrator is served", is_served);
+        for path in [self.probe, PATH] {
+            assert_eq!(self.call(true, "GET", path, None), 401, "{}: {path}", self.harness);
+        }
     }
 
     pub(crate) fn serves(&self) -> bool {

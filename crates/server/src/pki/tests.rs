@@ -91,7 +91,7 @@ fn what_cannot_be_used_is_named_with_its_flag() {
     fs::write(path("admin.pem"), &made.admin.certificate_pem).unwrap();
     let check = |wanted: Wanted, expected: &str| {
         let error = match Pki::prepare(&wanted) {
-            Ok(pki) => crate::tls::Tls::new(&pki).err().unwrap(),
+            Ok(pki) => crate::tls::Tls::new(&pki, &crate::TlsParameters::default()).err().unwrap(),
             Err(error) => error,
         };
         let shown = error.to_string().replace(&directory.path().display().to_string(), "");

@@ -1,0 +1,229 @@
+//! The flags of kube-apiserver v1.36 that `pintle serve` lacks: which may be left out with a warning, and
+//! which must not.
+//!
+//! A flag that protects somebody is never left out: who sets it must not believe that it works. Neither
+//! is one that is in neither list: it is a mistake, or newer than the lists.
+
+use super::super::arguments::Flag;
+
+/// What becomes of a flag that `pintle serve` lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absence {
+    /// Without it the server does nothing that the flag was to prevent.
+    Harmless,
+    /// It is to keep somebody from something, or something from being lost.
+    Protects,
+    /// kube-apiserver has no such flag, either.
+    Unknown,
+}
+
+/// What becomes of a flag.
+pub(super) fn absence(Flag { name, value }: &Flag) -> Absence {
+    let value = value.as_deref().unwrap_or("true");
+    let is_harmless_so =
+        |(flag, harmless): &(&str, &[&str])| flag == name && harmless.contains(&value);
+    if HARMLESS.contains(&name.as_str()) {
+        Absence::Harmless
+    } else if PROTECTING.contains(&name.as_str()) {
+        Absence::Protects
+    } else if BY_VALUE.iter().any(is_harmless_so) {
+        Absence::Harmless
+    } else if BY_VALUE.iter().any(|(flag, _)| flag == name) {
+        Absence::Protects
+    } else {
+        Absence::Unknown
+    }
+}
+
+/// Who is let in, what they may do, what is recorded of it, and how secrets are kept.
+const PROTECTING: &[&str] = &[
+    "audit-log-path",
+    "audit-policy-file",
+    "audit-webhook-config-file",
+    "authentication-config",
+    "authentication-token-webhook-config-file",
+    "authorization-config",
+    "authorization-policy-file",
+    "authorization-webhook-config-file",
+    // The way that requests take out of the server.
+    "egress-selector-config-file",
+    "encryption-provider-config",
+    "oidc-ca-file",
+    "oidc-client-id",
+    "oidc-groups-claim",
+    "oidc-groups-prefix",
+    "oidc-issuer-url",
+    "oidc-required-claim",
+    "oidc-signing-algs",
+    "oidc-username-claim",
+    "oidc-username-prefix",
+    // A key that never leaves another process.
+    "service-account-signing-endpoint",
+    "strict-transport-security-directives",
+];
+
+const TRUE: &[&str] = &["true", "True", "TRUE", "t", "T", "1"];
+const FALSE: &[&str] = &["false", "False", "FALSE", "f", "F", "0"];
+
+/// Flags that protect unless they have one of these values.
+const BY_VALUE: &[(&str, &[&str])] = &[
+    ("admission-control", &[""]),
+    ("allow-privileged", TRUE),
+    ("disable-http2-serving", FALSE),
+    // Without a collector, objects outlive their owners; here one runs.
+    ("enable-garbage-collector", TRUE),
+    ("max-connection-bytes-per-sec", &["0"]),
+];
+
+/// Flags without which nobody can do more.
+const HARMLESS: &[&str] = &[
+    // Only with an audit log, or with a webhook.
+    "audit-log-batch-buffer-size",
+    "audit-log-batch-max-size",
+    "audit-log-batch-max-wait",
+    "audit-log-batch-throttle-burst",
+    "audit-log-batch-throttle-enable",
+    "audit-log-batch-throttle-qps",
+    "audit-log-compress",
+    "audit-log-format",
+    "audit-log-maxage",
+    "audit-log-maxbackup",
+    "audit-log-maxsize",
+    "audit-log-mode",
+    "audit-log-truncate-enabled",
+    "audit-log-truncate-max-batch-size",
+    "audit-log-truncate-max-event-size",
+    "audit-log-version",
+    "audit-webhook-batch-buffer-size",
+    "audit-webhook-batch-max-size",
+    "audit-webhook-batch-max-wait",
+    "audit-webhook-batch-throttle-burst",
+    "audit-webhook-batch-throttle-enable",
+    "audit-webhook-batch-throttle-qps",
+    "audit-webhook-initial-backoff",
+    "audit-webhook-mode",
+    "audit-webhook-truncate-enabled",
+    "audit-webhook-truncate-max-batch-size",
+    "audit-webhook-truncate-max-event-size",
+    "audit-webhook-version",
+    "authentication-token-webhook-cache-ttl",
+    "authentication-token-webhook-version",
+    "authorization-webhook-cache-authorized-ttl",
+    "authorization-webhook-cache-unauthorized-ttl",
+    "authorization-webhook-version",
+    "encryption-provider-config-automatic-reload",
+    // Tokens of bootstrap secrets are refused.
+    "enable-bootstrap-token-auth",
+    // Accounts of tokens are always looked up.
+    "service-account-lookup",
+    // A client that asks for the name does not get the certificate, and refuses ours.
+    "tls-sni-cert-key",
+    // The server connects to no kubelets, no aggregated servers and no peers.
+    "aggregator-reject-forwarding-redirect",
+    "enable-aggregator-routing",
+    "kubelet-certificate-authority",
+    "kubelet-client-certificate",
+    "kubelet-client-key",
+    "kubelet-preferred-address-types",
+    "kubelet-timeout",
+    "peer-advertise-ip",
+    "peer-advertise-port",
+    "peer-ca-file",
+    "proxy-client-cert-file",
+    "proxy-client-key-file",
+    // The store is our own.
+    "etcd-cafile",
+    "etcd-certfile",
+    "etcd-compaction-interval",
+    "etcd-count-metric-poll-period",
+    "etcd-db-metric-poll-interval",
+    "etcd-healthcheck-timeout",
+    "etcd-keyfile",
+    "etcd-readycheck-timeout",
+    "etcd-servers-overrides",
+    "lease-reuse-duration-seconds",
+    "storage-backend",
+    "storage-initialization-timeout",
+    "storage-media-type",
+    "watch-cache",
+    "watch-cache-sizes",
+    // The server has a smaller limit of its own than kube-apiserver.
+    "http2-max-streams-per-connection",
+    // How it is made, logged, measured and ended.
+    "allow-metric-labels",
+    "allow-metric-labels-manifest",
+    "contention-profiling",
+    "coordinated-leadership-lease-duration",
+    "coordinated-leadership-renew-deadline",
+    "coordinated-leadership-retry-period",
+    "debug-socket-path",
+    "default-not-ready-toleration-seconds",
+    "default-unreachable-toleration-seconds",
+    "delete-collection-workers",
+    "disabled-metrics",
+    "emulated-version",
+    "emulation-forward-compatible",
+    "enable-logs-handler",
+    "enable-priority-and-fairness",
+    "endpoint-reconciler-type",
+    "external-hostname",
+    "goaway-chance",
+    "kubernetes-service-node-port",
+    "log-flush-frequency",
+    "log-json-info-buffer-size",
+    "log-json-split-stream",
+    "log-text-info-buffer-size",
+    "log-text-split-stream",
+    "logging-format",
+    "min-compatibility-version",
+    "permit-address-sharing",
+    "permit-port-sharing",
+    "profiling",
+    "runtime-config-emulation-forward-compatible",
+    "show-hidden-metrics-for-version",
+    "shutdown-send-retry-after",
+    "shutdown-watch-termination-grace-period",
+    "tracing-config-file",
+    "vmodule",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::arguments::flags;
+    use super::super::serve;
+    use super::*;
+
+    #[test]
+    fn what_protects_is_told_from_what_does_not() {
+        for (flag, expected) in [
+            ("--profiling=false", Absence::Harmless),
+            ("--audit-policy-file=p", Absence::Protects),
+            ("--allow-privileged", Absence::Harmless),
+            ("--allow-privileged=1", Absence::Harmless),
+            ("--allow-privileged=false", Absence::Protects),
+            ("--disable-http2-serving", Absence::Protects),
+            ("--disable-http2-serving=false", Absence::Harmless),
+            ("--admission-control=", Absence::Harmless),
+            ("--admission-control=DenyEscalatingExec", Absence::Protects),
+            ("--max-connection-bytes-per-sec=1000", Absence::Protects),
+            ("--insecure-port=8080", Absence::Unknown),
+            ("--audit_policy_file=p", Absence::Unknown),
+        ] {
+            let read = flags([flag.to_owned()]);
+            assert_eq!(absence(&read[0]), expected, "{flag}");
+        }
+    }
+
+    #[test]
+    fn no_flag_is_absent_that_serve_has_and_none_stands_twice() {
+        let mut all = [HARMLESS, PROTECTING].concat();
+        all.extend(BY_VALUE.iter().map(|(name, _)| *name));
+        let serve = serve();
+        let has = |name: &str| serve.get_arguments().any(|flag| flag.get_long() == Some(name));
+        assert_eq!(all.iter().find(|name| has(name)), None);
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+}
