@@ -59,8 +59,10 @@ impl Comparison {
             Word::Present => actual.is_some(),
             Word::Not(text) => actual.is_some_and(|value| as_text(value) != text),
             Word::Number(least) => actual.and_then(number).is_some_and(|n| n >= least),
-            Word::Pattern(text) => match Regex::new(&format!("(?s)^(?:{text})$")) {
-                Ok(pattern) => actual.is_some_and(|value| pattern.is_match(&as_text(value))),
+            Word::Pattern(text, matches) => match Regex::new(&format!("(?s)^(?:{text})$")) {
+                Ok(pattern) => {
+                    actual.is_some_and(|value| pattern.is_match(&as_text(value)) == matches)
+                }
                 Err(error) => return self.found.push(format!("{}: {error}", self.place)),
             },
             Word::Literal => actual.is_some_and(|value| value.as_str() == Some(expected)),
@@ -154,14 +156,15 @@ enum Word<'a> {
     Not(&'a str),
     /// At least this number.
     Number(u64),
-    Pattern(&'a str),
+    /// Whether it is to match.
+    Pattern(&'a str, bool),
     Literal,
 }
 
 impl<'a> Word<'a> {
     fn of(text: &'a str) -> Self {
         if let Some(pattern) = text.strip_prefix('~') {
-            return Self::Pattern(pattern);
+            return Self::Pattern(pattern, true);
         }
         let Some(word) = text.strip_prefix('<').and_then(|t| t.strip_suffix('>')) else {
             return Self::Literal;
@@ -171,7 +174,10 @@ impl<'a> Word<'a> {
             "absent" => Self::Absent,
             "present" => Self::Present,
             _ => match (word.strip_prefix("not "), bound("at least "), bound("above ")) {
-                (Some(text), ..) => Self::Not(text),
+                (Some(text), ..) => match text.strip_prefix('~') {
+                    Some(pattern) => Self::Pattern(pattern, false),
+                    None => Self::Not(text),
+                },
                 (_, Some(least), _) => Self::Number(least),
                 (_, _, Some(below)) => Self::Number(below.saturating_add(1)),
                 _ => Self::Literal, // `<none>` and the like stand in tables
@@ -244,6 +250,8 @@ mod tests {
             ),
             (json!({"kind": "<not M>"}), vec![]),
             (json!({"kind": "<not L>"}), vec![r#"kind: expected "<not L>", got "L""#]),
+            (json!({"kind": "<not ~M.*>"}), vec![]),
+            (json!({"kind": "<not ~L|M>"}), vec![r#"kind: expected "<not ~L|M>", got "L""#]),
             (json!({"kind": "<none>"}), vec![r#"kind: expected "<none>", got "L""#]),
             (json!({"kind": "~L|M"}), vec![]),
             (json!({"kind": "~L.+"}), vec![r#"kind: expected "~L.+", got "L""#]),
