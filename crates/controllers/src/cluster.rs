@@ -44,7 +44,7 @@ fn entropy(bytes: &mut [u8]) {
 impl Cluster {
     pub(crate) async fn start() -> Self {
         let options = Options {
-            store: pintle_store::memory().expect("memory is to be had"),
+            store: pintle_store::memory(u64::MAX).expect("memory is to be had"),
             admission: Arc::new(NamespaceLifecycle),
             entropy,
             garbage_collection: true,

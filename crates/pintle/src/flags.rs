@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use pintle_meta::quantity::Quantity;
 use pintle_server::{
     Config, Cors, FeatureGates, Plugins, PortRange, RuntimeConfig, Selection, TlsParameters,
 };
@@ -131,6 +132,9 @@ struct StorageFlags {
     /// How long changes are kept for watches and for lists at old resource versions
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     watch_history: Duration,
+    /// How much of them is kept at most: of each resource in memory, of all on disk; 64Mi, 1Gi
+    #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = bytes)]
+    watch_history_size: usize,
 }
 
 #[derive(Args, Debug)]
@@ -289,6 +293,7 @@ impl Serve {
             fsync: !storage.unsafe_no_fsync,
             kubeconfig: storage.kubeconfig,
             watch_history: storage.watch_history,
+            watch_history_bytes: storage.watch_history_size,
             bind_address: serving.bind_address,
             secure_port: serving.secure_port,
             advertise_address: serving.advertise_address,
@@ -323,6 +328,13 @@ fn duration(text: &str) -> Result<Duration, String> {
     let nanos = pintle_meta::duration::parse(text).map_err(|error| error.to_string())?;
     let nanos = u64::try_from(nanos).map_err(|_| "must not be negative".to_owned())?;
     Ok(Duration::from_nanos(nanos))
+}
+
+/// A number of bytes as a quantity: `64Mi`.
+fn bytes(text: &str) -> Result<usize, String> {
+    let quantity = text.parse::<Quantity>().map_err(|error| error.to_string())?;
+    let bytes = quantity.to_int().and_then(|bytes| usize::try_from(bytes).ok());
+    bytes.ok_or_else(|| "must be a whole number of bytes, and not negative".to_owned())
 }
 
 #[cfg(test)]
@@ -383,9 +395,11 @@ mod tests {
             "--tls-min-version=VersionTLS13",
             "--tls-cipher-suites=TLS_AES_128_GCM_SHA256",
             "--tls-curve-preferences=29,23",
+            "--watch-history-size=1500k",
             "-v=4",
         ];
         let config = config(&flags).unwrap();
+        assert_eq!(config.watch_history_bytes, 1_500_000);
         assert!(!config.anonymous_auth);
         assert!(!config.feature_gates.api_response_compression);
         assert_eq!(config.request_timeout, Duration::from_secs(90));
@@ -403,6 +417,9 @@ mod tests {
             "--request-timeout=abc",
             "--request-timeout=-1s",
             "--request-timeout=0s",
+            "--watch-history-size=much",
+            "--watch-history-size=-1",
+            "--watch-history-size=1500m",
             "--tls-cert-file=a",
             "--bind-address=nowhere",
             "--service-node-port-range=9-1",

@@ -155,7 +155,7 @@ struct Engine {
 impl Engine {
     async fn new() -> Self {
         let options = Options {
-            store: pintle_store::memory().expect("memory is to be had"),
+            store: pintle_store::memory(u64::MAX).expect("memory is to be had"),
             admission: Arc::new(AdmitAll),
             entropy,
             garbage_collection: false,

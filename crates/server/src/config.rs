@@ -60,6 +60,8 @@ pub struct Config {
     pub service_node_port_range: PortRange,
     /// How long changes are kept for watches and lists at old revisions.
     pub watch_history: Duration,
+    /// How much of them is kept at most, in bytes: of each resource in memory, and of all on disk.
+    pub watch_history_bytes: usize,
     /// How long the server goes on serving after it was told to stop, while it says that it is not ready.
     pub shutdown_delay: Duration,
     /// How long the server counts as alive though it has not finished starting.
@@ -117,6 +119,7 @@ impl Default for Config {
             service_cluster_ip_range: "10.0.0.0/24".to_owned(),
             service_node_port_range: PortRange::default(),
             watch_history: Duration::from_secs(5 * 60),
+            watch_history_bytes: 64 * 1024 * 1024,
             shutdown_delay: Duration::ZERO,
             livez_grace_period: Duration::ZERO,
             max_requests_inflight: 400,
@@ -141,6 +144,11 @@ impl Config {
     /// A server for a test: nothing is kept, any free port.
     pub fn ephemeral() -> Self {
         Self { ephemeral: true, secure_port: 0, ..Self::default() }
+    }
+
+    /// Where certificates are kept, if they are.
+    pub(crate) fn kept_certificates(&self) -> PathBuf {
+        self.cert_dir.clone().unwrap_or_else(|| self.data_dir.join("pki"))
     }
 }
 

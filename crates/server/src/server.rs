@@ -5,6 +5,7 @@ mod compaction;
 mod controllers;
 mod identity;
 mod manifests;
+mod store;
 mod tokens;
 
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ use pintle_auth::{Authorizer, Mode, User};
 use pintle_controllers::Environment;
 use pintle_controllers::definitions::Definitions;
 use pintle_registry::{Options, Registry, ResourceDefinition, admission};
-use pintle_store::{Durability, Opening};
+use pintle_store::Opening;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -36,8 +37,6 @@ use crate::token_issuer::TokenIssuer;
 use crate::webhooks::Webhooks;
 use crate::{Config, Error, connection};
 
-/// How much of each resource's recent changes is kept in memory for watches.
-const HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How much of what objects are in further encodings is kept in memory.
 const ENCODINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How many connections may wait to be accepted.
@@ -72,14 +71,15 @@ impl Server {
             address: SocketAddr::new(config.bind_address, config.secure_port),
             why,
         })?;
+        store::warn_of_losses(&config);
         let certificates = prepare_certificates(config.clone());
-        let store = open_store(&config)?;
+        let store = store::open(&config)?;
         phases.end("store");
         let roles = Arc::new(Roles::default());
         let authorizer = authorization::authorizer(&config.authorization_modes, &roles);
         let webhooks = Arc::new(Webhooks::default());
         let chain = admission(&config, &authorizer, &roles, webhooks.clone());
-        let options = options(store, chain);
+        let options = options(&config, store, chain);
         let registry = Arc::new(Registry::open(options, built_in(&config)?).await?);
         roles.follow(&registry);
         webhooks.resolve_in(&registry);
@@ -216,29 +216,14 @@ fn prepare_certificates(config: Config) -> JoinHandle<Result<(Pki, Tls, Issued),
 type Issued = (Tokens, TokenIssuer);
 
 fn wanted_certificates(config: &Config) -> Wanted {
-    let kept = config.cert_dir.clone().unwrap_or_else(|| config.data_dir.join("pki"));
+    let is_kept = !config.ephemeral || config.cert_dir.is_some();
     Wanted {
-        directory: (!config.ephemeral || config.cert_dir.is_some()).then_some(kept),
+        directory: is_kept.then(|| config.kept_certificates()),
         serving_files: config.tls_files.clone(),
         client_ca_file: config.client_ca_file.clone(),
         front_proxy_ca_file: config.request_header.client_ca_file.clone(),
         bind_address: Some(config.bind_address),
     }
-}
-
-fn open_store(config: &Config) -> Result<Opening, Error> {
-    if config.ephemeral {
-        return Ok(pintle_store::memory()?);
-    }
-    make_private_directory(&config.data_dir).map_err(|error| error.of("data-dir"))?;
-    let options = pintle_store::Options {
-        dir: config.data_dir.join("store"),
-        durability: if config.fsync { Durability::Disk } else { Durability::System },
-    };
-    pintle_store::open(&options).map_err(|why| match why {
-        pintle_store::Error::Failed { reason } => Error::OpenStore { path: options.dir, reason },
-        why => why.into(),
-    })
 }
 
 /// The built-in resources, with what writing them does to others.
@@ -272,13 +257,13 @@ fn admission(
     admission::Chain(chain)
 }
 
-fn options(store: Opening, admission: admission::Chain) -> Options {
+fn options(config: &Config, store: Opening, admission: admission::Chain) -> Options {
     Options {
         store,
         admission: Arc::new(admission),
         entropy: random,
         garbage_collection: true,
-        history_bytes_max: HISTORY_BYTES_MAX,
+        history_bytes_max: config.watch_history_bytes,
         encodings_bytes_max: ENCODINGS_BYTES_MAX,
     }
 }

@@ -27,6 +27,9 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 const UPDATED_KEYS: usize = 20_000;
 
+/// As a server has it.
+const HISTORY_BYTES_MAX: u64 = 64 << 20;
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -57,12 +60,15 @@ fn main() -> Result<()> {
 
 fn open(dir: Option<&Path>) -> Result<Arc<dyn Store>> {
     let opening = match dir {
-        Some(dir) => {
-            pintle_store::open(&Options { dir: dir.to_owned(), durability: Durability::Disk })?
-        }
-        None => pintle_store::memory()?,
+        Some(dir) => pintle_store::open(&options(dir))?,
+        None => pintle_store::memory(HISTORY_BYTES_MAX)?,
     };
     Ok(opening.read()?)
+}
+
+fn options(dir: &Path) -> Options {
+    let dir = dir.to_owned();
+    Options { dir, durability: Durability::Disk, history_bytes_max: HISTORY_BYTES_MAX }
 }
 
 /// How long a server takes until it has everything.
@@ -74,9 +80,8 @@ fn reopen(dir: &Path) -> Result<()> {
         }
     }
     let (before, begin) = (Usage::now()?, Instant::now());
-    let options = Options { dir: dir.to_owned(), durability: Durability::Disk };
     let count = Arc::new(Count(AtomicUsize::new(0)));
-    let opening = pintle_store::open(&options)?;
+    let opening = pintle_store::open(&options(dir))?;
     let store = runtime()?.block_on(opening.read_to(count.clone()))?;
     let (took, after) = (begin.elapsed(), Usage::now()?);
     println!(

@@ -8,22 +8,27 @@
 //!
 //! Invariants:
 //! - Durable, then visible, then acknowledged: medium, index, followers, head, answers, in this order.
-//! - Once the medium has failed it is never asked to commit again, and every write is refused.
+//! - Once the medium has failed every write is refused, and the medium is not asked to commit again
+//!   before it was opened again and its state is known: with the batch that failed, or without it.
 //! - Nothing that a pinned reader can see is removed.
+
+mod reopening;
 
 use std::collections::HashMap;
 use std::iter;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, TryRecvError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::compaction::{Compaction, State, Step};
 use crate::engine::Batch;
+use crate::history::History;
 use crate::index::Version;
 use crate::local::Shared;
-use crate::{Change, Error, Expect, Follower, Key, Kind, Record, Revision, Write};
+use crate::{Change, Error, Expect, Follower, Key, Kind, Record, Revision, Write, encoding};
+use reopening::Failed;
 
 /// Writes in one batch at most: enough for every writer a server admits at once, few enough that the
 /// first of them does not wait noticeably for the last.
@@ -35,6 +40,14 @@ const BATCH_BYTES_MAX: usize = 8 << 20;
 
 /// How long compaction waits before it looks again whether a reader that is in its way has finished.
 const PIN_RETRY: Duration = Duration::from_millis(5);
+
+/// How long nobody must have written before the medium gives space back.
+const TRIM_IDLE: Duration = Duration::from_secs(2);
+
+/// Up to how many bytes of records the medium gives space back while the store is open: it moves them,
+/// and a write which comes meanwhile waits for that, for at most some tens of milliseconds. With more
+/// of them it is done when the store is opened.
+const TRIM_RECORD_BYTES_MAX: u64 = 16 << 20;
 
 /// Where an answer goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
@@ -85,12 +98,34 @@ impl Waiting {
     }
 }
 
+/// What was found in the log when it was read.
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// Records that a compaction was yet to remove.
+    pub(crate) leftover: Vec<Revision>,
+    /// What all records take.
+    pub(crate) record_bytes: u64,
+    /// What the changes above the medium's floor take.
+    pub(crate) history: History,
+    /// Before which states must be forgotten, so that the history is not too long.
+    pub(crate) floor: Revision,
+}
+
 /// The thread's state.
 pub(crate) struct Committer {
     shared: Arc<Shared>,
     jobs: Receiver<Job>,
     followers: Vec<Arc<dyn Follower>>,
     compaction: Compaction,
+    history: History,
+    /// What all records on the medium take.
+    record_bytes: u64,
+    /// Whether records were removed since the medium last had the opportunity to give space back.
+    trim_due: bool,
+    /// The batch whose commit failed, while the medium is not open.
+    failed: Option<Failed>,
+    /// When the medium was last opened again, and how long it had been left alone before.
+    reopened: Option<(Instant, Duration)>,
 }
 
 /// The outcome of deciding a batch of writes.
@@ -112,22 +147,34 @@ enum Refusal {
 }
 
 impl Committer {
-    /// A committer for a store that is just opened, with what its last compaction left to remove, and
-    /// followers that have all there is.
+    /// A committer for a store that is just opened, and followers that have all there is.
     pub(crate) fn new(
         shared: Arc<Shared>,
         jobs: Receiver<Job>,
-        leftover: Vec<Revision>,
+        log: Log,
         followers: Vec<Arc<dyn Follower>>,
     ) -> Self {
-        let compaction = Compaction::new(shared.clone(), leftover);
-        Self { shared, jobs, followers, compaction }
+        let Log { leftover, record_bytes, history, .. } = log;
+        let floor = shared.index.read().base();
+        let compaction = Compaction::new(shared.clone(), floor, leftover);
+        Self {
+            shared,
+            jobs,
+            followers,
+            compaction,
+            history,
+            record_bytes,
+            trim_due: false,
+            failed: None,
+            reopened: None,
+        }
     }
 
     /// Works until the store is closed or dropped.
     pub(crate) fn run(mut self) {
         let _guard = Guard(self.shared.clone());
         while let Ok(first) = self.next() {
+            self.reopen_if_due();
             let (writes, other) = self.gather(first);
             self.turn(writes);
             match other {
@@ -146,18 +193,43 @@ impl Committer {
         }
     }
 
-    /// Waits for a job; `None` when there is none, but compaction may have something to do.
-    fn next(&self) -> Result<Option<Job>, RecvError> {
+    /// Waits for a job; `None` when there is none, but something else to do.
+    fn next(&mut self) -> Result<Option<Job>, RecvError> {
+        if let Some(failed) = &self.failed {
+            return self.next_within(failed.due_in());
+        }
         match self.compaction.state() {
-            State::Done => self.jobs.recv().map(Some),
             State::Due => match self.jobs.try_recv() {
                 Err(TryRecvError::Disconnected) => Err(RecvError),
                 job => Ok(job.ok()),
             },
-            State::Pinned => match self.jobs.recv_timeout(PIN_RETRY) {
-                Err(RecvTimeoutError::Disconnected) => Err(RecvError),
-                job => Ok(job.ok()),
-            },
+            State::Pinned => self.next_within(PIN_RETRY),
+            State::Done if self.trim_due => {
+                let job = self.next_within(TRIM_IDLE)?;
+                if job.is_none() {
+                    self.trim();
+                }
+                Ok(job)
+            }
+            State::Done => self.jobs.recv().map(Some),
+        }
+    }
+
+    fn next_within(&self, time: Duration) -> Result<Option<Job>, RecvError> {
+        match self.jobs.recv_timeout(time) {
+            Err(RecvTimeoutError::Disconnected) => Err(RecvError),
+            job => Ok(job.ok()),
+        }
+    }
+
+    /// Lets the medium give space back.
+    fn trim(&mut self) {
+        self.trim_due = false;
+        if self.record_bytes <= TRIM_RECORD_BYTES_MAX
+            && self.shared.writable().is_ok()
+            && let Err(failure) = self.shared.engine.trim(self.record_bytes)
+        {
+            self.fail(failure, Batch::default());
         }
     }
 
@@ -193,12 +265,17 @@ impl Committer {
         let Decided { records, accepted, refused } = self.decide(writes);
         let Step { floor, garbage } = self.compaction.step(records.len());
         let mut batch = Batch { records, floor, garbage };
-        if !batch.is_empty()
-            && let Err(failure) = self.shared.engine.commit(&batch)
-        {
-            let error = self.shared.fail(failure);
-            refuse(accepted.into_iter().map(|(writer, _)| writer), &error);
-            return refuse(refused.into_iter().map(|(writer, _)| writer), &error);
+        if !batch.is_empty() {
+            match self.shared.engine.commit(&batch) {
+                Ok(removed) => self.count(&batch, removed),
+                Err(failure) => {
+                    let unknown = Error::Unknown { reason: failure.0.clone() };
+                    let failed = failure.clone().into();
+                    self.fail(failure, batch);
+                    refuse(accepted.into_iter().map(|(writer, _)| writer), &unknown);
+                    return refuse(refused.into_iter().map(|(writer, _)| writer), &failed);
+                }
+            }
         }
         self.show(&mut batch.records);
         let mut records = batch.records.into_iter();
@@ -210,6 +287,13 @@ impl Committer {
         for (writer, refusal) in refused {
             writer.answer(Err(self.conflict(refusal)));
         }
+    }
+
+    /// Takes account of what a committed batch did to the medium.
+    fn count(&mut self, batch: &Batch, removed: u64) {
+        let written: u64 = batch.records.iter().map(|record| encoding::size(record) as u64).sum();
+        self.record_bytes = (self.record_bytes + written).saturating_sub(removed);
+        self.trim_due |= removed > 0;
     }
 
     /// Checks what each write expects, against the state that the writes before it leave.
@@ -245,7 +329,7 @@ impl Committer {
 
     /// Makes durable records visible. Their keys become the index's own, so that a key that is written
     /// again is in memory once.
-    fn show(&self, records: &mut [Record]) {
+    fn show(&mut self, records: &mut [Record]) {
         let Some(last) = records.last().map(|record| record.revision) else { return };
         {
             let mut index = self.shared.index.write();
@@ -257,6 +341,11 @@ impl Committer {
             follower.apply(records);
         }
         self.shared.horizon.advance(last);
+        let bytes = records.iter().map(|record| encoding::size(record) as u64).sum();
+        if let Some(floor) = self.history.add(last, bytes) {
+            // Not above the head, which this is the only thread to move.
+            let _ = self.shared.horizon.raise(floor);
+        }
     }
 
     /// Makes a follower one of those that get every batch.

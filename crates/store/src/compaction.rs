@@ -21,9 +21,14 @@ use crate::local::Shared;
 /// Changes that the index forgets in one step: about a millisecond in which it cannot be read.
 const FORGET_STEP: usize = 4096;
 
-/// Records that a step removes at least, where there are so many; measured, each costs a batch about
-/// as much as a write. A step removes as many as the batch writes, so removal keeps up with any load.
+/// Records that a step removes at least along with writes, where there are so many; measured, each
+/// costs a batch about as much as a write. A step removes as many as the batch writes, so removal keeps
+/// up with any load.
 const REMOVE_STEP_MIN: usize = 32;
+
+/// Records that a step removes when nobody writes: so many that synchronising the disk is not what it
+/// costs, so few that a write which comes meanwhile waits some milliseconds.
+const REMOVE_STEP_IDLE: usize = 2048;
 
 /// What is being forgotten, and who waits for it.
 pub(crate) struct Compaction {
@@ -54,11 +59,17 @@ pub(crate) struct Step {
 }
 
 impl Compaction {
-    /// Goes on with what was left to remove when the store was last closed.
-    pub(crate) fn new(shared: Arc<Shared>, mut leftover: Vec<Revision>) -> Self {
+    /// Goes on with what was left to remove when the store was last closed; `floor` is the medium's.
+    pub(crate) fn new(shared: Arc<Shared>, floor: Revision, mut leftover: Vec<Revision>) -> Self {
         leftover.sort_unstable_by_key(|&revision| Reverse(revision));
-        let floor = shared.horizon.floor();
         Self { shared, floor, garbage: leftover, waiting: Vec::new() }
+    }
+
+    /// Takes back a step whose batch may not have been committed: it is done again from the floor that
+    /// the medium has. What is removed already does not suffer from being removed again.
+    pub(crate) fn undo(&mut self, floor: Revision, garbage: &[Revision]) {
+        self.floor = floor;
+        self.garbage.extend(garbage);
     }
 
     pub(crate) fn state(&self) -> State {
@@ -89,7 +100,8 @@ impl Compaction {
                 self.garbage.sort_unstable_by_key(|&revision| Reverse(revision));
             }
         } else {
-            let rest = self.garbage.len().saturating_sub(writes.max(REMOVE_STEP_MIN));
+            let count = if writes == 0 { REMOVE_STEP_IDLE } else { writes.max(REMOVE_STEP_MIN) };
+            let rest = self.garbage.len().saturating_sub(count);
             garbage = self.garbage.split_off(rest);
         }
         Step { floor: raised.then_some(floor), garbage }

@@ -8,15 +8,20 @@
 //! Invariants:
 //! - A [`Batch`] is on the medium wholly or not at all, also after a crash in the middle of it.
 //! - When [`Engine::commit`] has returned, the batch survives a crash.
-//! - After a commit that failed, the medium holds a state from before or after that batch; the store
-//!   never asks it to commit again.
+//! - After a commit that failed, the medium holds a state from before or after that batch. It is opened
+//!   again ([`Engine::reopen`]) before it is asked to commit again, and what it holds then survives a
+//!   crash.
 
 mod directory;
 mod disk;
 mod memory;
+mod rewrite;
+
+use std::fmt::Debug;
 
 pub(crate) use disk::DiskEngine;
 pub(crate) use memory::MemoryEngine;
+pub(crate) use rewrite::Medium;
 
 use crate::{Error, Record, Revision};
 
@@ -40,8 +45,8 @@ impl Batch {
 
 /// A log of records on some medium.
 pub(crate) trait Engine: Send + Sync {
-    /// Does all of the batch, durably, or fails.
-    fn commit(&self, batch: &Batch) -> Result<(), Failure>;
+    /// Does all of the batch, durably, or fails. Returns the bytes of the records that it removed.
+    fn commit(&self, batch: &Batch) -> Result<u64, Failure>;
 
     /// The record of a revision, if there is one.
     fn read(&self, revision: Revision) -> Result<Option<Record>, Failure>;
@@ -54,8 +59,35 @@ pub(crate) trait Engine: Send + Sync {
     fn floor(&self) -> Result<Revision, Failure>;
 
     /// Gives back what the medium holds far beyond the bytes of its records. It may take as long as to
-    /// write these again, so it is for the time when a store is opened.
-    fn trim(&mut self, record_bytes: u64) -> Result<(), Failure>;
+    /// write these again, in which nothing is read or committed.
+    fn trim(&self, record_bytes: u64) -> Result<(), Failure>;
+
+    /// Opens the medium again after it failed: it is asked first whether it has room.
+    fn reopen(&self) -> Result<(), Failure>;
+}
+
+/// Where a database lies, which one process uses.
+pub(crate) trait Place: Debug + Send + Sync {
+    /// Whether there is no database yet.
+    fn is_new(&self) -> bool;
+
+    /// What the database is read from and written to.
+    fn storage(&self) -> Result<Box<dyn Medium>, Failure>;
+
+    /// Says that the new database is whole: a crash before this leaves no store, not half of one.
+    fn keep(&self) -> Result<(), Failure>;
+
+    /// Takes the database into use; returns whether its last user [left](Self::leave) it.
+    fn enter(&self) -> Result<bool, Failure>;
+
+    /// Says that the database is closed and all of it known to be on disk.
+    fn leave(&self);
+
+    /// Whether anything more can be written.
+    fn check_room(&self) -> Result<(), Failure>;
+
+    /// How long the storage is, in bytes.
+    fn size(&self) -> Result<u64, Failure>;
 }
 
 /// Is given records, and says whether it wants more.

@@ -8,14 +8,20 @@
 //!
 //! Invariants:
 //! - Revisions only grow, by one for each committed write over all collections, also over restarts.
+//!   Writes that are committed together have a revision each, too: so whoever saw any record, and goes
+//!   on after its revision, misses nothing.
 //! - A follower sees every committed write exactly once, in order, and never one that is not durable.
-//! - A write whose future resolved to an error is not visible, now or later; after an error of the
-//!   medium itself ([`Error::Failed`]) the store takes no further writes.
+//! - A write whose future resolved to [`Error::Unknown`], or was dropped, has happened or not: followers
+//!   see it later in its place in the order, or never. After any other error it has not happened and
+//!   never will.
+//! - After a failure of the medium nothing is written until the medium was opened again, which makes
+//!   all that is then read durable first. The store tries that by itself.
 
 mod committer;
 mod compaction;
 mod encoding;
 mod engine;
+mod history;
 mod horizon;
 mod index;
 mod local;
@@ -52,8 +58,10 @@ pub enum At {
 pub struct Options {
     /// The directory it lies in, for itself alone; made where there is none.
     pub dir: PathBuf,
-    /// What a write is waited for.
+    /// How durable a write must be before it is acknowledged.
     pub durability: Durability,
+    /// How much of the past is kept at most, in bytes of the records written.
+    pub history_bytes_max: u64,
 }
 
 /// What must have happened before a write is visible and acknowledged.
@@ -69,12 +77,14 @@ pub enum Durability {
 
 /// Opens the store in a directory, or begins one. Only one process can have it open.
 pub fn open(options: &Options) -> Result<Opening, Error> {
-    Opening::of(engine::DiskEngine::open(&options.dir, options.durability)?)
+    let engine = engine::DiskEngine::open(&options.dir, options.durability)?;
+    Opening::of(engine, options.history_bytes_max)
 }
 
-/// A store that lives and dies with the process.
-pub fn memory() -> Result<Opening, Error> {
-    Opening::of(engine::MemoryEngine::default())
+/// A store that lives and dies with the process, and how much of the past it keeps at most, in bytes of
+/// the records written.
+pub fn memory(history_bytes_max: u64) -> Result<Opening, Error> {
+    Opening::of(engine::MemoryEngine::default(), history_bytes_max)
 }
 
 /// What must be true of a key for a write to be committed.
@@ -135,6 +145,7 @@ pub trait Store: Send + Sync {
     fn head(&self) -> Revision;
 
     /// The oldest revision at which the store can still be read: states before it are compacted away.
+    /// The store raises it by itself where it would keep more of the past than it may.
     fn floor(&self) -> Revision;
 
     /// Commits one write; resolves when it is durable and every follower has it. Writes that wait at
@@ -142,8 +153,8 @@ pub trait Store: Send + Sync {
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>>;
 
     /// Commits several writes, each of another key, as one: all of them or none, one right after the
-    /// other. Resolves to the record of the first; where one of the rest expects what is not so, the
-    /// error is [`Error::CompanionConflict`].
+    /// other, with consecutive revisions. Resolves to the record of the first; where one of the rest
+    /// expects what is not so, the error is [`Error::CompanionConflict`].
     fn commit_together(
         &self,
         first: Write,
@@ -222,11 +233,15 @@ pub enum Error {
         /// What this version reads.
         supported: u32,
     },
-    /// The medium failed: nothing more is written until the process is started again.
-    #[error(
-        "the store failed and takes no more writes until the server is started again: {reason}"
-    )]
+    /// The medium failed before: the write has not happened.
+    #[error("the store takes no writes: {reason}")]
     Failed {
+        /// What the medium said.
+        reason: String,
+    },
+    /// The medium failed while the write was under way: it has happened or not.
+    #[error("the store failed, and whether this was written is unknown: {reason}")]
+    Unknown {
         /// What the medium said.
         reason: String,
     },

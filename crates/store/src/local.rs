@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::committer::{Committer, Job, Waiting, Writer};
+use crate::committer::{Committer, Job, Log, Waiting, Writer};
 use crate::engine::{Engine, Failure};
 use crate::horizon::Horizon;
 use crate::index::{Index, Version};
@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     pub(crate) status: Mutex<Status>,
 }
 
-/// Whether writes are taken.
+/// Whether writes are taken, or else why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Open,
@@ -57,12 +57,12 @@ pub(crate) enum Status {
 }
 
 impl Local {
-    /// The store of a medium whose log is read: with its index, what a compaction was yet to remove,
-    /// and those who have seen all that is in the log.
+    /// The store of a medium whose log is read, with its index, and those who have seen all that is in
+    /// the log.
     pub(crate) fn start(
         engine: Box<dyn Engine>,
         index: Index,
-        leftover: Vec<Revision>,
+        log: Log,
         followers: Vec<Arc<dyn Follower>>,
     ) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
@@ -71,8 +71,9 @@ impl Local {
             engine,
             status: Mutex::new(Status::Open),
         });
+        shared.horizon.raise(log.floor)?;
         let (jobs, queue) = mpsc::channel();
-        let committer = Committer::new(shared.clone(), queue, leftover, followers);
+        let committer = Committer::new(shared.clone(), queue, log, followers);
         let committer = spawn("store-committer", move || committer.run())?;
         let room = Arc::new(Semaphore::new(QUEUE_KIB_MAX as usize));
         Ok(Self { shared, jobs, room, committer: Some(committer) })
@@ -191,10 +192,13 @@ impl Shared {
     }
 
     /// Takes no more writes, because of what the medium said.
-    pub(crate) fn fail(&self, failure: Failure) -> Error {
-        tracing::error!(reason = failure.0, "the store failed and takes no more writes");
-        *self.status.lock() = Status::Failed(failure.clone());
-        failure.into()
+    pub(crate) fn fail(&self, failure: Failure) {
+        *self.status.lock() = Status::Failed(failure);
+    }
+
+    /// Takes writes again after the medium failed.
+    pub(crate) fn resume(&self) {
+        *self.status.lock() = Status::Open;
     }
 
     /// Takes no more writes, because nobody wants to write any.

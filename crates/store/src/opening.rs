@@ -12,7 +12,9 @@
 
 use std::sync::Arc;
 
+use crate::committer::Log;
 use crate::engine::{Engine, Failure};
+use crate::history::History;
 use crate::index::Index;
 use crate::local::{Local, on_thread};
 use crate::replay::Portion;
@@ -22,12 +24,13 @@ use crate::{BoxFuture, Error, Follower, Record, Revision, Store, encoding};
 pub struct Opening {
     engine: Box<dyn Engine>,
     floor: Revision,
+    history_bytes_max: u64,
 }
 
 impl Opening {
-    pub(crate) fn of(engine: impl Engine + 'static) -> Result<Self, Error> {
+    pub(crate) fn of(engine: impl Engine + 'static, history_bytes_max: u64) -> Result<Self, Error> {
         let floor = engine.floor()?;
-        Ok(Self { engine: Box::new(engine), floor })
+        Ok(Self { engine: Box::new(engine), floor, history_bytes_max })
     }
 
     /// The oldest revision at which the store can be read.
@@ -49,12 +52,16 @@ impl Opening {
         Box::pin(on_thread("store-recovery", move || self.recover(Some(follower))))
     }
 
-    fn recover(mut self, follower: Option<Arc<dyn Follower>>) -> Result<Arc<dyn Store>, Error> {
+    fn recover(self, follower: Option<Arc<dyn Follower>>) -> Result<Arc<dyn Store>, Error> {
         let mut recovery = Recovery {
             floor: self.floor,
             index: Index::new(self.floor),
-            leftover: Vec::new(),
-            record_bytes: 0,
+            log: Log {
+                leftover: Vec::new(),
+                record_bytes: 0,
+                history: History::new(self.history_bytes_max),
+                floor: self.floor,
+            },
         };
         let mut portion = Portion::default();
         self.engine.scan(Revision(0), &mut |mut record| {
@@ -69,10 +76,11 @@ impl Opening {
         if let Some(follower) = &follower {
             portion.give(&**follower);
         }
-        self.engine.trim(recovery.record_bytes)?;
-        recovery.index.pack();
+        let Recovery { mut index, log, .. } = recovery;
+        self.engine.trim(log.record_bytes)?;
+        index.pack();
         let followers = follower.into_iter().collect();
-        let store = Local::start(self.engine, recovery.index, recovery.leftover, followers)?;
+        let store = Local::start(self.engine, index, log, followers)?;
         Ok(Arc::new(store))
     }
 }
@@ -81,19 +89,17 @@ impl Opening {
 struct Recovery {
     floor: Revision,
     index: Index,
-    /// Records that a compaction was yet to remove.
-    leftover: Vec<Revision>,
-    /// What all records take.
-    record_bytes: u64,
+    log: Log,
 }
 
 impl Recovery {
     /// Takes in the next record, whose key becomes the index's own.
     fn take(&mut self, record: &mut Record) -> Result<(), Failure> {
-        self.record_bytes += encoding::size(record) as u64;
+        let bytes = encoding::size(record) as u64;
+        self.log.record_bytes += bytes;
         let Record { revision, kind, .. } = *record;
         if revision <= self.floor {
-            self.leftover.extend(self.index.restore(revision, &mut record.key, kind));
+            self.log.leftover.extend(self.index.restore(revision, &mut record.key, kind));
             return Ok(());
         }
         let due = Revision(self.index.newest().0 + 1);
@@ -101,6 +107,7 @@ impl Recovery {
             return Err(Failure(format!("the record of revision {due} is missing")));
         }
         self.index.push(&mut record.key, kind);
+        self.log.floor = self.log.history.add(revision, bytes).unwrap_or(self.log.floor);
         Ok(())
     }
 }

@@ -1,15 +1,28 @@
 //! The directory that a store lies in: one process has it, and it says which format it has.
 //!
-//! Purpose: to refuse a directory before anything in it is touched.
+//! Purpose: to refuse a directory before anything in it is touched, and never to take one whose store
+//! is lost for a new one.
 //!
-//! Must not know: the database in it.
+//! Must not know: what is in the database.
+//!
+//! Invariants:
+//! - `format` is there, durably, from the moment when the new database is whole; so a `format` without
+//!   a database means that the database is lost.
+//! - `closed` is there only while no process has the store open, and only if the last one knew all of
+//!   the database to be on disk. It is never synchronised: a power failure may bring it back, but
+//!   also empties the memory that would make it a lie.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::Failure;
-use crate::Error;
+use redb::StorageBackend;
+use redb::backends::FileBackend;
+
+use super::rewrite::{self, Medium};
+use super::{Failure, Place};
+use crate::{Durability, Error};
 
 /// The storage format that this version reads and writes.
 const FORMAT: u32 = 1;
@@ -17,69 +30,114 @@ const FORMAT: u32 = 1;
 /// The file that is locked while a process has the store open. It is empty, and stays.
 const LOCK: &str = "lock";
 
-/// The file that holds the format: this, the number, and a line end.
+/// The file that holds the format (the prefix, the number, and a line end), and what it is called until
+/// there is a database.
 const FORMAT_FILE: &str = "format";
+const UNFINISHED_FORMAT_FILE: &str = "format.new";
 const FORMAT_PREFIX: &str = "pintle-store ";
 
 /// The database's file, and what it is called until there is a database in it.
 const DATABASE: &str = "store.redb";
 const UNFINISHED_DATABASE: &str = "store.redb.new";
 
+/// Says that all of the database is on disk.
+const CLOSED: &str = "closed";
+
+/// Written to find out whether there is room on the disk.
+const PROBE: &str = "probe.new";
+
+/// How much must fit for a full disk to count as no longer full: enough for some batches of writes.
+const PROBE_BYTES: usize = 1 << 20;
+
+/// What may lie in a directory before there is a store in it.
+const OURS: [&str; 6] =
+    [LOCK, UNFINISHED_FORMAT_FILE, DATABASE, UNFINISHED_DATABASE, CLOSED, PROBE];
+
+/// What a file system puts into a new directory by itself.
+const LOST_AND_FOUND: &str = "lost+found";
+
 /// A directory that this process has for itself, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
     lock: File,
+    durability: Durability,
+    /// Whether there is no database yet.
+    is_new: AtomicBool,
 }
 
 impl Directory {
     /// Takes a directory for this process; makes one where there is none.
-    pub(super) fn claim(path: &Path) -> Result<Self, Error> {
+    pub(super) fn claim(path: &Path, durability: Durability) -> Result<Self, Error> {
         let failed = |e| failure(path, e);
         make(path).map_err(failed)?;
+        refuse_foreign(path)?;
         let lock =
             File::options().create(true).append(true).open(path.join(LOCK)).map_err(failed)?;
         lock.try_lock().map_err(|e| match e {
             TryLockError::WouldBlock => Error::InUse { path: path.display().to_string() },
             TryLockError::Error(e) => failed(e).into(),
         })?;
-        let directory = Self { path: path.to_owned(), lock };
-        match fs::read(path.join(FORMAT_FILE)) {
-            Ok(bytes) => directory.check(parse(&bytes))?,
-            Err(e) if e.kind() == ErrorKind::NotFound => directory.begin()?,
-            Err(e) => return Err(failed(e).into()),
+        let is_new = AtomicBool::new(false);
+        let directory = Self { path: path.to_owned(), lock, durability, is_new };
+        let has_database = directory.has(DATABASE)?;
+        if directory.has(FORMAT_FILE)? {
+            directory.check_format(FORMAT_FILE)?;
+            if !has_database {
+                return Err(Failure(format!(
+                    "its database, {DATABASE}, is missing, though the directory has been in use"
+                ))
+                .into());
+            }
+        } else if !has_database {
+            directory.begin()?;
+        } else if directory.has(UNFINISHED_FORMAT_FILE)? {
+            // A crash came between the two names that `keep` gives.
+            directory.check_format(UNFINISHED_FORMAT_FILE)?;
+            directory.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)?;
+        } else {
+            return Err(directory.unknown_format(0));
         }
         Ok(directory)
     }
 
-    /// Opens the database's file, and says whether there is a database in it already. If not, one can be
-    /// made in it, and is to be [kept](Self::keep) then.
-    pub(super) fn open(&self) -> Result<(File, bool), Failure> {
-        let begun = self.database().exists();
-        let name = if begun { DATABASE } else { UNFINISHED_DATABASE };
-        let mut options = File::options();
-        options.read(true).write(true).create(!begun).truncate(!begun);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(self.path.join(name)).map_err(|e| failure(&self.path, e))?;
-        Ok((file, begun))
+    /// Writes the format where it is looked for when there is a database.
+    fn begin(&self) -> Result<(), Failure> {
+        let write = || {
+            let mut file = File::create(self.path.join(UNFINISHED_FORMAT_FILE))?;
+            file.write_all(format!("{FORMAT_PREFIX}{FORMAT}\n").as_bytes())?;
+            file.sync_all()
+        };
+        write().map_err(|e| failure(&self.path, e))?;
+        self.sync()?;
+        self.is_new.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
-    /// Says that the new database is whole: a crash before this leaves no store, not half of one.
-    pub(super) fn keep(&self) -> Result<(), Failure> {
-        let kept = fs::rename(self.path.join(UNFINISHED_DATABASE), self.database());
-        kept.map_err(|e| failure(&self.path, e))?;
+    fn check_format(&self, name: &str) -> Result<(), Error> {
+        let path = self.path.join(name);
+        let found = parse(&fs::read(&path).map_err(|e| failure(&path, e))?);
+        if found == FORMAT { Ok(()) } else { Err(self.unknown_format(found)) }
+    }
+
+    fn unknown_format(&self, found: u32) -> Error {
+        Error::Format { path: self.path.display().to_string(), found, supported: FORMAT }
+    }
+
+    /// Whether there is a file; a link that leads nowhere is one, too.
+    fn has(&self, name: &str) -> Result<bool, Failure> {
+        let path = self.path.join(name);
+        match fs::symlink_metadata(&path) {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(failure(&path, e)),
+        }
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), Failure> {
+        let renamed = fs::rename(self.path.join(from), self.path.join(to));
+        renamed.map_err(|e| failure(&self.path, e))?;
         self.sync()
-    }
-
-    /// The size of the database's file.
-    pub(super) fn size(&self) -> Result<u64, Failure> {
-        let file = fs::metadata(self.database()).map_err(|e| failure(&self.path, e))?;
-        Ok(file.len())
-    }
-
-    fn database(&self) -> PathBuf {
-        self.path.join(DATABASE)
     }
 
     /// Makes durable that the directory's files are there, and the directory itself.
@@ -92,31 +150,69 @@ impl Directory {
         }
         Ok(())
     }
+}
 
-    fn check(&self, found: u32) -> Result<(), Error> {
-        if found == FORMAT {
-            return Ok(());
-        }
-        let path = self.path.display().to_string();
-        Err(Error::Format { path, found, supported: FORMAT })
+impl Place for Directory {
+    fn is_new(&self) -> bool {
+        self.is_new.load(Ordering::Relaxed)
     }
 
-    /// Says the format, before there is a database.
-    fn begin(&self) -> Result<(), Error> {
-        if self.database().exists() {
-            return self.check(0);
-        }
-        self.write_format().map_err(|e| failure(&self.path, e))?;
-        // Before there is a database, which without a format is nobody's.
-        Ok(self.sync()?)
+    fn storage(&self) -> Result<Box<dyn Medium>, Failure> {
+        let is_new = self.is_new();
+        let path = self.path.join(if is_new { UNFINISHED_DATABASE } else { DATABASE });
+        let mut options = File::options();
+        options.read(true).write(true).create(is_new).truncate(is_new);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let opened = options.open(&path).and_then(|file| Ok((file.try_clone()?, file)));
+        let (file, holes) = opened.map_err(|e| failure(&path, e))?;
+        let database = FileBackend::new(file).map_err(|e| Failure(e.to_string()))?;
+        let synced = self.durability == Durability::Disk;
+        Ok(Box::new(DatabaseFile { database, holes, synced }))
     }
 
-    fn write_format(&self) -> io::Result<()> {
-        let unfinished = self.path.join("format.new");
-        let mut file = File::create(&unfinished)?;
-        file.write_all(format!("{FORMAT_PREFIX}{FORMAT}\n").as_bytes())?;
-        file.sync_all()?;
-        fs::rename(unfinished, self.path.join(FORMAT_FILE))
+    fn keep(&self) -> Result<(), Failure> {
+        self.rename(UNFINISHED_DATABASE, DATABASE)?;
+        self.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)?;
+        self.is_new.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn enter(&self) -> Result<bool, Failure> {
+        let path = self.path.join(CLOSED);
+        let closed = match fs::remove_file(&path) {
+            Ok(()) => true,
+            Err(e) if e.kind() == ErrorKind::NotFound => false,
+            Err(e) => return Err(failure(&path, e)),
+        };
+        // Who does not want writes to be synchronised has nothing to lose to a failed synchronisation.
+        Ok(closed || self.durability == Durability::System)
+    }
+
+    fn leave(&self) {
+        if self.durability == Durability::System {
+            return;
+        }
+        if let Err(error) = File::create(self.path.join(CLOSED)) {
+            tracing::debug!(%error, "the next start will write the store's file again");
+        }
+    }
+
+    fn check_room(&self) -> Result<(), Failure> {
+        let path = self.path.join(PROBE);
+        let write = || {
+            let mut file = File::create(&path)?;
+            file.write_all(&vec![1; PROBE_BYTES])?;
+            file.sync_all()
+        };
+        let written = write();
+        let removed = fs::remove_file(&path);
+        written.and(removed).map_err(|e| Failure(format!("its disk has no room: {e}")))
+    }
+
+    fn size(&self) -> Result<u64, Failure> {
+        let path = self.path.join(DATABASE);
+        Ok(fs::metadata(&path).map_err(|e| failure(&path, e))?.len())
     }
 }
 
@@ -128,13 +224,71 @@ impl Drop for Directory {
     }
 }
 
+/// The database's file.
+#[derive(Debug)]
+struct DatabaseFile {
+    database: FileBackend,
+    /// The same file, to find its holes.
+    holes: File,
+    /// Whether anybody waits until what was written is on disk.
+    synced: bool,
+}
+
+impl StorageBackend for DatabaseFile {
+    fn len(&self) -> io::Result<u64> {
+        self.database.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.database.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.database.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        if self.synced { self.database.sync_data() } else { Ok(()) }
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.database.write(offset, data)
+    }
+}
+
+impl Medium for DatabaseFile {
+    fn hole_end(&self, position: u64) -> u64 {
+        rewrite::hole_end(&self.holes, position)
+    }
+}
+
 /// Makes a directory where there is none, for this user alone: secrets come to lie in it.
-fn make(path: &Path) -> io::Result<()> {
+fn make(path: &Path) -> Result<(), io::Error> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)
+}
+
+/// Refuses a directory that has something else in it, before there is a store.
+fn refuse_foreign(path: &Path) -> Result<(), Failure> {
+    let failed = |e| failure(path, e);
+    let mut foreign = None;
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if name == FORMAT_FILE {
+            return Ok(());
+        }
+        let known = OURS.iter().any(|ours| name == *ours) || name == LOST_AND_FOUND;
+        if !known && !name.as_encoded_bytes().starts_with(b".") {
+            foreign = Some(name);
+        }
+    }
+    match foreign {
+        None => Ok(()),
+        Some(name) => Err(Failure(format!("it holds {}, which is not a store's", name.display()))),
+    }
 }
 
 /// The format that the file says; 0 where it is not one of ours.

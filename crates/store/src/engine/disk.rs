@@ -1,23 +1,21 @@
-//! The medium of a store that outlives its process: a redb database.
+//! The medium that survives: a redb database (`docs/decisions/0001-store-engine.md`).
 //!
-//! Purpose: the log on disk. `docs/decisions/0001-store-engine.md` says why it is redb, and
-//! `0002-storage-format.md` what is in it.
-//!
-//! Invariants: a batch is one transaction with one synchronisation of the disk; nothing that fails its
-//! checksum is handed out.
+//! Invariants: what the database is read from holds on disk what is read, from before its first byte is
+//! used (see [`rewrite`]).
 
 use std::fmt::Display;
 use std::io;
 use std::ops::Bound;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use redb::backends::FileBackend;
-use redb::{
-    Builder, Database, ReadOnlyTable, ReadableDatabase, StorageBackend, TableDefinition, TableError,
-};
+use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard};
+use redb::{Builder, Database, ReadableDatabase, StorageBackend, TableDefinition, TableError};
 
 use super::directory::Directory;
-use super::{Batch, Engine, Failure, Visitor};
+use super::rewrite::{Medium, rewrite};
+use super::{Batch, Engine, Failure, Place, Visitor};
 use crate::{Durability, Error, Record, Revision, encoding};
 
 /// Each record, under its revision.
@@ -31,48 +29,92 @@ const FLOOR: &str = "floor";
 /// follows the store has the values; measured, 1 MiB to 32 MiB write equally fast.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// The file is made smaller when a store is opened, if it is larger than this and this many times as
-/// large as its records. Space that compaction frees is used again, but redb gives it back only when
-/// nobody reads or writes. The factor is well above what a file has in use: it grows by doubling, and
-/// holds what was overwritten until it is compacted.
+/// The file is made smaller if it is larger than this and this many times as large as its records.
+/// Space that compaction frees is used again, but redb gives hardly any back by itself. The factor is
+/// well above what a file has in use: it grows by doubling, and holds what was overwritten until it is
+/// compacted.
 const TRIM_BYTES_MIN: u64 = 64 << 20;
 const TRIM_FACTOR_MIN: u64 = 8;
 
-/// A log in a directory.
+/// A log in a database.
 #[derive(Debug)]
 pub(crate) struct DiskEngine {
-    // Before the directory, for another process may have that only when the database is closed.
+    /// `None` while the database is opened again, and after that failed.
+    database: RwLock<Option<Open>>,
+    place: Box<dyn Place>,
+}
+
+/// An open database.
+#[derive(Debug)]
+struct Open {
     database: Database,
-    directory: Option<Directory>,
+    synced: Arc<Synced>,
 }
 
 impl DiskEngine {
     /// Opens the log in a directory, or begins one.
     pub(crate) fn open(path: &Path, durability: Durability) -> Result<Self, Error> {
-        let directory = Directory::claim(path)?;
-        let (file, begun) = directory.open()?;
-        let file = FileBackend::new(file).map_err(failure)?;
-        let engine = match durability {
-            Durability::Disk => Self::over(file),
-            Durability::System => Self::over(Unsynced(file)),
-        }?;
-        // redb cannot open what a crash leaves of a database that was being made.
-        if !begun {
-            directory.keep()?;
-        }
-        Ok(Self { directory: Some(directory), ..engine })
+        Ok(Self::at(Directory::claim(path, durability)?)?)
     }
 
-    /// Opens the log on a storage that redb can write to, or begins one.
-    pub(crate) fn over(storage: impl StorageBackend) -> Result<Self, Failure> {
+    /// Opens the log at a place, or begins one.
+    pub(crate) fn at(place: impl Place + 'static) -> Result<Self, Failure> {
+        let is_new = place.is_new();
+        let is_on_disk = place.enter()?;
+        let open = Open::at(&place, is_on_disk)?;
+        // redb cannot open what a crash leaves of a database that was being made.
+        if is_new {
+            place.keep()?;
+        }
+        Ok(Self { database: RwLock::new(Some(open)), place: Box::new(place) })
+    }
+
+    /// Moves the records together and makes the file as small as it can be.
+    pub(crate) fn shrink(&self) -> Result<(), Failure> {
+        let mut open = self.database.write();
+        let Open { database, .. } = open.as_mut().ok_or_else(not_open)?;
+        database.compact().map_err(failure)?;
+        Ok(())
+    }
+
+    /// The database, which is not closed while it is used.
+    fn database(&self) -> Result<MappedRwLockReadGuard<'_, Database>, Failure> {
+        let open = RwLockReadGuard::try_map(self.database.read(), |open| {
+            open.as_ref().map(|open| &open.database)
+        });
+        open.map_err(|_| not_open())
+    }
+}
+
+impl Drop for DiskEngine {
+    fn drop(&mut self) {
+        let Some(Open { database, synced }) = self.database.get_mut().take() else { return };
+        drop(database);
+        if synced.is_all() {
+            self.place.leave();
+        }
+    }
+}
+
+impl Open {
+    fn at(place: &(impl Place + ?Sized), is_on_disk: bool) -> Result<Self, Failure> {
+        let (storage, is_new) = (place.storage()?, place.is_new());
+        // redb would begin a new database in it.
+        if !is_new && storage.len().map_err(failure)? == 0 {
+            return Err(Failure("its database has lost its content: it has 0 bytes".to_owned()));
+        }
+        if !is_new && !is_on_disk {
+            rewrite(&*storage).map_err(failure)?;
+        }
+        let synced = Arc::new(Synced::default());
+        let storage = Observed { storage, synced: synced.clone() };
         let database = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(storage);
-        let database = database.map_err(failure)?;
-        let engine = Self { database, directory: None };
-        match engine.database.begin_read().map_err(failure)?.open_table(LOG) {
-            Err(TableError::TableDoesNotExist(_)) => engine.begin()?,
+        let open = Self { database: database.map_err(failure)?, synced };
+        match open.database.begin_read().map_err(failure)?.open_table(LOG) {
+            Err(TableError::TableDoesNotExist(_)) if is_new => open.begin()?,
             other => drop(other.map_err(failure)?),
         }
-        Ok(engine)
+        Ok(open)
     }
 
     /// Writes an empty log.
@@ -82,21 +124,12 @@ impl DiskEngine {
         write.open_table(NUMBERS).map_err(failure)?;
         write.commit().map_err(failure)
     }
-
-    /// Moves the records together and makes the file as small as it can be.
-    pub(crate) fn shrink(&mut self) -> Result<(), Failure> {
-        self.database.compact().map_err(failure)?;
-        Ok(())
-    }
-
-    fn log(&self) -> Result<ReadOnlyTable<u64, &'static [u8]>, Failure> {
-        self.database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)
-    }
 }
 
 impl Engine for DiskEngine {
-    fn commit(&self, batch: &Batch) -> Result<(), Failure> {
-        let write = self.database.begin_write().map_err(failure)?;
+    fn commit(&self, batch: &Batch) -> Result<u64, Failure> {
+        let write = self.database()?.begin_write().map_err(failure)?;
+        let mut removed = 0;
         {
             let mut log = write.open_table(LOG).map_err(failure)?;
             for record in &batch.records {
@@ -104,25 +137,29 @@ impl Engine for DiskEngine {
                 log.insert(record.revision.0, &*bytes).map_err(failure)?;
             }
             for revision in &batch.garbage {
-                log.remove(revision.0).map_err(failure)?;
+                let record = log.remove(revision.0).map_err(failure)?;
+                removed += record.map_or(0, |record| record.value().len() as u64);
             }
         }
         if let Some(floor) = batch.floor {
             let mut numbers = write.open_table(NUMBERS).map_err(failure)?;
             numbers.insert(FLOOR, floor.0).map_err(failure)?;
         }
-        write.commit().map_err(failure)
+        write.commit().map_err(failure)?;
+        Ok(removed)
     }
 
     fn read(&self, revision: Revision) -> Result<Option<Record>, Failure> {
-        let log = self.log()?;
+        let database = self.database()?;
+        let log = database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)?;
         let bytes = log.get(revision.0).map_err(failure)?;
         bytes.map(|bytes| encoding::decode(revision, bytes.value())).transpose()
     }
 
     fn scan(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
         let later = (Bound::Excluded(after.0), Bound::Unbounded);
-        let log = self.log()?;
+        let database = self.database()?;
+        let log = database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)?;
         for row in log.range::<u64>(later).map_err(failure)? {
             let (revision, bytes) = row.map_err(failure)?;
             if !visitor(encoding::decode(Revision(revision.value()), bytes.value())?)? {
@@ -133,46 +170,81 @@ impl Engine for DiskEngine {
     }
 
     fn floor(&self) -> Result<Revision, Failure> {
-        let read = self.database.begin_read().map_err(failure)?;
+        let read = self.database()?.begin_read().map_err(failure)?;
         let numbers = read.open_table(NUMBERS).map_err(failure)?;
         let floor = numbers.get(FLOOR).map_err(failure)?;
         Ok(Revision(floor.map_or(0, |floor| floor.value())))
     }
 
-    fn trim(&mut self, record_bytes: u64) -> Result<(), Failure> {
-        let Some(directory) = &self.directory else { return Ok(()) };
-        let size = directory.size()?;
+    fn trim(&self, record_bytes: u64) -> Result<(), Failure> {
+        let size = self.place.size()?;
         if size > TRIM_BYTES_MIN && size > TRIM_FACTOR_MIN * record_bytes {
             self.shrink()?;
         }
         Ok(())
     }
+
+    fn reopen(&self) -> Result<(), Failure> {
+        self.place.check_room()?;
+        // After a failure redb writes nothing any more, neither now.
+        drop(self.database.write().take());
+        let open = Open::at(&*self.place, false)?;
+        *self.database.write() = Some(open);
+        Ok(())
+    }
 }
 
-/// A file that is written to, but that nobody waits for.
-#[derive(Debug)]
-struct Unsynced(FileBackend);
+/// Whether all that was written is known to be on disk.
+#[derive(Debug, Default)]
+struct Synced {
+    is_behind: AtomicBool,
+    has_failed: AtomicBool,
+}
 
-impl StorageBackend for Unsynced {
+impl Synced {
+    fn is_all(&self) -> bool {
+        !self.is_behind.load(Ordering::Relaxed) && !self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of a change or synchronisation.
+    fn note<T>(&self, is_behind: bool, outcome: io::Result<T>) -> io::Result<T> {
+        self.is_behind.store(is_behind, Ordering::Relaxed);
+        self.has_failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+        outcome
+    }
+}
+
+/// A database's storage, and what is known of it.
+#[derive(Debug)]
+struct Observed {
+    storage: Box<dyn Medium>,
+    synced: Arc<Synced>,
+}
+
+impl StorageBackend for Observed {
     fn len(&self) -> io::Result<u64> {
-        self.0.len()
+        self.storage.len()
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read(offset, out)
+        self.storage.read(offset, out)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.synced.note(true, self.storage.set_len(len))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        Ok(())
+        self.synced.note(false, self.storage.sync_data())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write(offset, data)
+        self.synced.note(true, self.storage.write(offset, data))
     }
+}
+
+fn not_open() -> Failure {
+    Failure("its database is not open".to_owned())
 }
 
 fn failure(error: impl Display) -> Failure {

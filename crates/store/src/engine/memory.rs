@@ -6,7 +6,7 @@ use std::ops::Bound;
 use parking_lot::RwLock;
 
 use super::{Batch, Engine, Failure, Visitor};
-use crate::{Record, Revision};
+use crate::{Record, Revision, encoding};
 
 /// A log in memory. It holds the very bytes that its readers get, not a copy of them.
 #[derive(Debug, Default)]
@@ -21,18 +21,20 @@ struct Log {
 }
 
 impl Engine for MemoryEngine {
-    fn commit(&self, batch: &Batch) -> Result<(), Failure> {
+    fn commit(&self, batch: &Batch) -> Result<u64, Failure> {
         let mut log = self.log.write();
+        let mut removed = 0;
         for record in &batch.records {
             log.records.insert(record.revision, kept(record));
         }
         for revision in &batch.garbage {
-            log.records.remove(revision);
+            let record = log.records.remove(revision);
+            removed += record.map_or(0, |record| encoding::size(&record) as u64);
         }
         if let Some(floor) = batch.floor {
             log.floor = floor;
         }
-        Ok(())
+        Ok(removed)
     }
 
     fn read(&self, revision: Revision) -> Result<Option<Record>, Failure> {
@@ -53,7 +55,11 @@ impl Engine for MemoryEngine {
         Ok(self.log.read().floor)
     }
 
-    fn trim(&mut self, _: u64) -> Result<(), Failure> {
+    fn trim(&self, _: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn reopen(&self) -> Result<(), Failure> {
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ macro_rules! conformance {
         mod memory {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn $case() {
-                super::$case(crate::memory().unwrap().read().unwrap()).await;
+                super::$case(super::super::in_memory()).await;
             })*
         }
         mod disk {
@@ -31,6 +31,7 @@ conformance! {
     a_write_needs_what_it_expects
     a_conflict_has_the_current_record
     writes_go_together_or_not_at_all
+    each_write_of_a_group_has_a_revision
     one_of_many_groups_takes_what_they_share
     the_revision_fills_the_hole
     a_note_is_for_followers_only
@@ -124,6 +125,23 @@ async fn writes_go_together_or_not_at_all(store: Arc<dyn Store>) {
     }
     let all = store.list("things", "", At::Head).await.unwrap();
     assert_eq!(texts(&all), ["4 Updated a=2", "6 Updated c=2", "7 Created f=1"]);
+}
+
+/// Whoever saw any one of them has the state at its revision, and misses nothing after it: a client may
+/// be cut off between two writes of one collection that were committed together.
+async fn each_write_of_a_group_has_a_revision(store: Arc<dyn Store>) {
+    let seen = followed(&store).await;
+    store.commit(create("a", "1")).await.unwrap();
+    let group = vec![create("c", "1"), update("a", 1, "2"), create("d", "1")];
+    let first = store.commit_together(create("b", "1"), group).await.unwrap();
+    assert_eq!((first.revision, store.head()), (Revision(2), Revision(5)));
+    let all = ["1 Created a=1", "2 Created b=1", "3 Created c=1", "4 Updated a=2", "5 Created d=1"];
+    assert_eq!(seen.texts(), all);
+    assert_eq!(followed(&store).await.texts(), all);
+    for (at, count) in [(1, 1), (2, 2), (3, 3), (4, 3), (5, 4)] {
+        let state = store.list("things", "", At::Revision(Revision(at))).await.unwrap();
+        assert_eq!(state.len(), count, "after revision {at}");
+    }
 }
 
 /// Everyone wants one of a few places along with a key of their own: a place is never taken twice, and

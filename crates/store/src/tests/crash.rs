@@ -63,7 +63,7 @@ impl Fact {
 #[test]
 fn child() {
     let Some(dir) = std::env::var_os(DIRECTORY) else { return };
-    let options = Options { dir: dir.into(), durability: Durability::Disk };
+    let options = options(Path::new(&dir), Durability::Disk);
     let store = crate::open(&options).unwrap().read().unwrap();
     let (floor, begin) = (store.floor().0, store.head().0);
     let write = |writer| {

@@ -1,13 +1,12 @@
 //! Who may open a directory, and what is in it then.
 
 use std::fs;
-use std::path::Path;
 
 use super::*;
 use crate::At;
 
 fn open(dir: &Path) -> Result<Arc<dyn Store>, Error> {
-    crate::open(&Options { dir: dir.to_owned(), durability: Durability::Disk })?.read()
+    crate::open(&options(dir, Durability::Disk))?.read()
 }
 
 #[tokio::test]
@@ -79,6 +78,147 @@ async fn one_at_a_time() {
     assert_eq!(open(dir.path()).unwrap().head(), Revision(1));
 }
 
+/// Between the names that a new database and its format get.
+#[tokio::test]
+async fn a_new_store_that_only_lacks_its_format_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    open(dir.path()).unwrap().commit(create("a", "1")).await.unwrap();
+    let (format, unfinished) = (dir.path().join("format"), dir.path().join("format.new"));
+    fs::rename(&format, &unfinished).unwrap();
+    assert_eq!(open(dir.path()).unwrap().head(), Revision(1));
+    assert_eq!(fs::read(&format).unwrap(), b"pintle-store 1\n");
+    fs::remove_file(&format).unwrap();
+    fs::write(&unfinished, "pintle-store 2\n").unwrap();
+    assert!(matches!(open(dir.path()).err(), Some(Error::Format { found: 2, .. })));
+}
+
+/// What is lost is never taken for what has not begun: a directory is refused, and not touched.
+#[tokio::test]
+async fn a_lost_store_is_not_begun_anew() {
+    type Loss = fn(&Path);
+    let rows: [(&str, Loss, &str); 9] = [
+        ("no database", |dir| fs::remove_file(dir.join("store.redb")).unwrap(), "is missing"),
+        ("an empty database", |dir| fs::write(dir.join("store.redb"), "").unwrap(), "0 bytes"),
+        ("a few bytes", |dir| fs::write(dir.join("store.redb"), "redb").unwrap(), "not a redb"),
+        ("half of it", |dir| cut(&dir.join("store.redb"), 2), ""),
+        ("only the header", |dir| cut(&dir.join("store.redb"), 300), ""),
+        ("zeros", |dir| fs::write(dir.join("store.redb"), [0; 1 << 20]).unwrap(), "not a redb"),
+        ("a link that leads nowhere", |dir| lead_nowhere(&dir.join("store.redb")), "store.redb"),
+        (
+            "only what was being made",
+            |dir| {
+                fs::rename(dir.join("store.redb"), dir.join("store.redb.new")).unwrap();
+            },
+            "is missing",
+        ),
+        (
+            "somebody else's database",
+            |dir| {
+                fs::remove_file(dir.join("store.redb")).unwrap();
+                drop(redb::Database::create(dir.join("store.redb")).unwrap());
+            },
+            "log",
+        ),
+    ];
+    for (what, lose, reason) in rows {
+        for is_closed in [true, false] {
+            let dir = tempfile::tempdir().unwrap();
+            open(dir.path()).unwrap().commit(create("a", "1")).await.unwrap();
+            lose(dir.path());
+            if !is_closed {
+                fs::remove_file(dir.path().join("closed")).unwrap();
+            }
+            for attempt in 0..2 {
+                let Some(Error::Failed { reason: found }) = open(dir.path()).err() else {
+                    panic!("{what} is refused, attempt {attempt}");
+                };
+                let told = found.to_lowercase().contains(reason);
+                assert!(told, "{what}, closed {is_closed}: {found}");
+            }
+        }
+    }
+}
+
+/// Leaves a file a part of its length.
+fn cut(file: &Path, part: u64) {
+    let file = fs::File::options().write(true).open(file).unwrap();
+    file.set_len(file.metadata().unwrap().len() / part).unwrap();
+}
+
+fn lead_nowhere(file: &Path) {
+    fs::remove_file(file).unwrap();
+    std::os::unix::fs::symlink("/nowhere/store.redb", file).unwrap();
+}
+
+#[tokio::test]
+async fn what_is_somebody_elses_is_not_touched() {
+    for name in ["notes.txt", "PG_VERSION", "member", "store.redb.old"] {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(name), "theirs").unwrap();
+        let Some(Error::Failed { reason }) = open(dir.path()).err() else {
+            panic!("{name} is refused");
+        };
+        assert_eq!(reason, format!("it holds {name}, which is not a store's"));
+        assert_eq!(contents(dir.path()), [(name.to_owned(), b"theirs".to_vec())]);
+    }
+    // Beside a store it may lie: a copy, or what an editor left.
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path()).unwrap());
+    fs::write(dir.path().join("store.redb.old"), "theirs").unwrap();
+    assert!(open(dir.path()).is_ok());
+}
+
+/// Only who is not root can be kept from reading.
+#[cfg(unix)]
+#[tokio::test]
+async fn what_cannot_be_read_is_not_taken_for_absent() {
+    use std::os::unix::fs::PermissionsExt;
+    for name in ["format", "store.redb", "."] {
+        let dir = tempfile::tempdir().unwrap();
+        open(dir.path()).unwrap().commit(create("a", "1")).await.unwrap();
+        let path = dir.path().join(name);
+        let allowed = fs::metadata(&path).unwrap().permissions();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+        if fs::File::open(&path).is_err() {
+            let error = open(dir.path()).err();
+            assert!(matches!(&error, Some(Error::Failed { .. })), "{name}: {error:?}");
+        }
+        fs::set_permissions(&path, allowed).unwrap();
+        assert_eq!(open(dir.path()).unwrap().head(), Revision(1));
+    }
+}
+
+/// The file is written again where it is not known that all of it is on disk, and only there.
+#[tokio::test]
+async fn whether_all_was_on_disk_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let closed = dir.path().join("closed");
+    let store = open(dir.path()).unwrap();
+    assert!(!closed.exists(), "while it is open");
+    store.commit(create("a", "1")).await.unwrap();
+    drop(store);
+    assert!(closed.exists(), "after it was closed");
+    let unsynchronised = crate::open(&options(dir.path(), Durability::System)).unwrap();
+    drop(unsynchronised.read().unwrap());
+    assert!(!closed.exists(), "after it was used without synchronisation");
+    drop(open(dir.path()).unwrap());
+    assert!(closed.exists());
+}
+
+/// Holes stay holes when a file is written again: there may be no space to fill them.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn holes_are_not_filled() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    open(dir.path()).unwrap().commit(create("a", "1")).await.unwrap();
+    let blocks = || fs::metadata(dir.path().join("store.redb")).unwrap().blocks();
+    let before = blocks();
+    fs::remove_file(dir.path().join("closed")).unwrap();
+    drop(open(dir.path()).unwrap());
+    assert!(blocks() <= before + 64, "{} blocks, {before} before", blocks());
+}
+
 /// Every file in a directory, with what is in it.
 fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
@@ -124,11 +264,12 @@ async fn other_formats_are_not_touched() {
 #[tokio::test]
 async fn what_a_crash_can_leave_of_a_new_store_is_no_obstacle() {
     let dir = tempfile::tempdir().unwrap();
-    let leftovers: [&[(&str, &[u8])]; 4] = [
+    let leftovers: [&[(&str, &[u8])]; 5] = [
         &[],
         &[("lock", b"")],
         &[("lock", b""), ("format.new", b"pint")],
-        &[("lock", b""), ("format", b"pintle-store 1\n"), ("store.redb.new", b"redb")],
+        &[("lock", b""), ("format.new", b"pintle-store 1\n"), ("store.redb.new", b"redb")],
+        &[("lost+found", b""), (".snapshots", b"")], // a file system's own
     ];
     for (n, files) in leftovers.into_iter().enumerate() {
         let dir = dir.path().join(n.to_string());
@@ -171,6 +312,59 @@ async fn space_comes_back() {
     let kept = store.get(&key("kept"), At::Head).await.unwrap().unwrap();
     assert_eq!(kept.value(), value);
     followed(&store).await.check_complete(store.floor(), head);
+}
+
+/// It does not take a new start either, if hardly anything is left.
+#[tokio::test]
+async fn space_comes_back_when_nobody_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("data/store.redb");
+    let size = || fs::metadata(&file).unwrap().len() >> 20;
+    let (store, value) = (reopen(&dir), "x".repeat(1 << 20));
+    store.commit(create("kept", "1")).await.unwrap();
+    for n in 0..100 {
+        let record = store.commit(create(&n.to_string(), &value)).await.unwrap();
+        store.commit(delete(&record.key.item, record.revision.0, "")).await.unwrap();
+    }
+    let largest = size();
+    assert!(largest > 64, "{largest} MiB are enough to be given back");
+    store.compact(store.head()).await.unwrap();
+    while size() > 8 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let record = store.commit(create("more", "1")).await.unwrap();
+    drop(store);
+    let store = reopen(&dir);
+    assert_eq!(store.head(), record.revision);
+    assert_eq!(store.list("things", "", At::Head).await.unwrap().len(), 2);
+}
+
+/// However much is written in however short a time, what is kept of the past is bounded; and it is when
+/// a store is opened with another bound.
+#[tokio::test]
+async fn history_is_bounded_by_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let bounded = |history_bytes_max| {
+        let options = Options { history_bytes_max, ..options(dir.path(), Durability::System) };
+        crate::open(&options).unwrap().read().unwrap()
+    };
+    let (store, value) = (bounded(1 << 20), "x".repeat(10_000));
+    store.commit(create("a", &value)).await.unwrap();
+    for revision in 1..1000 {
+        store.commit(update("a", revision, &value)).await.unwrap();
+    }
+    let kept = |store: &Arc<dyn Store>| store.head().0 - store.floor().0;
+    assert!((95..=104).contains(&kept(&store)), "{} changes", kept(&store));
+    let asked = Revision(store.floor().0 - 1);
+    let past = store.get(&key("a"), At::Revision(asked)).await;
+    assert_eq!(past, Err(Error::Compacted { asked, floor: store.floor() }));
+    store.compact(store.floor()).await.unwrap();
+    let seen = followed(&store).await;
+    assert_eq!(seen.0.lock().len() as u64, kept(&store) + 1, "the rest is gone");
+    drop(store);
+    let store = bounded(200_000);
+    assert!((18..=20).contains(&kept(&store)), "{} changes", kept(&store));
+    assert_eq!(store.head(), Revision(1000));
 }
 
 /// Secrets lie in it.
@@ -227,24 +421,60 @@ async fn damage_is_refused() {
     assert!(refused > 0);
 }
 
-/// With `PINTLE_STORE_SMALL_DISK=<a directory on a disk of a few MiB>`: a disk that is full.
+/// A disk of 8 MiB: a file system in memory, where one may be mounted.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let arguments = ["-t", "tmpfs", "-o", "size=8m", "tmpfs"];
+        let mut mount = std::process::Command::new("mount");
+        let mounted = mount.args(arguments).arg(dir.path()).stderr(std::process::Stdio::null());
+        mounted.status().is_ok_and(|status| status.success()).then_some(Self(dir))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+/// It is told, nothing that was acknowledged is lost, and writes are taken again when there is room. The
+/// test is passed over where no small disk can be mounted (not as root, or in a container);
+/// `storage_that_fails` has the same in memory.
 #[tokio::test]
 async fn a_full_disk() {
-    let Some(dir) = std::env::var_os("PINTLE_STORE_SMALL_DISK") else { return };
-    let dir = tempfile::tempdir_in(dir).unwrap();
-    let store = open(dir.path()).unwrap();
+    let Some(disk) = SmallDisk::mount() else { return };
+    let dir = disk.0.path().join("data");
+    let store = open(&dir).unwrap();
     let value = "x".repeat(10_000);
     let mut written = 0u64;
+    let ballast = disk.0.path().join("ballast");
+    fs::write(&ballast, vec![1; 3 << 20]).unwrap();
     let error = loop {
         match store.commit(create(&written.to_string(), &value)).await {
             Ok(_) => written += 1,
             Err(error) => break error,
         }
     };
-    assert!(matches!(&error, Error::Failed { reason } if reason.contains("space")), "{error}");
-    assert_eq!((store.check(), store.head()), (Err(error), Revision(written)));
+    assert!(matches!(&error, Error::Unknown { reason } if reason.contains("space")), "{error}");
+    assert!(store.check().is_err());
+    assert_eq!(store.head(), Revision(written));
+    // A start needs no space.
     drop(store);
-    let store = open(dir.path()).unwrap();
+    let store = open(&dir).unwrap();
     assert!(store.head() >= Revision(written));
+    while store.check().is_ok() {
+        let _ = store.commit(create(&format!("{}", store.head()), &value)).await;
+    }
+    fs::remove_file(&ballast).unwrap();
+    while store.check().is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let record = store.commit(create("more", &value)).await.unwrap();
+    drop(store);
+    let store = open(&dir).unwrap();
+    assert_eq!(store.head(), record.revision);
     followed(&store).await.check_complete(Revision(0), store.head());
 }

@@ -1,7 +1,9 @@
-//! Media that fail: nobody is acknowledged, nothing is shown, nothing more is written, and what was
-//! acknowledged before is there, now and when the store is opened again.
+//! Media that fail: nobody is acknowledged, nothing is shown, nothing more is written until the medium
+//! is well, and what was acknowledged before is there, now, when writes are taken again, and when the
+//! store is opened again.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::storage::{Fault, Storage};
 use super::*;
@@ -24,12 +26,21 @@ struct Faulty {
     medium: Arc<MemoryEngine>,
     commits_left: AtomicU64,
     end: End,
+    /// Whether it can be opened again.
+    is_well: Arc<AtomicBool>,
+}
+
+impl Faulty {
+    fn new(medium: &Arc<MemoryEngine>, commits_left: u64, end: End) -> Self {
+        let (medium, commits_left) = (medium.clone(), AtomicU64::new(commits_left));
+        Self { medium, commits_left, end, is_well: Arc::default() }
+    }
 }
 
 impl Engine for Faulty {
-    fn commit(&self, batch: &Batch) -> Result<(), Failure> {
+    fn commit(&self, batch: &Batch) -> Result<u64, Failure> {
         match self.commits_left.fetch_sub(1, Ordering::Relaxed) {
-            0 => panic!("a medium that failed is not asked again"),
+            0 => panic!("a medium that failed is not asked again before it was opened again"),
             1 => match self.end {
                 End::Refuse => Err(Failure("no".to_owned())),
                 End::Lie => self.medium.commit(batch).and(Err(Failure("no".to_owned()))),
@@ -51,17 +62,33 @@ impl Engine for Faulty {
         self.medium.floor()
     }
 
-    fn trim(&mut self, _: u64) -> Result<(), Failure> {
+    fn trim(&self, _: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn reopen(&self) -> Result<(), Failure> {
+        if !self.is_well.load(Ordering::Relaxed) {
+            return Err(Failure("no".to_owned()));
+        }
+        self.commits_left.store(u64::MAX, Ordering::Relaxed);
         Ok(())
     }
 }
 
 fn open(engine: impl Engine + 'static) -> Arc<dyn Store> {
-    Opening::of(engine).unwrap().read().unwrap()
+    Opening::of(engine, u64::MAX).unwrap().read().unwrap()
 }
 
-/// Writes from many tasks until the store fails; returns what was acknowledged, in order.
-async fn write_until_it_fails(store: &Arc<dyn Store>) -> (Vec<Record>, Error) {
+/// Waits until writes are taken again.
+async fn well(store: &Arc<dyn Store>) {
+    while store.check().is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Writes from many tasks until each was told that the store failed; returns what was acknowledged, in
+/// order, and why nothing more was.
+async fn write_until_it_fails(store: &Arc<dyn Store>) -> (Vec<Record>, String) {
     let writers = (0..16).map(|writer| {
         let store = store.clone();
         tokio::spawn(async move {
@@ -84,16 +111,25 @@ async fn write_until_it_fails(store: &Arc<dyn Store>) -> (Vec<Record>, Error) {
         errors.push(error);
     }
     acknowledged.sort_by_key(|record| record.revision);
-    assert!(errors.iter().all(|error| *error == errors[0]), "one reason for all: {errors:?}");
-    (acknowledged, errors.remove(0))
+    let reasons: Vec<String> = errors.into_iter().map(reason).collect();
+    assert!(reasons.iter().all(|reason| *reason == reasons[0]), "one for all: {reasons:?}");
+    (acknowledged, reasons[0].clone())
+}
+
+/// Why the medium failed.
+fn reason(error: Error) -> String {
+    match error {
+        Error::Failed { reason } | Error::Unknown { reason } => reason,
+        other => panic!("{other}"),
+    }
 }
 
 /// That a failed store shows what it acknowledged, nothing else, and takes nothing more.
-async fn check_failed(store: &Arc<dyn Store>, seen: &Seen, acknowledged: &[Record], error: &Error) {
-    assert!(matches!(error, Error::Failed { .. }));
-    assert_eq!(store.check().as_ref(), Err(error));
-    assert_eq!(store.commit(create("more", "x")).await.as_ref(), Err(error));
-    assert_eq!(store.compact(Revision(1)).await.as_ref(), Err(error));
+async fn check_failed(store: &Arc<dyn Store>, seen: &Seen, acknowledged: &[Record], reason: &str) {
+    let error = Err(Error::Failed { reason: reason.to_owned() });
+    assert_eq!(store.check(), error);
+    assert_eq!(store.commit(create("more", "x")).await.map(drop), error);
+    assert_eq!(store.compact(Revision(1)).await, error);
     assert_eq!(store.head().0, acknowledged.len() as u64);
     assert_eq!(*seen.0.lock(), acknowledged);
 }
@@ -103,15 +139,11 @@ async fn a_medium_that_fails() {
     for end in [End::Refuse, End::Lie] {
         for at in [1, 2, 3, 10, 50] {
             let medium = Arc::new(MemoryEngine::default());
-            let commits_left = AtomicU64::new(at);
-            let store = open(Faulty { medium: medium.clone(), commits_left, end });
+            let store = open(Faulty::new(&medium, at, end));
             let seen = followed(&store).await;
-            let (acknowledged, error) = write_until_it_fails(&store).await;
-            assert_eq!(
-                error.to_string(),
-                "the store failed and takes no more writes until the server is started again: no"
-            );
-            check_failed(&store, &seen, &acknowledged, &error).await;
+            let (acknowledged, reason) = write_until_it_fails(&store).await;
+            assert_eq!(reason, "no");
+            check_failed(&store, &seen, &acknowledged, &reason).await;
             assert_eq!(*followed(&store).await.0.lock(), acknowledged, "readers go on");
             for record in &acknowledged {
                 assert_eq!(
@@ -120,11 +152,10 @@ async fn a_medium_that_fails() {
                 );
             }
             store.close().await;
-            assert_eq!(store.check(), Err(error), "the reason stays");
+            assert_eq!(store.check(), Err(Error::Failed { reason }), "the reason stays");
             drop(store);
 
-            let commits_left = AtomicU64::new(u64::MAX);
-            let store = open(Faulty { medium, commits_left, end });
+            let store = open(Faulty::new(&medium, u64::MAX, end));
             let seen = followed(&store).await;
             seen.check_complete(Revision(0), store.head());
             assert_eq!(seen.0.lock()[..acknowledged.len()], acknowledged);
@@ -134,12 +165,40 @@ async fn a_medium_that_fails() {
     }
 }
 
+/// What was under way when the medium failed is there wholly, in its place in the order, or not at all.
+#[tokio::test]
+async fn a_medium_that_is_well_again() {
+    for end in [End::Refuse, End::Lie] {
+        for at in [1, 2, 10] {
+            let medium = Arc::new(MemoryEngine::default());
+            let engine = Faulty::new(&medium, at, end);
+            let is_well = engine.is_well.clone();
+            let store = open(engine);
+            let seen = followed(&store).await;
+            let (acknowledged, reason) = write_until_it_fails(&store).await;
+            check_failed(&store, &seen, &acknowledged, &reason).await;
+            is_well.store(true, Ordering::Relaxed);
+            well(&store).await;
+            let more = store.commit(create("more", "x")).await.unwrap();
+            seen.check_complete(Revision(0), more.revision);
+            assert_eq!(seen.0.lock()[..acknowledged.len()], acknowledged);
+            assert_eq!(store.head(), more.revision);
+            let unknown = more.revision.0 as usize - acknowledged.len() - 1;
+            assert_eq!(unknown > 0, end == End::Lie, "{unknown} have happened");
+            let all = store.list("things", "", At::Head).await.unwrap();
+            assert_eq!(all.len() as u64, more.revision.0);
+            drop(store);
+            let store = open(Faulty::new(&medium, u64::MAX, end));
+            assert_eq!(store.head(), more.revision);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_compaction_that_fails_is_finished_later() {
-    for at in 201..=207 {
+    for at in 201..=202 {
         let medium = Arc::new(MemoryEngine::default());
-        let commits_left = AtomicU64::new(at);
-        let store = open(Faulty { medium: medium.clone(), commits_left, end: End::Refuse });
+        let store = open(Faulty::new(&medium, at, End::Refuse));
         store.commit(create("a", "0")).await.unwrap();
         for revision in (2..200).step_by(2) {
             store.commit(create("b", "0")).await.unwrap();
@@ -151,10 +210,10 @@ async fn a_compaction_that_fails_is_finished_later() {
         assert_eq!(store.head(), Revision(200));
         drop(store);
 
-        let commits_left = AtomicU64::new(u64::MAX);
-        let engine = Faulty { medium: medium.clone(), commits_left, end: End::Refuse };
+        let engine = Faulty::new(&medium, u64::MAX, End::Refuse);
         let seen = Arc::new(Seen::default());
-        let store = Opening::of(engine).unwrap().read_to(seen.clone()).await.unwrap();
+        let opening = Opening::of(engine, u64::MAX).unwrap();
+        let store = opening.read_to(seen.clone()).await.unwrap();
         assert_eq!(seen.texts().last().map(String::as_str), Some("200 Updated a=1"));
         assert!(seen.0.lock().is_sorted_by(|a, b| a.revision < b.revision), "each once, in order");
         store.compact(Revision(200)).await.unwrap();
@@ -172,34 +231,64 @@ async fn a_compaction_that_fails_is_finished_later() {
 
 #[tokio::test]
 async fn a_medium_that_panics() {
-    let (medium, commits_left) = (Arc::default(), AtomicU64::new(3));
-    let store = open(Faulty { medium, commits_left, end: End::Panic });
+    let store = open(Faulty::new(&Arc::default(), 3, End::Panic));
     let seen = followed(&store).await;
-    let (acknowledged, error) = write_until_it_fails(&store).await;
-    assert!(error.to_string().contains("the committer stopped"), "{error}");
-    check_failed(&store, &seen, &acknowledged, &error).await;
+    let (acknowledged, reason) = write_until_it_fails(&store).await;
+    assert_eq!(reason, "the committer stopped");
+    check_failed(&store, &seen, &acknowledged, &reason).await;
     store.close().await;
 }
 
-/// Storage that fails once, at every place where it can, under the real engine.
+/// Storage that fails, once or until it is repaired, at every place where it can, under the real engine.
 #[tokio::test]
 async fn storage_that_fails() {
     for at in (1..30).chain((30..200).step_by(13)) {
-        let storage = Storage::with_fault(Fault::Error { at });
-        let Ok(engine) = DiskEngine::over(storage.clone()) else { continue };
-        let store = open(engine);
-        let seen = followed(&store).await;
-        let (acknowledged, error) = write_until_it_fails(&store).await;
-        assert!(storage.operations() >= at);
-        check_failed(&store, &seen, &acknowledged, &error).await;
-        drop(store);
+        for fault in [Fault::Error { at }, Fault::Broken { at }] {
+            let storage = Storage::with_chance(at);
+            drop(DiskEngine::at(storage.clone()).unwrap());
+            storage.fail(fault);
+            let Ok(engine) = DiskEngine::at(storage.clone()) else {
+                assert!(storage.has_failed());
+                continue;
+            };
+            let store = open(engine);
+            let seen = followed(&store).await;
+            let (acknowledged, _) = write_until_it_fails(&store).await;
+            assert!(storage.operations() >= at);
+            if matches!(fault, Fault::Broken { .. }) {
+                check_failed(&store, &seen, &acknowledged, &reason(store.check().unwrap_err()))
+                    .await;
+            }
+            storage.heal();
+            well(&store).await;
+            assert!(storage.is_honest(), "what is read is on disk");
+            let head = store.commit(create("more", "x")).await.unwrap().revision;
+            drop(store);
 
-        let store = open(DiskEngine::over(storage.after_exit()).unwrap());
-        let seen = followed(&store).await;
-        seen.check_complete(Revision(0), store.head());
-        assert_eq!(seen.0.lock()[..acknowledged.len()], acknowledged, "failed at {at}");
-        store.commit(create("more", "x")).await.unwrap();
+            let store = open(DiskEngine::at(storage.after_exit()).unwrap());
+            for seen in [seen, followed(&store).await] {
+                seen.check_complete(Revision(0), head);
+                assert_eq!(seen.0.lock()[..acknowledged.len()], acknowledged, "failed at {at}");
+            }
+        }
     }
+}
+
+/// A compaction without writes costs few synchronisations, however much it removes.
+#[tokio::test]
+async fn compaction_when_nobody_writes() {
+    let storage = Storage::default();
+    let store = open(DiskEngine::at(storage.clone()).unwrap());
+    let updates = 5_000u64;
+    store.commit(create("a", "x")).await.unwrap();
+    for revision in 1..=updates {
+        store.commit(update("a", revision, "x")).await.unwrap();
+    }
+    let before = storage.synchronisations();
+    store.compact(store.head()).await.unwrap();
+    let count = storage.synchronisations() - before;
+    assert!(count <= 8, "{count} synchronisations for {updates} removals");
+    assert_eq!(followed(&store).await.texts().len(), 1);
 }
 
 /// A follower that panics takes the committer with it: better than to go on without a follower.
@@ -211,7 +300,7 @@ async fn a_follower_that_panics() {
             panic!("this follower does");
         }
     }
-    let store = crate::memory().unwrap().read().unwrap();
+    let store = in_memory();
     store.follow(Arc::new(Panicking)).await.unwrap();
     let error = store.commit(create("a", "1")).await.unwrap_err();
     assert!(error.to_string().contains("the committer stopped"), "{error}");

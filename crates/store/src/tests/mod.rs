@@ -3,7 +3,8 @@
 //! - `conformance`: what every store must do, on each of them.
 //! - `model`: any sequence of operations, against a naive store.
 //! - `faults`: media that fail, at every point where they can.
-//! - `power`: storage that loses or tears whatever was not synchronised.
+//! - `power`: storage that loses or tears whatever was not synchronised, also after synchronisations
+//!   that failed.
 //! - `crash`: a process that is killed while 64 threads write.
 //! - `directory`: who may open a directory.
 
@@ -15,6 +16,7 @@ mod model;
 mod power;
 mod storage;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -87,8 +89,17 @@ async fn reopened(dir: &TempDir) -> (Arc<dyn Store>, Arc<Seen>) {
 }
 
 fn opening(dir: &TempDir) -> Opening {
-    let options = Options { dir: dir.path().join("data"), durability: Durability::System };
-    crate::open(&options).unwrap()
+    crate::open(&options(&dir.path().join("data"), Durability::System)).unwrap()
+}
+
+/// A store in a directory that keeps all of its history.
+fn options(dir: &Path, durability: Durability) -> Options {
+    Options { dir: dir.to_owned(), durability, history_bytes_max: u64::MAX }
+}
+
+/// A store in memory that keeps all of its history.
+fn in_memory() -> Arc<dyn Store> {
+    crate::memory(u64::MAX).unwrap().read().unwrap()
 }
 
 /// A follower that remembers what it was given.

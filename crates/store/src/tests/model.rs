@@ -182,7 +182,7 @@ impl Pair {
     /// Closes the store and opens it again, if it can be.
     fn reopen(&mut self) {
         let Some(dir) = &self.dir else { return };
-        self.store = crate::memory().unwrap().read().unwrap();
+        self.store = in_memory();
         self.check_followers();
         let (store, seen) = self.runtime.block_on(reopened(dir));
         self.store = store;
@@ -207,7 +207,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
     fn memory_is_as_the_model(operations in operations()) {
-        Pair::new(crate::memory().unwrap().read().unwrap(), None).run(&operations);
+        Pair::new(in_memory(), None).run(&operations);
     }
 }
 

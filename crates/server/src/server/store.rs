@@ -1,0 +1,54 @@
+//! The store in the data directory, or in memory; and what a start must not pass over in silence.
+
+use pintle_store::{Durability, Opening, Options};
+
+use crate::pki::make_private_directory;
+use crate::{Config, Error};
+
+/// How much of the past a store in memory keeps: hardly anything, for the cache has what watches want,
+/// and nobody else looks back.
+const EPHEMERAL_HISTORY_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The store's directory in the data directory.
+const STORE: &str = "store";
+
+/// Opens the store that the configuration says, or begins one.
+pub(super) fn open(config: &Config) -> Result<Opening, Error> {
+    if config.ephemeral {
+        return Ok(pintle_store::memory(EPHEMERAL_HISTORY_BYTES_MAX)?);
+    }
+    make_private_directory(&config.data_dir).map_err(|error| error.of("data-dir"))?;
+    let options = Options {
+        dir: config.data_dir.join(STORE),
+        durability: if config.fsync { Durability::Disk } else { Durability::System },
+        history_bytes_max: config.watch_history_bytes as u64,
+    };
+    pintle_store::open(&options).map_err(|why| match why {
+        pintle_store::Error::Failed { reason } => Error::OpenStore { path: options.dir, reason },
+        why => why.into(),
+    })
+}
+
+/// Says so where a data directory has one of its two parts only, as one may that was restored in part:
+/// the server begins the other anew. To be asked before anything is made.
+pub(super) fn warn_of_losses(config: &Config) {
+    let store = config.data_dir.join(STORE);
+    let authority = config.kept_certificates().join("ca.crt");
+    if config.ephemeral {
+        return;
+    }
+    match (store.exists(), authority.exists()) {
+        (true, false) => tracing::warn!(
+            "{} is missing, though there is a store: a new authority is made, and kubeconfigs, client \
+             certificates and tokens of service accounts from before are no longer good; to keep them, \
+             stop the server and put back a copy of the directory",
+            authority.display()
+        ),
+        (false, true) => tracing::warn!(
+            "{} is missing, though there are certificates: the server begins without any objects; to \
+             have them back, stop the server and put back a copy of the directory",
+            store.display()
+        ),
+        (true, true) | (false, false) => {}
+    }
+}

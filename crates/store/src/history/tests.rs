@@ -1,0 +1,47 @@
+use super::*;
+
+/// The floors after each of some writes, as number of times and bytes.
+fn floors(bytes_max: u64, writes: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut history = History::new(bytes_max);
+    let mut newest = 0;
+    let mut floors = Vec::new();
+    for (times, bytes) in writes {
+        for _ in 0..*times {
+            newest += 1;
+            let floor = history.add(Revision(newest), *bytes);
+            floors.extend(floor.map(|floor| (newest, floor.0)));
+        }
+    }
+    floors
+}
+
+#[test]
+fn the_oldest_part_goes_when_there_is_too_much() {
+    // Parts of 11 bytes: the first to pass a sixteenth of 160.
+    assert_eq!(floors(160, &[(160, 1)]), []);
+    assert_eq!(floors(160, &[(183, 1)]), [(161, 11), (172, 22), (183, 33)]);
+    // One that is as large as all may be takes the place of all.
+    assert_eq!(floors(160, &[(99, 1), (1, 160)]), [(100, 99)]);
+    assert_eq!(floors(160, &[(99, 1), (1, 161)]), [(100, 100)]);
+    assert_eq!(floors(160, &[(1, u64::MAX), (1, u64::MAX)]), [(1, 1), (2, 2)]);
+    assert_eq!(floors(0, &[(1, 0), (2, 1)]), [(2, 2), (3, 3)]);
+    assert_eq!(floors(u64::MAX, &[(1000, 1 << 50)]), []);
+}
+
+/// Whatever is written, what is left is not more than allowed, and not less than nearly all of it.
+#[test]
+fn what_is_left_is_near_the_bound() {
+    let mut history = History::new(10_000);
+    let (mut sizes, mut floor) = (vec![0u64], 0);
+    for revision in 1..5_000u64 {
+        let bytes = revision * 7919 % 300;
+        sizes.push(bytes);
+        if let Some(raised) = history.add(Revision(revision), bytes) {
+            assert!(raised.0 > floor && raised.0 <= revision);
+            floor = raised.0;
+        }
+        let left: u64 = sizes[usize::try_from(floor).unwrap() + 1..].iter().sum();
+        assert!(left <= 10_000, "{left} at {revision}");
+        assert!(floor == 0 || left > 10_000 - 10_000 / PARTS - 2 * 300, "{left} at {revision}");
+    }
+}
