@@ -38,7 +38,7 @@ pub struct Options {
     pub entropy: fn(&mut [u8]),
     /// Whether a garbage collector runs: only then do deletions leave finalizers for it.
     pub garbage_collection: bool,
-    /// How much of each resource's recent changes is kept for watches and exact lists, in bytes.
+    /// How much of each resource's recent changes is kept for watches and exact lists, in bytes of memory.
     pub history_bytes_max: usize,
     /// How much of all that objects are in other encodings than their stored one is kept, in bytes.
     pub encodings_bytes_max: usize,

@@ -36,6 +36,8 @@ pub(crate) struct Collection {
 pub(super) struct State {
     live: Objects,
     pub(super) log: VecDeque<Change>,
+    /// The memory that the log's changes take, and would give back if they were forgotten; but for
+    /// those whose object is the newest of its key.
     log_bytes: usize,
     /// The number of the log's first change; a cursor holds the number of the change it wants next.
     pub(super) first: u64,
@@ -54,6 +56,10 @@ pub(crate) struct Snapshot {
     /// The number of the first change after it.
     pub(crate) next: u64,
 }
+
+/// What a change takes beside its object's bytes: the object, its index, and the change's place in the
+/// log (`docs/performance.md`, "beside its JSON").
+const CHANGE_BYTES: usize = 256;
 
 /// How many worked-out past states a collection remembers.
 const RECALLED_MAX: usize = 4;
@@ -153,13 +159,13 @@ impl State {
         if object.revision <= self.floor {
             return; // the state at the store's floor, not a change after it
         }
-        self.log_bytes += object.size();
+        self.log_bytes += object.size() + CHANGE_BYTES;
         self.log.push_back(Change { object, previous });
     }
 
     fn forget_first(&mut self) {
         if let Some(change) = self.log.pop_front() {
-            self.log_bytes -= change.object.size();
+            self.log_bytes -= change.object.size() + CHANGE_BYTES;
             self.first += 1;
             self.floor = self.floor.max(change.object.revision);
         }

@@ -7,6 +7,8 @@
 //!
 //! Invariants:
 //! - A reader that saw revision V sees every change up to V, in every collection.
+//! - No two changes have one revision, so a watcher that was cut off anywhere goes on after the last one
+//!   that it saw. A store whose writes of one group shared a revision would need more than that.
 //! - A collection's log is the exact sequence of its changes after its floor.
 
 mod collection;
@@ -34,7 +36,7 @@ pub(crate) struct Cache {
     visible: watch::Sender<Revision>,
     /// The revision before which no collection can tell its state.
     floor: AtomicU64,
-    /// How much of each collection's log is kept, in bytes of objects.
+    /// How much of each collection's log is kept, in bytes of memory.
     log_bytes_max: usize,
     /// The collections that were ever written to, each at its newest revision.
     by_newest: Mutex<BTreeMap<Revision, Arc<str>>>,

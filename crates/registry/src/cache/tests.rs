@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pintle_store::{Follower, Key, Kind, Record, Revision, Template};
+use pintle_store::{
+    Change as StoreChange, Expect, Follower, Key, Kind, Record, Revision, Template, Write,
+};
 use proptest::prelude::*;
 
 use super::{Cache, Collection, Cursor, Lagged};
@@ -131,7 +133,7 @@ proptest! {
 
 #[test]
 fn a_log_over_its_bound_forgets_its_beginning_and_only_slow_cursors_notice() {
-    let cache = Cache::new(Revision(0), 64);
+    let cache = Cache::new(Revision(0), 600);
     let collection = cache.collection(&"things".into());
     let mut slow =
         Cursor::after(collection.clone(), Revision(0)).expect("nothing is forgotten yet");
@@ -146,6 +148,30 @@ fn a_log_over_its_bound_forgets_its_beginning_and_only_slow_cursors_notice() {
     assert!(Cursor::after(collection.clone(), Revision(1)).is_err());
     let told = changes_after(&collection, 98).expect("the newest changes are kept");
     assert_eq!(told, [(99, Some(98)), (100, Some(99))]);
+}
+
+/// Wherever a watcher of a collection is cut off, also between two writes that were committed together,
+/// it misses nothing when it goes on from the last revision that it was told.
+#[tokio::test]
+async fn a_watcher_that_is_cut_off_within_a_group_misses_nothing() {
+    let cache = Arc::new(Cache::new(Revision(0), usize::MAX));
+    let store = pintle_store::memory(u64::MAX).expect("memory is to be had");
+    let store = store.read_to(cache.clone()).await.expect("nothing is in it");
+    let write = |collection: &str, item: &str| Write {
+        key: Key { collection: collection.into(), item: item.into() },
+        expect: Expect::Absent,
+        change: StoreChange::Put(Template::whole(item.into())),
+        note: None,
+    };
+    let rest = vec![write("things", "b"), write("others", "c"), write("things", "d")];
+    store.commit_together(write("things", "a"), rest).await.expect("all keys are new");
+    let collection = cache.collection(&"things".into());
+    let all = changes_after(&collection, 0).expect("nothing is forgotten");
+    assert_eq!(all.len(), 3);
+    for seen in 1..=all.len() {
+        let last = all[seen - 1].0;
+        assert_eq!(changes_after(&collection, last).expect("kept"), all[seen..], "after {last}");
+    }
 }
 
 #[test]
