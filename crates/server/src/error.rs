@@ -70,8 +70,8 @@ pub enum Error {
     Effects(#[from] pintle_effects::Error),
     /// The store does not open: what its medium said.
     #[error(
-        "cannot open the store in {path}: {reason}; put back a copy of the directory, or choose another \
-         --data-dir"
+        "cannot open the store in {path}: {reason}; put back a copy of the directory, choose another \
+         --data-dir, or remove the directory to begin without any objects"
     )]
     OpenStore {
         /// The store's directory.

@@ -147,6 +147,7 @@ impl Metrics {
         self.deprecated.write(&mut out);
         in_flight(limits).write(&mut out);
         stored_objects(registry).write(&mut out);
+        writable(registry).write(&mut out);
         let errors = Family::<Counter>::new(
             "apiserver_tls_handshake_errors_total",
             "[ALPHA] Number of requests dropped with 'TLS handshake error from' error",
@@ -250,6 +251,17 @@ fn stored_objects(registry: &Registry) -> Family<Gauge> {
         label(&mut text, "resource", &name);
         family.with(&text).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
+    family
+}
+
+/// Upstream has no such metric: etcd tells of itself.
+fn writable(registry: &Registry) -> Family<Gauge> {
+    let family = Family::<Gauge>::new(
+        "pintle_store_writable",
+        "[ALPHA] Whether the store takes writes: 1, or 0 from a failure of its disk until the disk is \
+         well again.",
+    );
+    family.with("").set(i64::from(registry.check().is_ok()));
     family
 }
 

@@ -23,6 +23,9 @@ pub(crate) fn make_private_directory(path: &Path) -> Result<(), Error> {
 /// The text goes to a file beside it first. That one is always made here, never one that is there
 /// already: it could be readable for others, or a link to somewhere else.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
+    if is_unchanged(path, text) {
+        return Ok(()); // a full disk does not keep a server from starting again
+    }
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".new");
     let new = path.with_file_name(name);
@@ -41,6 +44,21 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
     }
     let written = options.open(&new).and_then(|mut file| file.write_all(text.as_bytes()));
     written.and_then(|()| fs::rename(&new, path)).map_err(|why| error("write", path, why))
+}
+
+/// Whether a file for the owner only has this text already.
+fn is_unchanged(path: &Path, text: &str) -> bool {
+    let is_private = fs::symlink_metadata(path).is_ok_and(|metadata| {
+        #[cfg(unix)]
+        let is_private = {
+            use std::os::unix::fs::PermissionsExt;
+            metadata.permissions().mode() & 0o077 == 0
+        };
+        #[cfg(not(unix))]
+        let is_private = true;
+        metadata.is_file() && is_private
+    });
+    is_private && fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes())
 }
 
 #[cfg(all(test, unix))]
@@ -69,6 +87,25 @@ mod tests {
         assert_eq!((fs::read_to_string(&key).unwrap(), mode(&key)), ("other".into(), 0o600));
         assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "kept");
         assert!(!new.exists());
+    }
+
+    #[test]
+    fn what_has_not_changed_is_left_alone() {
+        use std::os::unix::fs::MetadataExt;
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("a"), directory.path().join("b"));
+        let inode = |path: &Path| fs::symlink_metadata(path).expect("it is there").ino();
+        write_private(&file, "text").unwrap();
+        let first = inode(&file);
+        write_private(&file, "text").unwrap();
+        assert_eq!(inode(&file), first);
+        // For others to read, or not a file of its own: then it is written.
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        write_private(&file, "text").unwrap();
+        assert_eq!((inode(&file) == first, mode(&file)), (false, 0o600));
+        symlink(&file, &link).unwrap();
+        write_private(&link, "text").unwrap();
+        assert!(!fs::symlink_metadata(&link).unwrap().is_symlink());
     }
 }
 
