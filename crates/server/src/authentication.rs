@@ -114,9 +114,9 @@ impl Authentication {
             Credential::None => {}
         }
         let among_subprotocols = websocket::bearer_token(headers)?;
-        if let Some(token) = bearer_token(headers)?.or(among_subprotocols) {
+        if let Some(token) = bearer_token(headers)?.or(among_subprotocols.as_deref()) {
             let audiences = self.tokens.api_audiences();
-            return Ok(self.tokens.authenticate(&token, audiences, now, registry)?.user);
+            return Ok(self.tokens.authenticate(token, audiences, now, registry)?.user);
         }
         match refusal {
             Some(error) => Err(error),
@@ -148,17 +148,18 @@ pub(crate) fn misplaced_token(headers: &HeaderMap) -> Option<&'static str> {
     )
 }
 
-/// The token in an `Authorization` header, if it holds one. All that are known are UTF-8.
-fn bearer_token(headers: &HeaderMap) -> Result<Option<String>, Error> {
+/// The token in an `Authorization` header, if it holds one. All tokens that are known are UTF-8.
+fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, Error> {
     let Some(said) = headers.get(AUTHORIZATION) else { return Ok(None) };
-    let text = header_text::text(said);
-    let (scheme, rest) = text.trim().split_once(' ').unwrap_or_default();
-    let token = rest.split(' ').next().unwrap_or_default();
-    if token.is_empty() || !scheme.eq_ignore_ascii_case("bearer") {
-        return Ok(None);
-    }
     match std::str::from_utf8(said.as_bytes()) {
-        Ok(_) => Ok(Some(token.to_owned())),
-        Err(_) => Err(Error::Token),
+        Ok(text) => Ok(token_in(text)),
+        Err(_) if token_in(&header_text::text(said)).is_some() => Err(Error::Token),
+        Err(_) => Ok(None),
     }
+}
+
+fn token_in(authorization: &str) -> Option<&str> {
+    let (scheme, rest) = authorization.trim().split_once(' ')?;
+    let token = rest.split(' ').next().unwrap_or_default();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }

@@ -44,6 +44,8 @@ pub(crate) struct Wanted {
     pub(crate) client_ca_file: Option<PathBuf>,
     /// The authority of front proxies.
     pub(crate) front_proxy_ca_file: Option<PathBuf>,
+    /// Whether front proxies are told by their names, too.
+    pub(crate) front_proxies_are_named: bool,
     /// The address that the server listens on.
     pub(crate) bind_address: Option<IpAddr>,
 }
@@ -112,6 +114,12 @@ impl Pki {
             let (text, certificates) = authorities(path, "requestheader-client-ca-file")?;
             front_proxy_authorities.add_parsable_certificates(certificates);
             front_proxy_ca_pem = Some(text);
+            let is_clients = |authority| client_authorities.roots.contains(authority);
+            if !wanted.front_proxies_are_named
+                && front_proxy_authorities.roots.iter().any(is_clients)
+            {
+                return Err(every_client_a_front_proxy());
+            }
         }
         Ok(Self {
             serving,
@@ -127,6 +135,14 @@ impl Pki {
             signer: Arc::new(Signer::of(&authority)?),
         })
     }
+}
+
+/// Why an authority of clients must not be one of front proxies, without more.
+fn every_client_a_front_proxy() -> Error {
+    let reason = "it and --client-ca-file, or the server's own authority, contain overlapping certificates; \
+                  --requestheader-allowed-names must be specified to ensure regular client certificates \
+                  cannot set authenticating proxy headers for arbitrary users";
+    Error::Flag { flag: "requestheader-client-ca-file", reason: reason.to_owned() }
 }
 
 /// The authorities in the file that a flag names: its text, and the certificates in it.

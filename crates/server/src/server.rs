@@ -222,6 +222,7 @@ fn wanted_certificates(config: &Config) -> Wanted {
         serving_files: config.tls_files.clone(),
         client_ca_file: config.client_ca_file.clone(),
         front_proxy_ca_file: config.request_header.client_ca_file.clone(),
+        front_proxies_are_named: !config.request_header.allowed_names.is_empty(),
         bind_address: Some(config.bind_address),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use pintle_server::{Config, Mode, RequestHeader, ServiceAccounts};
@@ -109,14 +109,41 @@ impl AccessFlags {
             jwks_uri: flags.service_account_jwks_uri,
         };
         let flags = self.request_header;
+        let allowed_names = flags.requestheader_allowed_names;
         config.request_header = RequestHeader {
             client_ca_file: flags.requestheader_client_ca_file,
-            allowed_names: flags.requestheader_allowed_names,
-            username_headers: flags.requestheader_username_headers,
-            uid_headers: flags.requestheader_uid_headers,
-            group_headers: flags.requestheader_group_headers,
-            extra_header_prefixes: flags.requestheader_extra_headers_prefix,
+            allowed_names: not_blank("allowed-names", allowed_names)?,
+            username_headers: headers("username-headers", flags.requestheader_username_headers)?,
+            uid_headers: headers("uid-headers", flags.requestheader_uid_headers)?,
+            group_headers: headers("group-headers", flags.requestheader_group_headers)?,
+            extra_header_prefixes: headers(
+                "extra-headers-prefix",
+                flags.requestheader_extra_headers_prefix,
+            )?,
         };
         Ok(())
+    }
+}
+
+/// What one of the flags `--requestheader-…` lists; upstream's words where an entry says nothing. A flag
+/// without a value lists nothing.
+fn not_blank(flag: &str, list: Vec<String>) -> anyhow::Result<Vec<String>> {
+    if list == [""] {
+        return Ok(Vec::new());
+    }
+    if list.iter().any(|entry| entry.trim().is_empty()) {
+        bail!("empty value in \"requestheader-{flag}\"");
+    }
+    Ok(list)
+}
+
+/// Names of headers: a front proxy whose headers cannot be found would make its requests in its own name.
+fn headers(flag: &str, list: Vec<String>) -> anyhow::Result<Vec<String>> {
+    let list = not_blank(flag, list)?;
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let names: Vec<String> = list.iter().map(|name| name.trim().to_owned()).collect();
+    match names.iter().find(|name| !name.bytes().all(is_part)) {
+        Some(name) => bail!("--requestheader-{flag}: {name:?} is not the name of a header"),
+        None => Ok(names),
     }
 }

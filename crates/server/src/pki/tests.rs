@@ -126,3 +126,37 @@ fn what_cannot_be_used_is_named_with_its_flag() {
         "/apiserver.key: this key is not that of the certificate in /admin.pem",
     );
 }
+
+/// Whoever has a client's certificate could be anybody otherwise.
+#[test]
+fn clients_are_no_front_proxies_unless_they_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    Pki::prepare(&wanted(directory.path())).unwrap();
+    let other = Pki::prepare(&Wanted::default()).unwrap();
+    fs::write(file("other.crt"), &other.ca_pem).unwrap();
+    fs::write(
+        file("both.crt"),
+        [other.ca_pem, fs::read_to_string(file("ca.crt")).unwrap()].concat(),
+    )
+    .unwrap();
+    for (clients, proxies, holds) in [
+        (None, "other.crt", true),
+        (None, "ca.crt", false),
+        (None, "both.crt", false),
+        (Some("other.crt"), "other.crt", false),
+    ] {
+        for named in [false, true] {
+            let wanted = Wanted {
+                client_ca_file: clients.map(file),
+                front_proxy_ca_file: Some(file(proxies)),
+                front_proxies_are_named: named,
+                ..wanted(directory.path())
+            };
+            let refused = Pki::prepare(&wanted).err().map(|why| why.to_string());
+            assert_eq!(refused.is_none(), holds || named, "{clients:?} {proxies}: {refused:?}");
+            let names_it = |why: &String| why.starts_with("--requestheader-client-ca-file: ");
+            assert!(refused.as_ref().is_none_or(names_it), "{refused:?}");
+        }
+    }
+}
