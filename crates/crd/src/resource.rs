@@ -61,6 +61,13 @@ impl Schemas {
         self.rules.get(at)?.get_or_init(compile).clone()
     }
 
+    /// Whether a version's schema is still to be compiled, or has rules, which may run up to their budget.
+    pub(crate) fn takes_long(&self, version: &str) -> bool {
+        let at = self.by_version.iter().position(|(name, _)| name == version);
+        let rules = at.and_then(|at| self.rules.get(at)?.get());
+        rules.is_none_or(Option::is_some)
+    }
+
     /// Whether a version is one of the definition's.
     pub(crate) fn has(&self, version: &str) -> bool {
         self.by_version.iter().any(|(name, _)| name == version)

@@ -140,17 +140,17 @@ pub(crate) const COUNTED: Strategy = Strategy { generation: Generation::Spec, ..
 pub(crate) const COUNTED_WITH_STATUS: Strategy =
     Strategy { generation: Generation::Spec, ..WITH_STATUS };
 
-/// A selectable field: the text at a path, or what a function says.
+/// A selectable field: the text at a path, or what a function says of the members at some paths.
 macro_rules! selectable {
     ($label:literal at $($member:literal).+) => {
         crate::strategy::selectable!($label by |object| {
             crate::strategy::text(object, &[$($member),+])
-        })
+        }, of $($member).+)
     };
-    ($label:literal by $text:expr) => {
+    ($label:literal by $text:expr $(, of $($member:literal).+)*) => {
         pintle_registry::SelectableField {
             label: std::borrow::Cow::Borrowed($label),
-            value: pintle_registry::FieldText::By($text),
+            value: pintle_registry::FieldText::By($text, &[$(&[$($member),+]),*]),
         }
     };
 }

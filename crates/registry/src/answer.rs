@@ -68,6 +68,14 @@ pub enum Event {
 
 impl Event {
     /// The object that it tells of.
+    pub const fn object(&self) -> Option<&Arc<Object>> {
+        match self {
+            Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),
+            Self::Bookmark { .. } | Self::Error(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
     pub(crate) const fn object_mut(&mut self) -> Option<&mut Arc<Object>> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),

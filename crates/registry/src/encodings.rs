@@ -295,6 +295,12 @@ impl Encodings {
         (encoded, true)
     }
 
+    /// The encoding that is kept.
+    fn kept(&self, resource: u64, extra: Extra) -> Option<Arc<Encoded>> {
+        let kept = self.0.get()?.lock();
+        kept.iter().find(|encoded| encoded.is(resource, extra)).cloned()
+    }
+
     fn forget(&self, gone: &Weak<Encoded>) {
         let Some(kept) = self.0.get() else { return };
         kept.lock().retain(|encoded| !std::ptr::eq(Arc::as_ptr(encoded), gone.as_ptr()));
@@ -307,9 +313,27 @@ impl Resource {
         let make = || Encoded::of(self, object, extra);
         let (encoded, is_new) = object.encodings.get_or_make(self.number, extra, make);
         if is_new {
+            if extra == Extra::Protobuf && self.is_stored_version() {
+                object.remember_message_len(encoded.content.item.len());
+            }
             self.shelf.keep(object, &encoded);
         }
         encoded
+    }
+
+    /// Whether an encoding of an object is there already.
+    pub fn has_encoded(&self, object: &Object, extra: Extra) -> bool {
+        object.encodings.kept(self.number, extra).is_some()
+    }
+
+    /// How long an object is as an item of a list ([`Encoded::item`]), where that is known: it is remembered
+    /// of messages whose encoding is no longer kept.
+    pub fn item_len(&self, object: &Object, extra: Extra) -> Option<usize> {
+        let of_kept = || object.encodings.kept(self.number, extra).map(|e| e.content.item.len());
+        if extra == Extra::Protobuf && self.is_stored_version() {
+            return object.message_len().or_else(of_kept);
+        }
+        of_kept()
     }
 }
 

@@ -25,6 +25,7 @@ pub mod table;
 pub mod trail;
 pub mod watch;
 pub mod webhook;
+pub mod work;
 mod write;
 
 pub use definition::{
@@ -37,6 +38,6 @@ pub use object::{FRAME_TAIL, Index, Object, frame_head};
 pub use registry::{Options, Registry};
 pub use resource::Resource;
 pub use strategy::{
-    Dependents, FieldText, Generation, GracePeriod, NameRule, Owned, SelectableField, Strategy,
-    text_at,
+    Dependents, FieldText, Generation, GracePeriod, NameRule, Owned, Paths, SelectableField,
+    Strategy, text_at,
 };

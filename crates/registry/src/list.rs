@@ -6,12 +6,12 @@ use std::time::Duration;
 use pintle_meta::Status;
 use pintle_store::Revision;
 
-use crate::Object;
 use crate::answer::List;
 use crate::cache::{Cache, Snapshot};
 use crate::request::{ListOptions, Target};
 use crate::revision::{self, Wanted};
 use crate::select::Selection;
+use crate::{Object, Resource, work};
 
 /// How long a reader waits for a revision that is yet to come: upstream's `blockTimeout`.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
@@ -33,8 +33,50 @@ pub(crate) async fn list(
         let selected = seen.iter().filter(|object| selection.matches(object));
         return Ok(page(target, revision, selected, options.limit, false));
     }
+    work::ahead(survey(snapshot.within(&target.namespace, &from), &selection, options.limit)).await;
+    if selection.is_by_content() {
+        index(snapshot.within(&target.namespace, &from), &target.resource).await;
+    }
     let selected = all.filter(|object| selection.matches(object));
     Ok(page(target, revision, selected, options.limit, selection.is_everything()))
+}
+
+/// How much work it is to go through objects, up to what decides about it ([`work::ahead`]).
+pub(crate) fn survey<'a>(
+    objects: impl Iterator<Item = &'a Arc<Object>>,
+    selection: &Selection,
+    limit: u64,
+) -> usize {
+    /// An object that is only counted costs as much as so many bytes that are read.
+    const COUNTED_BYTES: usize = 64;
+    let is_by_content = selection.is_by_content();
+    let of_one = |object: &Arc<Object>| {
+        if is_by_content && !object.is_indexed() { object.size() } else { COUNTED_BYTES }
+    };
+    let is_cut = limit > 0 && selection.is_everything();
+    let count = if is_cut { usize::try_from(limit).unwrap_or(usize::MAX) } else { usize::MAX };
+    let mut bytes = 0_usize;
+    for object in objects.take(count) {
+        bytes += of_one(object);
+        if bytes > work::SHARED_BYTES_MAX {
+            break;
+        }
+    }
+    bytes
+}
+
+/// Reads out of objects what selectors look at, where their writers did not leave it: those that were read
+/// back from the disk.
+pub(crate) async fn index<'a>(objects: impl Iterator<Item = &'a Arc<Object>>, resource: &Resource) {
+    let mut bytes = 0;
+    for object in objects.filter(|object| !object.is_indexed()) {
+        object.index(resource);
+        bytes += object.size();
+        if bytes > work::STRETCH_BYTES {
+            bytes = 0;
+            work::pause().await;
+        }
+    }
 }
 
 /// The state that is wanted, and the key where the page begins.

@@ -1,7 +1,7 @@
 //! A committed object: its one encoding, and what selection needs of it.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -23,6 +23,8 @@ pub struct Object {
     /// many objects, so what follows is not kept.
     is_framed: bool,
     kind: Kind,
+    /// See [`Object::message_len`]; 0 where it is not known.
+    message_len: AtomicU32,
     /// `namespace/name`, or `name`: the key in its collection.
     pub item: Arc<str>,
     /// The write that made this version.
@@ -49,7 +51,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Reads the index out of an object of the stored form.
+    /// Reads the index out of an object of the stored form, or of an excerpt that has what it goes by.
     pub fn of(object: &Value, fields: &[SelectableField]) -> Self {
         let labels = pintle_meta::object::labels(object);
         Self {
@@ -85,6 +87,7 @@ impl Object {
             bytes: if is_framed { record.bytes.clone() } else { record.value() },
             is_framed,
             kind: record.kind,
+            message_len: AtomicU32::new(0),
             item: record.key.item.clone(),
             revision: record.revision,
             index,
@@ -97,7 +100,18 @@ impl Object {
     pub(crate) fn bare(bytes: Bytes, item: Arc<str>, revision: Revision, kind: Kind) -> Self {
         let (index, view_of) = (OnceLock::new(), AtomicU64::new(0));
         let encodings = Encodings::default();
-        Self { bytes, is_framed: false, kind, item, revision, index, view_of, encodings }
+        let message_len = AtomicU32::new(0);
+        Self {
+            bytes,
+            is_framed: false,
+            kind,
+            message_len,
+            item,
+            revision,
+            index,
+            view_of,
+            encodings,
+        }
     }
 
     /// The object's JSON in its stored form, compact; built-in kinds have `kind` and `apiVersion`
@@ -132,6 +146,18 @@ impl Object {
         self.view_of.store(resource, Ordering::Relaxed);
     }
 
+    /// How long the object is as a Protobuf message in a list, if it has been one: lists say so before
+    /// their items, and the message itself is often no longer kept.
+    pub(crate) fn message_len(&self) -> Option<usize> {
+        let len = self.message_len.load(Ordering::Relaxed);
+        usize::try_from(len).ok().filter(|len| *len > 0)
+    }
+
+    /// See [`message_len`](Self::message_len).
+    pub(crate) fn remember_message_len(&self, len: usize) {
+        self.message_len.store(u32::try_from(len).unwrap_or(0), Ordering::Relaxed);
+    }
+
     /// What became of the key when this version was made.
     pub const fn kind(&self) -> Kind {
         self.kind
@@ -159,14 +185,34 @@ impl Object {
         json::parse_without(self.json_bytes(), OWNED_FIELDS).unwrap_or_default()
     }
 
+    /// The members at `paths` of the stored form: much is said of many objects by few members, and the rest
+    /// is not decoded for it.
+    pub fn excerpt(&self, paths: &[&[&str]]) -> Value {
+        // As with [`tree`](Self::tree): these are an encoder's bytes.
+        json::excerpt(self.json_bytes(), paths).unwrap_or_default()
+    }
+
+    /// Whether what selectors look at is at hand.
+    pub(crate) fn is_indexed(&self) -> bool {
+        self.index.get().is_some()
+    }
+
     /// What selectors of a resource look at.
     pub(crate) fn index(&self, resource: &Resource) -> &Index {
-        self.index.get_or_init(|| Arc::new(resource.index(&self.tree())))
+        self.index
+            .get_or_init(|| Arc::new(resource.index(&self.selectable(resource.strategy.fields()))))
     }
 
     /// What selectors look at; read out of the object on first use where the writer did not leave it.
     pub fn indexed(&self, fields: &[SelectableField]) -> &Index {
-        self.index.get_or_init(|| Arc::new(Index::of(&self.tree(), fields)))
+        self.index.get_or_init(|| Arc::new(Index::of(&self.selectable(fields), fields)))
+    }
+
+    /// The members that selectors look at.
+    pub(crate) fn selectable(&self, fields: &[SelectableField]) -> Value {
+        let mut paths = vec![vec!["metadata", "labels"]];
+        paths.extend(fields.iter().flat_map(|field| field.value.reads()));
+        self.excerpt(&paths.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 }
 

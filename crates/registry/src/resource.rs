@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::cache::Collection;
 use crate::encodings::{Extra, Shelf};
 use crate::object::Index;
-use crate::{FieldText, Keeping, Object, Owned, ResourceDefinition};
+use crate::{FieldText, Keeping, Object, Owned, ResourceDefinition, work};
 
 /// A served resource.
 pub struct Resource {
@@ -67,6 +67,11 @@ impl Resource {
     pub(crate) fn index(&self, object: &Value) -> Index {
         let fields_id = self.fields_id;
         Index { fields_id, ..Index::of(object, self.strategy.fields()) }
+    }
+
+    /// How much work objects of so many bytes are, as [`work::ahead`] takes it.
+    pub(crate) fn work(&self, bytes: usize) -> usize {
+        if self.strategy.takes_long() { usize::MAX } else { bytes }
     }
 
     /// Takes the place of another, whose watches go on and end with this one's.
@@ -160,6 +165,7 @@ impl Resource {
         let tree = object.tree();
         match self.keeping() {
             Some(keeping) if !self.sees_as_kept(object) => {
+                work::ahead(self.work(object.size())).await;
                 let read = keeping.read(vec![tree]).await?;
                 Ok(read.into_iter().next().unwrap_or_default())
             }
@@ -198,6 +204,7 @@ impl Resource {
         if unread.is_empty() {
             return Ok(objects);
         }
+        work::ahead(self.work(unread.iter().map(|object| object.size()).sum())).await;
         let read = keeping.read(unread.iter().map(|object| object.tree()).collect()).await?;
         for (object, tree) in unread.iter_mut().zip(read) {
             let mut bytes = Vec::with_capacity(object.size());

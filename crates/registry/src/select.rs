@@ -67,12 +67,16 @@ impl Selection {
         self.labels.is_everything() && self.fields.is_empty()
     }
 
+    /// Whether objects are selected by more than where they are and how they are called.
+    pub(crate) fn is_by_content(&self) -> bool {
+        !self.labels.is_everything()
+            || self.fields.iter().any(|test| matches!(test.field, Field::Indexed(_)))
+    }
+
     /// Whether objects are selected by what they are in the resource's version, which is not what is
     /// kept: to be asked of what [`Resource::answered`] gives.
     pub(crate) fn is_of_view(&self) -> bool {
-        let by_content = !self.labels.is_everything()
-            || self.fields.iter().any(|test| matches!(test.field, Field::Indexed(_)));
-        by_content && self.resource.keeping().is_some_and(Keeping::converts)
+        self.is_by_content() && self.resource.keeping().is_some_and(Keeping::converts)
     }
 
     /// Whether an object is where and called what is selected.
@@ -102,7 +106,9 @@ impl FieldTest {
                 let index = object.index(resource);
                 if index.fields_id != resource.fields_id {
                     let field = resource.strategy.fields().get(i);
-                    let value = field.map(|field| field.value.of(&object.tree()));
+                    let value = field.map(|field| {
+                        field.value.of(&object.selectable(std::slice::from_ref(field)))
+                    });
                     return (value.unwrap_or_default() == self.wanted) == self.equal;
                 }
                 index.fields.get(i).map_or("", Str::as_str)

@@ -84,6 +84,12 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// Whether to read or check an object may take long however small it is: the kind's users wrote
+    /// expressions for it, or its schema is still to be compiled.
+    fn takes_long(&self) -> bool {
+        false
+    }
+
     /// Objects of the kind vanish by themselves after so many seconds (events: an hour).
     fn ttl_seconds(&self) -> Option<u64> {
         None
@@ -270,11 +276,14 @@ pub struct SelectableField {
     pub value: FieldText,
 }
 
+/// Paths of members.
+pub type Paths = &'static [&'static [&'static str]];
+
 /// Where the text of a selectable member is; `""` where it is absent.
 #[derive(Clone, Debug)]
 pub enum FieldText {
-    /// A function tells.
-    By(fn(&Value) -> Str),
+    /// A function tells, of an object that has at least what is at these paths.
+    By(fn(&Value) -> Str, Paths),
     /// At this path of members: numbers and booleans in words.
     At(Vec<Str>),
 }
@@ -283,8 +292,16 @@ impl FieldText {
     /// The text of an object's member.
     pub fn of(&self, object: &Value) -> Str {
         match self {
-            Self::By(text) => text(object),
+            Self::By(text, _) => text(object),
             Self::At(path) => text_at(object, path),
+        }
+    }
+
+    /// The members that the text depends on.
+    pub fn reads(&self) -> Vec<Vec<&str>> {
+        match self {
+            Self::By(_, paths) => paths.iter().map(|path| path.to_vec()).collect(),
+            Self::At(path) => vec![path.iter().map(Str::as_str).collect()],
         }
     }
 }

@@ -8,11 +8,11 @@ use pintle_value::Str;
 
 use crate::answer::Event;
 use crate::cache::{Cache, Change, Cursor, Lagged};
-use crate::list::reach;
+use crate::list::{self, reach};
 use crate::request::{ListOptions, Target};
 use crate::revision;
 use crate::select::Selection;
-use crate::{Object, Resource};
+use crate::{Object, Resource, work};
 
 /// A running watch. Dropping it costs nobody anything.
 pub struct Watch {
@@ -74,6 +74,10 @@ impl Watch {
     async fn begin_with_state(&mut self, namespace: &Str, mark_end: bool) -> Result<(), Status> {
         let collection = self.resource.collection()?;
         let snapshot = collection.snapshot(self.cache.visible());
+        work::ahead(list::survey(snapshot.within(namespace, ""), &self.selection, 0)).await;
+        if self.selection.is_by_content() && !self.selection.is_of_view() {
+            list::index(snapshot.within(namespace, ""), &self.resource).await;
+        }
         let all = snapshot.within(namespace, "");
         self.waiting = if self.selection.is_of_view() {
             let named = all.filter(|object| self.selection.is_named(object)).cloned().collect();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use pintle_meta::{Reason, Status, object};
 use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Operation, Waited};
-use pintle_registry::{Registry, Resource};
+use pintle_registry::{Registry, Resource, work};
 use pintle_value::{Str, Value};
 
 use super::binding::Binding;
@@ -94,6 +94,7 @@ async fn change(
     memory: &mut Memory,
 ) -> Result<Mutated, Status> {
     let mut failures = Failures::default();
+    work::ahead_of_expressions().await;
     let invocations = invocations(write, registry, concerned, &mut failures);
     // What was made of the object, in the stored form, but for what the last one made of it.
     let mut object: Option<Value> = None;

@@ -13,8 +13,8 @@ mod typing;
 use std::sync::Arc;
 
 use pintle_meta::{Reason, Status, object};
-use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Waited};
+use pintle_registry::{Registry, work};
 
 use super::binding::Binding;
 use super::seen::Seen;
@@ -66,6 +66,7 @@ async fn judge(
     permissions: &dyn Permissions,
 ) -> Result<Vec<String>, Status> {
     let (mut warnings, mut denials) = (Vec::new(), Vec::new());
+    work::ahead_of_expressions().await;
     for one in concerned {
         let Concerned { policy, bindings, version } = one;
         let head = &policy.head;

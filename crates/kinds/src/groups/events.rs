@@ -37,7 +37,7 @@ pub(super) const CORE_EVENT: Strategy = Strategy {
         selectable!("involvedObject.fieldPath" at "involvedObject"."fieldPath"),
         selectable!("reason" at "reason"),
         selectable!("reportingComponent" at "reportingComponent"),
-        selectable!("source" by source),
+        selectable!("source" by source, of "source"."component", of "reportingComponent"),
         selectable!("type" at "type"),
     ],
     validate: |new, _| {
@@ -62,7 +62,7 @@ const EVENT: Strategy = Strategy {
         selectable!("regarding.fieldPath" at "involvedObject"."fieldPath"),
         selectable!("reason" at "reason"),
         selectable!("reportingController" at "reportingComponent"),
-        selectable!("source" by source),
+        selectable!("source" by source, of "source"."component", of "reportingComponent"),
         selectable!("type" at "type"),
     ],
     validate: |new, old| {

@@ -10,6 +10,7 @@ use crate::admission::Operation;
 use crate::answer::Outcome;
 use crate::definition::SubresourceBehaviour;
 use crate::request::{Body, Encoding, Target};
+use crate::work;
 
 /// What happens when something is posted to a target, where it is not to be kept.
 pub(crate) fn action(target: &Target) -> Option<&dyn Action> {
@@ -25,6 +26,7 @@ pub(crate) fn action(target: &Target) -> Option<&dyn Action> {
 impl Write<'_> {
     /// Reads what is posted, asks the admission chain, and lets it happen.
     pub(crate) async fn act(&self, body: &Body, action: &dyn Action) -> Result<Outcome, Status> {
+        work::ahead(body.bytes.len()).await;
         let resource = &self.target.resource;
         let kind = match resource.subresource(&self.target.subresource) {
             Some(part) => part.kind.clone(),
@@ -68,6 +70,7 @@ impl Write<'_> {
         ty: TypeId,
         kind: &GroupVersionKind,
     ) -> Result<(Value, Vec<String>), Status> {
+        work::ahead(body.bytes.len()).await;
         let version = kind.group_version().to_string();
         let named = (kind.kind.as_str(), version.as_str());
         let draft = self.decode_as(body, &self.target.resource.schema, ty, named)?;

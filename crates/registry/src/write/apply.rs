@@ -8,10 +8,12 @@ use super::Write;
 use super::update::{ATTEMPTS_MAX, Attempt};
 use crate::answer::Outcome;
 use crate::request::{Encoding, FieldValidation};
+use crate::work;
 
 impl Write<'_> {
     /// PATCH with a configuration (SSA-01).
     pub(super) async fn apply(&self, patch: &[u8], encoding: Encoding) -> Result<Outcome, Status> {
+        work::ahead(self.target.resource.work(patch.len())).await;
         let configuration = match encoding {
             Encoding::Cbor => Configuration::read_cbor(patch),
             Encoding::Json | Encoding::Yaml | Encoding::Protobuf => Configuration::read(patch),
@@ -38,6 +40,7 @@ impl Write<'_> {
         let live = match &existing {
             None => None,
             Some(existing) => {
+                work::ahead(existing.size()).await;
                 let mut live = self.target.resource.current(existing).await?;
                 self.target.resource.to_served(&mut live);
                 Some(live)

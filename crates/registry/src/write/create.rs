@@ -15,7 +15,7 @@ use crate::allocation::Companion;
 use crate::answer::{Answer, Outcome};
 use crate::definition::Subresource;
 use crate::request::{Body, Now};
-use crate::{Registry, Resource};
+use crate::{Registry, Resource, work};
 
 /// How often a generated name is tried again (META-30; upstream: maxNameGenerationCreateAttempts).
 const NAME_ATTEMPTS_MAX: usize = 8;
@@ -39,6 +39,7 @@ enum Tried {
 impl Write<'_> {
     /// POST to the collection.
     pub(crate) async fn create(&self, body: &Body) -> Result<Outcome, Status> {
+        work::ahead(self.target.resource.work(body.bytes.len())).await;
         let mut draft = self.decode(body)?;
         self.place(&mut draft.tree)?;
         // It is upstream's storage that refuses, and a dry run ends before it.

@@ -12,7 +12,7 @@ use super::metadata;
 use crate::admission::{Attributes, Memory, Operation, Options};
 use crate::answer::{Answer, Outcome};
 use crate::request::{Context, DeleteOptions, Propagation, Target};
-use crate::{Dependents, GracePeriod, Object, Registry};
+use crate::{Dependents, GracePeriod, Object, Registry, work};
 
 const ATTEMPTS_MAX: usize = 100;
 
@@ -41,6 +41,7 @@ impl Registry {
         for _ in 0..ATTEMPTS_MAX {
             let existing =
                 self.peek(resource, &target.namespace, &target.name).ok_or_else(not_found)?;
+            work::ahead(existing.size()).await;
             // As upstream has it, what cannot be shown in the version of the request cannot go by it.
             let tree = resource.current(&existing).await?;
             check_preconditions(target, options, &tree)?;

@@ -11,6 +11,7 @@ use super::update::{ATTEMPTS_MAX, Attempt};
 use super::{Draft, Write};
 use crate::answer::Outcome;
 use crate::request::{FieldValidation, PatchType};
+use crate::work;
 use pintle_schema::{Schema, TypeId};
 
 impl Write<'_> {
@@ -29,6 +30,7 @@ impl Write<'_> {
         let mut turn = None;
         for _ in 0..ATTEMPTS_MAX {
             let existing = self.existing().ok_or_else(|| self.not_found())?;
+            work::ahead(resource.work(existing.size().saturating_add(patch.len()))).await;
             let mut current = resource.current(&existing).await?;
             resource.to_served(&mut current);
             let place = (&*resource.schema, resource.ty);

@@ -13,7 +13,7 @@ use super::{Draft, Write};
 use crate::answer::{Answer, Outcome};
 use crate::definition::{ScalePaths, Subresource, SubresourceBehaviour};
 use crate::request::{Body, Target};
-use crate::{Object, Resource};
+use crate::{Object, Resource, work};
 
 const TYPE_NAME: &str = "io.k8s.api.autoscaling.v1.Scale";
 const API_VERSION: &str = "autoscaling/v1";
@@ -175,6 +175,7 @@ impl Write<'_> {
         let versions = self.registry.versions_of(&self.target.resource);
         for _ in 0..ATTEMPTS_MAX {
             let existing = self.existing().ok_or_else(|| self.not_found())?;
+            work::ahead(existing.size()).await;
             let stored = self.target.resource.current(&existing).await?;
             let mut tree = stored.clone();
             self.target.resource.to_served(&mut tree);

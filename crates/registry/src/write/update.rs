@@ -13,8 +13,7 @@ use crate::admission::Operation;
 use crate::answer::{Answer, Outcome};
 use crate::definition::{Members, SubresourceBehaviour};
 use crate::request::{Body, Target};
-use crate::revision;
-use crate::{Object, Owned};
+use crate::{Object, Owned, revision, work};
 
 /// How often a change that names no revision is tried again when others write in between. Each failure
 /// means that some other write went through, so progress is made; the bound only stops the absurd.
@@ -34,6 +33,7 @@ impl Write<'_> {
         if let Some(paths) = super::scale_paths(self.target) {
             return self.update_scale(body, paths).await;
         }
+        work::ahead(self.target.resource.work(body.bytes.len())).await;
         let mut draft = self.decode(body)?;
         self.place(&mut draft.tree)?;
         self.check_name(&draft.tree)?;
@@ -83,6 +83,7 @@ impl Write<'_> {
     ) -> Result<Attempt, Status> {
         let Draft { tree: mut new, mut warnings, tracked, whole } = draft;
         let resource = &self.target.resource;
+        work::ahead(resource.work(existing.size())).await;
         let old = resource.current(existing).await?;
         if whole {
             self.check_uid(&new, &old)?;

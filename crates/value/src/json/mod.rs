@@ -12,7 +12,7 @@ mod tests;
 mod write;
 
 pub use read::{Reader, text};
-pub use span::{items, member, without};
+pub use span::{at, excerpt, items, member, members, without};
 pub use write::{
     Compact, Layout, Pretty, number as write_number, string as write_string, write, write_as,
     write_key, write_list, write_map, write_pretty,

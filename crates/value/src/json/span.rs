@@ -5,19 +5,67 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use super::{Error, parse, text};
+use crate::{Map, Value};
+
 /// The value of the member `key` of the object in `json`, as a range of bytes. `json` is what an encoder
 /// of ours wrote: compact, without escapes in member names.
 pub fn member(json: &[u8], key: &str) -> Option<Range<usize>> {
+    members(json).find_map(|(name, value)| (name == key.as_bytes()).then_some(value))
+}
+
+/// The members of the object in `json`: the name of each, and its value as a range of bytes. Nothing
+/// behind the last member that is asked for is read. `json` is as for [`member`].
+pub fn members(json: &[u8]) -> impl Iterator<Item = (&[u8], Range<usize>)> {
     let mut at = 1; // past `{`
-    while json.get(at) == Some(&b'"') {
+    std::iter::from_fn(move || {
+        if json.get(at) != Some(&b'"') {
+            return None;
+        }
         let name = at + 1..string_end(json, at)? - 1;
         let value = name.end + 2..value_end(json, name.end + 2)?; // past `":`
-        if json.get(name) == Some(key.as_bytes()) {
-            return Some(value);
-        }
         at = value.end + 1; // past `,`
+        Some((&json[name], value))
+    })
+}
+
+/// The value at a path of members, as a range of bytes. `json` is as for [`member`].
+pub fn at<S: AsRef<str>>(json: &[u8], path: &[S]) -> Option<Range<usize>> {
+    let mut found = 0..json.len();
+    for key in path {
+        let value = member(json.get(found.clone())?, key.as_ref())?;
+        found = found.start + value.start..found.start + value.end;
     }
-    None
+    Some(found)
+}
+
+/// The object in `json` with no members but those at `paths`: the others are passed over and not decoded.
+/// What stands where a path expects an object, and is none, is taken as it is. `json` is as for [`member`].
+pub fn excerpt(json: &[u8], paths: &[&[&str]]) -> Result<Value, Error> {
+    let mut object = Map::new();
+    let mut below: Vec<&[&str]> = Vec::with_capacity(paths.len());
+    let mut to_find = paths.len();
+    for (name, value) in members(json) {
+        below.clear();
+        let on_path = |path: &&&[&str]| path.first().is_some_and(|key| key.as_bytes() == name);
+        below.extend(paths.iter().filter(on_path).map(|path| &path[1..]));
+        if below.is_empty() {
+            continue;
+        }
+        let value = &json[value];
+        let is_wanted_whole = below.iter().any(|path| path.is_empty());
+        let part = if is_wanted_whole || value.first() != Some(&b'{') {
+            parse(value)?
+        } else {
+            excerpt(value, &below)?
+        };
+        object.insert(&*text(name), part);
+        to_find -= below.len();
+        if to_find == 0 {
+            break;
+        }
+    }
+    Ok(object.into())
 }
 
 /// The items of the list in `json`, each as a range of bytes. `json` is as for [`member`].
@@ -107,6 +155,47 @@ mod tests {
     }
 
     #[test]
+    fn values_are_found_by_their_path() {
+        let json = r#"{"a":{"b":{"c":[1,2]},"d":"x"},"b":1}"#;
+        for (path, expected) in [
+            (&["a", "b", "c"][..], Some("[1,2]")),
+            (&["a", "d"], Some(r#""x""#)),
+            (&["b"], Some("1")),
+            (&["b", "c"], None),
+            (&["a", "c"], None),
+            (&[], Some(json)),
+        ] {
+            let found = at(json.as_bytes(), path).map(|range| &json[range]);
+            assert_eq!(found, expected, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn an_excerpt_has_the_members_at_the_paths() {
+        let json = r#"{"a":{"b":{"c":[1,2],"x":1},"d":"x"},"b":1,"e":{"f":null}}"#;
+        for (paths, expected) in [
+            (&[&["a", "b", "c"][..], &["b"]][..], r#"{"a":{"b":{"c":[1,2]}},"b":1}"#),
+            (&[&["a", "d"], &["a"]], r#"{"a":{"b":{"c":[1,2],"x":1},"d":"x"}}"#),
+            (&[&["e", "f", "g"], &["b", "c"], &["z"]], r#"{"b":1,"e":{"f":null}}"#),
+            (&[], "{}"),
+        ] {
+            let found = excerpt(json.as_bytes(), paths).expect("it is JSON");
+            assert_eq!(crate::json::to_string(&found), expected, "{paths:?}");
+        }
+        assert!(excerpt(br#"{"a":wrong}"#, &[&["a"]]).is_err());
+    }
+
+    #[test]
+    fn members_come_in_their_order() {
+        let json = br#"{"a":1,"b":{"c":2},"d":"}"}"#;
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+        let found: Vec<_> =
+            members(json).map(|(name, value)| (text(name), text(&json[value]))).collect();
+        let expected = [("a", "1"), ("b", r#"{"c":2}"#), ("d", r#""}""#)];
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    #[test]
     fn items_are_found_at_the_top_only() {
         for (json, expected) in [
             (r#"[1,"a],",{"x":[2,3]},[[4]]]"#, &["1", r#""a],""#, r#"{"x":[2,3]}"#, "[[4]]"][..]),
@@ -155,6 +244,7 @@ mod tests {
         ] {
             assert!(items(json.as_bytes()).count() <= 2);
             let _ = member(json.as_bytes(), "metadata");
+            let _ = at(json.as_bytes(), &["a", "b"]);
             let _ = without(json.as_bytes(), "a");
         }
     }

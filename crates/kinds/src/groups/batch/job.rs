@@ -33,7 +33,9 @@ const OLD_NAME_LABEL: &str = "job-name";
 
 pub(super) const JOB: Strategy = Strategy {
     dependents: Dependents::Orphaned,
-    fields: &[selectable!("status.successful" by |job| count(job, &["status", "succeeded"]))],
+    fields: &[selectable!(
+        "status.successful" by |job| count(job, &["status", "succeeded"]), of "status"."succeeded"
+    )],
     default: |object| set(object, DEFAULTS),
     prepare_create: |job| {
         select_own_pods(job);

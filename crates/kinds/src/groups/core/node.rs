@@ -16,7 +16,9 @@ use crate::{
 /// A kubelet registers its node with a status, so that creation keeps it, and only updates do not
 /// change it; still nobody owns it but by writing the status.
 pub(super) const NODE: Strategy = Strategy {
-    fields: &[selectable!("spec.unschedulable" by |node| truth(node, &["spec", "unschedulable"]))],
+    fields: &[selectable!(
+        "spec.unschedulable" by |node| truth(node, &["spec", "unschedulable"]), of "spec"."unschedulable"
+    )],
     default: |object| set(object, &[At("status", &[Do(allocatable_is_capacity)])]),
     prepare_create: |node| {
         remove(node, "spec", "configSource");

@@ -39,9 +39,9 @@ pub(super) const POD: Strategy = Strategy {
         selectable!("spec.restartPolicy" at "spec"."restartPolicy"),
         selectable!("spec.schedulerName" at "spec"."schedulerName"),
         selectable!("spec.serviceAccountName" at "spec"."serviceAccountName"),
-        selectable!("spec.hostNetwork" by |pod| truth(pod, &["spec", "hostNetwork"])),
+        selectable!("spec.hostNetwork" by |pod| truth(pod, &["spec", "hostNetwork"]), of "spec"."hostNetwork"),
         selectable!("status.phase" at "status"."phase"),
-        selectable!("status.podIP" by first_ip),
+        selectable!("status.podIP" by first_ip, of "status"."podIPs"),
         // Upstream takes the label, but no pod has the field: it is always empty.
         selectable!("status.podIPs" by |_| Str::default()),
         selectable!("status.nominatedNodeName" at "status"."nominatedNodeName"),

@@ -25,7 +25,7 @@ pub(super) const CONTROLLER: Strategy = Strategy {
     dependents: Dependents::Orphaned,
     fields: &[selectable!("status.replicas" by |controller| {
         count(controller, &["status", "replicas"])
-    })],
+    }, of "status"."replicas")],
     default: |object| set(object, DEFAULTS),
     validate,
     declared_rules: false,
