@@ -58,7 +58,7 @@ impl Cluster {
             let now = now_seconds.clone();
             move || Now { unix_micros: now.load(Ordering::Relaxed) * 1_000_000 }
         };
-        let environment = Environment { registry: Arc::new(registry), clock: Arc::new(clock) };
+        let environment = Environment::new(Arc::new(registry), Arc::new(clock));
         Self { environment, now_seconds }
     }
 

@@ -59,9 +59,16 @@ pub struct Environment {
     pub registry: Arc<Registry>,
     /// The time; sleeping is tokio's.
     pub clock: Clock,
+    /// How far the garbage collector is.
+    pub collector: Arc<garbage::Progress>,
 }
 
 impl Environment {
+    /// What controllers work with that begin now.
+    pub fn new(registry: Arc<Registry>, clock: Clock) -> Self {
+        Self { registry, clock, collector: Arc::default() }
+    }
+
     /// A controller as the author of a write: the server itself, or one that a kube-controller-manager
     /// would run, under the name that it has there. It may do everything.
     fn context(&self, user: &'static str) -> Context {

@@ -90,8 +90,8 @@ pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler)
     let mut queue = Queue::<Str>::default();
     let mut under_way = FuturesUnordered::new();
     loop {
+        // None of these comes first: under steady changes the names that they bring up are settled, too.
         tokio::select! {
-            biased;
             names = follow(environment, &sources, &mut watches) => {
                 names.iter().for_each(|name| queue.hasten(name, reconciler.delay()));
             }

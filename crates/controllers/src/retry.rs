@@ -67,6 +67,17 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
         }
     }
 
+    /// A name that is due, which stays in the queue.
+    pub(crate) fn due(&self) -> Option<&N> {
+        let now = Instant::now();
+        self.due.first().filter(|(due, _)| *due <= now).map(|(_, name)| name)
+    }
+
+    /// How many names wait.
+    pub(crate) fn len(&self) -> usize {
+        self.due.len()
+    }
+
     /// Takes a name up: until it is done or to be tried again, it is not due.
     pub(crate) fn begin(&mut self, name: &N) {
         if let Some(entry) = self.entries.get_mut(name) {

@@ -87,7 +87,7 @@ fn pose(guise: Guise, arguments: impl Iterator<Item = String>) -> anyhow::Result
 
 /// Serves until a signal comes.
 fn run(config: Config) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = pintle_server::runtime()?;
     runtime.block_on(async {
         let mut signals = Signals::new()?;
         let server = tokio::select! {

@@ -11,6 +11,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVa
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use pintle_auth::{Attributes, Authorizer, User};
+use pintle_controllers::garbage::Progress;
 use pintle_meta::Status;
 use pintle_registry::request::Now;
 use pintle_registry::{Registry, Resource};
@@ -19,6 +20,7 @@ use crate::audit_id::AuditIds;
 use crate::authentication::impersonation::impersonated;
 use crate::authentication::{Authentication, Peer, misplaced_token};
 use crate::body::{self, Body, RequestBody};
+use crate::compute::Compute;
 use crate::cors::{self, Cors};
 use crate::discovery::Discovery;
 use crate::handlers::{self, Call};
@@ -50,7 +52,10 @@ pub(crate) struct Api {
     pub(crate) discovery: Discovery,
     pub(crate) openapi: OpenApi,
     pub(crate) metrics: Metrics,
+    /// How far the garbage collector is.
+    pub(crate) collector: Arc<Progress>,
     pub(crate) limits: Limits,
+    pub(crate) compute: Compute,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) audit_ids: AuditIds,
     pub(crate) settings: Settings,
@@ -194,15 +199,17 @@ impl Api {
         }
         self.authorize(&user, info.verb, info)?;
         let call = Call { api: self, head, query, info, user: &user, now };
-        let work = dispatch(&call, resource, body);
-        match timeout {
+        let work = self.compute.run(&user, dispatch(&call, resource, body));
+        let mut response = match timeout {
             // A watch bounds itself; what comes before its first byte is quick.
             None => work.await,
             Some(timeout) => tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
                 let why = "request did not complete within the allotted timeout";
                 Err(Status::timeout(why, 0))
             }),
-        }
+        }?;
+        response.body_mut().compute_in(self.compute.lane(&user));
+        Ok(response)
     }
 
     fn timeout(&self, info: &RequestInfo, query: &Query) -> Result<Option<Duration>, Status> {

@@ -15,6 +15,8 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use pintle_meta::Status;
 
+use crate::compute::Lane;
+
 /// The largest body of a request, in bytes: upstream's 3 MiB (OAS-11).
 pub(crate) const REQUEST_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// A larger one is read and forgotten up to here.
@@ -26,18 +28,77 @@ const UNWANTED_TIMEOUT: Duration = Duration::from_secs(5);
 /// full; it is also the size beyond which a body is compressed (CMP-03).
 pub(crate) const CHUNK_BYTES: usize = 128 * 1024;
 
+/// A fast reader is sent so many pieces before other connections have their turn.
+const PIECES_IN_A_ROW: u8 = 4;
+
 /// Upstream ends compact JSON like this.
 const NEWLINE: &[u8] = b"\n";
 
 /// A response's body.
 pub(crate) struct Body {
     source: Source,
+    /// Where pieces that take work are made.
+    lane: Option<Lane>,
+    /// How many pieces were sent since others had their turn.
+    in_a_row: u8,
     /// Dropped when the body has been sent or given up: counts, limits.
     guard: Option<Box<dyn Send>>,
 }
 
-/// A stream of pieces, made as they are sent.
-pub(crate) type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
+/// What a body is made of, made as it is sent.
+pub(crate) trait Pieces: Send {
+    /// The next piece; `None` at the end.
+    fn next(&mut self) -> Option<Bytes>;
+
+    /// Whether the next piece takes more than copying: it is then made where nobody waits for it. What
+    /// is copied may be prepared here.
+    fn takes_work(&mut self) -> bool;
+}
+
+/// Pieces that are there already.
+pub(crate) struct Ready<I>(pub(crate) I);
+
+impl<I: Iterator<Item = Bytes> + Send> Pieces for Ready<I> {
+    fn next(&mut self) -> Option<Bytes> {
+        self.0.next()
+    }
+
+    fn takes_work(&mut self) -> bool {
+        false
+    }
+}
+
+/// Pieces with some before them and behind them that are there already.
+struct Framed {
+    before: std::vec::IntoIter<Bytes>,
+    pieces: Option<Box<dyn Pieces>>,
+    behind: Option<Bytes>,
+}
+
+impl Pieces for Framed {
+    fn next(&mut self) -> Option<Bytes> {
+        if let Some(piece) = self.before.next() {
+            return Some(piece);
+        }
+        if let Some(piece) = self.pieces.as_mut().and_then(|pieces| pieces.next()) {
+            return Some(piece);
+        }
+        self.pieces = None;
+        self.behind.take()
+    }
+
+    fn takes_work(&mut self) -> bool {
+        self.before.len() == 0 && self.pieces.as_mut().is_some_and(|pieces| pieces.takes_work())
+    }
+}
+
+/// Bytes in pieces of [`CHUNK_BYTES`].
+fn cut(mut bytes: Bytes) -> impl Iterator<Item = Bytes> + Send {
+    std::iter::from_fn(move || {
+        (!bytes.is_empty()).then(|| bytes.split_to(bytes.len().min(CHUNK_BYTES)))
+    })
+}
+
 /// A stream of frames that come when they come.
 pub(crate) type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 /// What becomes of a connection that is no longer HTTP's.
@@ -47,7 +108,7 @@ enum Source {
     /// Everything at once, and perhaps the end of the line.
     Full { bytes: Bytes, newline: bool },
     /// More than [`CHUNK_BYTES`], made piece by piece.
-    Pieces(Pieces),
+    Pieces(Box<dyn Pieces>),
     /// A watch.
     Frames(Frames),
     /// Nothing, and then no more HTTP.
@@ -67,13 +128,14 @@ impl Body {
 
     /// A body whose pieces are made as they are sent. One that fits into a single piece is sent as a
     /// whole, with its length.
-    pub(crate) fn pieces(mut pieces: Pieces) -> Self {
+    pub(crate) fn pieces(mut pieces: impl Pieces + 'static) -> Self {
         let first = pieces.next().unwrap_or_default();
         match pieces.next() {
             None => Self::full(first),
             Some(second) => {
-                let all = [first, second].into_iter().chain(pieces);
-                Self::new(Source::Pieces(Box::new(all)))
+                let before = vec![first, second].into_iter();
+                let pieces: Option<Box<dyn Pieces>> = Some(Box::new(pieces));
+                Self::new(Source::Pieces(Box::new(Framed { before, pieces, behind: None })))
             }
         }
     }
@@ -94,16 +156,23 @@ impl Body {
             return None;
         }
         match std::mem::replace(self, Self::empty()) {
-            Self { source: Source::Successor(successor), guard } => Some(Box::pin(async move {
-                successor.await;
-                drop(guard);
-            })),
+            Self { source: Source::Successor(successor), guard, .. } => {
+                Some(Box::pin(async move {
+                    successor.await;
+                    drop(guard);
+                }))
+            }
             _ => None,
         }
     }
 
     fn new(source: Source) -> Self {
-        Self { source, guard: None }
+        Self { source, lane: None, in_a_row: 0, guard: None }
+    }
+
+    /// Says where pieces that take work are made.
+    pub(crate) fn compute_in(&mut self, lane: Lane) {
+        self.lane = Some(lane);
     }
 
     /// Keeps `guard` until the body has been sent or given up.
@@ -115,10 +184,11 @@ impl Body {
     pub(crate) fn line(mut self) -> Self {
         self.source = match self.source {
             Source::Full { bytes, .. } => Source::Full { newline: !bytes.is_empty(), bytes },
-            Source::Pieces(pieces) => {
-                let end = std::iter::once(Bytes::from_static(NEWLINE));
-                Source::Pieces(Box::new(pieces.chain(end)))
-            }
+            Source::Pieces(pieces) => Source::Pieces(Box::new(Framed {
+                before: Vec::new().into_iter(),
+                pieces: Some(pieces),
+                behind: Some(Bytes::from_static(NEWLINE)),
+            })),
             other => other,
         };
         self
@@ -134,11 +204,14 @@ impl Body {
     }
 
     /// The same body with `wrap` around its pieces; watches stay as they are.
-    pub(crate) fn map_pieces(mut self, wrap: impl FnOnce(Pieces) -> Pieces) -> Self {
+    pub(crate) fn map_pieces(
+        mut self,
+        wrap: impl FnOnce(Box<dyn Pieces>) -> Box<dyn Pieces>,
+    ) -> Self {
         self.source = match self.source {
             Source::Full { bytes, newline } => {
                 let end = newline.then_some(Bytes::from_static(NEWLINE));
-                Source::Pieces(wrap(Box::new(std::iter::once(bytes).chain(end))))
+                Source::Pieces(wrap(Box::new(Ready(cut(bytes).chain(end)))))
             }
             Source::Pieces(pieces) => Source::Pieces(wrap(pieces)),
             other => other,
@@ -150,9 +223,11 @@ impl Body {
     pub(crate) fn map_whole(mut self, convert: impl FnOnce(&[u8]) -> Vec<u8>) -> Self {
         let whole = match self.source {
             Source::Full { bytes, .. } => bytes,
-            Source::Pieces(pieces) => {
+            Source::Pieces(mut pieces) => {
                 let mut whole = BytesMut::new();
-                pieces.for_each(|piece| whole.extend_from_slice(&piece));
+                while let Some(piece) = pieces.next() {
+                    whole.extend_from_slice(&piece);
+                }
                 whole.freeze()
             }
             other => {
@@ -178,16 +253,28 @@ impl HttpBody for Body {
     type Error = Infallible;
 
     fn poll_frame(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = match &mut self.source {
+        let this = self.get_mut();
+        let next = match &mut this.source {
             Source::Full { bytes, newline } => Poll::Ready(if !bytes.is_empty() {
                 Some(std::mem::take(bytes))
             } else {
                 std::mem::take(newline).then_some(Bytes::from_static(NEWLINE))
             }),
-            Source::Pieces(pieces) => Poll::Ready(pieces.next()),
+            Source::Pieces(pieces) => match &mut this.lane {
+                Some(lane) if pieces.takes_work() => lane.poll_apart(context, |_| pieces.next()),
+                _ if this.in_a_row == PIECES_IN_A_ROW => {
+                    this.in_a_row = 0;
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                _ => {
+                    this.in_a_row += 1;
+                    Poll::Ready(pieces.next())
+                }
+            },
             Source::Frames(frames) => frames.as_mut().poll_next(context),
             Source::Successor(_) => Poll::Ready(None),
         };
@@ -277,7 +364,7 @@ mod tests {
     }
 
     fn pieces(parts: &'static [&'static str]) -> Body {
-        Body::pieces(Box::new(parts.iter().map(|part| Bytes::from(*part))))
+        Body::pieces(Ready(parts.iter().map(|part| Bytes::from(*part))))
     }
 
     #[test]

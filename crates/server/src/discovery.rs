@@ -77,6 +77,12 @@ struct Version<'a> {
 }
 
 impl Discovery {
+    /// Whether the documents of what is served now are built.
+    pub(crate) fn is_current(&self, registry: &Registry) -> bool {
+        let number = registry.resources().0;
+        self.current.load().as_ref().is_some_and(|documents| documents.number == number)
+    }
+
     /// The documents of what is served now.
     pub(crate) fn documents(&self, registry: &Registry) -> Arc<Documents> {
         let (number, resources) = registry.resources();

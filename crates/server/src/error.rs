@@ -17,6 +17,9 @@ pub enum Error {
         /// What the system said.
         why: std::io::Error,
     },
+    /// The system gives no thread for the server's own work.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
     /// A file or directory cannot be read or written.
     #[error("cannot {action} {path}: {why}")]
     File {

@@ -9,12 +9,15 @@ mod process;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pintle_controllers::garbage::Progress;
 use pintle_meta::GroupVersionResource;
 use pintle_registry::Registry;
+use pintle_store::Revision;
 
 pub(crate) use family::{Counter, Gauge};
 use family::{Family, Histogram, label};
 
+use crate::api::Api;
 use crate::limits::Limits;
 use crate::request_info::RequestInfo;
 use crate::version;
@@ -137,7 +140,7 @@ impl Metrics {
     }
 
     /// Everything else, as text.
-    pub(crate) fn text(&self, registry: &Registry, limits: &Limits) -> String {
+    pub(crate) fn text(&self, api: &Api) -> String {
         let mut out = String::with_capacity(64 * 1024);
         self.requests.write(&mut out);
         self.durations.write(&mut out);
@@ -145,9 +148,12 @@ impl Metrics {
         self.long_running.write(&mut out);
         self.watch_events.write(&mut out);
         self.deprecated.write(&mut out);
-        in_flight(limits).write(&mut out);
-        stored_objects(registry).write(&mut out);
-        writable(registry).write(&mut out);
+        in_flight(&api.limits).write(&mut out);
+        stored_objects(&api.registry).write(&mut out);
+        writable(&api.registry).write(&mut out);
+        for family in collector(&api.collector, api.registry.head()) {
+            family.write(&mut out);
+        }
         let errors = Family::<Counter>::new(
             "apiserver_tls_handshake_errors_total",
             "[ALPHA] Number of requests dropped with 'TLS handshake error from' error",
@@ -263,6 +269,22 @@ fn writable(registry: &Registry) -> Family<Gauge> {
     );
     family.with("").set(i64::from(registry.check().is_ok()));
     family
+}
+
+/// How far the garbage collector is behind, as upstream's controllers tell it of their queues: the changes
+/// that it has not taken in, and the objects that it is still to look at. Nothing where it is not at work.
+fn collector(progress: &Progress, head: Revision) -> Vec<Family<Gauge>> {
+    let Some(unheard) = progress.unheard(head) else { return Vec::new() };
+    let depth = Family::<Gauge>::new("workqueue_depth", "[ALPHA] Current depth of workqueue");
+    let to_look_at = u64::try_from(progress.to_look_at()).unwrap_or(u64::MAX);
+    for (name, waiting) in [
+        ("garbage_collector_graph_changes", unheard),
+        ("garbage_collector_attempt_to_delete", to_look_at),
+    ] {
+        let waiting = i64::try_from(waiting).unwrap_or(i64::MAX);
+        depth.with(&format!("name=\"{name}\"")).set(waiting);
+    }
+    vec![depth]
 }
 
 fn build_info() -> Family<Gauge> {

@@ -86,6 +86,13 @@ pub(crate) struct Negotiated {
     pub(crate) form: Form,
 }
 
+impl Negotiated {
+    /// Whether the answer is what the store keeps, mostly: compact JSON of whole objects.
+    pub(crate) const fn is_stored_form(self) -> bool {
+        matches!((self.encoding, self.pretty, self.form), (Encoding::Json, false, Form::Object))
+    }
+}
+
 /// What becomes of objects before they are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {

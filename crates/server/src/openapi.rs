@@ -16,11 +16,11 @@ use http::header::{
 use http::{Response as HttpResponse, StatusCode};
 use parking_lot::Mutex;
 use pintle_meta::Status;
-use pintle_registry::{Registry, Resource};
+use pintle_registry::{Registry, Resource, work};
 use pintle_schema::openapi::{self, GroupVersion, Page};
 use sha2::{Digest, Sha512};
 
-use crate::body::Body;
+use crate::body::{Body, Ready};
 use crate::handlers::Call;
 use crate::header_text;
 use crate::media_type::parse_accept;
@@ -32,12 +32,19 @@ use crate::version;
 #[derive(Default)]
 pub(crate) struct OpenApi {
     kept: Mutex<Kept>,
+    /// Documents that are being built: who wants the same one waits.
+    building: Mutex<HashMap<Key, Turn>>,
 }
+
+/// A document's path and how it is written.
+type Key = (String, Format);
+/// Whoever holds it builds a document.
+type Turn = Arc<tokio::sync::Mutex<()>>;
 
 #[derive(Default)]
 struct Kept {
     index: Arc<Index>,
-    documents: HashMap<(String, Format), Arc<Document>>,
+    documents: HashMap<Key, Arc<Document>>,
 }
 
 /// Every document's hash, by path.
@@ -113,7 +120,7 @@ impl OpenApi {
             },
         };
         let format = wanted.format(&call.head.headers)?;
-        let index = self.index(&call.api.registry);
+        let index = self.index(&call.api.registry).await;
         let hash = index.hashes.get(path).ok_or_else(Status::no_such_path)?;
         let said = if matches!(wanted, Wanted::V3(_)) { call.query.text("hash") } else { "" };
         if !said.is_empty() && said != *hash {
@@ -128,12 +135,13 @@ impl OpenApi {
     }
 
     /// The hashes of the documents as they are now. Documents whose hash is another go.
-    fn index(&self, registry: &Registry) -> Arc<Index> {
+    async fn index(&self, registry: &Registry) -> Arc<Index> {
         let (number, resources) = registry.resources();
         let known = self.kept.lock().index.clone();
         if known.number == number && !known.hashes.is_empty() {
             return known;
         }
+        work::ahead(usize::MAX).await;
         let index = Arc::new(Index { number, hashes: hashes(&resources) });
         let mut kept = self.kept.lock();
         kept.documents.retain(|(path, _), _| index.hashes.get(path) == known.hashes.get(path));
@@ -150,19 +158,28 @@ impl OpenApi {
         index: &Arc<Index>,
     ) -> Result<Arc<Document>, Status> {
         let key = (path.to_owned(), format);
-        if let Some(known) = self.kept.lock().documents.get(&key) {
-            return Ok(known.clone());
+        if let Some(known) = self.known(&key) {
+            return Ok(known);
         }
-        let (registry, of) = (call.api.registry.clone(), index.clone());
+        let turn = self.building.lock().entry(key.clone()).or_default().clone();
+        let _turn = turn.lock().await;
+        if let Some(known) = self.known(&key) {
+            return Ok(known);
+        }
+        work::ahead(usize::MAX).await;
         let etag = format!("\"{}\"", index.hashes.get(path).map_or("", String::as_str));
-        let built = tokio::task::spawn_blocking(move || build(&registry, &wanted, format, &of));
-        let (gzip, media_type) = built.await.map_err(Status::internal)??;
+        let (gzip, media_type) = build(&call.api.registry, &wanted, format, index)?;
         let document = Arc::new(Document { gzip, etag, media_type });
+        self.building.lock().remove(&key);
         let mut kept = self.kept.lock();
         if kept.index.hashes.get(path) == index.hashes.get(path) {
             kept.documents.insert(key, document.clone());
         }
         Ok(document)
+    }
+
+    fn known(&self, key: &Key) -> Option<Arc<Document>> {
+        self.kept.lock().documents.get(key).cloned()
     }
 }
 
@@ -217,7 +234,7 @@ impl Document {
             response.headers_mut().insert(CONTENT_ENCODING, gzip);
             response
         } else {
-            HttpResponse::new(Body::pieces(Box::new(unpacked(self.gzip.clone()))))
+            HttpResponse::new(Body::pieces(Ready(unpacked(self.gzip.clone()))))
         };
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));

@@ -5,6 +5,7 @@ use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{Method, StatusCode};
 use pintle_meta::Status;
+use pintle_registry::work;
 use serde::Serialize;
 
 use crate::body::Body;
@@ -26,6 +27,10 @@ const AGGREGATED_PARAMETERS: &str = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDisc
 pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
     let path = call.info.path.as_str();
     let parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
+    let is_discovery = matches!(parts.first(), Some(&"api" | &"apis"));
+    if path == "/metrics" || is_discovery && !call.api.discovery.is_current(&call.api.registry) {
+        work::ahead(usize::MAX).await;
+    }
     match parts.as_slice() {
         ["version"] => get_only(call).and_then(|()| plain(call, version::json())),
         [".well-known", "openid-configuration"] => open_id(call, OpenId::Configuration),
@@ -43,7 +48,7 @@ pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
 async fn at_one_path(call: &Call<'_>, path: &str) -> Result<Response, Status> {
     match path {
         "/" | "/index.html" => root(call),
-        "/metrics" => Ok(metrics(call.api.metrics.text(&call.api.registry, &call.api.limits))),
+        "/metrics" => Ok(metrics(call.api.metrics.text(call.api))),
         "/metrics/slis" => Ok(metrics(call.api.metrics.slis())),
         _ if path.starts_with("/openapi/") => call.api.openapi.answer(call).await,
         _ => match (Page::at(path, call), health_check(call)) {

@@ -152,6 +152,7 @@ pub(crate) fn forbid_caching(headers: &mut HeaderMap) {
 fn encode(body: Body, negotiated: Negotiated) -> Body {
     match (negotiated.encoding, negotiated.pretty) {
         (Encoding::Json, false) => body.line(),
+        (Encoding::Json, true) if body.len().is_none() => body.map_pieces(pretty::indent_pieces),
         (Encoding::Json, true) => body.map_whole(pretty::indent),
         (Encoding::Yaml, _) => body.map_whole(|compact| {
             let mut out = Vec::with_capacity(compact.len());

@@ -1,5 +1,6 @@
 //! A server from its start to its end.
 
+mod background;
 mod bootstrap;
 mod compaction;
 mod controllers;
@@ -16,15 +17,17 @@ use std::time::{Duration, Instant};
 use pintle_auth::{Authorizer, Mode, User};
 use pintle_controllers::Environment;
 use pintle_controllers::definitions::Definitions;
+use pintle_controllers::garbage::Progress;
 use pintle_registry::{Options, Registry, ResourceDefinition, admission};
 use pintle_store::Opening;
 use tokio::net::TcpListener;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 
 use crate::api::{Api, Settings, now};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
 use crate::authorization::{self, Authorized, NoEscalation, Roles};
+use crate::compute::Compute;
 use crate::discovery::Discovery;
 use crate::kubeconfig::kubeconfig;
 use crate::lifecycle::Lifecycle;
@@ -35,7 +38,8 @@ use crate::pki::{Credentials, Pki, Signer, Wanted, make_private_directory, write
 use crate::tls::Tls;
 use crate::token_issuer::TokenIssuer;
 use crate::webhooks::Webhooks;
-use crate::{Config, Error, connection};
+use crate::{Config, Error, connection, runtime};
+use background::Background;
 
 /// How much of what objects are in further encodings is kept in memory.
 const ENCODINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -57,7 +61,7 @@ pub struct Running {
     signer: Arc<Signer>,
     api: Arc<Api>,
     connections: JoinHandle<()>,
-    controllers: JoinSet<()>,
+    background: Background,
     shutdown_delay: Duration,
 }
 
@@ -87,16 +91,20 @@ impl Server {
         let (pki, tls, tokens) =
             certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
         phases.end("certificates");
-        let environment = Environment { registry: registry.clone(), clock: Arc::new(now) };
+        let environment = Environment::new(registry.clone(), Arc::new(now));
         let built_in = pintle_kinds::built_in(&config.runtime_config);
         let definitions = Definitions::restore(environment.clone(), built_in, webhooks);
         phases.end("custom resources");
         let objects = bootstrap::wanted(&config, address, &pki);
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
-        let api = Arc::new(api(&config, registry.clone(), authorizer, (&tls, tokens), address));
+        let collector = environment.collector.clone();
+        let parts = (&tls, tokens);
+        let api = api(&config, registry.clone(), authorizer, parts, collector, address);
+        let api = Arc::new(api);
         let connections = tokio::spawn(connection::serve(listener, tls.config, api.clone()));
-        let mut controllers = controllers::Parts {
+        let mut background = Background::start()?;
+        controllers::Parts {
             environment: environment.clone(),
             definitions,
             objects: &objects,
@@ -106,8 +114,8 @@ impl Server {
             authorizer: api.authorizer.clone(),
             lifecycle: &api.lifecycle,
         }
-        .start(&config);
-        controllers.spawn(compaction::run(registry, config.watch_history));
+        .start(&config, &mut background);
+        background.spawn(compaction::run(registry, config.watch_history));
         manifests::apply(&environment, &config).await?;
         let url = format!("https://{}", reachable(address));
         let kubeconfig = kubeconfig(&url, &pki.ca_pem, &pki.admin);
@@ -125,7 +133,7 @@ impl Server {
             signer: pki.signer,
             api,
             connections,
-            controllers,
+            background,
             shutdown_delay: config.shutdown_delay,
         })
     }
@@ -172,7 +180,7 @@ impl Running {
         if tokio::time::timeout(limit, &mut self.connections).await.is_err() {
             tracing::warn!("requests were still open after {limit:?} and are cut off");
         }
-        self.controllers.shutdown().await;
+        self.background.shutdown().await;
         self.api.registry.close().await;
     }
 }
@@ -181,7 +189,6 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.api.lifecycle.stop();
         self.connections.abort();
-        self.controllers.abort_all();
         if let Some(directory) = &self.temporary
             && let Err(error) = std::fs::remove_dir_all(directory)
         {
@@ -274,6 +281,7 @@ fn api(
     registry: Arc<Registry>,
     authorizer: Arc<dyn Authorizer>,
     (tls, (tokens, issuer)): (&Tls, Issued),
+    collector: Arc<Progress>,
     address: SocketAddr,
 ) -> Api {
     let mut seed = [0; 8];
@@ -294,7 +302,9 @@ fn api(
         discovery: Discovery::default(),
         openapi: OpenApi::default(),
         metrics: Metrics::new(now().unix_seconds()),
+        collector,
         limits: Limits::new(config.max_requests_inflight, config.max_mutating_requests_inflight),
+        compute: Compute::new(runtime::compute_slots()),
         lifecycle: Lifecycle::new(),
         audit_ids: AuditIds::new(u64::from_le_bytes(seed)),
         settings: Settings {

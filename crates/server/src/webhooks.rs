@@ -15,8 +15,8 @@ use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use pintle_registry::Registry;
 use pintle_registry::webhook::{Answer, Caller, Endpoint};
+use pintle_registry::{Registry, work};
 use pintle_value::Str;
 use rustls::ClientConfig;
 
@@ -109,6 +109,7 @@ impl Webhooks {
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|why| why.to_string())?.to_bytes();
         self.connections.give_back(to, connection);
+        work::ahead(body.len()).await;
         answer::read(&head, &body, uri)
     }
 

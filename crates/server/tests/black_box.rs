@@ -6,6 +6,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use base64::Engine;
@@ -652,3 +654,46 @@ async fn pages_of_allowed_origins_may_ask() {
 }
 
 const PREFLIGHT: &str = "OPTIONS /api/v1/namespaces/default/pods";
+
+/// Requests that compute for long keep nobody waiting: health checks and reads of small objects are
+/// answered beside them, though there are more of them than threads.
+#[test]
+fn heavy_requests_keep_nobody_waiting() {
+    const HEAVY: usize = 6;
+    const SMALL: usize = 20;
+    let runtime = pintle_server::runtime().unwrap();
+    let server = Arc::new(runtime.block_on(Server::start(Config::ephemeral())).unwrap());
+    let admin = admin(&server);
+    // Large and valid, and refused at the end: nothing is left of it.
+    let members: Vec<String> = (0..30_000).map(|n| format!(r#""key-{n}":"value""#)).collect();
+    let heavy = format!(r#"{{"metadata":{{"name":"x"}},"data":{{{}}}}}"#, members.join(","));
+    let answered = AtomicUsize::new(0);
+    let over = AtomicBool::new(false);
+    thread::scope(|threads| {
+        for _ in 0..HEAVY {
+            threads.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let what = "POST /api/v1/namespaces/default/configmaps?dryRun=All";
+                    let header = "content-type: application/json\r\n";
+                    let answer = ask(&server, As::Somebody(&admin), what, header, &heavy);
+                    assert_eq!(answer.status, 201, "{}", answer.head);
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        // All of them are under way.
+        while answered.load(Ordering::Relaxed) < HEAVY {
+            thread::yield_now();
+        }
+        let before = answered.load(Ordering::Relaxed);
+        for small in 0..SMALL {
+            assert_eq!(ask(&server, As::Nobody, "GET /livez", "", "").body, "ok");
+            let what = "GET /api/v1/namespaces/default";
+            assert_eq!(ask(&server, As::Somebody(&admin), what, "", "").status, 200, "{small}");
+        }
+        // Where each had to wait for a thread, at least one heavy request was answered before it.
+        let meanwhile = answered.load(Ordering::Relaxed) - before;
+        over.store(true, Ordering::Relaxed);
+        assert!(meanwhile < SMALL, "{meanwhile} heavy requests were answered meanwhile");
+    });
+}

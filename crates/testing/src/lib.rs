@@ -97,7 +97,7 @@ impl TestServer {
         let (ready, started) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name("pintle".to_owned()).spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+            let runtime = pintle_server::runtime();
             let runtime = runtime.expect("a runtime needs no more than threads");
             runtime.block_on(serve(config, &ready, stopped));
         });

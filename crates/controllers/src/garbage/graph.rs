@@ -1,6 +1,6 @@
 //! Who owns whom: only objects that name owners cost anything.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use pintle_value::Str;
@@ -24,38 +24,57 @@ impl Place {
     }
 }
 
+/// What an object says of an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reference {
+    pub(super) uid: Str,
+    /// Whether the owner's deletion in the foreground waits for the object.
+    pub(super) blocks: bool,
+}
+
 /// Owners, by uid, and their dependents.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    dependents: HashMap<Str, BTreeSet<Place>>,
-    owners: HashMap<Place, Vec<Str>>,
+    dependents: HashMap<Str, Dependents>,
+    owners: HashMap<Place, Box<[Reference]>>,
+}
+
+/// The objects that name an owner; never none.
+#[derive(Debug, Default)]
+struct Dependents {
+    all: BTreeSet<Place>,
+    blocking: BTreeSet<Place>,
 }
 
 impl Graph {
     /// Says which owners an object names now; returns those that it named before.
-    pub(super) fn set(&mut self, place: &Place, owners: Vec<Str>) -> Vec<Str> {
-        let before = self.owners.get(place);
-        if before.map_or(owners.is_empty(), |before| *before == owners) {
-            return owners;
+    pub(super) fn set(&mut self, place: &Place, owners: &[Reference]) -> Box<[Reference]> {
+        if let Some(before) = self.owners.get(place).filter(|before| ***before == *owners) {
+            return before.clone();
         }
         let before = self.remove(place);
-        for owner in &owners {
-            self.dependents.entry(owner.clone()).or_default().insert(place.clone());
+        for owner in owners {
+            let dependents = self.dependents.entry(owner.uid.clone()).or_default();
+            dependents.all.insert(place.clone());
+            if owner.blocks {
+                dependents.blocking.insert(place.clone());
+            }
         }
         if !owners.is_empty() {
-            self.owners.insert(place.clone(), owners);
+            self.owners.insert(place.clone(), owners.into());
         }
         before
     }
 
     /// Forgets an object; returns the owners that it named.
-    pub(super) fn remove(&mut self, place: &Place) -> Vec<Str> {
+    pub(super) fn remove(&mut self, place: &Place) -> Box<[Reference]> {
         let owners = self.owners.remove(place).unwrap_or_default();
         for owner in &owners {
-            if let Some(dependents) = self.dependents.get_mut(owner) {
-                dependents.remove(place);
-                if dependents.is_empty() {
-                    self.dependents.remove(owner);
+            if let Some(dependents) = self.dependents.get_mut(&owner.uid) {
+                dependents.all.remove(place);
+                dependents.blocking.remove(place);
+                if dependents.all.is_empty() {
+                    self.dependents.remove(&owner.uid);
                 }
             }
         }
@@ -67,14 +86,91 @@ impl Graph {
         self.owners.contains_key(place)
     }
 
+    /// The owners that an object names.
+    pub(super) fn owners(&self, place: &Place) -> &[Reference] {
+        self.owners.get(place).map_or(&[], |owners| owners)
+    }
+
     /// Whether no object names an owner.
     pub(super) fn is_empty(&self) -> bool {
         self.owners.is_empty()
     }
 
     /// The objects that name an owner.
-    pub(super) fn dependents(&self, uid: &str) -> impl Iterator<Item = &Place> {
-        self.dependents.get(uid).into_iter().flatten()
+    pub(super) fn dependents(&self, uid: &str) -> impl ExactSizeIterator<Item = &Place> {
+        self.dependents.get(uid).map_or(&NONE, |dependents| &dependents.all).iter()
+    }
+
+    /// The objects for which an owner waits that is deleted in the foreground.
+    pub(super) fn blocking(&self, uid: &str) -> impl ExactSizeIterator<Item = &Place> {
+        self.dependents.get(uid).map_or(&NONE, |dependents| &dependents.blocking).iter()
+    }
+}
+
+static NONE: BTreeSet<Place> = BTreeSet::new();
+
+/// How an owner's deletion treats its dependents, while the owner waits for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// They stay, and forget it.
+    Orphan,
+    /// Those that block it go first.
+    Foreground,
+}
+
+/// Owners that are being deleted and wait for their dependents.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    by_uid: HashMap<Str, (Place, Ending)>,
+    places: HashSet<Place>,
+    in_foreground: HashSet<Place>,
+}
+
+impl Waiting {
+    /// Says that an owner waits; whether that is new.
+    pub(super) fn add(&mut self, uid: Str, place: &Place, ending: Ending) -> bool {
+        if ending == Ending::Foreground {
+            self.in_foreground.insert(place.clone());
+        }
+        self.places.insert(place.clone());
+        let before = self.by_uid.insert(uid, (place.clone(), ending));
+        before.is_none_or(|(_, before)| before != ending)
+    }
+
+    /// Forgets an owner.
+    pub(super) fn remove(&mut self, uid: &str) {
+        if let Some((place, _)) = self.by_uid.remove(uid) {
+            self.in_foreground.remove(&place);
+            self.places.remove(&place);
+        }
+    }
+
+    /// The owner of that uid, if it waits.
+    pub(super) fn get(&self, uid: &str) -> Option<&Place> {
+        self.by_uid.get(uid).map(|(place, _)| place)
+    }
+
+    /// Whether an object waits.
+    pub(super) fn has(&self, place: &Place) -> bool {
+        self.places.contains(place)
+    }
+
+    /// Whether the dependents of the owner of that uid are to forget it.
+    pub(super) fn orphans(&self, uid: &str) -> bool {
+        self.by_uid.get(uid).is_some_and(|(_, ending)| *ending == Ending::Orphan)
+    }
+
+    /// Whether one of these objects waits for its own dependents to go.
+    pub(super) fn any_in_foreground<'p>(
+        &self,
+        mut places: impl ExactSizeIterator<Item = &'p Place>,
+    ) -> bool {
+        !self.in_foreground.is_empty() && places.any(|place| self.in_foreground.contains(place))
+    }
+
+    /// Whether nobody waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_uid.is_empty()
     }
 }
 

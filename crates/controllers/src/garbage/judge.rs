@@ -10,9 +10,9 @@ use pintle_registry::request::{DeleteOptions, Propagation};
 use pintle_registry::{Object, Registry};
 use pintle_value::{Str, Value};
 
-use super::graph::{Gone, Graph, Place};
+use super::graph::{Gone, Graph, Place, Waiting};
 use super::kinds::Kinds;
-use super::owners::{self, FOREGROUND, ORPHAN, Owner};
+use super::owners::{self, FOREGROUND, LIFE, ORPHAN, Owner};
 
 /// What is known when a judgement is made.
 pub(super) struct Judge<'a> {
@@ -20,14 +20,13 @@ pub(super) struct Judge<'a> {
     pub(super) kinds: &'a Kinds,
     pub(super) graph: &'a Graph,
     pub(super) gone: &'a Gone,
+    pub(super) waiting: &'a Waiting,
 }
 
 /// What is to be done.
 #[derive(Default)]
 pub(super) struct Judgement {
-    pub(super) deeds: Vec<Deed>,
-    /// Other objects whose turn it is.
-    pub(super) next: Vec<Place>,
+    pub(super) deed: Option<Deed>,
     /// The object has an owner of a kind that is not served: to be looked at again when kinds change.
     pub(super) unresolved: bool,
 }
@@ -59,14 +58,27 @@ enum Standing {
     Unknown,
 }
 
+impl Judgement {
+    const fn of(deed: Deed) -> Self {
+        Self { deed: Some(deed), unresolved: false }
+    }
+}
+
 impl Judge<'_> {
-    pub(super) fn look_at(&self, place: &Place) -> Judgement {
+    /// Decides about one object. What that takes follows from the object's own owners, however many
+    /// dependents it or they have.
+    ///
+    /// `waited` says whether it was known to wait for its dependents before the last changes were heard: only
+    /// then is it certain that all of them are known.
+    pub(super) fn look_at(&self, place: &Place, waited: bool) -> Judgement {
         let Some(object) = self.kept(place) else { return Judgement::default() };
-        let tree = object.tree();
-        if owners::ends_with(&tree, ORPHAN) {
-            self.orphan(place, &tree)
-        } else if owners::ends_with(&tree, FOREGROUND) {
-            self.clear(place, &tree)
+        let tree = object.excerpt(LIFE);
+        if let Some(patch) = self.forgetting(place, &tree) {
+            Judgement::of(Deed::Patch(place.clone(), patch))
+        } else if owners::ends_with(&tree, ORPHAN) && waited {
+            self.release(place, &tree, ORPHAN, self.graph.dependents(object::uid(&tree)))
+        } else if owners::ends_with(&tree, FOREGROUND) && waited {
+            self.release(place, &tree, FOREGROUND, self.graph.blocking(object::uid(&tree)))
         } else if object::is_terminating(&tree) {
             Judgement::default()
         } else {
@@ -74,40 +86,27 @@ impl Judge<'_> {
         }
     }
 
-    /// An owner whose dependents are to stay: they lose their reference to it, then it its finalizer.
-    fn orphan(&self, place: &Place, tree: &Value) -> Judgement {
-        let uid = Str::from(object::uid(tree));
-        let mut judgement = Judgement::default();
-        for dependent in self.graph.dependents(&uid) {
-            if let Some(object) = self.kept(dependent) {
-                let patch = owners::without(&object.tree(), std::slice::from_ref(&uid));
-                judgement.deeds.push(Deed::Patch(dependent.clone(), patch));
-            }
-        }
-        if judgement.deeds.is_empty() {
-            let patch = owners::without_finalizer(tree, ORPHAN);
-            judgement.deeds.push(Deed::Patch(place.clone(), patch));
-        }
-        judgement
+    /// What takes the references to those owners away whose dependents are to stay.
+    fn forgetting(&self, place: &Place, tree: &Value) -> Option<Value> {
+        let owners = self.graph.owners(place).iter();
+        let leaving: Vec<Str> =
+            owners.filter(|o| self.waiting.orphans(&o.uid)).map(|o| o.uid.clone()).collect();
+        (!leaving.is_empty()).then(|| owners::without(tree, &leaving))
     }
 
-    /// An owner that goes after its dependents: those that block it have their turn first.
-    fn clear(&self, place: &Place, tree: &Value) -> Judgement {
-        let blocking = self.blocking(object::uid(tree));
-        if !blocking.is_empty() {
-            return Judgement { next: blocking, ..Judgement::default() };
+    /// An owner loses the finalizer with which it waits when there is nobody left to wait for. Each of those
+    /// has its own turn: when the owner begins to wait, and when something changes about them.
+    fn release<'p>(
+        &self,
+        place: &Place,
+        tree: &Value,
+        finalizer: &str,
+        awaited: impl ExactSizeIterator<Item = &'p Place>,
+    ) -> Judgement {
+        if awaited.len() > 0 {
+            return Judgement::default();
         }
-        let patch = owners::without_finalizer(tree, FOREGROUND);
-        Judgement { deeds: vec![Deed::Patch(place.clone(), patch)], ..Judgement::default() }
-    }
-
-    fn blocking(&self, uid: &str) -> Vec<Place> {
-        let blocks = |place: &&Place| {
-            self.kept(place).is_some_and(|object| {
-                owners::owners(&object.tree()).iter().any(|o| o.uid == uid && o.blocks)
-            })
-        };
-        self.graph.dependents(uid).filter(blocks).cloned().collect()
+        Judgement::of(Deed::Patch(place.clone(), owners::without_finalizer(tree, finalizer)))
     }
 
     /// A dependent: it stays while it has an owner that stays.
@@ -119,7 +118,7 @@ impl Judge<'_> {
                 // An owner that this object cannot have; it is nobody's to collect.
                 None => return Judgement::default(),
                 Some(Standing::Unknown) => {
-                    return Judgement { unresolved: true, ..Judgement::default() };
+                    return Judgement { unresolved: true, deed: None };
                 }
                 Some(standing) => standings.push(standing),
             }
@@ -137,24 +136,20 @@ impl Judge<'_> {
             .filter(|(_, standing)| **standing != Standing::Alive)
             .map(|(owner, _)| owner.uid)
             .collect();
-        let mut judgement = Judgement::default();
-        if !leaving.is_empty() {
-            judgement.deeds.push(Deed::Patch(place.clone(), owners::without(tree, &leaving)));
+        if leaving.is_empty() {
+            return Judgement::default();
         }
-        judgement
+        Judgement::of(Deed::Patch(place.clone(), owners::without(tree, &leaving)))
     }
 
     /// An object without owners that stay goes: after its own dependents if an owner waits for it.
     fn collect(&self, place: &Place, tree: &Value, awaited: bool) -> Judgement {
-        let mut judgement = Judgement::default();
         let uid = object::uid(tree);
-        let mut dependents = self.graph.dependents(uid).peekable();
-        let propagation = if awaited && dependents.peek().is_some() {
-            let mut trees = dependents.filter_map(|place| self.kept(place)).map(|o| o.tree());
-            if trees.any(|dependent| owners::ends_with(&dependent, FOREGROUND)) {
+        let dependents = self.graph.dependents(uid);
+        let propagation = if awaited && dependents.len() > 0 {
+            if self.waiting.any_in_foreground(dependents) {
                 // Perhaps a circle: nobody shall wait for this object, or all would for ever.
-                judgement.deeds.push(Deed::Patch(place.clone(), owners::unblocking(tree)));
-                return judgement;
+                return Judgement::of(Deed::Patch(place.clone(), owners::unblocking(tree)));
             }
             Propagation::Foreground
         } else if object::finalizers(tree).any(|f| f == ORPHAN) {
@@ -170,8 +165,7 @@ impl Judge<'_> {
             propagation: Some(propagation),
             ..DeleteOptions::default()
         };
-        judgement.deeds.push(Deed::Delete(place.clone(), options));
-        judgement
+        Judgement::of(Deed::Delete(place.clone(), options))
     }
 
     /// What an owner is to an object; `None` where it cannot be its owner: an object of the cluster has
@@ -194,7 +188,7 @@ impl Judge<'_> {
         let Some(object) = self.registry.peek(resource, namespace, &owner.name) else {
             return Some(Standing::Absent);
         };
-        let tree = object.tree();
+        let tree = object.excerpt(LIFE);
         Some(if object::uid(&tree) != owner.uid {
             Standing::Absent
         } else if owners::ends_with(&tree, FOREGROUND) {

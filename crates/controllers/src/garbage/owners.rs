@@ -1,5 +1,7 @@
 //! Owner references: what an object says of its owners, and patches that say something else.
 
+use std::collections::HashSet;
+
 use pintle_meta::object;
 use pintle_value::{Map, Str, Value};
 
@@ -7,6 +9,15 @@ use pintle_value::{Map, Str, Value};
 pub(super) const ORPHAN: &str = "orphan";
 /// The finalizer of an owner whose dependents go first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
+
+/// What decides about an object's life: the rest of it is not decoded.
+pub(super) const LIFE: &[&[&str]] = &[
+    &["metadata", "uid"],
+    &["metadata", "resourceVersion"],
+    &["metadata", "deletionTimestamp"],
+    &["metadata", "ownerReferences"],
+    &["metadata", "finalizers"],
+];
 
 /// One owner of an object, as the object names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,10 +52,8 @@ pub(super) fn ends_with(object: &Value, finalizer: &str) -> bool {
 
 /// A merge patch that takes owners away.
 pub(super) fn without(object: &Value, uids: &[Str]) -> Value {
-    let named = |reference: &&Value| {
-        let uid = reference.str_at(&["uid"]).unwrap_or_default();
-        uids.iter().any(|gone| gone == uid)
-    };
+    let uids: HashSet<&str> = uids.iter().map(Str::as_str).collect();
+    let named = |reference: &&Value| uids.contains(reference.str_at(&["uid"]).unwrap_or_default());
     let rest: Vec<Value> = references(object).iter().filter(|r| !named(r)).cloned().collect();
     patch(object, "ownerReferences", rest)
 }

@@ -225,3 +225,30 @@ async fn a_large_family_goes() {
     })
     .await;
 }
+
+/// How often the collector looks at objects grows with their number, not with the number of pairs: an owner
+/// that waits for many is not the reason to look at all of them whenever one changes.
+#[tokio::test]
+async fn an_owner_of_many_is_no_reason_to_look_at_all_of_them_each_time() {
+    const DEPENDENTS: u64 = 400;
+    for propagation in [Propagation::Foreground, Propagation::Orphan, Propagation::Background] {
+        with_collector(async |cluster| {
+            let mut watch = cluster.watch("configmaps").await;
+            let owner = make(&cluster, "owner", &[], &[]).await;
+            for child in 0..DEPENDENTS {
+                make(&cluster, &format!("child-{child}"), &[("owner", &owner, true)], &[]).await;
+            }
+            cluster.delete_with("configmaps", "ns", "owner", propagation).await;
+            gone(&mut watch, "owner").await;
+            let is_left =
+                |n| get(&cluster, &format!("child-{n}")).is_some_and(|c| !has_no_owner(&c));
+            while (0..DEPENDENTS).any(is_left) {
+                crate::cluster::next(&mut watch).await;
+            }
+            // When it is made, when its owner goes, when it changes for that, and the owner each time.
+            let looks = cluster.environment.collector.looks();
+            assert!(looks <= 6 * DEPENDENTS, "{looks} looks, {propagation:?}");
+        })
+        .await;
+    }
+}

@@ -35,7 +35,7 @@ pub(super) async fn delete_collection(
     let list = registry
         .delete_collection(&found.collection(), &selection, &options, &call.context())
         .await?;
-    respond::list(list, &rendering, negotiated)
+    respond::list(list, &rendering, negotiated).await
 }
 
 fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {

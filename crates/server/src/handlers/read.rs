@@ -1,6 +1,8 @@
 //! GET: one object, or a collection.
 
 use pintle_meta::Status;
+use pintle_registry::answer::Answer;
+use pintle_registry::work;
 
 use super::Call;
 use crate::options::list_options;
@@ -12,6 +14,11 @@ pub(super) async fn get(call: &Call<'_>, found: &Found) -> Result<Response, Stat
     let (negotiated, rendering) = call.negotiate(found)?;
     let revision = call.query.text("resourceVersion");
     let outcome = call.api.registry.get(&found.target, revision).await?;
+    if let Answer::Object(object) = &outcome.answer
+        && !negotiated.is_stored_form()
+    {
+        work::ahead(object.size()).await;
+    }
     respond::outcome(&outcome, &rendering, negotiated)
 }
 
@@ -20,5 +27,5 @@ pub(super) async fn list(call: &Call<'_>, found: &Found) -> Result<Response, Sta
     let (negotiated, rendering) = call.negotiate(found)?;
     let options = list_options(call.query)?;
     let list = call.api.registry.list(&found.collection(), &options).await?;
-    respond::list(list, &rendering, negotiated)
+    respond::list(list, &rendering, negotiated).await
 }

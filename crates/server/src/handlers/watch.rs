@@ -17,7 +17,7 @@ use pintle_meta::Status;
 use pintle_registry::answer::Event;
 use pintle_registry::request::Encoding;
 use pintle_registry::watch::Watch;
-use pintle_registry::{Extra, Object, event_type};
+use pintle_registry::{Extra, Object, event_type, work};
 use pintle_store::{Kind, Revision};
 use pintle_value::cbor;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
@@ -50,6 +50,7 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
     let watch = call.api.registry.watch(&found.collection(), &options).await?;
     let mut stopping = call.api.lifecycle.stopping();
     let on_socket = websocket::is_asked_for(&call.head.headers);
+    let (api, user) = (call.api.clone(), call.user.clone());
     let stream = Stream {
         watch,
         frame_bytes: if on_socket { 1 } else { CHUNK_BYTES },
@@ -65,9 +66,12 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
         sent: call.api.metrics.watch_events(&found.target.resource.resource),
         ended: timeout.is_zero(),
     };
-    let frames = futures_util::stream::unfold(stream, |mut stream| async move {
-        let frame = stream.next().await?;
-        Some((frame, stream))
+    let frames = futures_util::stream::unfold(stream, move |mut stream| {
+        let (api, user) = (api.clone(), user.clone());
+        async move {
+            let frame = api.compute.run(&user, stream.next()).await?;
+            Some((frame, stream))
+        }
     });
     if on_socket {
         let (messages, opcode) = messages(Box::pin(frames), negotiated.encoding);
@@ -129,7 +133,25 @@ impl Stream {
                 }
             }
         }
+        work::ahead(self.work()).await;
         Some(self.frame())
+    }
+
+    /// How much work the next frame is ([`work::ahead`]).
+    fn work(&self) -> usize {
+        let Encoder { rendering, encoding, .. } = &self.encoder;
+        let is_stored = *encoding == Encoding::Json && rendering.resource.is_stored_version();
+        if is_stored && rendering.form == Form::Object {
+            return 0;
+        }
+        let mut bytes = 0;
+        for event in self.pending.as_slice() {
+            bytes += event.object().map_or(0, |object| object.size());
+            if bytes > work::SHARED_BYTES_MAX || bytes > self.frame_bytes {
+                break;
+            }
+        }
+        bytes
     }
 
     /// What is pending, as one frame; a long batch (the initial events) goes out in several.

@@ -27,12 +27,12 @@ pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
 }
 
 /// The compressed form of pieces, in pieces of at least 64 KiB while there is so much.
-pub(super) fn compress(pieces: Pieces) -> Pieces {
+pub(super) fn compress(pieces: Box<dyn Pieces>) -> Box<dyn Pieces> {
     Box::new(Compressed { pieces, encoder: Some(encoder()) })
 }
 
 struct Compressed {
-    pieces: Pieces,
+    pieces: Box<dyn Pieces>,
     /// `None` when everything is out.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
@@ -41,8 +41,10 @@ fn encoder() -> GzEncoder<Vec<u8>> {
     GzEncoder::new(Vec::new(), Compression::new(LEVEL))
 }
 
-impl Iterator for Compressed {
-    type Item = Bytes;
+impl Pieces for Compressed {
+    fn takes_work(&mut self) -> bool {
+        self.encoder.is_some()
+    }
 
     fn next(&mut self) -> Option<Bytes> {
         loop {
@@ -64,6 +66,7 @@ mod tests {
     use std::io::Read;
 
     use super::*;
+    use crate::body::Ready;
     use http::HeaderValue;
 
     #[test]
@@ -71,7 +74,8 @@ mod tests {
         let parts: Vec<Bytes> =
             (0..50_u32).map(|n| n.to_string().repeat(9_000).into_bytes().into()).collect();
         let plain: Vec<u8> = parts.iter().flatten().copied().collect();
-        let packed: Vec<u8> = compress(Box::new(parts.into_iter())).flatten().collect();
+        let mut pieces = compress(Box::new(Ready(parts.into_iter())));
+        let packed: Vec<u8> = std::iter::from_fn(|| pieces.next()).flatten().collect();
         assert!(packed.len() < plain.len() / 10);
         let mut read = Vec::new();
         flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut read).unwrap();

@@ -1,5 +1,6 @@
-//! Lists: what is kept of the objects with something around it, made as they are sent, so that there is
-//! never a second copy of a collection.
+//! Lists: what is kept of the objects with something around it, made as it is sent, so that there is
+//! never a second copy of a collection. A list in Protobuf says first how long it is: its items are measured
+//! before, and made again when they are sent, where there was no room to keep them.
 
 use std::sync::Arc;
 
@@ -8,12 +9,12 @@ use pintle_meta::Status;
 use pintle_meta::status::Reason;
 use pintle_registry::answer::List;
 use pintle_registry::request::Encoding;
-use pintle_registry::{Extra, Object};
+use pintle_registry::{Extra, Object, work};
 use pintle_value::{cbor, json, yaml};
 
 use super::rendering::{Shown, write_metadata};
 use super::{Rendering, Response, document, encoded, protobuf, table};
-use crate::body::{Body, CHUNK_BYTES};
+use crate::body::{Body, CHUNK_BYTES, Pieces};
 use crate::negotiation::{Form, Negotiated};
 
 /// An item of a list.
@@ -24,22 +25,37 @@ pub(crate) enum Item {
     Made(Bytes),
 }
 
+impl Item {
+    /// How long it is in JSON, about.
+    fn size(&self) -> usize {
+        match self {
+            Self::Stored(object) => object.size(),
+            Self::Made(json) => json.len(),
+        }
+    }
+}
+
+/// So much of a list is made before its first byte is sent ([`Body::pieces`]).
+const BEGIN_BYTES: usize = 2 * CHUNK_BYTES;
+
 /// Answers with a list.
-pub(crate) fn list(
+pub(crate) async fn list(
     list: List,
     rendering: &Rendering,
     negotiated: Negotiated,
 ) -> Result<Response, Status> {
     let metadata = metadata(&list);
-    let objects = in_row_order(list.objects, rendering);
-    collection(&metadata, objects.into_iter().map(Item::Stored).collect(), rendering, negotiated)
+    let objects = in_row_order(list.objects, rendering).await;
+    let items = objects.into_iter().map(Item::Stored).collect();
+    collection(&metadata, items, rendering, negotiated).await
 }
 
 /// Rows of a few kinds have an order of their own, within a page.
-fn in_row_order(objects: Vec<Arc<Object>>, rendering: &Rendering) -> Vec<Arc<Object>> {
+async fn in_row_order(objects: Vec<Arc<Object>>, rendering: &Rendering) -> Vec<Arc<Object>> {
     let (Form::Table(_), Some(order)) = (rendering.form, rendering.printer.order()) else {
         return objects;
     };
+    work::ahead(objects.iter().map(|object| object.size()).sum()).await;
     let trees = objects.into_iter().map(|object| (rendering.resource.tree(&object), object));
     let mut objects: Vec<_> = trees.collect();
     objects.sort_by(|(a, _), (b, _)| order(a, b));
@@ -47,27 +63,24 @@ fn in_row_order(objects: Vec<Arc<Object>>, rendering: &Rendering) -> Vec<Arc<Obj
 }
 
 /// Answers with a list of these items; `metadata` is its own, as JSON.
-pub(crate) fn collection(
+pub(crate) async fn collection(
     metadata: &[u8],
     items: Vec<Item>,
     rendering: &Rendering,
     negotiated: Negotiated,
 ) -> Result<Response, Status> {
     refuse_single(rendering)?;
-    let writer = ItemWriter::new(rendering.clone(), negotiated.encoding);
-    if negotiated.encoding == Encoding::Protobuf {
-        // It says first how long it is.
-        let items: Vec<Bytes> = items.iter().map(|item| writer.message(item)).collect();
-        let bytes = items.iter().map(Bytes::len).sum();
-        let around = Around::of_messages(protobuf::list_head(rendering, metadata, bytes));
-        let write = Box::new(|item: &Bytes, out: &mut Vec<u8>| out.extend_from_slice(item));
-        let body = Body::pieces(Box::new(Pieces::new(around, items, write)));
-        return Ok(encoded(200, body, negotiated.encoding));
-    }
-    let around = Around::new(rendering, metadata, items.len(), negotiated.encoding);
-    let write = Box::new(move |item: &Item, out: &mut Vec<u8>| writer.write(item, out));
-    let body = Body::pieces(Box::new(Pieces::new(around, items, write)));
-    Ok(match negotiated.encoding {
+    let encoding = negotiated.encoding;
+    let writer = ItemWriter::new(rendering.clone(), encoding);
+    work::ahead(writer.work(&items)).await;
+    let around = if encoding == Encoding::Protobuf {
+        let bytes = writer.measure(&items).await;
+        Around::of_messages(protobuf::list_head(rendering, metadata, bytes))
+    } else {
+        Around::new(rendering, metadata, items.len(), encoding)
+    };
+    let body = Body::pieces(ListPieces::new(around, items, writer));
+    Ok(match encoding {
         Encoding::Json => document(200, body, negotiated),
         encoding => encoded(200, body, encoding),
     })
@@ -98,45 +111,59 @@ fn metadata(list: &List) -> Vec<u8> {
     out
 }
 
-/// Writes an item behind what is there.
-type Write<T> = Box<dyn Fn(&T, &mut Vec<u8>) + Send>;
-
 /// The pieces of a list's body: what stands around the items, and the items.
-struct Pieces<T> {
+struct ListPieces {
+    /// `None` when everything is out.
     around: Option<Around>,
-    items: std::vec::IntoIter<T>,
-    write: Write<T>,
+    items: std::vec::IntoIter<Item>,
+    writer: ItemWriter,
     /// Bytes of the next piece.
     piece: Vec<u8>,
     begun: bool,
 }
 
-impl<T> Pieces<T> {
-    fn new(mut around: Around, items: Vec<T>, write: Write<T>) -> Self {
+impl ListPieces {
+    fn new(mut around: Around, items: Vec<Item>, writer: ItemWriter) -> Self {
         let piece = std::mem::take(&mut around.head);
-        Self { around: Some(around), items: items.into_iter(), write, piece, begun: false }
+        Self { around: Some(around), items: items.into_iter(), writer, piece, begun: false }
     }
-}
 
-impl<T> Iterator for Pieces<T> {
-    type Item = Bytes;
-
-    fn next(&mut self) -> Option<Bytes> {
-        let around = self.around.as_ref()?;
-        for item in self.items.by_ref() {
+    /// Writes items until the piece is full or no item is left: true, or until one is not at hand.
+    fn fill(&mut self, only_at_hand: bool) -> bool {
+        let Some(around) = &self.around else { return true };
+        while let Some(item) = self.items.as_slice().first() {
+            if self.piece.len() >= CHUNK_BYTES {
+                return true;
+            }
+            if only_at_hand && !self.writer.is_at_hand(item) {
+                return false;
+            }
             if std::mem::replace(&mut self.begun, true) {
                 self.piece.extend_from_slice(around.between);
             }
-            (self.write)(&item, &mut self.piece);
-            if self.piece.len() >= CHUNK_BYTES {
-                // The next piece is about as long as this one.
-                let room = Vec::with_capacity(self.piece.len() + 4096);
-                return Some(std::mem::replace(&mut self.piece, room).into());
-            }
+            self.writer.write(item, &mut self.piece);
+            self.items.next();
+        }
+        true
+    }
+}
+
+impl Pieces for ListPieces {
+    fn next(&mut self) -> Option<Bytes> {
+        self.fill(false);
+        let around = self.around.as_ref()?;
+        if self.items.len() > 0 {
+            // The next piece is about as long as this one.
+            let room = Vec::with_capacity(self.piece.len() + 4096);
+            return Some(std::mem::replace(&mut self.piece, room).into());
         }
         self.piece.extend_from_slice(&around.tail);
         self.around = None;
         Some(std::mem::take(&mut self.piece).into())
+    }
+
+    fn takes_work(&mut self) -> bool {
+        !self.fill(true)
     }
 }
 
@@ -163,7 +190,62 @@ impl ItemWriter {
         Self { rendering, encoding, kept, type_members }
     }
 
+    /// Whether writing an item takes no more than copying.
+    fn is_at_hand(&self, item: &Item) -> bool {
+        let Item::Stored(object) = item else { return true };
+        let resource = &self.rendering.resource;
+        let kept = match (self.kept, self.rendering.form) {
+            (Some(extra), _) => extra,
+            (None, _) if self.encoding != Encoding::Json => return false,
+            (None, Form::Table(_)) => Extra::Row,
+            (None, _) if resource.is_stored_version() => return true,
+            (None, _) => Extra::Json,
+        };
+        resource.has_encoded(object, kept)
+    }
+
+    /// How much work it is to begin with the items ([`work::ahead`]).
+    fn work(&self, items: &[Item]) -> usize {
+        let (mut seen, mut bytes) = (0, 0);
+        for item in items {
+            let size = item.size();
+            seen += size;
+            bytes += if self.is_at_hand(item) { 0 } else { size };
+            // The first pieces are made at once, the others when they are sent.
+            if bytes > work::SHARED_BYTES_MAX || seen > BEGIN_BYTES {
+                break;
+            }
+        }
+        bytes
+    }
+
+    /// How many bytes the items are as messages: a message says first how long it is. They are made for it
+    /// one by one, and kept no longer than there is room for with their objects.
+    async fn measure(&self, items: &[Item]) -> usize {
+        let (mut bytes, mut made) = (0, 0);
+        for item in items {
+            let known = match (item, self.kept) {
+                (Item::Stored(object), Some(extra)) => {
+                    self.rendering.resource.item_len(object, extra)
+                }
+                _ => None,
+            };
+            bytes += known.unwrap_or_else(|| {
+                made += item.size();
+                self.message(item).len()
+            });
+            if made > work::STRETCH_BYTES {
+                made = 0;
+                work::pause().await;
+            }
+        }
+        bytes
+    }
+
     fn write(&self, item: &Item, out: &mut Vec<u8>) {
+        if self.encoding == Encoding::Protobuf {
+            return out.extend_from_slice(&self.message(item));
+        }
         if let (Item::Stored(object), Some(extra)) = (item, self.kept) {
             return self.rendering.resource.encoded(object, extra).write_item(out);
         }
@@ -180,7 +262,7 @@ impl ItemWriter {
         }
     }
 
-    /// An item in Protobuf, which is all that is held of it while the list is sent.
+    /// An item in Protobuf.
     fn message(&self, item: &Item) -> Bytes {
         match (item, self.kept) {
             (Item::Stored(object), Some(extra)) => {

@@ -1,50 +1,90 @@
 //! Compact JSON to JSON on many lines, two spaces a level, as Go's `json.Indent` lays it out. Works on
-//! the bytes, so that members keep their order.
+//! the bytes, so that members keep their order, and piece by piece.
+
+use bytes::Bytes;
+
+use crate::body::Pieces;
 
 /// Lays out valid compact JSON.
-pub(crate) fn indent(compact: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(compact.len() + compact.len() / 2);
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for (at, &byte) in compact.iter().enumerate() {
-        if in_string {
-            out.push(byte);
+pub(super) fn indent(compact: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Layout::default().write(compact, &mut out);
+    out
+}
+
+/// Lays out valid compact JSON that comes in pieces.
+pub(super) fn indent_pieces(pieces: Box<dyn Pieces>) -> Box<dyn Pieces> {
+    Box::new(Indented { pieces, layout: Layout::default() })
+}
+
+struct Indented {
+    pieces: Box<dyn Pieces>,
+    layout: Layout,
+}
+
+impl Pieces for Indented {
+    fn next(&mut self) -> Option<Bytes> {
+        let piece = self.pieces.next()?;
+        let mut out = Vec::new();
+        self.layout.write(&piece, &mut out);
+        Some(out.into())
+    }
+
+    fn takes_work(&mut self) -> bool {
+        true
+    }
+}
+
+/// Where in a document the layout is.
+#[derive(Default)]
+struct Layout {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// The last byte began an object or a list: an empty one stays on its line.
+    opened: bool,
+}
+
+impl Layout {
+    fn write(&mut self, compact: &[u8], out: &mut Vec<u8>) {
+        out.reserve(compact.len() + compact.len() / 2);
+        for &byte in compact {
+            if self.in_string {
+                out.push(byte);
+                match byte {
+                    _ if self.escaped => self.escaped = false,
+                    b'\\' => self.escaped = true,
+                    b'"' => self.in_string = false,
+                    _ => {}
+                }
+                continue;
+            }
+            let closes = matches!(byte, b'}' | b']');
+            let is_empty = std::mem::take(&mut self.opened) && {
+                if !closes {
+                    self.depth += 1;
+                    new_line(self.depth, out);
+                }
+                closes
+            };
+            if closes && !is_empty {
+                self.depth = self.depth.saturating_sub(1);
+                new_line(self.depth, out);
+            }
             match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
+                b'\n' => continue,
+                b'"' => self.in_string = true,
+                b'{' | b'[' => self.opened = true,
                 _ => {}
             }
-            continue;
-        }
-        match byte {
-            b'"' => {
-                in_string = true;
-                out.push(byte);
+            out.push(byte);
+            match byte {
+                b',' => new_line(self.depth, out),
+                b':' => out.push(b' '),
+                _ => {}
             }
-            b'{' | b'[' => {
-                out.push(byte);
-                if !matches!(compact.get(at + 1), Some(b'}' | b']')) {
-                    depth += 1;
-                    new_line(depth, &mut out);
-                }
-            }
-            b'}' | b']' => {
-                if !matches!(at.checked_sub(1).map(|at| compact[at]), Some(b'{' | b'[')) {
-                    depth = depth.saturating_sub(1);
-                    new_line(depth, &mut out);
-                }
-                out.push(byte);
-            }
-            b',' => {
-                out.push(byte);
-                new_line(depth, &mut out);
-            }
-            b':' => out.extend_from_slice(b": "),
-            b'\n' => {}
-            _ => out.push(byte),
         }
     }
-    out
 }
 
 fn new_line(depth: usize, out: &mut Vec<u8>) {
@@ -54,10 +94,19 @@ fn new_line(depth: usize, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::indent;
+    use super::*;
+    use crate::body::Ready;
 
     fn check(compact: &str, expected: &str) {
         assert_eq!(String::from_utf8(indent(compact.as_bytes())).unwrap(), expected);
+        // In pieces of any length it is the same.
+        for len in 1..4 {
+            let pieces: Vec<_> =
+                compact.as_bytes().chunks(len).map(Bytes::copy_from_slice).collect();
+            let mut pieces = indent_pieces(Box::new(Ready(pieces.into_iter())));
+            let all: Vec<u8> = std::iter::from_fn(|| pieces.next()).flatten().collect();
+            assert_eq!(String::from_utf8(all).unwrap(), expected, "in pieces of {len}");
+        }
     }
 
     #[test]

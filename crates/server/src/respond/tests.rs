@@ -58,7 +58,7 @@ impl Cluster {
 
     async fn list(&self, form: Form, include: IncludeObject, negotiated: Negotiated) -> Response {
         let found = self.registry.list(&self.target, &ListOptions::default()).await.unwrap();
-        list(found, &self.rendering(form, include), negotiated).unwrap()
+        list(found, &self.rendering(form, include), negotiated).await.unwrap()
     }
 
     async fn get(&self, form: Form) -> Result<Response, Status> {
@@ -293,7 +293,7 @@ async fn rows_that_are_kept_go_with_the_time() {
         let form = Form::Table(MetaVersion::V1);
         let rendering = Rendering { now, ..cluster.rendering(form, IncludeObject::None) };
         let items = found.objects.iter().cloned().map(Item::Stored).collect();
-        let table = text(collection(b"{}", items, &rendering, JSON).unwrap()).await;
+        let table = text(collection(b"{}", items, &rendering, JSON).await.unwrap()).await;
         let row = format!(r#""rows":[{{"cells":["a",1,"{age}"],"object":null}}]"#);
         assert!(table.contains(&row), "{table}");
     }

@@ -12,8 +12,8 @@ use pintle_controllers::{
     service_ranges, signing_requests, storage_protection, token_secrets,
 };
 use pintle_kinds::bootstrap::BootstrapObject;
-use tokio::task::JoinSet;
 
+use super::background::Background;
 use crate::Config;
 use crate::lifecycle::Lifecycle;
 use crate::pki::Signer;
@@ -43,69 +43,67 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     /// Starts the controllers that are wanted; they work until the server stops.
-    pub(super) fn start(self, config: &Config) -> JoinSet<()> {
+    pub(super) fn start(self, config: &Config, background: &mut Background) {
         let environment = || self.environment.clone();
         let stopping = || {
             let mut stopping = self.lifecycle.stopping();
             async move { stopping.wait().await }
         };
-        let mut running = JoinSet::new();
-        running.spawn(bootstrap::run(environment(), self.objects.to_vec(), stopping()));
-        running.spawn(self.definitions.run(stopping()));
-        running.spawn(expiry::run(environment(), config.event_ttl, stopping()));
+        background.spawn(bootstrap::run(environment(), self.objects.to_vec(), stopping()));
+        background.spawn(self.definitions.run(stopping()));
+        background.spawn(expiry::run(environment(), config.event_ttl, stopping()));
         let identity = super::identity::identity();
         let hostname = identity.hostname.clone();
-        running.spawn(service_addresses::run(environment(), hostname, stopping()));
-        running.spawn(identity::run(environment(), identity, stopping()));
-        running.spawn(flow_schemas::run(environment(), stopping()));
+        background.spawn(service_addresses::run(environment(), hostname, stopping()));
+        background.spawn(identity::run(environment(), identity, stopping()));
+        background.spawn(flow_schemas::run(environment(), stopping()));
         let wanted = |controller| config.controllers.has(controller);
         if wanted(Controller::Namespace) {
             let delay = config.namespace_deletion_delay;
-            running.spawn(namespaces::run(environment(), delay, stopping()));
+            background.spawn(namespaces::run(environment(), delay, stopping()));
         }
         if wanted(Controller::ServiceAccount) {
-            running.spawn(service_accounts::run(environment(), stopping()));
+            background.spawn(service_accounts::run(environment(), stopping()));
         }
         if wanted(Controller::ServiceAccountToken) {
             let ca_pem = self.ca_pem.into();
-            running.spawn(token_secrets::run(environment(), self.issuer, ca_pem, stopping()));
+            background.spawn(token_secrets::run(environment(), self.issuer, ca_pem, stopping()));
         }
         if wanted(Controller::RootCa) {
-            running.spawn(root_ca::run(environment(), self.ca_pem.into(), stopping()));
+            background.spawn(root_ca::run(environment(), self.ca_pem.into(), stopping()));
         }
         if wanted(Controller::SigningRequestApproving) {
             let authorizer = self.authorizer;
-            running.spawn(signing_requests::approve(environment(), authorizer, stopping()));
+            background.spawn(signing_requests::approve(environment(), authorizer, stopping()));
         }
         if wanted(Controller::SigningRequestSigning) {
-            running.spawn(signing_requests::sign(environment(), self.signer, stopping()));
+            background.spawn(signing_requests::sign(environment(), self.signer, stopping()));
         }
         if wanted(Controller::SigningRequestCleaner) {
-            running.spawn(signing_requests::clean(environment(), stopping()));
+            background.spawn(signing_requests::clean(environment(), stopping()));
         }
         if wanted(Controller::TtlAfterFinished) {
-            running.spawn(finished_jobs::run(environment(), stopping()));
+            background.spawn(finished_jobs::run(environment(), stopping()));
         }
         for (controller, of) in PROTECTED {
             if wanted(controller) {
-                running.spawn(storage_protection::run(environment(), of, stopping()));
+                background.spawn(storage_protection::run(environment(), of, stopping()));
             }
         }
         if wanted(Controller::ServiceCidr) {
-            running.spawn(service_ranges::run(environment(), stopping()));
+            background.spawn(service_ranges::run(environment(), stopping()));
         }
         if wanted(Controller::ResourceQuota) {
-            running.spawn(quotas::run(environment(), stopping()));
+            background.spawn(quotas::run(environment(), stopping()));
         }
         if wanted(Controller::PolicyStatus) {
-            running.spawn(policy_types::run(environment(), stopping()));
+            background.spawn(policy_types::run(environment(), stopping()));
         }
         if wanted(Controller::GarbageCollector) {
-            running.spawn(garbage::run(environment(), stopping()));
+            background.spawn(garbage::run(environment(), stopping()));
         }
         if wanted(Controller::ClusterRoleAggregation) {
-            running.spawn(aggregation::run(environment(), stopping()));
+            background.spawn(aggregation::run(environment(), stopping()));
         }
-        running
     }
 }
