@@ -18,7 +18,6 @@ mod known;
 mod limits;
 mod matching;
 mod namespace;
-mod node_restriction;
 mod node_selector;
 mod nodes;
 mod permissions;
@@ -28,6 +27,7 @@ mod pods;
 pub mod policies;
 mod priority;
 pub mod quota;
+pub mod references;
 mod refusals;
 mod request;
 mod resize;
@@ -81,7 +81,7 @@ fn all(registry: &Registry, group: &str, resource: &str) -> Vec<Value> {
 }
 
 /// A plugin's refusal, of the object as it is at the moment.
-fn forbidden(write: &Attributes<'_>, object: &Value, why: &str) -> Status {
+pub fn forbidden(write: &Attributes<'_>, object: &Value, why: &str) -> Status {
     let names = [write.name, object::name(object), object::text(object, "generateName")];
     let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown");
     Status::forbidden(&write.resource.group_resource(), name, why)

@@ -5,7 +5,7 @@ use pintle_meta::labels::Selector;
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes};
-use pintle_value::{Map, Value};
+use pintle_value::{Map, Str, Value};
 
 use crate::{creates, find, forbidden};
 
@@ -24,20 +24,43 @@ impl Admission for PodNodeSelector {
         if !creates(write, "", "pods") {
             return Ok(());
         }
-        let Some(namespace) = find(registry, ("", "namespaces"), "", write.namespace) else {
-            return Ok(());
-        };
-        let wanted = labels(&namespace).map_err(Status::internal)?;
-        let said = pod.object_entry("spec").entry_object("nodeSelector");
-        if wanted.iter().any(|(key, value)| said.get(key).is_some_and(|other| other != value)) {
-            let why = "pod node label selector conflicts with its namespace node label selector";
-            return Err(forbidden(write, pod, why));
+        let wanted = wanted(write, registry)?;
+        check(write, pod, &wanted)?;
+        if wanted.is_empty() {
+            return Ok(()); // an empty map would be a change to the next update
         }
+        let said = pod.object_entry("spec").entry_object("nodeSelector");
         for (key, value) in wanted {
             said.insert(key, value);
         }
         Ok(())
     }
+
+    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+        if let Some(pod) = write.object.filter(|_| creates(write, "", "pods")) {
+            check(write, pod, &wanted(write, registry)?)?;
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// The labels of the nodes that a write's namespace is for.
+fn wanted(write: &Attributes<'_>, registry: &Registry) -> Result<Map, Status> {
+    let namespace = find(registry, ("", "namespaces"), "", write.namespace);
+    namespace.map_or_else(|| Ok(Map::new()), |found| labels(&found).map_err(Status::internal))
+}
+
+/// Refuses a pod that wants other nodes than its namespace.
+fn check(write: &Attributes<'_>, pod: &Value, wanted: &Map) -> Result<(), Status> {
+    let said = pod.at(&["spec", "nodeSelector"]).and_then(Value::as_object);
+    let conflicts = |(key, value): (&Str, &Value)| {
+        said.and_then(|said| said.get(key)).is_some_and(|other| other != value)
+    };
+    if wanted.iter().any(conflicts) {
+        let why = "pod node label selector conflicts with its namespace node label selector";
+        return Err(forbidden(write, pod, why));
+    }
+    Ok(())
 }
 
 /// The labels of a namespace's nodes.

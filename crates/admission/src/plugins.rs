@@ -10,7 +10,6 @@ use crate::declared_features::NodeDeclaredFeatures;
 use crate::default_class::{INGRESS, STORAGE};
 use crate::images::AlwaysPullImages;
 use crate::limits::LimitRanger;
-use crate::node_restriction::NodeRestriction;
 use crate::node_selector::PodNodeSelector;
 use crate::nodes::TaintNodesByCondition;
 use crate::permissions::Permissions;
@@ -156,13 +155,12 @@ impl Plugins {
         permissions: &Arc<dyn Permissions>,
         others: impl IntoIterator<Item = (&'static str, Box<dyn Admission>)>,
     ) -> impl Iterator<Item = Box<dyn Admission>> {
-        let own: [(&str, Box<dyn Admission>); 26] = [
+        let own: [(&str, Box<dyn Admission>); 25] = [
             ("NamespaceLifecycle", Box::new(NamespaceLifecycle)),
             ("NamespaceExists", Box::new(refusals::NAMESPACE_EXISTS)),
             ("LimitPodHardAntiAffinityTopology", Box::new(refusals::LIMIT_ANTI_AFFINITY)),
             ("LimitRanger", Box::new(LimitRanger::default())),
             ("ServiceAccount", Box::new(service_account::ServiceAccount { entropy })),
-            ("NodeRestriction", Box::new(NodeRestriction)),
             ("TaintNodesByCondition", Box::new(TaintNodesByCondition)),
             ("AlwaysPullImages", Box::new(AlwaysPullImages)),
             ("PodNodeSelector", Box::new(PodNodeSelector)),

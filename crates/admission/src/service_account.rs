@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use pintle_meta::{GroupVersionResource, Status, names, object};
 use pintle_registry::Registry;
-use pintle_registry::admission::{Admission, Attributes, Waited};
+use pintle_registry::admission::{Admission, Attributes, Operation, Waited};
 use pintle_registry::answer::Event;
 use pintle_registry::request::{ListOptions, Target};
 use pintle_value::{Str, Value};
 
+use crate::pods::items;
+use crate::references::{CONTAINERS, has_secrets};
 use crate::{creates, find, forbidden};
 
 /// The account of pods that name none.
@@ -27,6 +29,10 @@ const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOKEN_SECONDS: i64 = 3607;
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const ENFORCES: &str = "kubernetes.io/enforce-mountable-secrets";
+
+/// The containers that a new pod has, and those that are added to it later.
+const NEW: &[&str] = &["initContainers", "containers"];
+const ADDED: &[&str] = &["ephemeralContainers"];
 
 /// The plugin.
 pub(crate) struct ServiceAccount {
@@ -72,7 +78,7 @@ impl Admission for ServiceAccount {
             return Ok(());
         }
         if is_mirror(pod) {
-            return check_mirror(pod).map_err(|why| forbidden(write, pod, why));
+            return check(write, pod, registry);
         }
         if account_name(pod).is_empty() {
             let spec = pod.object_entry("spec");
@@ -80,15 +86,7 @@ impl Admission for ServiceAccount {
             spec.insert("serviceAccount", DEFAULT);
             spec.insert("serviceAccountName", DEFAULT);
         }
-        let name = account_name(pod);
-        let Some(account) = find(registry, ("", "serviceaccounts"), write.namespace, name) else {
-            let quoted = pintle_meta::quote::quote(name);
-            let why = format!(
-                "error looking up service account {}/{name}: serviceaccount {quoted} not found",
-                write.namespace
-            );
-            return Err(forbidden(write, pod, &why));
-        };
+        let account = account(write, pod, registry)?;
         if wants_token(pod, &account) {
             mount_token(pod, || {
                 let mut bytes = [0; 8];
@@ -97,8 +95,54 @@ impl Admission for ServiceAccount {
             });
         }
         lend_pull_secrets(pod, &account);
-        limit_secrets(pod, &account).map_err(|why| forbidden(write, pod, &why))
+        let limited = limit_secrets(pod, &account, NEW);
+        limited.map_err(|why| forbidden(write, pod, &why))
     }
+
+    /// What others made of a pod since must not use more either.
+    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+        if let Some(pod) = write.object.filter(|_| concerns(write)) {
+            check(write, pod, registry)?;
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// Whether a write gives a pod containers.
+fn concerns(write: &Attributes<'_>) -> bool {
+    let of = &write.resource.resource;
+    let part = (write.operation, write.subresource);
+    let adds = matches!(part, (Operation::Create, "") | (Operation::Update, "ephemeralcontainers"));
+    adds && of.group.is_empty() && of.resource == "pods"
+}
+
+/// Refuses a pod that uses what its account does not have.
+fn check(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<(), Status> {
+    let is_new = write.operation == Operation::Create;
+    if is_new && is_mirror(pod) {
+        return check_mirror(pod).map_err(|why| forbidden(write, pod, why));
+    }
+    if account_name(pod).is_empty() {
+        let name = object::name(pod);
+        let why = format!("no service account specified for pod {}/{name}", write.namespace);
+        return Err(forbidden(write, pod, &why));
+    }
+    let account = account(write, pod, registry)?;
+    let limited = limit_secrets(pod, &account, if is_new { NEW } else { ADDED });
+    limited.map_err(|why| forbidden(write, pod, &why))
+}
+
+/// The account of a pod, which must be there.
+fn account(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<Value, Status> {
+    let name = account_name(pod);
+    find(registry, ("", "serviceaccounts"), write.namespace, name).ok_or_else(|| {
+        let quoted = pintle_meta::quote::quote(name);
+        let why = format!(
+            "error looking up service account {}/{name}: serviceaccount {quoted} not found",
+            write.namespace
+        );
+        forbidden(write, pod, &why)
+    })
 }
 
 /// Waits for the default account of a namespace.
@@ -127,7 +171,7 @@ fn check_mirror(pod: &Value) -> Result<(), &'static str> {
     if !account_name(pod).is_empty() {
         return Err("a mirror pod may not reference service accounts");
     }
-    if !secrets(pod).is_empty() {
+    if has_secrets(pod) {
         return Err("a mirror pod may not reference secrets");
     }
     let is_token = |source: &Value| source.get("serviceAccountToken").is_some();
@@ -207,8 +251,9 @@ fn lend_pull_secrets(pod: &mut Value, account: &Value) {
     }
 }
 
-/// An account may say that its pods use no secrets but its own.
-fn limit_secrets(pod: &Value, account: &Value) -> Result<(), String> {
+/// An account may say that its pods use no secrets but its own: in the containers of some lists, and with
+/// new containers in volumes and to pull images with.
+fn limit_secrets(pod: &Value, account: &Value, lists: &[&str]) -> Result<(), String> {
     let enforces = object::annotations(account).and_then(|a| a.get(ENFORCES)?.as_str());
     if !matches!(enforces, Some("1" | "t" | "T" | "true" | "TRUE" | "True")) {
         return Ok(());
@@ -218,7 +263,7 @@ fn limit_secrets(pod: &Value, account: &Value) -> Result<(), String> {
     };
     let (name, mountable, pull) = (object::name(account), own("secrets"), own("imagePullSecrets"));
     let why = "because service account";
-    for (place, secret) in secrets(pod) {
+    for (place, secret) in secrets(pod, lists) {
         if !mountable.contains(&secret) {
             let quoted = format!("secret.secretName=\"{secret}\"");
             return Err(match place {
@@ -238,7 +283,8 @@ fn limit_secrets(pod: &Value, account: &Value) -> Result<(), String> {
             });
         }
     }
-    for (i, secret) in items(pod, &["spec", "imagePullSecrets"]).iter().enumerate() {
+    let pulls = if lists == NEW { items(pod, &["spec", "imagePullSecrets"]) } else { &[] };
+    for (i, secret) in pulls.iter().enumerate() {
         let secret = secret.str_at(&["name"]).unwrap_or_default();
         if !pull.contains(&secret) {
             return Err(format!(
@@ -257,12 +303,12 @@ enum Place<'a> {
     Whole { container: String },
 }
 
-/// The secrets that a pod uses in volumes and in its containers' environments.
-fn secrets(pod: &Value) -> Vec<(Place<'_>, &str)> {
-    let volumes = items(pod, &["spec", "volumes"]).iter();
-    let volumes = volumes.filter_map(|volume| volume.str_at(&["secret", "secretName"]));
+/// The secrets that a pod uses in volumes and in the environments of the containers of some lists.
+fn secrets<'p>(pod: &'p Value, lists: &[&str]) -> Vec<(Place<'p>, &'p str)> {
+    let volumes = if lists == NEW { items(pod, &["spec", "volumes"]) } else { &[] };
+    let volumes = volumes.iter().filter_map(|volume| volume.str_at(&["secret", "secretName"]));
     let mut found: Vec<_> = volumes.map(|secret| (Place::Volume, secret)).collect();
-    for (list, what) in [("initContainers", "init container"), ("containers", "container")] {
+    for (list, what) in CONTAINERS.into_iter().filter(|(list, _)| lists.contains(list)) {
         for container in items(pod, &["spec", list]) {
             let named = format!("{what} {}", container.str_at(&["name"]).unwrap_or_default());
             for variable in items(container, &["env"]) {
@@ -279,8 +325,4 @@ fn secrets(pod: &Value) -> Vec<(Place<'_>, &str)> {
         }
     }
     found
-}
-
-fn items<'v>(value: &'v Value, path: &[&str]) -> &'v [Value] {
-    value.at(path).and_then(Value::as_array).unwrap_or_default()
 }

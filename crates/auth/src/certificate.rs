@@ -3,50 +3,57 @@
 //! The chain is verified by the server before; this only reads the leaf.
 
 use sha2::{Digest, Sha256};
-use x509_parser::prelude::{AttributeTypeAndValue, FromDer, X509Certificate, X509Name};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::der::Malformed;
+use crate::distinguished_name::{DistinguishedName, UID};
 use crate::{Error, User};
 
-/// The attribute of a subject that holds a user's uid.
-const UID_OID: &str = "1.3.6.1.4.1.57683.2";
 /// The key of [`User::extra`] that names the credential.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// Reads a certificate in DER. One without a common name says nothing of its holder, who is then as
 /// anonymous as without it.
 pub fn holder(der: &[u8]) -> Result<Option<User>, Error> {
-    let (_, certificate) =
-        X509Certificate::from_der(der).map_err(|error| Error::Certificate(error.to_string()))?;
-    let subject = certificate.subject();
-    // The last one counts, as in Go.
-    let name = subject.iter_common_name().filter_map(|name| name.as_str().ok()).last();
-    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
-    let groups =
-        subject.iter_organization().filter_map(|group| group.as_str().ok()).map(str::to_owned);
+    let certificate = read(der)?;
+    let subject = subject(&certificate)?;
+    if subject.common_name().is_empty() {
+        return Ok(None);
+    }
     let fingerprint: String =
         Sha256::digest(der).iter().map(|byte| format!("{byte:02x}")).collect();
     let user = User {
-        name: name.to_owned(),
-        uid: uid(subject)?,
-        groups: groups.collect(),
+        name: subject.common_name().to_owned(),
+        uid: uid(&subject)?,
+        groups: subject.organizations().map(str::to_owned).collect(),
         extra: vec![(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={fingerprint}")])],
     };
     Ok(Some(user.authenticated()))
 }
 
+/// The name in a certificate in DER.
+pub fn common_name(der: &[u8]) -> Result<String, Error> {
+    Ok(subject(&read(der)?)?.common_name().to_owned())
+}
+
+fn read(der: &[u8]) -> Result<X509Certificate<'_>, Error> {
+    let read = X509Certificate::from_der(der);
+    read.map(|(_, certificate)| certificate).map_err(|why| Error::Certificate(why.to_string()))
+}
+
+fn subject(certificate: &X509Certificate<'_>) -> Result<DistinguishedName, Error> {
+    let read = DistinguishedName::read(certificate.subject().as_raw());
+    read.map_err(|Malformed(why)| Error::Certificate(why.to_owned()))
+}
+
 /// The uid in a subject, `""` where there is none.
-fn uid(subject: &X509Name<'_>) -> Result<String, Error> {
-    let is_uid =
-        |attribute: &&AttributeTypeAndValue<'_>| attribute.attr_type().to_id_string() == UID_OID;
-    let uids: Vec<_> = subject.iter_attributes().filter(is_uid).collect();
+fn uid(subject: &DistinguishedName) -> Result<String, Error> {
+    let uids: Vec<_> = subject.all(UID).collect();
     let refuse = |why: &str| Err(Error::Certificate(why.to_owned()));
     match uids.as_slice() {
         [] => Ok(String::new()),
-        [uid] => match uid.as_str() {
-            Ok("") => refuse("UID cannot be an empty string"),
-            Ok(uid) => Ok(uid.to_owned()),
-            Err(_) => refuse("unable to parse UID into a string"),
-        },
+        [""] => refuse("UID cannot be an empty string"),
+        [uid] => Ok((*uid).to_owned()),
         _ => refuse("expected 1 UID, but found multiple"),
     }
 }
@@ -54,13 +61,14 @@ fn uid(subject: &X509Name<'_>) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rcgen::{CertificateParams, DnType, KeyPair};
+    use rcgen::string::{BmpString, TeletexString, UniversalString};
+    use rcgen::{CertificateParams, DnType, DnValue, KeyPair};
 
-    fn certificate(parts: &[(DnType, &str)]) -> Vec<u8> {
+    fn certificate<V: Into<DnValue> + Clone>(parts: &[(DnType, V)]) -> Vec<u8> {
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
         for (kind, value) in parts {
-            params.distinguished_name.push(kind.clone(), *value);
+            params.distinguished_name.push(kind.clone(), value.clone());
         }
         let key = KeyPair::generate().unwrap();
         params.self_signed(&key).unwrap().der().to_vec()
@@ -87,6 +95,26 @@ mod tests {
         );
         check(&[(OrganizationName, "dev")], None);
         check(&[(CommonName, "")], None);
+    }
+
+    #[test]
+    fn texts_of_every_type_count() {
+        let name = DnValue::BmpString(BmpString::try_from("Jürgen").unwrap());
+        let group = DnValue::TeletexString(TeletexString::try_from("ops").unwrap());
+        let parts = [(DnType::CommonName, name), (DnType::OrganizationName, group)];
+        let user = holder(&certificate(&parts)).unwrap().unwrap();
+        assert_eq!((user.name.as_str(), user.groups[0].as_str()), ("Jürgen", "ops"));
+        assert_eq!(common_name(&certificate(&parts)).unwrap(), "Jürgen");
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_read_is_an_error() {
+        // Tag 28 is UniversalString.
+        let group = DnValue::UniversalString(UniversalString::try_from("ops").unwrap());
+        let parts =
+            [(DnType::CommonName, DnValue::from("jane")), (DnType::OrganizationName, group)];
+        let refused = holder(&certificate(&parts)).unwrap_err().to_string();
+        assert!(refused.ends_with("the type of an attribute's text is not supported"), "{refused}");
     }
 
     #[test]

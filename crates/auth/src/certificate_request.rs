@@ -3,14 +3,20 @@
 //! Names and words are upstream's: `pkg/apis/certificates/helpers.go` and the signers of
 //! kube-controller-manager.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use rustls_pki_types::pem::{PemObject, SectionKind};
-use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::extensions::{GeneralName, ParsedExtension};
+use x509_parser::asn1_rs::{Class, Tag};
 use x509_parser::prelude::FromDer;
 
 use crate::Error;
+use crate::der::{Item, Malformed, items};
+use crate::distinguished_name::DistinguishedName;
 
 /// The signer of clients of the API server.
 pub const API_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
@@ -21,15 +27,17 @@ pub const KUBELET_SERVING: &str = "kubernetes.io/kubelet-serving";
 /// The signer that grants everything; the API takes no new requests for it.
 pub const LEGACY: &str = "kubernetes.io/legacy-unknown";
 
-/// A request that can be read.
+/// The attribute of a request that asks for extensions: 1.2.840.113549.1.9.14.
+const EXTENSION_REQUEST: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 14];
+/// The extension that holds other names: 2.5.29.17.
+const OTHER_NAMES: &[u8] = &[0x55, 0x1d, 17];
+
+/// What a request asks for, all of it: a certificate is made from this, and not from what came, so that
+/// nothing is signed on which nobody decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateRequest {
-    /// As it came, in DER.
-    pub der: Vec<u8>,
-    /// The name in the subject.
-    pub common_name: String,
-    /// The groups in the subject.
-    pub organizations: Vec<String>,
+    /// For whom.
+    pub subject: DistinguishedName,
     /// Other names: DNS names.
     pub dns_names: Vec<String>,
     /// Other names: addresses, four bytes or sixteen.
@@ -38,47 +46,75 @@ pub struct CertificateRequest {
     pub mail_addresses: Vec<String>,
     /// Other names: URIs.
     pub uris: Vec<String>,
+    /// The key to be certified, in DER.
+    pub key: Vec<u8>,
+    /// What the owner of the key signed.
+    pub signed: Vec<u8>,
+    /// How.
+    pub signature: Vec<u8>,
 }
 
 impl CertificateRequest {
     /// Reads the first block of a PEM text.
     pub fn from_pem(pem: &[u8]) -> Result<Self, Error> {
-        let first = <(SectionKind, Vec<u8>)>::pem_slice_iter(pem).next();
-        match first {
-            Some(Ok((SectionKind::Csr, der))) => Self::from_der(der),
-            _ => Err(wrong("PEM block type must be CERTIFICATE REQUEST")),
-        }
+        let der = first_block(pem);
+        let der = der.ok_or_else(|| wrong("PEM block type must be CERTIFICATE REQUEST"))?;
+        Self::from_der(&der).map_err(|Malformed(why)| wrong(why))
     }
 
-    fn from_der(der: Vec<u8>) -> Result<Self, Error> {
-        let (rest, parsed) =
-            X509CertificationRequest::from_der(&der).map_err(|why| wrong(&why.to_string()))?;
-        if !rest.is_empty() {
-            return Err(wrong("something follows it"));
+    fn from_der(der: &[u8]) -> Result<Self, Malformed> {
+        const WHAT: &str = "a request is what is signed, the algorithm, and the signature";
+        let parts = Item::only(der, WHAT)?.within(Tag::Sequence, WHAT)?;
+        let [signed, _algorithm, signature] = parts.as_slice() else { return Err(Malformed(WHAT)) };
+        const SIGNED: &str =
+            "what is signed of a request is a version, a name, a key, and attributes";
+        let parts = signed.within(Tag::Sequence, SIGNED)?;
+        let [version, subject, key, attributes] = parts.as_slice() else {
+            return Err(Malformed(SIGNED));
+        };
+        version.primitive(Tag::Integer, SIGNED)?;
+        key.within(Tag::Sequence, SIGNED)?;
+        if (attributes.class, attributes.tag) != (Class::ContextSpecific, 0) {
+            return Err(Malformed(SIGNED));
         }
-        let mut request = Self::default();
-        let subject = &parsed.certification_request_info.subject;
-        let name = subject.iter_common_name().filter_map(|name| name.as_str().ok()).last();
-        request.common_name = name.unwrap_or_default().to_owned();
-        let organizations = subject.iter_organization().filter_map(|group| group.as_str().ok());
-        request.organizations = organizations.map(str::to_owned).collect();
-        for extension in parsed.requested_extensions().into_iter().flatten() {
-            let ParsedExtension::SubjectAlternativeName(names) = extension else { continue };
-            for name in &names.general_names {
-                match name {
-                    GeneralName::DNSName(name) => request.dns_names.push((*name).to_owned()),
-                    GeneralName::IPAddress(bytes) => request.addresses.push(bytes.to_vec()),
-                    GeneralName::RFC822Name(name) => {
-                        request.mail_addresses.push((*name).to_owned());
-                    }
-                    GeneralName::URI(uri) => request.uris.push((*uri).to_owned()),
-                    _ => {} // as upstream: no other kind is granted
-                }
+        let [0, signature @ ..] = signature.primitive(Tag::BitString, WHAT)? else {
+            return Err(Malformed("a signature is of whole bytes"));
+        };
+        let mut request = Self {
+            subject: DistinguishedName::read(subject.raw)?,
+            key: key.raw.to_vec(),
+            signed: signed.raw.to_vec(),
+            signature: signature.to_vec(),
+            ..Self::default()
+        };
+        for (id, value) in extensions(attributes.content)? {
+            if id == OTHER_NAMES {
+                request.take_names(value)?;
             }
         }
-        drop(parsed);
-        request.der = der;
         Ok(request)
+    }
+
+    /// Notes other names. There are more kinds of them, of which none is ever granted.
+    fn take_names(&mut self, der: &[u8]) -> Result<(), Malformed> {
+        const WHAT: &str = "other names are texts of ASCII characters and addresses";
+        for name in Item::only(der, WHAT)?.within(Tag::Sequence, WHAT)? {
+            let text = || {
+                let text = str::from_utf8(name.content).ok().filter(|text| text.is_ascii());
+                text.map(str::to_owned).ok_or(Malformed(WHAT))
+            };
+            match (name.class, name.tag) {
+                (Class::ContextSpecific, 1) => self.mail_addresses.push(text()?),
+                (Class::ContextSpecific, 2) => self.dns_names.push(text()?),
+                (Class::ContextSpecific, 6) => self.uris.push(text()?),
+                (Class::ContextSpecific, 7) if matches!(name.content.len(), 4 | 16) => {
+                    self.addresses.push(name.content.to_vec());
+                }
+                (Class::ContextSpecific, 7) => return Err(Malformed(WHAT)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Whether a known signer may grant it, for such usages; `None` for a signer that is not known.
@@ -121,18 +157,71 @@ impl CertificateRequest {
     }
 
     fn check_organization(&self) -> Result<(), String> {
-        if self.organizations == ["system:nodes"] {
+        if self.subject.organizations().eq(["system:nodes"]) {
             return Ok(());
         }
         Err("subject organization is not system:nodes".to_owned())
     }
 
     fn check_common_name(&self) -> Result<(), String> {
-        if self.common_name.starts_with("system:node:") {
+        if self.subject.common_name().starts_with("system:node:") {
             return Ok(());
         }
         Err("subject common name does not begin with system:node:".to_owned())
     }
+}
+
+/// The bytes of the first block of a PEM text, if it holds a request. Go passes over a block that is not
+/// well-formed and takes a later one; here, such a text is no request. So whoever reads it reads the same.
+fn first_block(pem: &[u8]) -> Option<Vec<u8>> {
+    const BEGIN: &str = "-----BEGIN CERTIFICATE REQUEST-----";
+    const END: &str = "-----END CERTIFICATE REQUEST-----";
+    let is_space = [' ', '\t', '\r'];
+    let text = String::from_utf8_lossy(pem);
+    let mut lines = text.split('\n').map(|line| line.trim_end_matches(is_space));
+    lines.find(|line| line.starts_with("-----BEGIN ")).filter(|line| *line == BEGIN)?;
+    let mut body = String::new();
+    for line in lines {
+        if line == END {
+            return BASE64.decode(body).ok();
+        }
+        body.extend(line.chars().filter(|c| !is_space.contains(c)));
+    }
+    None
+}
+
+/// An extension: its identifier and its value.
+type Extension<'a> = (&'a [u8], &'a [u8]);
+
+/// The extensions that the attributes of a request ask for, each once.
+fn extensions(attributes: &[u8]) -> Result<Vec<Extension<'_>>, Malformed> {
+    const WHAT: &str = "an attribute of a request is an identifier with a set of values";
+    const EXTENSION: &str = "an extension is an identifier with a value";
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    for attribute in items(attributes, WHAT)? {
+        let parts = attribute.within(Tag::Sequence, WHAT)?;
+        let [id, values] = parts.as_slice() else { return Err(Malformed(WHAT)) };
+        if id.primitive(Tag::Oid, WHAT)? != EXTENSION_REQUEST {
+            continue;
+        }
+        let values = values.within(Tag::Set, WHAT)?;
+        let [value] = values.as_slice() else { return Err(Malformed(WHAT)) };
+        for extension in value.within(Tag::Sequence, EXTENSION)? {
+            let parts = extension.within(Tag::Sequence, EXTENSION)?;
+            let (id, value) = match parts.as_slice() {
+                [id, value] => (id, value),
+                [id, critical, value] if critical.is(Tag::Boolean) => (id, value),
+                _ => return Err(Malformed(EXTENSION)),
+            };
+            let id = id.primitive(Tag::Oid, EXTENSION)?;
+            if !seen.insert(id) {
+                return Err(Malformed("a request asks for an extension once"));
+            }
+            found.push((id, value.primitive(Tag::OctetString, EXTENSION)?));
+        }
+    }
+    Ok(found)
 }
 
 /// What kubelets need; keys other than RSA encipher no keys.
@@ -167,84 +256,4 @@ pub fn not_after(pem: &[u8]) -> Option<i64> {
 
 fn wrong(why: &str) -> Error {
     Error::CertificateRequest(why.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rcgen::{CertificateParams, DnType, KeyPair};
-
-    const CLIENT: &[&str] = &["client auth", "digital signature"];
-    const SERVING: &[&str] = &["digital signature", "server auth", "key encipherment"];
-
-    fn request(subject: &[(DnType, &str)], names: &[&str]) -> CertificateRequest {
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let mut params = CertificateParams::new(names).unwrap();
-        params.distinguished_name = rcgen::DistinguishedName::new();
-        for (kind, value) in subject {
-            params.distinguished_name.push(kind.clone(), *value);
-        }
-        let made = params.serialize_request(&KeyPair::generate().unwrap()).unwrap();
-        CertificateRequest::from_pem(made.pem().unwrap().as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn what_is_asked_for_is_read() {
-        let subject = [(DnType::OrganizationName, "dev"), (DnType::CommonName, "jane")];
-        let read = request(&subject, &["example.com", "192.0.2.1"]);
-        assert_eq!((read.common_name.as_str(), read.organizations.len()), ("jane", 1));
-        assert_eq!(read.dns_names, ["example.com"]);
-        assert_eq!(read.addresses, [[192, 0, 2, 1]]);
-        for wrong in ["", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            assert!(CertificateRequest::from_pem(wrong.as_bytes()).is_err(), "{wrong}");
-        }
-    }
-
-    fn check(
-        signer: &str,
-        (organization, name, names): (&str, &str, &[&str]),
-        usages: &[&str],
-        expected: Option<&str>,
-    ) {
-        let mut subject = vec![(DnType::CommonName, name)];
-        if !organization.is_empty() {
-            subject.push((DnType::OrganizationName, organization));
-        }
-        let found = request(&subject, names).check(signer, usages).expect("it is known");
-        assert_eq!(found.err().as_deref(), expected, "{signer} {organization} {name}");
-    }
-
-    #[test]
-    fn signers_grant_what_they_are_for() {
-        const NODE: (&str, &str, &[&str]) = ("system:nodes", "system:node:a", &[]);
-        const SERVER: (&str, &str, &[&str]) = ("system:nodes", "system:node:a", &["a"]);
-        check(KUBELET_CLIENT, NODE, CLIENT, None);
-        check(
-            KUBELET_CLIENT,
-            NODE,
-            &["client auth", "digital signature", "key encipherment"],
-            None,
-        );
-        let words = "subject organization is not system:nodes";
-        check(KUBELET_CLIENT, ("", "system:node:a", &[]), CLIENT, Some(words));
-        let words = "subject common name does not begin with system:node:";
-        check(KUBELET_CLIENT, ("system:nodes", "a", &[]), CLIENT, Some(words));
-        check(KUBELET_CLIENT, SERVER, CLIENT, Some("DNS subjectAltNames are not allowed"));
-        let words = "usages did not match [client auth digital signature key encipherment]";
-        check(KUBELET_CLIENT, NODE, SERVING, Some(words));
-
-        check(KUBELET_SERVING, SERVER, SERVING, None);
-        check(KUBELET_SERVING, NODE, SERVING, Some("DNS or IP subjectAltName is required"));
-        let words = "usages did not match [digital signature key encipherment server auth]";
-        check(KUBELET_SERVING, SERVER, CLIENT, Some(words));
-
-        check(API_CLIENT, ("dev", "jane", &[]), &["client auth"], None);
-        let words = "missing required usage for client certificate: client auth";
-        check(API_CLIENT, ("dev", "jane", &[]), &["digital signature"], Some(words));
-        let words = "invalid usage for client certificate: server auth";
-        check(API_CLIENT, ("dev", "jane", &[]), SERVING, Some(words));
-
-        check(LEGACY, ("", "anything", &["x"]), &["code signing"], None);
-        assert_eq!(CertificateRequest::default().check("example.com/other", &[]), None);
-    }
 }

@@ -15,6 +15,8 @@ mod attributes;
 mod authorizer;
 pub mod certificate;
 pub mod certificate_request;
+mod der;
+pub mod distinguished_name;
 mod mode;
 pub mod rbac;
 pub mod token;

@@ -139,7 +139,7 @@ impl Memory {
 
 /// Who may still refuse a write.
 pub trait Admission: Send + Sync {
-    /// Refuses a write, or lets it pass.
+    /// Refuses a write, or lets it pass: as the client sent it, and again where a mutator changed it.
     fn admit(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
         Ok(())
     }
@@ -169,6 +169,12 @@ pub trait Admission: Send + Sync {
     /// Those whose [`Admission::mutate`] is asked, one after the other.
     fn mutators(&self) -> &[Box<dyn Admission>] {
         &[]
+    }
+
+    /// Refuses an object with which its writer would grant rights that it does not have. The object is what
+    /// the last mutator left, and not yet validated (upstream: the storage of roles and bindings).
+    fn authorize(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        Ok(())
     }
 
     /// Refuses what is valid otherwise, or lets it pass with texts for `Warning` headers.
@@ -214,6 +220,10 @@ impl Admission for Chain {
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
         self.0.iter().find_map(|one| one.awaited(attributes, registry))
+    }
+
+    fn authorize(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+        self.0.iter().try_for_each(|one| one.authorize(attributes, registry))
     }
 
     fn charge(

@@ -1,9 +1,11 @@
 //! Who may do what: the authorizers of the configured modes, with roles and bindings from the registry.
 
 mod escalation;
+mod node_restriction;
 mod owners;
 mod permissions;
 mod signers;
+mod validation;
 
 use std::sync::Arc;
 
@@ -12,14 +14,16 @@ use pintle_auth::rbac::{self, Policy, Rule};
 use pintle_auth::{
     AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Chain, Masters, Mode, Rules, Ruling, User,
 };
-use pintle_meta::{GroupVersionResource, Status, object};
-use pintle_registry::admission::{self, Admission};
+use pintle_meta::{GroupVersionResource, Status};
+use pintle_registry::admission::Admission;
 use pintle_registry::{Feed, News, Object, Registry};
 use pintle_store::Kind;
 
 pub(crate) use escalation::NoEscalation;
+use node_restriction::NodeRestriction;
 use owners::Owners;
 pub(crate) use permissions::Authorized;
+pub(crate) use validation::Validation;
 
 /// The authorizer of some modes. `system:masters` comes before them all, as upstream has it.
 pub(crate) fn authorizer(modes: &[Mode], roles: &Arc<Roles>) -> Arc<dyn Authorizer> {
@@ -39,14 +43,11 @@ pub(crate) fn authorizer(modes: &[Mode], roles: &Arc<Roles>) -> Arc<dyn Authoriz
 pub(crate) fn plugins(
     authorizer: &Arc<dyn Authorizer>,
 ) -> impl Iterator<Item = (&'static str, Box<dyn Admission>)> {
-    let owners: Box<dyn Admission> = Box::new(Owners::new(authorizer));
-    let owners = ("OwnerReferencesPermissionEnforcement", owners);
-    signers::plugins(authorizer).into_iter().chain([owners])
-}
-
-fn forbidden(write: &admission::Attributes<'_>, why: &str) -> Status {
-    let name = write.object.map_or(write.name, object::name);
-    Status::forbidden(&write.resource.group_resource(), name, why)
+    let others: [(&str, Box<dyn Admission>); 2] = [
+        ("NodeRestriction", Box::new(NodeRestriction::new(authorizer))),
+        ("OwnerReferencesPermissionEnforcement", Box::new(Owners::new(authorizer))),
+    ];
+    signers::plugins(authorizer).into_iter().chain(others)
 }
 
 /// The roles and bindings that the registry holds. Every question is answered by what was acknowledged

@@ -21,6 +21,7 @@ pub(crate) use authority::Pair;
 use authority::{Authority, Profile};
 pub(crate) use files::{make_private_directory, read, write_private};
 pub use signer::Signer;
+pub(crate) use signer::proves_possession;
 
 /// The names under which the API server is known in a cluster, and on this machine.
 const DNS_NAMES: &[&str] = &[

@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 use crate::api::{Api, Settings, now};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
-use crate::authorization::{self, Authorized, NoEscalation, Roles};
+use crate::authorization::{self, Authorized, NoEscalation, Roles, Validation};
 use crate::compute::Compute;
 use crate::discovery::Discovery;
 use crate::kubeconfig::kubeconfig;
@@ -255,7 +255,9 @@ fn admission(
 ) -> admission::Chain {
     let escalation = NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() };
     let plugins = &config.admission_plugins;
-    let mut chain: Vec<Box<dyn admission::Admission>> = vec![Box::new(escalation)];
+    let validation = Validation::new(authorizer);
+    let mut chain: Vec<Box<dyn admission::Admission>> =
+        vec![Box::new(escalation), Box::new(validation)];
     let permissions: Arc<dyn pintle_admission::Permissions> =
         Arc::new(Authorized(authorizer.clone()));
     chain.push(Box::new(pintle_admission::Sense));

@@ -2,7 +2,7 @@
 
 use pintle_value::{Value, json};
 
-use super::{check_mirror, lend_pull_secrets, limit_secrets, mount_token, wants_token};
+use super::{ADDED, NEW, check_mirror, lend_pull_secrets, limit_secrets, mount_token, wants_token};
 
 fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -84,6 +84,15 @@ fn mirror_pods_have_nothing_of_the_api() {
             Err("a mirror pod may not reference secrets"),
         ),
         (
+            r#"{"ephemeralContainers":[{"envFrom":[{"secretRef":{"name":"a"}}]}]}"#,
+            Err("a mirror pod may not reference secrets"),
+        ),
+        (r#"{"imagePullSecrets":[{"name":"a"}]}"#, Err("a mirror pod may not reference secrets")),
+        (
+            r#"{"volumes":[{"csi":{"nodePublishSecretRef":{"name":"a"}}}]}"#,
+            Err("a mirror pod may not reference secrets"),
+        ),
+        (
             r#"{"volumes":[{"projected":{"sources":[{"serviceAccountToken":{"path":"a"}}]}}]}"#,
             Err("a mirror pod may not use ServiceAccountToken volume projections"),
         ),
@@ -121,6 +130,22 @@ fn accounts_may_limit_secrets() {
             ),
         ),
         (
+            r#"{"ephemeralContainers":[{"name":"c","env":[{"name":"E","valueFrom":{"secretKeyRef":{"name":"other"}}}]}]}"#,
+            Some(
+                r#"ephemeral container c with envVar E referencing secret.secretName="other" is not allowed because service account x does not reference that secret"#,
+            ),
+        ),
+        (
+            r#"{"ephemeralContainers":[{"name":"c","envFrom":[{"secretRef":{"name":"other"}}]}]}"#,
+            Some(
+                r#"ephemeral container c with envFrom referencing secret.secretName="other" is not allowed because service account x does not reference that secret"#,
+            ),
+        ),
+        (
+            r#"{"ephemeralContainers":[{"name":"c","envFrom":[{"secretRef":{"name":"own"}}]}],"volumes":[{"secret":{"secretName":"other"}}]}"#,
+            None,
+        ),
+        (
             r#"{"imagePullSecrets":[{"name":"other"}]}"#,
             Some(
                 r#"imagePullSecrets[0].name="other" is not allowed because service account x does not reference that imagePullSecret"#,
@@ -128,11 +153,10 @@ fn accounts_may_limit_secrets() {
         ),
     ];
     for (spec, expected) in rows {
-        assert_eq!(
-            limit_secrets(&pod(spec), &account("true")).err().as_deref(),
-            expected,
-            "{spec}"
-        );
-        assert_eq!(limit_secrets(&pod(spec), &account("false")), Ok(()));
+        // Of containers that are added later, only those themselves count.
+        let lists = if spec.contains("ephemeralContainers") { ADDED } else { NEW };
+        let limited = limit_secrets(&pod(spec), &account("true"), lists);
+        assert_eq!(limited.err().as_deref(), expected, "{spec}");
+        assert_eq!(limit_secrets(&pod(spec), &account("false"), lists), Ok(()));
     }
 }

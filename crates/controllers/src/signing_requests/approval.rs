@@ -92,7 +92,7 @@ fn recognize(request: &Value) -> Option<&'static [(&'static str, &'static str)]>
     ];
     let wanted = CertificateRequest::from_pem(&pem(request, &["spec", "request"])).ok()?;
     wanted.check(KUBELET_CLIENT, &usages(request))?.ok()?;
-    let is_its_own = request.str_at(&["spec", "username"]) == Some(&wanted.common_name);
+    let is_its_own = request.str_at(&["spec", "username"]) == Some(wanted.subject.common_name());
     Some(if is_its_own { WHOSE } else { &WHOSE[1..] })
 }
 

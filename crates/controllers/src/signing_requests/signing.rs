@@ -29,7 +29,7 @@ pub trait Signer: Send + Sync {
 
 /// A certificate to be made.
 pub struct Order<'a> {
-    /// What was asked for, in DER.
+    /// What was asked for.
     pub request: &'a CertificateRequest,
     /// For what it may be used.
     pub usages: &'a [&'a str],

@@ -17,8 +17,8 @@ struct Scribe;
 
 impl Signer for Scribe {
     fn sign(&self, order: &Order<'_>) -> Result<String, String> {
-        let text =
-            format!("{} {} {}", order.request.common_name, order.usages.join("+"), order.seconds);
+        let name = order.request.subject.common_name();
+        let text = format!("{name} {} {}", order.usages.join("+"), order.seconds);
         let text = BASE64.encode(text);
         Ok(format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n"))
     }

@@ -14,8 +14,8 @@ mod volumes;
 
 use std::collections::BTreeSet;
 
-use pintle_meta::{names, validation};
-use pintle_value::Value;
+use pintle_meta::{field::Error, names, validation};
+use pintle_value::{Path, Value};
 
 use crate::{
     place::{Errors, Place},
@@ -101,6 +101,12 @@ pub(crate) fn check_pod(pod: &Place<'_>, options: Options, errors: &mut Errors) 
     let (metadata, spec) = (pod.get("metadata"), pod.get("spec"));
     check_annotations(&metadata.get("annotations"), &spec, options, errors);
     check_spec(&spec, metadata.str("name"), options, errors);
+    if metadata.get("annotations").find(MIRROR).is_some() {
+        let words = "static pods do not support resource claims";
+        // Upstream's path to the object itself reads `[]`.
+        let refusal = || Error::forbidden(&Path::root().key(""), words);
+        errors.extend(spec.items("resourceClaims").map(|_| refusal()));
+    }
     if spec.get("serviceAccountName").is_empty() {
         for volume in spec.items("volumes") {
             let projected = volume.get("projected");

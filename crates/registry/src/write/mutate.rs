@@ -2,7 +2,8 @@
 //!
 //! Each sees what the one before it left. If anybody changed the state, the plugins of the server are asked
 //! once more what to make of it, for there may be containers now that were not there before; and then those
-//! who want to be asked again (upstream: `plugin/webhook/.../reinvocationcontext.go`).
+//! who want to be asked again (upstream: `plugin/webhook/.../reinvocationcontext.go`). After the last of them
+//! it is decided whether the writer may grant what the state grants.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,8 @@ use crate::request::{Body, Encoding};
 type ReadBack<'a> = dyn Fn(Value, &Value) -> Result<Value, Status> + Send + Sync + 'a;
 
 impl Write<'_> {
-    /// Has a new state of the stored form changed; gives warnings.
+    /// Has a new state of the stored form changed, and refuses it where it grants rights that its writer
+    /// does not have; gives warnings.
     pub(super) async fn mutate(
         &self,
         operation: Operation,
@@ -26,7 +28,11 @@ impl Write<'_> {
         old: Option<&Value>,
     ) -> Result<Vec<String>, Status> {
         let read = |changed, object: &Value| self.read_back(changed, object, old);
-        self.mutate_by(operation, name, object, old, &read).await
+        let warnings = self.mutate_by(operation, name, object, old, &read).await?;
+        let (seen, before) = (self.seen(object), old.map(|old| self.seen(old)));
+        let attributes = self.attributes(operation, name, Some(&seen), before.as_deref());
+        self.registry.admission.authorize(&attributes, self.registry)?;
+        Ok(warnings)
     }
 
     /// Likewise, where `read` tells how what comes back is read.
@@ -44,6 +50,11 @@ impl Write<'_> {
         let mut memories = BTreeMap::new();
         let mut warnings = self.mutate_once(asked, object, read, &mut memories, false).await?;
         if memories.values().any(|memory| memory.changed) {
+            {
+                let seen = self.seen(object);
+                let attributes = self.attributes(operation, name, Some(&seen), before);
+                self.registry.admission.admit(&attributes, self.registry)?;
+            }
             self.shape(operation, name, object, before)?;
             warnings.extend(self.mutate_once(asked, object, read, &mut memories, true).await?);
         }

@@ -9,7 +9,6 @@ use pintle_auth::User;
 use pintle_registry::request::Now;
 use rustls::pki_types::CertificateDer;
 use rustls::server::danger::ClientCertVerifier;
-use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::chain::Chain;
 use crate::config::RequestHeader;
@@ -36,11 +35,8 @@ impl FrontProxy {
     ) -> Option<Chain> {
         let names = &self.headers.allowed_names;
         let is_named = || {
-            let Ok((_, leaf)) = X509Certificate::from_der(leaf) else { return false };
-            // The last one counts, as in Go.
-            let name = leaf.subject().iter_common_name().last();
-            let name = name.and_then(|name| name.as_str().ok());
-            name.is_some_and(|name| names.iter().any(|allowed| allowed == name))
+            let name = pintle_auth::certificate::common_name(leaf);
+            name.is_ok_and(|name| names.contains(&name))
         };
         let chain = Chain::verify(&self.verifier, leaf, others, now).ok()?;
         (names.is_empty() || is_named()).then_some(chain)

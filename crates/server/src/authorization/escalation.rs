@@ -11,7 +11,7 @@ use pintle_registry::Registry;
 use pintle_registry::admission::{self, Admission, Operation};
 use pintle_value::{Str, Value};
 
-use super::{Roles, forbidden};
+use super::Roles;
 
 /// Refuses roles and bindings that would give away more than their writer has.
 pub(crate) struct NoEscalation {
@@ -20,7 +20,7 @@ pub(crate) struct NoEscalation {
 }
 
 impl Admission for NoEscalation {
-    fn admit(&self, write: &admission::Attributes<'_>, _: &Registry) -> Result<(), Status> {
+    fn authorize(&self, write: &admission::Attributes<'_>, _: &Registry) -> Result<(), Status> {
         let resource = &write.resource.resource;
         let Some(kind) = Kind::of_resource(&resource.group, &resource.resource) else {
             return Ok(());
@@ -122,6 +122,11 @@ impl NoEscalation {
         let subject = Subject::Resource { group, resource, subresource, namespace, name };
         self.authorizer.authorize(&Attributes { user: write.user, verb, subject }).allowed()
     }
+}
+
+fn forbidden(write: &admission::Attributes<'_>, why: &str) -> Status {
+    let name = write.object.map_or(write.name, object::name);
+    Status::forbidden(&write.resource.group_resource(), name, why)
 }
 
 /// Everything there is.

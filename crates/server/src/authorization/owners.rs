@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
+use pintle_admission::forbidden;
 use pintle_auth::{Attributes, Authorizer, Subject};
 use pintle_meta::{GroupVersion, Status};
 use pintle_registry::admission::{self, Admission, Operation};
 use pintle_registry::{Registry, Resource};
 use pintle_value::Value;
-
-use super::forbidden;
 
 /// The plugin.
 pub(crate) struct Owners {
@@ -82,7 +81,7 @@ impl Owners {
                  APIVersion {api_version} Kind {kind}: no matches for kind \"{kind}\" in version \
                  \"{api_version}\""
             );
-            return Err(forbidden(write, &why));
+            return Err(forbidden(write, write.object.unwrap_or(&Value::Null), &why));
         }
         for resource in found {
             let subject = Subject::Resource {
@@ -112,7 +111,11 @@ impl Owners {
             return Ok(());
         }
         // What upstream shows of an authorizer that made no error.
-        Err(forbidden(write, &format!("{why}: {}, <nil>", ruling.reason)))
+        Err(forbidden(
+            write,
+            write.object.unwrap_or(&Value::Null),
+            &format!("{why}: {}, <nil>", ruling.reason),
+        ))
     }
 }
 

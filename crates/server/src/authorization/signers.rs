@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use pintle_admission::forbidden;
 use pintle_auth::certificate_request::{API_CLIENT, CertificateRequest};
-use pintle_auth::{Attributes, Authorizer, Subject};
+use pintle_auth::{Attributes, Authorizer, Subject, User};
 use pintle_meta::Status;
 use pintle_meta::quote::quote;
 use pintle_registry::Registry;
 use pintle_registry::admission::{self, Admission, Operation};
 use pintle_value::Value;
 
-use super::forbidden;
-
-const GROUP: &str = "certificates.k8s.io";
+pub(super) const GROUP: &str = "certificates.k8s.io";
 
 /// A plugin that asks whether the writer may act for a signer.
 pub(crate) struct Signers {
@@ -42,20 +41,30 @@ impl Admission for Signers {
         _: &Registry,
     ) -> Result<Vec<String>, Status> {
         let Some((signer, verb, what)) = (self.acts)(write) else { return Ok(Vec::new()) };
-        let may = |name: &str| {
-            let (resource, subresource, namespace) = ("signers", "", "");
-            let subject =
-                Subject::Resource { group: GROUP, resource, subresource, namespace, name };
-            self.authorizer.authorize(&Attributes { user: write.user, verb, subject }).allowed()
-        };
-        // Leave may be given for all signers of a domain.
-        let domain = signer.split('/').next().unwrap_or_default();
-        if may(&signer) || may(&format!("{domain}/*")) {
+        if may_act(&*self.authorizer, write.user, verb, &signer) {
             return Ok(Vec::new());
         }
         let why = format!("user not permitted to {verb} {what} with signerName {}", quote(&signer));
-        Err(forbidden(write, &why))
+        Err(forbidden(write, write.object.unwrap_or(&Value::Null), &why))
     }
+}
+
+/// Whether a user may use a verb on a signer: by its name, or on all signers of its domain
+/// (`example.com/*`).
+pub(super) fn may_act(authorizer: &dyn Authorizer, user: &User, verb: &str, signer: &str) -> bool {
+    let may = |name: &str| {
+        let (resource, subresource, namespace) = ("signers", "", "");
+        let subject = Subject::Resource { group: GROUP, resource, subresource, namespace, name };
+        authorizer.authorize(&Attributes { user, verb, subject }).allowed()
+    };
+    let domain = signer.split('/').next().unwrap_or_default();
+    may(signer) || may(&format!("{domain}/*"))
+}
+
+/// What a CertificateSigningRequest asks for.
+pub(super) fn requested(request: &Value) -> Result<CertificateRequest, pintle_auth::Error> {
+    let text = request.str_at(&["spec", "request"]).unwrap_or_default();
+    CertificateRequest::from_pem(&STANDARD.decode(text).unwrap_or_default())
 }
 
 fn signer(object: &Value) -> String {
@@ -110,14 +119,17 @@ impl Admission for SubjectRestriction {
         if signer(request) != API_CLIENT {
             return Ok(Vec::new());
         }
-        let bytes =
-            request.str_at(&["spec", "request"]).and_then(|text| STANDARD.decode(text).ok());
-        let parsed = CertificateRequest::from_pem(&bytes.unwrap_or_default())
-            .map_err(|why| forbidden(write, &format!("failed to parse CSR: {why}")))?;
-        if parsed.organizations.iter().any(|group| group == "system:masters") {
+        let parsed = requested(request).map_err(|why| {
+            forbidden(
+                write,
+                write.object.unwrap_or(&Value::Null),
+                &format!("failed to parse CSR: {why}"),
+            )
+        })?;
+        if parsed.subject.organizations().any(|group| group == pintle_auth::MASTERS) {
             let why =
                 format!("use of {API_CLIENT} signer with system:masters group is not allowed");
-            return Err(forbidden(write, &why));
+            return Err(forbidden(write, write.object.unwrap_or(&Value::Null), &why));
         }
         Ok(Vec::new())
     }

@@ -1,19 +1,23 @@
 //! Certificates for what others ask for: the controllers' signer.
 //!
-//! A request's subject, key and names are taken over as they are; the rest is upstream's permissive
-//! policy (`pkg/controller/certificates/authority`). The certificate is written out here, since rcgen
-//! knows no subject with several groups.
+//! A request's key is taken over as it is. Its subject and its other names are written anew from what was
+//! read, and hold nothing else: so nothing is signed on which nobody decided. The rest is upstream's
+//! permissive policy (`pkg/controller/certificates/authority`). The certificate is written out here, since
+//! rcgen knows no subject with several groups.
 
 use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use pintle_auth::certificate_request::CertificateRequest;
+use pintle_auth::distinguished_name::{
+    COMMON_NAME, COUNTRY, DistinguishedName, Kind, LOCALITY, ORGANIZATION, ORGANIZATIONAL_UNIT,
+    POSTAL_CODE, PROVINCE, SERIAL_NUMBER, STREET,
+};
 use pintle_controllers::signing_requests::{self, Order};
 use pintle_meta::time;
 use rcgen::{KeyPair, PublicKeyData as _, SignatureAlgorithm, SigningKey as _};
 use rustls::crypto::aws_lc_rs;
-use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -88,18 +92,14 @@ impl Signer {
 
 impl signing_requests::Signer for Signer {
     fn sign(&self, order: &Order<'_>) -> Result<String, String> {
-        let (_, request) = X509CertificationRequest::from_der(&order.request.der)
-            .map_err(|why| format!("unable to parse certificate request: {why}"))?;
-        let info = &request.certification_request_info;
-        let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms.all;
-        let signature = &request.signature_value.data;
-        if !is_signed(info.subject_pki.raw, algorithms, info.raw, signature) {
+        let request = order.request;
+        if !proves_possession(request) {
             return Err("unable to verify certificate request signature".to_owned());
         }
         let leaf = Leaf {
-            subject: info.subject.as_raw(),
-            key: info.subject_pki.raw,
-            names: &names(order.request),
+            subject: &request.subject,
+            key: &request.key,
+            names: &names(request),
             usages: order.usages,
             seconds: order.seconds,
             now: order.now.unix_seconds(),
@@ -108,9 +108,15 @@ impl signing_requests::Signer for Signer {
     }
 }
 
+/// Whether a request is signed by the key that it is about.
+pub(crate) fn proves_possession(request: &CertificateRequest) -> bool {
+    let algorithms = aws_lc_rs::default_provider().signature_verification_algorithms.all;
+    is_signed(&request.key, algorithms, &request.signed, &request.signature)
+}
+
 /// What differs from certificate to certificate, in DER where it is bytes.
 struct Leaf<'a> {
-    subject: &'a [u8],
+    subject: &'a DistinguishedName,
     key: &'a [u8],
     names: &'a [u8],
     usages: &'a [&'a str],
@@ -127,17 +133,12 @@ impl Signer {
     /// If the authority cannot sign.
     pub fn client(&self, name: &str, groups: &[&str]) -> Result<Credentials, Error> {
         const DAY: i64 = 24 * 60 * 60;
-        let text = |kind: &[u8], text: &str| {
-            let pair = [der(OBJECT, kind), der(0x0c, text.as_bytes())].concat();
-            der(0x31, &der(SEQUENCE, &pair))
-        };
-        let mut subject: Vec<u8> =
-            groups.iter().flat_map(|group| text(&[0x55, 4, 10], group)).collect();
-        subject.extend(text(&[0x55, 4, 3], name));
+        let groups = groups.iter().map(|group| (ORGANIZATION, *group));
+        let subject = DistinguishedName::of(groups.chain([(COMMON_NAME, name)]));
         let failed = |why: String| Error::MakeCertificate(why);
         let key = KeyPair::generate().map_err(|why| failed(why.to_string()))?;
         let certificate_pem = self.issue(&Leaf {
-            subject: &der(SEQUENCE, &subject),
+            subject: &subject,
             key: &key.subject_public_key_info(),
             names: &[],
             usages: &["digital signature", "client auth"],
@@ -169,7 +170,7 @@ impl Signer {
                 algorithm.clone(),
                 authority.subject().as_raw().to_vec(),
                 validity(leaf, authority.validity().not_after.timestamp())?,
-                leaf.subject.to_vec(),
+                subject(leaf.subject),
                 leaf.key.to_vec(),
                 der(0xa3, &der(SEQUENCE, &extensions(leaf, &authority)?)),
             ]
@@ -182,6 +183,33 @@ impl Signer {
         );
         Ok(pem("CERTIFICATE", &certificate))
     }
+}
+
+/// A subject as Go writes it (`pkix.Name.ToRDNSequence`): the attributes of a kind in one set, the kinds in
+/// this order, and none of another kind.
+fn subject(name: &DistinguishedName) -> Vec<u8> {
+    const SETS: [&Kind; 7] =
+        [COUNTRY, PROVINCE, LOCALITY, STREET, POSTAL_CODE, ORGANIZATION, ORGANIZATIONAL_UNIT];
+    let sets = SETS.into_iter().map(|kind| (kind, name.all(kind).collect::<Vec<_>>()));
+    let last = |kind| (kind, Some(name.last(kind)).filter(|text| !text.is_empty()));
+    let ones = [COMMON_NAME, SERIAL_NUMBER].into_iter().map(last);
+    let ones = ones.map(|(kind, text)| (kind, text.into_iter().collect()));
+    let all = sets.chain(ones).filter(|(_, texts)| !texts.is_empty());
+    let sets = all.flat_map(|(kind, texts)| {
+        let attribute = |text: &str| {
+            der(SEQUENCE, &[der(OBJECT, kind), der(text_type(text), text.as_bytes())].concat())
+        };
+        let mut attributes: Vec<_> = texts.into_iter().map(attribute).collect();
+        attributes.sort_unstable(); // the order of a set in DER
+        der(SET, &attributes.concat())
+    });
+    der(SEQUENCE, &sets.collect::<Vec<_>>())
+}
+
+/// The tag of a text: that of PrintableString if it is one, or that of UTF8String.
+fn text_type(text: &str) -> u8 {
+    let is_printable = |byte: u8| byte.is_ascii_alphanumeric() || b" '()+,-./:=?".contains(&byte);
+    if text.bytes().all(is_printable) { 0x13 } else { 0x0c }
 }
 
 fn validity(leaf: &Leaf<'_>, authority_ends: i64) -> Result<Vec<u8>, String> {
@@ -282,6 +310,7 @@ fn names(request: &CertificateRequest) -> Vec<u8> {
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const OBJECT: u8 = 0x06;
+const SET: u8 = 0x31;
 
 fn pem(kind: &str, bytes: &[u8]) -> String {
     let text = BASE64.encode(bytes);
@@ -294,7 +323,7 @@ mod tests {
     use super::*;
     use pintle_controllers::signing_requests::Signer as _;
     use pintle_registry::request::Now;
-    use rcgen::{CertificateParams, DnType};
+    use rcgen::{CertificateParams, DnType, DnValue};
     use x509_parser::extensions::GeneralName;
 
     const NOW: i64 = 1_800_000_000;
@@ -310,11 +339,20 @@ mod tests {
         usages: &[&str],
         seconds: i64,
     ) -> Result<(Vec<u8>, Vec<u8>), String> {
-        let signer = Signer::of(&Authority::prepare(None).unwrap()).unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.distinguished_name.push(DnType::OrganizationName, "dev");
         params.distinguished_name.push(DnType::CommonName, "jane");
+        signed_as(&params, key, usages, seconds)
+    }
+
+    fn signed_as(
+        params: &CertificateParams,
+        key: &KeyPair,
+        usages: &[&str],
+        seconds: i64,
+    ) -> Result<(Vec<u8>, Vec<u8>), String> {
+        let signer = Signer::of(&Authority::prepare(None).unwrap()).unwrap();
         let made = params.serialize_request(key).unwrap();
         let request = CertificateRequest::from_pem(made.pem().unwrap().as_bytes()).unwrap();
         let now = Now { unix_micros: NOW * time::SECOND };
@@ -361,6 +399,26 @@ mod tests {
         let names = &certificate.subject_alternative_name().unwrap().unwrap().value.general_names;
         let address = GeneralName::IPAddress(&[192, 0, 2, 1]);
         assert_eq!(*names, [GeneralName::DNSName("example.com"), address]);
+    }
+
+    #[test]
+    fn a_certificate_has_the_subject_that_was_read_and_no_more() {
+        let uid = DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
+        let group = DnValue::BmpString("ops".try_into().unwrap());
+        let name = DnValue::TeletexString("jane".try_into().unwrap());
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        params.distinguished_name.push(uid, "42");
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let (certificate, _) = signed_as(&params, &key, &["client auth"], 3600).unwrap();
+        let user = pintle_auth::certificate::holder(&certificate).unwrap().unwrap();
+        assert_eq!((user.name.as_str(), user.uid.as_str()), ("jane", ""));
+        assert_eq!(user.groups, ["ops", "system:authenticated"]);
+        // Written as PrintableString, which every reader of certificates knows.
+        let (_, certificate) = X509Certificate::from_der(&certificate).unwrap();
+        assert_eq!(certificate.subject().to_string(), "O=ops, CN=jane");
     }
 
     #[test]

@@ -1,0 +1,244 @@
+//! What a node may write: itself, the pods on it, and what these need (upstream: `NodeRestriction`). It holds
+//! by itself, whatever authorizers allow a node.
+
+mod certificates;
+mod nodes;
+mod pods;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+use std::sync::Arc;
+
+use pintle_admission::forbidden;
+use pintle_auth::{Attributes, Authorizer, Subject, User};
+use pintle_meta::quote::quote;
+use pintle_meta::{GroupResource, GroupVersionResource, Reason, Status, object};
+use pintle_registry::Registry;
+use pintle_registry::admission::{self, Admission, Operation};
+use pintle_value::Value;
+
+/// Where nodes keep their leases.
+const LEASES: &str = "kube-node-lease";
+
+/// The plugin.
+pub(super) struct NodeRestriction {
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl NodeRestriction {
+    pub(super) fn new(authorizer: &Arc<dyn Authorizer>) -> Self {
+        Self { authorizer: authorizer.clone() }
+    }
+}
+
+impl Admission for NodeRestriction {
+    fn admit(&self, write: &admission::Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+        let Some(node) = node(write.user).filter(|_| write.operation != Operation::Connect) else {
+            return Ok(());
+        };
+        let restricted = Restricted {
+            node,
+            operation: write.operation,
+            resource: &write.resource.group_resource(),
+            namespace: write.namespace,
+            name: write.name,
+            subresource: write.subresource,
+            object: write.object,
+            old: write.old,
+            world: &Served { registry, authorizer: &*self.authorizer, user: write.user },
+        };
+        restricted.decide().map_err(|refusal| match refusal {
+            Refusal::Forbidden(why) => forbidden(write, write.object.unwrap_or(&Value::Null), &why),
+            Refusal::NotFound(resource, name) => Status::not_found(&resource, &name),
+            Refusal::Inconsistent(why) => Status::failure(Reason::Unknown, why),
+        })
+    }
+}
+
+/// The name of the node that a user is, `""` for one that does not say it.
+fn node(user: &User) -> Option<&str> {
+    user.name.strip_prefix("system:node:").filter(|_| user.is_in("system:nodes"))
+}
+
+/// Why a write is refused.
+enum Refusal {
+    /// The node must not do this.
+    Forbidden(String),
+    /// It is about something that is not there.
+    NotFound(GroupResource, String),
+    /// What is there says something else. The client may know it by now, so it is not forbidden to ask.
+    Inconsistent(String),
+}
+
+impl Refusal {
+    fn words(self) -> String {
+        match self {
+            Self::Forbidden(why) | Self::Inconsistent(why) => why,
+            Self::NotFound(resource, name) => format!("{resource} {} not found", quote(&name)),
+        }
+    }
+}
+
+type Decision = Result<(), Refusal>;
+
+fn ensure(holds: bool, why: impl FnOnce() -> String) -> Decision {
+    if holds { Ok(()) } else { Err(Refusal::Forbidden(why())) }
+}
+
+/// What decisions go by beside the write itself.
+trait World {
+    /// An object of version v1.
+    fn find(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value>;
+
+    /// Whether the node may have tokens of an account for an audience that its pods do not ask for.
+    fn may_have_audience(&self, audience: &str, namespace: &str, account: &str) -> bool;
+}
+
+/// The server's objects, and its authorizer.
+struct Served<'a> {
+    registry: &'a Registry,
+    authorizer: &'a dyn Authorizer,
+    user: &'a User,
+}
+
+impl World for Served<'_> {
+    fn find(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+        let resource = GroupVersionResource::new(group, "v1", resource);
+        let resource = self.registry.resource(&resource)?;
+        Some(self.registry.peek(&resource, namespace, name)?.tree())
+    }
+
+    fn may_have_audience(&self, audience: &str, namespace: &str, account: &str) -> bool {
+        let subject = Subject::Resource {
+            group: "",
+            resource: audience,
+            subresource: "",
+            namespace,
+            name: account,
+        };
+        let verb = "request-serviceaccounts-token-audience";
+        self.authorizer.authorize(&Attributes { user: self.user, verb, subject }).allowed()
+    }
+}
+
+/// A write by a node.
+struct Restricted<'a> {
+    node: &'a str,
+    operation: Operation,
+    resource: &'a GroupResource,
+    namespace: &'a str,
+    /// `""` where a name is yet to be generated.
+    name: &'a str,
+    subresource: &'a str,
+    object: Option<&'a Value>,
+    old: Option<&'a Value>,
+    world: &'a dyn World,
+}
+
+impl Restricted<'_> {
+    fn decide(&self) -> Decision {
+        if self.node.is_empty() {
+            let why = "could not determine node from user \"system:node:\"";
+            return Err(Refusal::Forbidden(why.to_owned()));
+        }
+        match (self.resource.group.as_str(), self.resource.resource.as_str()) {
+            ("", "pods") => self.pod(),
+            ("", "nodes") => self.node(),
+            ("", "persistentvolumeclaims") => self.claim(),
+            ("", "serviceaccounts") => self.token(),
+            ("certificates.k8s.io", "podcertificaterequests") => self.pod_certificate(),
+            ("certificates.k8s.io", "certificatesigningrequests") => self.certificate(),
+            ("coordination.k8s.io", "leases") => self.lease(),
+            ("storage.k8s.io", "csinodes") => {
+                let why = "can only access CSINode with the same name as the requesting node";
+                ensure(self.name() == self.node, || why.to_owned())
+            }
+            ("resource.k8s.io", "resourceslices") => self.slice(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The name of what is written.
+    fn name(&self) -> &str {
+        let given = self.object.map(object::name).filter(|name| !name.is_empty());
+        match self.operation {
+            Operation::Create => given.unwrap_or(self.name),
+            _ => self.name,
+        }
+    }
+
+    fn quoted(&self) -> String {
+        quote(self.node)
+    }
+
+    fn unexpected_operation(&self) -> Refusal {
+        Refusal::Forbidden(format!("unexpected operation {}", quote(self.operation.name())))
+    }
+
+    /// An object that must be there; `kind` names it where it is not.
+    fn need(
+        &self,
+        group: &str,
+        (kind, resource): (&str, &str),
+        namespace: &str,
+        name: &str,
+    ) -> Result<Value, Refusal> {
+        let found = self.world.find(group, resource, namespace, name);
+        found.ok_or_else(|| Refusal::NotFound(GroupResource::new(group, kind), name.to_owned()))
+    }
+
+    /// The pod of that name, which must be there.
+    fn need_pod(&self, name: &str) -> Result<Value, Refusal> {
+        self.need("", ("pod", "pods"), self.namespace, name)
+    }
+
+    /// Nodes tell how large a volume is by now, and nothing else.
+    fn claim(&self) -> Decision {
+        ensure(self.subresource == "status", || "may only update PVC status".to_owned())?;
+        if self.operation != Operation::Update {
+            return Err(self.unexpected_operation());
+        }
+        let bare = |claim: Option<&Value>| {
+            let mut claim = claim.cloned().unwrap_or_default();
+            let status = claim.object_entry("status");
+            for member in
+                ["capacity", "conditions", "allocatedResources", "allocatedResourceStatuses"]
+            {
+                status.remove(member);
+            }
+            for member in ["resourceVersion", "managedFields"] {
+                object::metadata_mut(&mut claim).remove(member);
+            }
+            claim
+        };
+        ensure(bare(self.object) == bare(self.old), || {
+            let node = self.quoted();
+            format!(
+                "node {node} is not allowed to update fields other than status.quantity and \
+                 status.conditions"
+            )
+        })
+    }
+
+    fn lease(&self) -> Decision {
+        ensure(self.namespace == LEASES, || {
+            format!("can only access leases in the {} system namespace", quote(LEASES))
+        })?;
+        let why = "can only access node lease with the same name as the requesting node";
+        ensure(self.name() == self.node, || why.to_owned())
+    }
+
+    /// Who may update a slice is for authorizers to say: it does not change its node.
+    fn slice(&self) -> Decision {
+        let (slice, verb) = match self.operation {
+            Operation::Create => (self.object, "create"),
+            Operation::Delete => (self.old, "delete"),
+            Operation::Update | Operation::Connect => return Ok(()),
+        };
+        let is_its = slice.and_then(|slice| slice.str_at(&["spec", "nodeName"])) == Some(self.node);
+        ensure(is_its, || {
+            format!("can only {verb} ResourceSlice with the same NodeName as the requesting node")
+        })
+    }
+}

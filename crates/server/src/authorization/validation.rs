@@ -1,0 +1,80 @@
+//! Validation that needs an authorizer or cryptography, which the crate of the kinds has not (upstream: the
+//! strategies that hold an authorizer, and `validateCSR`). It comes after the other rules of a kind.
+
+mod parameters;
+
+use std::sync::Arc;
+
+use pintle_auth::Authorizer;
+use pintle_meta::field::Error;
+use pintle_meta::quote::quote;
+use pintle_meta::{Status, object};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_value::{Path, Value};
+
+use super::signers;
+use crate::pki::proves_possession;
+
+/// Refuses objects whose writer lacks a permission that their validation demands, and requests for
+/// certificates that cannot be read or verified.
+pub(crate) struct Validation {
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl Validation {
+    pub(crate) fn new(authorizer: &Arc<dyn Authorizer>) -> Self {
+        Self { authorizer: authorizer.clone() }
+    }
+}
+
+impl Admission for Validation {
+    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+        let Some(new) = write.object.filter(|_| write.operation != Operation::Delete) else {
+            return Ok(Vec::new());
+        };
+        let of = &write.resource.resource;
+        let authorizer = &*self.authorizer;
+        let error = match (of.group.as_str(), of.resource.as_str(), write.subresource) {
+            (signers::GROUP, "certificatesigningrequests", "") if write.old.is_none() => {
+                unusable(new)
+            }
+            (signers::GROUP, "podcertificaterequests", "status") => {
+                unsigned(write, new, authorizer)
+            }
+            (parameters::GROUP, _, "") => parameters::check(write, new, registry, authorizer),
+            _ => None,
+        };
+        match error {
+            Some(error) => {
+                let kind = write.resource.group_kind();
+                Err(Status::invalid(&kind, object::name(new), &[error]))
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Why a request for a certificate is invalid: it cannot be read, or another key signed it.
+fn unusable(request: &Value) -> Option<Error> {
+    let why = match signers::requested(request) {
+        Ok(wanted) if proves_possession(&wanted) => return None,
+        Ok(_) => "the request is not signed by its key".to_owned(),
+        Err(why) => why.to_string(),
+    };
+    let value = request.at(&["spec", "request"]).unwrap_or(&Value::Null);
+    Some(Error::invalid(&Path::new("spec").field("request"), value, why))
+}
+
+/// Why a writer must not change the status of a PodCertificateRequest.
+fn unsigned(write: &Attributes<'_>, new: &Value, authorizer: &dyn Authorizer) -> Option<Error> {
+    let old = write.old?;
+    let signer = old.str_at(&["spec", "signerName"]).unwrap_or_default();
+    let is_same = new.get("status") == old.get("status");
+    if is_same || signers::may_act(authorizer, write.user, "sign", signer) {
+        return None;
+    }
+    let (user, signer) = (quote(&write.user.name), quote(signer));
+    let why = format!("User {user} is not permitted to \"sign\" for signer {signer}");
+    Some(Error::forbidden(&Path::new("spec").field("signerName"), why))
+}
