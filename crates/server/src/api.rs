@@ -1,7 +1,8 @@
 //! The API: everything that a request may need, and the way of a request through it.
 //!
-//! who (401) → as whom (403) → what (400, 404) → room (429) → may they (403) → the handler → headers,
-//! compression, counts.
+//! The order: who asks (401), as whom (403), whether they may (403), whether there is room (429), the
+//! handler (400, 404 and others), headers, compression, counts. Upstream looks for room first; here who may
+//! not do a thing takes no room either.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -21,6 +22,7 @@ use crate::authentication::impersonation::impersonated;
 use crate::authentication::{Authentication, Peer, misplaced_token};
 use crate::body::{self, Body, RequestBody};
 use crate::compute::Compute;
+use crate::connection::Conduct;
 use crate::cors::{self, Cors};
 use crate::discovery::Discovery;
 use crate::handlers::{self, Call};
@@ -102,7 +104,7 @@ struct InProgress {
     code: u16,
     began: Instant,
     long_running: Option<Arc<Gauge>>,
-    /// Given back when the answer has been sent.
+    /// Given back when the handler has returned; for a long answer, when that has been sent.
     place: Option<Place>,
 }
 
@@ -121,6 +123,7 @@ impl Api {
     pub(crate) async fn serve(
         self: Arc<Self>,
         peer: &Peer,
+        conduct: &Conduct,
         request: Request<impl RequestBody + Send + 'static>,
     ) -> Response {
         let began = Instant::now();
@@ -139,10 +142,20 @@ impl Api {
                 let resource = named.and_then(|named| target::resource(&self.registry, named));
                 let mut progress = self.begin(&info, &head, resource.as_deref(), &query, began);
                 let asked = Asked { head: &head, query: &query, info: &info, resource };
-                let answer = self.answer(peer, asked, &mut body, &mut progress).await;
+                let answer = match self.identify(peer, conduct, &asked) {
+                    Ok((user, now)) => {
+                        self.answer(user, now, asked, &mut body, &mut progress).await
+                    }
+                    Err(status) => Err(status),
+                };
                 let mut response =
                     answer.unwrap_or_else(|status| respond::status(&status, preferences.error()));
                 progress.code = response.status().as_u16();
+                // A short answer is bytes and nothing else. A long one is made as it is sent, or large, so
+                // it counts until then, as upstream's handlers do; how long is bounded.
+                if !response.body().is_long() {
+                    progress.place = None;
+                }
                 response.body_mut().hold(Box::new(progress));
                 response
             }
@@ -174,30 +187,41 @@ impl Api {
         InProgress { api: self.clone(), labels, code: 0, began, long_running: None, place: None }
     }
 
+    /// Who a request is done as, and when.
+    fn identify(
+        &self,
+        peer: &Peer,
+        conduct: &Conduct,
+        asked: &Asked<'_>,
+    ) -> Result<(Arc<User>, Now), Status> {
+        let (headers, info, now) = (&asked.head.headers, asked.info, now());
+        let known = self.authentication.user(peer, headers, now, &self.registry);
+        conduct.asked(known.as_deref().ok(), asked.head.version);
+        let user = known.map_err(|error| {
+            tracing::debug!(%error, path = %info.path, "unable to authenticate the request");
+            Status::unauthorized()
+        })?;
+        Ok((impersonated(user, headers, info, &*self.authorizer)?, now))
+    }
+
     async fn answer(
         self: &Arc<Self>,
-        peer: &Peer,
+        user: Arc<User>,
+        now: Now,
         asked: Asked<'_>,
         body: impl RequestBody,
         progress: &mut InProgress,
     ) -> Result<Response, Status> {
         let Asked { head, query, info, resource } = asked;
-        let now = now();
         let timeout = self.timeout(info, query)?;
-        let known = self.authentication.user(peer, &head.headers, now, &self.registry);
-        let user = known.map_err(|error| {
-            tracing::debug!(%error, path = %info.path, "unable to authenticate the request");
-            Status::unauthorized()
-        })?;
-        let user = impersonated(user, &head.headers, info, &*self.authorizer)?;
+        self.authorize(&user, info.verb, info)?;
         if info.long_running() {
             let gauge = self.metrics.long_running(&progress.labels);
             gauge.iter().for_each(|gauge| gauge.add(1));
             progress.long_running = gauge;
-        } else {
+        } else if !info.is_health_check() {
             progress.place = Some(self.limits.enter(info.read_only(), &user)?);
         }
-        self.authorize(&user, info.verb, info)?;
         let call = Call { api: self, head, query, info, user: &user, now };
         let work = self.compute.run(&user, dispatch(&call, resource, body));
         let mut response = match timeout {

@@ -24,6 +24,9 @@ const REQUEST_BYTES_DISCARDED_MAX: usize = 4 * REQUEST_BYTES_MAX;
 /// So much is read of a body that nobody wanted (Go's value), in so much time.
 const UNWANTED_BYTES_MAX: usize = 256 * 1024;
 const UNWANTED_TIMEOUT: Duration = Duration::from_secs(5);
+/// The body of a request must be there in so much time: upstream's for a write. What the request itself may
+/// take is another matter.
+const READ_TIMEOUT: Duration = Duration::from_secs(34);
 /// Streamed bodies are sent in pieces of at least so many bytes, so that frames and TLS records are
 /// full; it is also the size beyond which a body is compressed (CMP-03).
 pub(crate) const CHUNK_BYTES: usize = 128 * 1024;
@@ -320,9 +323,16 @@ pub(crate) fn discard(mut body: impl RequestBody + Send + 'static, head: &Parts)
     });
 }
 
-/// Reads a request's body, or 413. One that is too large is read to its end if that is near: most
-/// clients look for an answer only when they have sent everything.
-pub(crate) async fn read(mut body: impl RequestBody) -> Result<Bytes, Status> {
+/// Reads a request's body, or says why not: 413, 504.
+pub(crate) async fn read(body: impl RequestBody) -> Result<Bytes, Status> {
+    tokio::time::timeout(READ_TIMEOUT, read_to_end(body)).await.unwrap_or_else(|_| {
+        Err(Status::timeout("the body of the request did not come within the allotted timeout", 0))
+    })
+}
+
+/// One that is too large is read to its end if that is near: most clients look for an answer only when
+/// they have sent everything.
+async fn read_to_end(mut body: impl RequestBody) -> Result<Bytes, Status> {
     let (mut first, mut more) = (Bytes::new(), BytesMut::new());
     let mut length = 0;
     while let Some(frame) = body.frame().await {

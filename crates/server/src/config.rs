@@ -2,6 +2,7 @@
 //! kube-apiserver's names; tests fill it in.
 
 mod access;
+mod connections;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use pintle_kinds::RuntimeConfig;
 
 use crate::{Cors, Error, TlsParameters};
 pub use access::{RequestHeader, ServiceAccounts};
+pub use connections::ConnectionLimits;
 
 /// How a server is to run. [`Config::default`] is what the program does without flags.
 #[derive(Clone, Debug)]
@@ -70,7 +72,9 @@ pub struct Config {
     pub max_requests_inflight: usize,
     /// How many requests that change something are worked on at the same time; 0 is no limit.
     pub max_mutating_requests_inflight: usize,
-    /// How long a request may take that is no watch.
+    /// How many connections there may be, and how long each may take for what.
+    pub connections: ConnectionLimits,
+    /// How long a request may take that is no watch, and after that its answer to be sent.
     pub request_timeout: Duration,
     /// Watches last between this and twice this, unless the client says otherwise.
     pub min_request_timeout: Duration,
@@ -124,6 +128,7 @@ impl Default for Config {
             livez_grace_period: Duration::ZERO,
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
+            connections: ConnectionLimits::default(),
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             cors: Cors::default(),

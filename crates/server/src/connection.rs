@@ -1,130 +1,139 @@
 //! Connections: accepted, encrypted, and served over HTTP/1.1 or HTTP/2, within bounds.
+//!
+//! Every step that waits for a peer has a deadline: the handshake ([`ConnectionLimits::handshake`]), a
+//! request's headers and the time between requests ([`register`]), the sending of an answer ([`socket`],
+//! [`stream`], [`answer`]). The body of a request has [`crate::body`]'s.
+//!
+//! [`ConnectionLimits::handshake`]: crate::ConnectionLimits::handshake
+
+mod answer;
+mod conduct;
+mod files;
+mod http;
+mod register;
+mod socket;
+mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
+use ::http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::Builder;
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::api::{Api, now};
+use crate::authentication::Peer;
+use crate::body::Successor;
+use crate::config::ConnectionLimits;
+use answer::Answer;
+pub(crate) use conduct::Conduct;
+use register::{Entry, Register};
+use socket::Socket;
+use stream::Streams;
 
-/// So many connections are open at the same time; further ones wait to be accepted.
-const CONNECTIONS_MAX: usize = 16_384;
-/// A handshake that takes longer is given up.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection that sends no request for so long, or one that is not complete, is closed. Go's clients
-/// give idle connections up after 90 s, so they do it first.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Bounds a request's line and headers; long selectors go into the line.
-const HEADER_BYTES_MAX: usize = 256 * 1024;
-/// How many requests a client may have open over one HTTP/2 connection (upstream's default).
-const HTTP2_STREAMS_MAX: u32 = 250;
-/// How much of a request's body may be on its way (upstream's values).
-const HTTP2_STREAM_WINDOW: u32 = 256 * 1024;
-const HTTP2_CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
-/// How much of an answer may wait to be sent, for each stream.
-const HTTP2_SEND_BUFFER: usize = 512 * 1024;
 /// The answer to a request that is not encrypted.
 const PLAIN_HTTP: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 /// After a failure to accept (no more file descriptors), the listener waits for so long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// What all connections share.
+struct Listener {
+    tls: TlsAcceptor,
+    http: Builder<Streams>,
+    register: Arc<Register>,
+    api: Arc<Api>,
+}
+
 /// Accepts connections until the server stops, then waits for those that are open to end; how long is
 /// the caller's to bound.
-pub(crate) async fn serve(listener: TcpListener, tls: Arc<rustls::ServerConfig>, api: Arc<Api>) {
-    let acceptor = TlsAcceptor::from(tls);
-    let http = Arc::new(http());
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Arc<rustls::ServerConfig>,
+    mut limits: ConnectionLimits,
+    api: Arc<Api>,
+) {
+    limits.connections_max = files::connections_max(limits.connections_max);
+    let http = http::http(Streams { write_stall: limits.write_stall });
+    let register = Register::new(limits);
     let mut stopping = api.lifecycle.stopping();
+    let shared =
+        Arc::new(Listener { tls: TlsAcceptor::from(tls), http, register: register.clone(), api });
     let mut connections = JoinSet::new();
+    let mut idle_watch = std::pin::pin!(register.watch());
     loop {
         let accepted = tokio::select! {
             () = stopping.wait() => break,
+            () = &mut idle_watch => continue,
             Some(_) = connections.join_next() => continue,
-            accepted = accept(&listener, &room) => accepted,
+            accepted = listener.accept() => accepted,
         };
-        let (stream, place) = match accepted {
-            Ok(accepted) => accepted,
+        match accepted {
+            Ok((stream, from)) => register.admit(from.ip(), |entry| {
+                connections.spawn(connection(stream, entry, from.ip(), shared.clone()))
+            }),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
+                if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) {
+                    register.make_room();
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
             }
-        };
-        let (acceptor, http, api) = (acceptor.clone(), http.clone(), api.clone());
-        connections.spawn(async move {
-            connection(stream, &acceptor, &http, api).await;
-            drop(place);
-        });
+        }
     }
     drop(listener);
-    while connections.join_next().await.is_some() {}
-}
-
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let place = room.clone().acquire_owned().await.expect("the semaphore is never closed");
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, place))
-}
-
-async fn connection(
-    stream: TcpStream,
-    acceptor: &TlsAcceptor,
-    http: &Builder<TokioExecutor>,
-    api: Arc<Api>,
-) {
-    // Small answers must not wait for more to send.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    register.dismiss_all();
+    loop {
+        tokio::select! {
+            () = &mut idle_watch => {}
+            ended = connections.join_next() => if ended.is_none() { break },
+        }
     }
-    let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, shake_hands(stream, acceptor)).await;
-    let stream = match handshake {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => {
-            api.metrics.tls_errors.add(1);
-            tracing::debug!(%error, "TLS handshake error");
-            return;
-        }
-        Err(_) => {
-            api.metrics.tls_errors.add(1);
-            tracing::debug!("TLS handshake timed out");
-            return;
-        }
+}
+
+async fn connection(stream: TcpStream, entry: Entry, from: IpAddr, shared: Arc<Listener>) {
+    let (api, limits) = (&shared.api, shared.register.limits());
+    let socket = Socket::new(stream, limits.write_stall);
+    let handshake = tokio::time::timeout(limits.handshake, shake_hands(socket, &shared.tls)).await;
+    let why = match handshake {
+        Ok(Ok(stream)) => return speak_http(stream, entry.conduct(), &shared).await,
+        Ok(Err(error)) => error,
+        Err(_) => std::io::ErrorKind::TimedOut.into(),
     };
-    let peer = Arc::new(api.authentication.peer(stream.get_ref().1.peer_certificates(), now()));
-    let mut stopping = api.lifecycle.stopping();
+    api.metrics.tls_errors.add(1);
+    tracing::debug!(%why, %from, "TLS handshake error");
+}
+
+/// Serves an encrypted connection until it ends.
+async fn speak_http(stream: TlsStream<Socket>, conduct: &Arc<Conduct>, shared: &Listener) {
+    let peer = shared.api.authentication.peer(stream.get_ref().1.peer_certificates(), now());
     let successor = Arc::new(Mutex::new(None));
-    let place = successor.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (api, peer, place) = (api.clone(), peer.clone(), place.clone());
-        async move {
-            let mut response = api.serve(&peer, request).await;
-            if let Some(successor) = response.body_mut().take_successor() {
-                *place.lock() = Some(successor);
-            }
-            Ok::<_, Infallible>(response)
-        }
-    });
-    let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let requests = Requests {
+        api: shared.api.clone(),
+        peer: Arc::new(peer),
+        conduct: conduct.clone(),
+        successor: successor.clone(),
+    };
+    let service = service_fn(move |request| requests.clone().serve(request));
+    let connection = shared.http.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let result = tokio::select! {
         result = connection.as_mut() => result,
-        () = stopping.wait() => {
+        () = conduct.told_to_leave() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -138,11 +147,38 @@ async fn connection(
     }
 }
 
+/// What answers the requests of a connection.
+#[derive(Clone)]
+struct Requests {
+    api: Arc<Api>,
+    peer: Arc<Peer>,
+    conduct: Arc<Conduct>,
+    /// What follows HTTP on the connection.
+    successor: Arc<Mutex<Option<Successor>>>,
+}
+
+impl Requests {
+    async fn serve(self, request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
+        let busy = self.conduct.begin();
+        let time = self.api.settings.request_timeout;
+        let response = self.api.serve(&self.peer, &self.conduct, request).await;
+        let mut response = response.map(|body| {
+            // A short one is gone with the first piece, and a watch has its own end.
+            let deadline = body.is_long().then(|| Instant::now() + time);
+            Answer::new(body, deadline, busy)
+        });
+        if let Some(successor) = response.body_mut().take_successor() {
+            *self.successor.lock() = Some(successor);
+        }
+        Ok(response)
+    }
+}
+
 /// Encrypts a connection. Who forgot to is told so, as Go's servers do.
 async fn shake_hands(
-    mut stream: TcpStream,
+    mut stream: Socket,
     acceptor: &TlsAcceptor,
-) -> std::io::Result<TlsStream<TcpStream>> {
+) -> std::io::Result<TlsStream<Socket>> {
     const LINE_STARTS: [&[u8]; 5] = [b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO"];
     let mut start = [0; 5];
     stream.peek(&mut start).await?;
@@ -153,20 +189,4 @@ async fn shake_hands(
         return Err(std::io::Error::other("client sent an HTTP request to an HTTPS server"));
     }
     acceptor.accept(stream).await
-}
-
-fn http() -> Builder<TokioExecutor> {
-    let mut http = Builder::new(TokioExecutor::new());
-    http.http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(IDLE_TIMEOUT)
-        .max_buf_size(HEADER_BYTES_MAX);
-    http.http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(HTTP2_STREAMS_MAX)
-        .initial_stream_window_size(HTTP2_STREAM_WINDOW)
-        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
-        .max_send_buf_size(HTTP2_SEND_BUFFER)
-        .max_header_list_size(HEADER_BYTES_MAX as u32);
-    http
 }

@@ -49,7 +49,7 @@ mod webhooks;
 mod websocket;
 mod zpages;
 
-pub use config::{Config, FeatureGates, RequestHeader, ServiceAccounts};
+pub use config::{Config, ConnectionLimits, FeatureGates, RequestHeader, ServiceAccounts};
 pub use cors::Cors;
 pub use error::Error;
 pub use kubeconfig::kubeconfig;

@@ -6,6 +6,7 @@
 use http::Method;
 use pintle_auth::Subject;
 
+use crate::health;
 use crate::query::{Query, percent_decode};
 
 /// What is asked.
@@ -81,6 +82,12 @@ impl RequestInfo {
     /// Whether the answer takes as long as the client stays.
     pub(crate) fn long_running(&self) -> bool {
         self.verb == "watch"
+    }
+
+    /// Whether it is asked how the server is: that is answered whatever else there is to do, as upstream's
+    /// flow schema `probes` has it.
+    pub(crate) fn is_health_check(&self) -> bool {
+        self.resource.is_none() && health::endpoint(&self.path).is_some()
     }
 
     /// Whether the request changes nothing.

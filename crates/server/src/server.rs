@@ -102,7 +102,9 @@ impl Server {
         let parts = (&tls, tokens);
         let api = api(&config, registry.clone(), authorizer, parts, collector, address);
         let api = Arc::new(api);
-        let connections = tokio::spawn(connection::serve(listener, tls.config, api.clone()));
+        let limits = config.connections.clone();
+        let connections = connection::serve(listener, tls.config, limits, api.clone());
+        let connections = tokio::spawn(connections);
         let mut background = Background::start()?;
         controllers::Parts {
             environment: environment.clone(),

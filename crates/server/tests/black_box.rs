@@ -337,14 +337,20 @@ async fn a_full_server_refuses_all_but_masters() {
         // The server asks for the body only when the request has its place.
         let asked = slow.read_until(|text| text.ends_with("\r\n\r\n"));
         assert!(asked.starts_with("HTTP/1.1 100 "), "{asked}");
-        let refused = ask(&server, As::Nobody, post, "", body);
+        let jane = server.signer().client("jane", &[]).unwrap();
+        let jane = (jane.certificate_pem, jane.key_pem);
+        let review = "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+        let about = r#"{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}"#;
+        let refused = ask(&server, As::Somebody(&jane), review, "", about);
         assert_eq!(refused.status, 429); // ST-11, APF-04
         assert_eq!(refused.header("retry-after"), Some("1"));
         let other = r#"{"metadata":{"name":"b"}}"#;
         assert_eq!(ask(&server, As::Somebody(&admin), post, "", other).status, 201);
+        // Who may not do a thing needs no place to hear it.
+        assert_eq!(ask(&server, As::Nobody, post, "", body).status, 403);
         slow.send(body);
         assert_eq!(slow.answer().status, 201);
-        assert_eq!(ask(&server, As::Nobody, post, "", body).status, 403);
+        assert_eq!(ask(&server, As::Somebody(&jane), review, "", about).status, 201);
     })
     .await;
 }

@@ -1,0 +1,97 @@
+//! An answer on its way over a connection.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::Instant;
+
+use super::conduct::Busy;
+use super::stream;
+use crate::body::{Body, CHUNK_BYTES, Successor};
+
+/// The largest piece that is given away as the last one while a peer takes none of it: HTTP/2's smallest
+/// window for a frame. What was given away with the end of the body cannot be taken back.
+const LAST_PIECE_BYTES_MAX: usize = 16 * 1024;
+
+/// A body, cut into pieces; its connection knows that it is on its way, and when it must be there.
+pub(super) struct Answer {
+    body: Body,
+    /// What of the body's last frame has not been given yet.
+    rest: Bytes,
+    /// When it must have been sent; a watch has its own end.
+    deadline: Option<Instant>,
+    /// The connection is not idle as long as this is there.
+    busy: Busy,
+}
+
+/// The peer took too long over an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer was not taken in time")]
+pub(super) struct TooSlow;
+
+impl Answer {
+    /// A body that must have been sent at the deadline, if it has one.
+    pub(super) fn new(body: Body, deadline: Option<Instant>, busy: Busy) -> Self {
+        Self { body, rest: Bytes::new(), deadline, busy }
+    }
+
+    /// Takes out what follows the answer on its connection.
+    pub(super) fn take_successor(&mut self) -> Option<Successor> {
+        let successor = self.body.take_successor()?;
+        let busy = self.busy.clone();
+        Some(Box::pin(async move {
+            successor.await;
+            drop(busy);
+        }))
+    }
+
+    fn piece(&mut self) -> Bytes {
+        let length = match self.rest.len() {
+            0..=LAST_PIECE_BYTES_MAX => self.rest.len(),
+            // The last byte is given when the peer has room for all before it.
+            length => (length - 1).min(CHUNK_BYTES),
+        };
+        self.rest.split_to(length)
+    }
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = TooSlow;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, TooSlow>>> {
+        stream::is_asked_for_more();
+        if self.rest.is_empty() {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+            match frame.map(|frame: Result<_, Infallible>| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(bytes))) => self.rest = bytes,
+                Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
+                None => return Poll::Ready(None),
+            }
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+            return Poll::Ready(Some(Err(TooSlow)));
+        }
+        stream::gave_a_frame();
+        let piece = self.piece();
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self.rest.len() as u64;
+        match self.body.size_hint().exact() {
+            Some(length) => SizeHint::with_exact(length + rest),
+            None => SizeHint::default(),
+        }
+    }
+}
