@@ -23,6 +23,7 @@ mod report;
 mod request;
 mod run;
 pub mod script;
+pub mod siege;
 mod target;
 pub mod variables;
 mod watch;

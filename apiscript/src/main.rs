@@ -1,12 +1,14 @@
 //! `apiscript`: runs API scripts against any server that a kubeconfig leads to.
 
 use std::io::Write as _;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use apiscript::fuzz::{self, Campaign};
-use apiscript::{Script, Target, projects, run_scripts, script};
+use apiscript::{Script, Target, projects, run_scripts, script, siege};
 use clap::{Args, Parser, Subcommand};
 
 #[derive(Parser)]
@@ -22,6 +24,8 @@ struct Program {
 enum Deed {
     /// Sends hostile requests; never to a server that anybody needs.
     Fuzz(Fuzz),
+    /// Besieges a server with hostile connections; never one that anybody needs.
+    Siege(Siege),
     /// Creates other projects' definitions and objects, and broken copies of these.
     Projects(Projects),
 }
@@ -60,6 +64,37 @@ struct Fuzz {
 }
 
 #[derive(Args)]
+struct Siege {
+    /// Where the server is and who we are, who may do everything; else what `$KUBECONFIG` names.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// How many connections a row has, where it says nothing else.
+    #[arg(long, default_value_t = 200)]
+    connections: usize,
+    /// How many seconds each row lasts before the next comes.
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+    /// How many seconds the server has at the end for closing what only costs.
+    #[arg(long, default_value_t = 150)]
+    patience: u64,
+    /// The address that the hostile peers come from: `127.0.0.2` keeps them apart from the ordinary user
+    /// on one machine.
+    #[arg(long)]
+    from: Option<IpAddr>,
+    /// Within how many milliseconds every answer must come …
+    #[arg(long, default_value_t = 5_000)]
+    slowest: u64,
+    /// … and nine of ten.
+    #[arg(long, default_value_t = 500)]
+    usual: u64,
+    /// How many megabytes more than before the server may have afterwards.
+    #[arg(long, default_value_t = 100)]
+    memory: u64,
+    /// Only rows with one of these words in their names.
+    only: Vec<String>,
+}
+
+#[derive(Args)]
 struct Options {
     /// Where the server is and who we are; else what `$KUBECONFIG` names.
     #[arg(long)]
@@ -91,6 +126,7 @@ fn main() -> ExitCode {
     let program = Program::parse();
     let result = match program.command {
         Some(Deed::Fuzz(options)) => run_fuzz(&options),
+        Some(Deed::Siege(options)) => run_siege(options),
         Some(Deed::Projects(options)) => run_projects(&options),
         None => run(&program.run),
     };
@@ -106,6 +142,23 @@ fn run_fuzz(options: &Fuzz) -> Result<ExitCode> {
     let summary = fuzz::run(&target, &Campaign { seed, first, requests, jobs })?;
     writeln!(std::io::stdout(), "{summary}")?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn run_siege(options: Siege) -> Result<ExitCode> {
+    let target = Target::from_kubeconfig(&kubeconfig(&options.kubeconfig)?)?;
+    let campaign = siege::Campaign {
+        connections: options.connections,
+        seconds: options.seconds,
+        patience: Duration::from_secs(options.patience),
+        from: options.from,
+        slowest: Duration::from_millis(options.slowest),
+        usual: Duration::from_millis(options.usual),
+        memory_more_bytes: options.memory * 1_000_000,
+        only: options.only,
+    };
+    let summary = siege::run(&target, &campaign)?;
+    writeln!(std::io::stdout(), "{summary}")?;
+    Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_projects(options: &Projects) -> Result<ExitCode> {

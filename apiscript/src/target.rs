@@ -71,6 +71,11 @@ impl Target {
         self.compact.as_ref().map_or(Ok(()), |how| how())
     }
 
+    /// Where the server is, and our credentials.
+    pub(crate) const fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
     /// The server's URL.
     pub fn server(&self) -> &str {
         &self.cluster.server

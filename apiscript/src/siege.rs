@@ -1,0 +1,306 @@
+//! A siege: hostile peers by the hundred, and an ordinary user who must not notice.
+//!
+//! The peers are rows of `siege.yaml`. One row comes after the other, and those that came stay, as long as
+//! the server lets them. Meanwhile a user without special rights gets and writes, over connections old and
+//! new, and somebody asks `/livez`. What must hold:
+//! - all of these are answered, and soon;
+//! - connections that only cost are closed by the server;
+//! - when the peers have left, so have their descriptors and most of their memory.
+//!
+//! Never point this at a server that anybody needs.
+
+mod frames;
+mod ordinary;
+mod peer;
+mod row;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow};
+
+use crate::Target;
+use crate::http::Request;
+use ordinary::{Answers, Fixture, Question};
+use peer::{Peer, Route};
+use row::{Identity, Names, Row};
+
+/// How many threads the peers of a row have.
+const THREADS: usize = 8;
+/// Between two rounds of peers that are no flood.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long a connection that should be closed is read from to see that it is.
+const LOOK: Duration = Duration::from_secs(2);
+/// How many descriptors more than before a server may have afterwards.
+const DESCRIPTORS_MORE: u64 = 16;
+/// How soon after the peers left the server must be as before.
+const RECOVERY: Duration = Duration::from_secs(30);
+
+/// What is to be done, and what is demanded.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// How many connections a row has, where it says nothing else.
+    pub connections: usize,
+    /// How long each row lasts before the next comes.
+    pub seconds: f64,
+    /// How long after the last row the server has for closing what only costs.
+    pub patience: Duration,
+    /// The address that hostile peers come from; the ordinary user's where there is none.
+    pub from: Option<IpAddr>,
+    /// Every answer must come within this time …
+    pub slowest: Duration,
+    /// … and nine of ten within this.
+    pub usual: Duration,
+    /// How much more memory than before the server may have afterwards.
+    pub memory_more_bytes: u64,
+    /// Only rows with one of these words in their names; all where there is none.
+    pub only: Vec<String>,
+}
+
+/// What a row came to.
+#[derive(Debug)]
+pub struct Outcome {
+    peer: String,
+    opened: usize,
+    failed: usize,
+    closed: usize,
+    must_close: bool,
+    answers: Vec<Answers>,
+    complaints: Vec<String>,
+}
+
+/// What the server holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    descriptors: u64,
+    memory_bytes: u64,
+}
+
+/// What the whole campaign came to.
+#[derive(Debug)]
+pub struct Summary {
+    /// The rows, in order.
+    pub outcomes: Vec<Outcome>,
+    before: Held,
+    after: Held,
+    complaints: Vec<String>,
+}
+
+/// The connections of a row that are open.
+struct Attackers {
+    row: Row,
+    peers: Vec<Peer>,
+    opened: usize,
+    failed: usize,
+}
+
+/// Runs a campaign against the server of a target, whose user may do everything.
+pub fn run(target: &Target, campaign: &Campaign) -> Result<Summary> {
+    let fixture = Fixture::create(target).context("making the campaign's namespace")?;
+    let route = Route::new(target.cluster(), campaign.from)?;
+    let before = Held::by(target)?;
+    let (mut all_attackers, mut outcomes) = (Vec::new(), Vec::new());
+    for row in row::all()? {
+        if !campaign.only.is_empty() && !campaign.only.iter().any(|word| row.peer.contains(word)) {
+            continue;
+        }
+        let (attackers, answers) = run_row(target, &fixture, &route, row, campaign)?;
+        let complain = |answers: &Answers| answers.complaint(campaign.slowest, campaign.usual);
+        outcomes.push(Outcome {
+            peer: attackers.row.peer.clone(),
+            opened: attackers.opened,
+            failed: attackers.failed,
+            closed: 0,
+            must_close: attackers.row.closed,
+            complaints: answers.iter().filter_map(complain).collect(),
+            answers,
+        });
+        all_attackers.push(attackers);
+    }
+    std::thread::sleep(campaign.patience);
+    for (attackers, outcome) in all_attackers.iter_mut().zip(&mut outcomes) {
+        outcome.look(attackers);
+    }
+    drop(all_attackers);
+    let mut summary = Summary { outcomes, before, after: before, complaints: Vec::new() };
+    summary.recover(target, campaign)?;
+    fixture.delete(target)?;
+    Ok(summary)
+}
+
+/// Opens the connections of a row, and lets an ordinary user ask meanwhile.
+fn run_row(
+    target: &Target,
+    fixture: &Fixture,
+    route: &Route,
+    row: Row,
+    campaign: &Campaign,
+) -> Result<(Attackers, Vec<Answers>)> {
+    let token = match row.identity {
+        Identity::Anonymous => None,
+        Identity::Nobody => Some(fixture.nobody.clone()),
+        Identity::Insider => Some(fixture.insider.clone()),
+    };
+    let names = Names { collection: fixture.collection(), token };
+    let stop = AtomicBool::new(false);
+    let wanted = row.connections(campaign.connections);
+    let end = Instant::now() + Duration::from_secs_f64(campaign.seconds);
+    std::thread::scope(|scope| {
+        let threads = THREADS.min(wanted);
+        let hands: Vec<_> = (0..threads)
+            .map(|thread| {
+                let share = wanted / threads + usize::from(thread < wanted % threads);
+                let (row, names) = (row.clone(), &names);
+                scope.spawn(move || attack(route, row, names, share, end))
+            })
+            .collect();
+        let askers = Question::ALL.map(|question| {
+            let stop = &stop;
+            scope.spawn(move || question.ask(target, fixture, stop))
+        });
+        let mut whole = Attackers { row: row.clone(), peers: Vec::new(), opened: 0, failed: 0 };
+        let mut failed = false;
+        for hand in hands {
+            match hand.join() {
+                Ok(part) => whole.join(part),
+                Err(_) => failed = true,
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let answers: Option<Vec<_>> = askers.map(|asker| asker.join().ok()).into_iter().collect();
+        let answers = answers.filter(|_| !failed).ok_or_else(|| anyhow!("a thread panicked"))?;
+        Ok((whole, answers))
+    })
+}
+
+/// A part of a row's connections, by one thread.
+fn attack(route: &Route, row: Row, names: &Names, wanted: usize, end: Instant) -> Attackers {
+    let mut part = Attackers { row, peers: Vec::new(), opened: 0, failed: 0 };
+    while Instant::now() < end {
+        while part.peers.len() < wanted && Instant::now() < end {
+            match Peer::open(route, &part.row, names) {
+                Ok(peer) => {
+                    part.opened += 1;
+                    part.peers.push(peer);
+                }
+                // The server may refuse them: it must only serve others.
+                Err(_) => {
+                    part.failed += 1;
+                    break;
+                }
+            }
+        }
+        let Attackers { row, peers, .. } = &mut part;
+        peers.retain_mut(|peer| {
+            let sent = Instant::now() >= end || peer.take(&row.again, names).is_ok();
+            sent && (!row.flood || peer.forget_answers().is_ok())
+        });
+        if !row.flood {
+            std::thread::sleep(PAUSE.min(end.saturating_duration_since(Instant::now())));
+        }
+    }
+    part
+}
+
+impl Attackers {
+    fn join(&mut self, mut part: Self) {
+        self.peers.append(&mut part.peers);
+        self.opened += part.opened;
+        self.failed += part.failed;
+    }
+}
+
+impl Held {
+    /// Asks the server, which tells it in its metrics; where it tells nothing, nothing is compared.
+    fn by(target: &Target) -> Result<Self> {
+        let mut request = Request { method: "GET".to_owned(), ..Request::default() };
+        request.target = "/metrics".to_owned();
+        request.headers.extend(target.authorization());
+        let answer = target.connect(false)?.exchange(&request).context("reading the metrics")?;
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        let value = |name: &str| -> u64 {
+            let of = |line: &str| line.strip_prefix(name)?.trim().parse::<f64>().ok();
+            text.lines().find_map(of).unwrap_or(0.0) as u64
+        };
+        Ok(Self {
+            descriptors: value("process_open_fds "),
+            memory_bytes: value("process_resident_memory_bytes "),
+        })
+    }
+}
+
+impl Outcome {
+    /// Looks which connections the server has closed.
+    fn look(&mut self, attackers: &mut Attackers) {
+        let deadline = Instant::now() + LOOK;
+        self.closed = attackers.opened - attackers.peers.len();
+        self.closed += attackers
+            .peers
+            .iter_mut()
+            .filter_map(|peer| peer.is_closed_by(deadline).then_some(()))
+            .count();
+        if self.must_close && self.closed < self.opened {
+            let open = self.opened - self.closed;
+            self.complaints.push(format!("{open} connections were not closed"));
+        }
+    }
+}
+
+impl Summary {
+    /// Waits until the server holds no more than before.
+    fn recover(&mut self, target: &Target, campaign: &Campaign) -> Result<()> {
+        let end = Instant::now() + RECOVERY;
+        loop {
+            self.after = Held::by(target)?;
+            let descriptors = self.after.descriptors > self.before.descriptors + DESCRIPTORS_MORE;
+            let memory =
+                self.after.memory_bytes > self.before.memory_bytes + campaign.memory_more_bytes;
+            if !descriptors && !memory {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                self.complaints.push("the server holds more than before".to_owned());
+                return Ok(());
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Whether everything was as it must be.
+    pub fn is_good(&self) -> bool {
+        self.complaints.is_empty() && self.outcomes.iter().all(|row| row.complaints.is_empty())
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.complaints.is_empty() { "ok  " } else { "FAIL" };
+        let Self { peer, opened, failed, closed, .. } = self;
+        write!(f, "{verdict} {peer}: {opened} opened, {failed} refused, {closed} closed;")?;
+        for answers in &self.answers {
+            write!(f, " {answers}")?;
+        }
+        for complaint in &self.complaints {
+            write!(f, "\n     {complaint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for outcome in &self.outcomes {
+            writeln!(f, "{outcome}")?;
+        }
+        let megabytes = |held: Held| held.memory_bytes as f64 / 1e6;
+        let (before, after) = (self.before, self.after);
+        write!(f, "descriptors {} → {}", before.descriptors, after.descriptors)?;
+        write!(f, ", memory {:.1} → {:.1} MB", megabytes(before), megabytes(after))?;
+        for complaint in &self.complaints {
+            write!(f, "\n     {complaint}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! A small siege of Pintle in this process.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use apiscript::Target;
+use apiscript::kubeconfig::Cluster;
+use apiscript::siege::{self, Campaign};
+use pintle_testing::{Config, ConnectionLimits, TestServer};
+
+/// Where loopback has more than one address, hostile peers have one of their own.
+const FROM: Option<IpAddr> =
+    if cfg!(target_os = "linux") { Some(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2))) } else { None };
+
+#[test]
+fn an_ordinary_user_does_not_notice_a_siege() -> Result<()> {
+    // Small limits, so that they are reached soon, but such that a busy machine does not reach them for
+    // an ordinary user.
+    let connections = ConnectionLimits {
+        connections_max: 400,
+        handshake: Duration::from_secs(10),
+        unauthenticated_idle: Duration::from_secs(10),
+        idle: Duration::from_secs(15),
+        leave: Duration::from_secs(5),
+        write_stall: Duration::from_secs(10),
+    };
+    let server = TestServer::start_with(Config { connections, ..Config::ephemeral() })?;
+    let target = Target::new(Cluster::from_text(server.kubeconfig(), Path::new("."))?)?;
+    let campaign = Campaign {
+        connections: 40,
+        seconds: 1.0,
+        // A stalled write, then idle, then told to end; and a look every few seconds.
+        patience: Duration::from_secs(40),
+        from: FROM,
+        // A connection that is not served at all waits for a minute; a busy machine is slow.
+        slowest: Duration::from_secs(20),
+        usual: Duration::from_secs(5),
+        // Both sides of all rows are in this process, and the allocator keeps much of what they had.
+        memory_more_bytes: 1 << 30,
+        only: Vec::new(),
+    };
+    let summary = siege::run(&target, &campaign)?;
+    println!("{summary}");
+    ensure!(summary.is_good(), "an ordinary user noticed, or the server did not recover");
+    Ok(())
+}
