@@ -20,6 +20,8 @@ pub(crate) const KINDS: &[Kind] =
     &[kind("apiextensions.k8s.io", "customresourcedefinitions", DEFINITION)];
 
 const DEFINITION: Strategy = Strategy {
+    // Its own finalizer has no domain; upstream's rule for it is the one of custom resources.
+    qualified_finalizers: false,
     name: NameRule::PathSegment,
     unconditional_update: false,
     default: |object| set(object, DEFAULTS),
