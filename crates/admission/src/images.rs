@@ -56,8 +56,8 @@ fn always_pull(pod: &mut Value) {
 }
 
 /// The containers for which somebody said otherwise meanwhile.
-fn others(pod: &Value) -> Vec<field::Error> {
-    let mut errors = Vec::new();
+fn others(pod: &Value) -> field::Errors {
+    let mut errors = field::Errors::new();
     for member in CONTAINERS {
         for (i, container) in items(pod, &["spec", member]).iter().enumerate() {
             let policy = container.str_at(&["imagePullPolicy"]).unwrap_or_default();
@@ -85,6 +85,6 @@ mod tests {
         let expected = r#"spec.containers[1].imagePullPolicy: Unsupported value: "Never": supported values: "Always""#;
         assert_eq!((said.len(), said[1].as_str()), (2, expected));
         always_pull(&mut pod);
-        assert_eq!(others(&pod), []);
+        assert!(others(&pod).is_empty());
     }
 }

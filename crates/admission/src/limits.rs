@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use pintle_meta::quantity::Quantity;
@@ -97,8 +98,8 @@ impl Limit {
 
 /// Several errors as one (upstream: `NewAggregate`).
 fn aggregate(mut errors: Vec<String>) -> String {
-    let mut seen = Vec::new();
-    errors.retain(|error| !seen.contains(error) && (seen.push(error.clone()), true).1);
+    let mut seen = HashSet::new();
+    errors.retain(|error| seen.insert(error.clone()));
     match errors.as_slice() {
         [error] => error.clone(),
         _ => format!("[{}]", errors.join(", ")),

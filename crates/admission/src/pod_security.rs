@@ -166,9 +166,11 @@ fn is_significant(pod: &Value, old: &Value) -> bool {
         let (new, old) = (list(pod, which), list(old, which));
         new.len() == old.len() && new.iter().zip(old).all(|(a, b)| is_same("image", a, b))
     };
+    // The first of a name counts.
+    let named = list(old, "ephemeralContainers").iter().rev();
+    let named: BTreeMap<_, _> = named.map(|old| (old.str_at(&["name"]), old)).collect();
     let ran = |container: &Value| {
-        let mut old = list(old, "ephemeralContainers").iter();
-        let named = old.find(|old| is_same("name", old, container));
+        let named = named.get(&container.str_at(&["name"]));
         named.is_some_and(|named| is_same("image", named, container))
     };
     !runs_same("containers")

@@ -1,10 +1,12 @@
 //! Plugins that only say no, off unless they are asked for (upstream: `AlwaysDeny`, `NamespaceExists`,
 //! `DenyServiceExternalIPs`, `LimitPodHardAntiAffinityTopology`).
 
+use std::collections::BTreeSet;
+
 use pintle_meta::{GroupResource, Status};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes};
-use pintle_value::Value;
+use pintle_value::{Value, order::Ordered};
 
 use crate::pods::items;
 use crate::{find, forbidden, is_of};
@@ -67,7 +69,8 @@ impl Admission for Refusal {
 fn adds_external_addresses(service: &Value, old: Option<&Value>) -> bool {
     let of = |service| items(service, &["spec", "externalIPs"]);
     let had = old.map(of).unwrap_or_default();
-    of(service).iter().any(|address| !had.contains(address))
+    let had: BTreeSet<Ordered<&Value>> = had.iter().map(Ordered).collect();
+    of(service).iter().any(|address| !had.contains(&Ordered(address)))
 }
 
 fn other_topology(pod: &Value) -> Option<&str> {

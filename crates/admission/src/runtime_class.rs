@@ -1,9 +1,11 @@
 //! Pods of a runtime class get its overhead, and go where it runs (upstream: `RuntimeClass`).
 
+use std::collections::BTreeSet;
+
 use pintle_meta::{Quantity, Status};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes};
-use pintle_value::{Map, Value};
+use pintle_value::{Map, Value, order::Ordered};
 
 use crate::{creates, find, forbidden};
 
@@ -104,7 +106,9 @@ fn set_scheduling(pod: &mut Value, class: &Value) -> Result<(), String> {
     if !wanted.is_empty() {
         let tolerations = spec.entry_or("tolerations", || Vec::<Value>::new().into());
         if let Some(tolerations) = tolerations.as_array_mut() {
-            let new: Vec<_> = wanted.iter().filter(|t| !tolerations.contains(t)).cloned().collect();
+            let known: BTreeSet<Ordered<&Value>> = tolerations.iter().map(Ordered).collect();
+            let new: Vec<_> =
+                wanted.iter().filter(|new| !known.contains(&Ordered(*new))).cloned().collect();
             tolerations.extend(new);
         }
     }

@@ -13,7 +13,7 @@ use crate::webhooks;
 pub struct Sense;
 
 /// What is wrong with the expressions of an object, by its resource.
-type Problems = fn(&Value) -> Vec<field::Error>;
+type Problems = fn(&Value) -> field::Errors;
 
 /// The resources with expressions, where these are, and what is wrong with them.
 const KINDS: [(&str, &str, Problems); 4] = [
@@ -34,7 +34,7 @@ impl Admission for Sense {
             return Ok(Vec::new());
         };
         let problems = match write.old {
-            Some(old) if old.get(place) == new.get(place) => Vec::new(),
+            Some(old) if old.get(place) == new.get(place) => field::Errors::new(),
             _ => problems(new),
         };
         match problems.is_empty() {

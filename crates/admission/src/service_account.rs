@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pintle_meta::{GroupVersionResource, Status, names, object};
@@ -258,13 +259,13 @@ fn limit_secrets(pod: &Value, account: &Value, lists: &[&str]) -> Result<(), Str
     if !matches!(enforces, Some("1" | "t" | "T" | "true" | "TRUE" | "True")) {
         return Ok(());
     }
-    let own = |member: &str| -> Vec<&str> {
+    let own = |member: &str| -> BTreeSet<&str> {
         items(account, &[member]).iter().filter_map(|secret| secret.str_at(&["name"])).collect()
     };
     let (name, mountable, pull) = (object::name(account), own("secrets"), own("imagePullSecrets"));
     let why = "because service account";
     for (place, secret) in secrets(pod, lists) {
-        if !mountable.contains(&secret) {
+        if !mountable.contains(secret) {
             let quoted = format!("secret.secretName=\"{secret}\"");
             return Err(match place {
                 Place::Volume => {
@@ -286,7 +287,7 @@ fn limit_secrets(pod: &Value, account: &Value, lists: &[&str]) -> Result<(), Str
     let pulls = if lists == NEW { items(pod, &["spec", "imagePullSecrets"]) } else { &[] };
     for (i, secret) in pulls.iter().enumerate() {
         let secret = secret.str_at(&["name"]).unwrap_or_default();
-        if !pull.contains(&secret) {
+        if !pull.contains(secret) {
             return Err(format!(
                 "imagePullSecrets[{i}].name=\"{secret}\" is not allowed {why} {name} does not reference \
                  that imagePullSecret"

@@ -34,7 +34,7 @@ pub(crate) struct ExtendedResourceToleration;
 impl Admission for ExtendedResourceToleration {
     fn shape(&self, write: &Attributes<'_>, pod: &mut Value, _: &Registry) -> Result<(), Status> {
         if is_of(write, "", "pods") && write.operation != Operation::Delete {
-            extended_resources(pod).iter().for_each(|name| tolerate_resource(pod, name));
+            tolerate_resources(pod);
         }
         Ok(())
     }
@@ -53,19 +53,27 @@ fn extended_resources(pod: &Value) -> BTreeSet<Str> {
     names.filter(is_extended).cloned().collect()
 }
 
-/// Has a pod bear that nodes are kept for who asks for a resource; what it says of that itself is replaced.
-fn tolerate_resource(pod: &mut Value, name: &str) {
+/// Has a pod bear that nodes are kept for who asks for the resources that it asks for; what it says of that
+/// itself is replaced.
+fn tolerate_resources(pod: &mut Value) {
+    let mut names = extended_resources(pod);
+    if names.is_empty() {
+        return;
+    }
     let tolerations =
         pod.object_entry("spec").entry_or("tolerations", || Vec::<Value>::new().into());
     let Some(tolerations) = tolerations.as_array_mut() else { return };
-    let new = Value::from([("effect", "NoSchedule"), ("key", name), ("operator", "Exists")]);
-    let same = |other: &&mut Value| {
-        ["effect", "key", "operator", "value"].iter().all(|part| other.get(part) == new.get(part))
-    };
-    match tolerations.iter_mut().find(same) {
-        Some(other) => *other = new,
-        None => tolerations.push(new),
+    let new =
+        |name: &str| Value::from([("effect", "NoSchedule"), ("key", name), ("operator", "Exists")]);
+    for other in tolerations.iter_mut() {
+        let key = other.str_at(&["key"]).unwrap_or_default();
+        let wanted = new(key);
+        let same = |part: &&str| other.get(part) == wanted.get(part);
+        if ["effect", "key", "operator", "value"].iter().all(same) && names.remove(key) {
+            *other = wanted;
+        }
     }
+    tolerations.extend(names.iter().map(|name| new(name)));
 }
 
 /// Has a pod bear a taint for a while, unless it says itself what to do about it.
@@ -124,7 +132,7 @@ mod tests {
             "kubernetes.io/y":"1"}}}],"initContainers":[{"resources":{"requests":{"a.com/x":"1"}}}]}}"#;
         let mut pod = json::parse(text.as_bytes()).unwrap();
         for _ in 0..2 {
-            extended_resources(&pod).iter().for_each(|name| tolerate_resource(&mut pod, name));
+            tolerate_resources(&mut pod);
         }
         let added =
             |name: &str| format!(r#"{{"effect":"NoSchedule","key":"{name}","operator":"Exists"}}"#);

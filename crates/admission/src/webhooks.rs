@@ -268,8 +268,8 @@ impl Webhooks {
 }
 
 /// What is wrong with the conditions of a configuration's webhooks.
-pub(crate) fn problems(configuration: &Value) -> Vec<field::Error> {
-    let mut problems = Vec::new();
+pub(crate) fn problems(configuration: &Value) -> field::Errors {
+    let mut problems = field::Errors::new();
     for (index, hook) in Hook::all(configuration).iter().enumerate() {
         let path = Path::new("webhooks").index(index).field("matchConditions");
         for (place, condition) in hook.conditions.expressions().enumerate() {

@@ -9,7 +9,7 @@ mod openapi;
 mod spec;
 mod structural;
 
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_meta::quote::quote;
 use pintle_value::{Path, Value};
 
@@ -18,7 +18,7 @@ use crate::life::{Approval, approval_state, is_protected};
 use crate::value::format;
 
 /// What is wrong with a definition; `old` is what an update replaces.
-pub fn validate(new: &Value, old: Option<&Value>) -> Vec<Error> {
+pub fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = spec::validate(Crd(new), old.map(Crd));
     errors.extend(stored_versions(Crd(new)));
     errors.extend(approval(new, old));
@@ -44,15 +44,15 @@ pub fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     warnings
 }
 
-fn stored_versions(crd: Crd<'_>) -> Vec<Error> {
+fn stored_versions(crd: Crd<'_>) -> Errors {
     let path = Path::new("status").field("storedVersions");
     let stored = crd.list(&["status", "storedVersions"]);
     let shown = Value::Array(stored.to_vec());
     if stored.is_empty() {
         let words = "must have at least one stored version";
-        return vec![Error::invalid(&path, &Value::Null, words)];
+        return Error::invalid(&path, &Value::Null, words).into();
     }
-    let mut errors = Vec::new();
+    let mut errors = Errors::new();
     let is_stored = |name: &str| stored.iter().any(|v| v.as_str() == Some(name));
     for version in crd.versions().filter(|v| v.is_storage() && !is_stored(v.name())) {
         let words = format!("must have the storage version {}", version.name());

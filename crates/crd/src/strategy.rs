@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_meta::field::{Error, ErrorType};
+use pintle_meta::field::{Error, ErrorType, Errors};
 use pintle_meta::{names, object};
 use pintle_registry::{Generation, Members, SelectableField, Strategy};
 use pintle_value::{Path, Str, Value};
@@ -28,10 +28,10 @@ impl Custom {
     }
 
     /// What the numbers of a Scale may be, and its selector.
-    fn check_scale(&self, new: &Value, part: &str) -> Vec<Error> {
-        let Some(scale) = &self.scale else { return Vec::new() };
+    fn check_scale(&self, new: &Value, part: &str) -> Errors {
+        let Some(scale) = &self.scale else { return Errors::new() };
         let path = |key: &str| scale.str_at(&[key]).filter(|path| !path.is_empty());
-        let mut errors = Vec::new();
+        let mut errors = Errors::new();
         let of_spec = path("specReplicasPath").filter(|_| part.is_empty());
         for path in of_spec.into_iter().chain(path("statusReplicasPath")) {
             errors.extend(check_replicas(new, path));
@@ -127,7 +127,7 @@ impl Strategy for Custom {
         old: Option<&Value>,
         part: &str,
         warnings: &mut Vec<String>,
-    ) -> Vec<Error> {
+    ) -> Errors {
         let schema = self.schema();
         let mut errors = match part {
             "status" => match (schema.property("status"), new.get("status")) {
@@ -135,7 +135,7 @@ impl Strategy for Custom {
                     let old = old.and_then(|old| old.get("status"));
                     value::validate(below, status, old, "status")
                 }
-                _ => Vec::new(),
+                _ => Errors::new(),
             },
             _ => {
                 let mut errors = value::validate(&schema, new, old, "");
@@ -149,7 +149,7 @@ impl Strategy for Custom {
             errors.extend(lists::duplicates(&schema, new));
         }
         if let Some(rules) = self.schema.0.rules(&self.schema.1) {
-            if errors.iter().any(blocks_rules) {
+            if errors.is_full() || errors.iter().any(blocks_rules) {
                 let path = Path::new("<nil>");
                 let words = "some validation rules were not checked because the object was \
                              invalid; correct the existing errors to complete validation";

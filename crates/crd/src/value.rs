@@ -12,7 +12,7 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_meta::quote::quote;
 use pintle_value::{Path, Value};
 
@@ -25,7 +25,7 @@ pub(crate) fn validate(
     value: &Value,
     old: Option<&Value>,
     prefix: &str,
-) -> Vec<Error> {
+) -> Errors {
     let mut validator = Validator { prefix, path: String::new(), findings: Findings::default() };
     if old.is_none_or(|old| !lists::is_same(schema, value, old)) {
         validator.value(schema, value, old);
@@ -36,7 +36,7 @@ pub(crate) fn validate(
 /// What a schema makes of a value.
 #[derive(Default)]
 struct Findings {
-    errors: Vec<Error>,
+    errors: Errors,
     /// How many checks were made: of several schemas that all fail, the one that had most to say about
     /// the value is the one whose errors are told.
     checks: usize,
@@ -137,7 +137,7 @@ impl Validator<'_> {
             (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => *a as f64 == *b,
             _ => allowed == value,
         };
-        if rules.enumeration.iter().any(same) {
+        if self.findings.errors.is_full() || rules.enumeration.iter().any(same) {
             return;
         }
         let texts: Vec<String> = rules

@@ -3,7 +3,7 @@
 //! What the table of types declares (required members, enums, immutable ones) is checked there; rules that
 //! rows can say are in [`crate::rules`].
 
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_value::{Map, Path, Value};
 
 /// What upstream says of a field that may not change.
@@ -34,8 +34,8 @@ pub(crate) const fn forbidden(path: &'static [&'static str], words: &'static str
 }
 
 /// Which of the frozen members have changed.
-pub(crate) fn unchanged(new: &Value, old: Option<&Value>, frozen: &[Frozen]) -> Vec<Error> {
-    let Some(old) = old else { return Vec::new() };
+pub(crate) fn unchanged(new: &Value, old: Option<&Value>, frozen: &[Frozen]) -> Errors {
+    let Some(old) = old else { return Errors::new() };
     let changed = frozen.iter().filter(|member| !same(new.at(member.path), old.at(member.path)));
     changed
         .map(|member| match member.forbidden {
@@ -69,7 +69,7 @@ pub(crate) fn path(members: &[&str]) -> Path {
 }
 
 /// Errors of a name at a path, as rules of [`pintle_meta::names`] give them.
-pub(crate) fn invalid_text(path: &Path, text: &str, wrong: Vec<String>, errors: &mut Vec<Error>) {
+pub(crate) fn invalid_text(path: &Path, text: &str, wrong: Vec<String>, errors: &mut Errors) {
     errors.extend(wrong.into_iter().map(|words| Error::invalid(path, &Value::from(text), words)));
 }
 

@@ -5,10 +5,8 @@
 //! for them.
 
 use pintle_meta::field::Error;
+pub(crate) use pintle_meta::field::Errors;
 use pintle_value::{Map, Path, Value};
-
-/// What validation functions gather.
-pub(crate) type Errors = Vec<Error>;
 
 /// What is absent.
 const ABSENT: &Value = &Value::Null;

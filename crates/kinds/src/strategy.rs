@@ -42,7 +42,7 @@ pub(crate) struct Strategy {
     pub prepare_update: fn(&mut Value, &Value),
     pub note_time: fn(&mut Value, Option<&Value>, Now),
     /// Of writes to the object itself.
-    pub validate: fn(&Value, Option<&Value>) -> Vec<field::Error>,
+    pub validate: fn(&Value, Option<&Value>) -> field::Errors,
     pub declared_rules: bool,
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
     /// The subresources whose writes are particular.
@@ -58,14 +58,19 @@ pub(crate) struct Part {
     /// Changes the new object before it is validated.
     pub prepare: fn(&mut Value, &Value),
     /// What is wrong with it.
-    pub validate: fn(&Value, &Value) -> Vec<field::Error>,
+    pub validate: fn(&Value, &Value) -> field::Errors,
     /// What a client should hear about it.
     pub warnings: fn(&Value, &Value) -> Vec<String>,
 }
 
 /// A part without anything particular.
 pub(crate) const fn part(name: &'static str) -> Part {
-    Part { name, prepare: |_, _| {}, validate: |_, _| Vec::new(), warnings: |_, _| Vec::new() }
+    Part {
+        name,
+        prepare: |_, _| {},
+        validate: |_, _| field::Errors::new(),
+        warnings: |_, _| Vec::new(),
+    }
 }
 
 /// Members of the metadata that a write to a part may not change (upstream:
@@ -120,7 +125,7 @@ pub(crate) const PLAIN: Strategy = Strategy {
     prepare_create: |_| {},
     prepare_update: |_, _| {},
     note_time: |_, _, _| {},
-    validate: |_, _| Vec::new(),
+    validate: |_, _| field::Errors::new(),
     declared_rules: true,
     warnings: |_, _| Vec::new(),
     parts: &[],
@@ -253,11 +258,11 @@ impl registry::Strategy for Strategy {
         old: Option<&Value>,
         part: &str,
         _warnings: &mut Vec<String>,
-    ) -> Vec<field::Error> {
+    ) -> field::Errors {
         match (self.part(part), old) {
             (Some(part), Some(old)) => (part.validate)(new, old),
             _ if part.is_empty() => (self.validate)(new, old),
-            _ => Vec::new(),
+            _ => field::Errors::new(),
         }
     }
 

@@ -1,13 +1,25 @@
 //! Errors about one field of an object, and lists of them: upstream's `field.Error` and `ErrorList`.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
-use pintle_value::{Path, Value};
+use pintle_value::{Path, Value, json};
 
 use crate::quote::{plain, quote};
 
 #[cfg(test)]
 mod tests;
+
+/// So many errors are kept and told of; upstream tells of all. A request of 3 MiB could have a million,
+/// whose answer would be hundreds of megabytes.
+pub const ERRORS_MAX: usize = 1000;
+/// So many bytes of a value, and of the path to it, are shown in an error: a large one may be what a
+/// thousand errors are about. Upstream shows all of it.
+const SHOWN_BYTES_MAX: usize = 4096;
+/// So many bytes an error's detail may have; the largest are differences of whole pods.
+const DETAIL_BYTES_MAX: usize = 64 * 1024;
 
 /// What is wrong with a field. The words are those of `k8s.io/apimachinery/pkg/util/validation/field`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +102,12 @@ pub struct Error {
 
 impl Error {
     fn new(error_type: ErrorType, path: &Path, value: Option<String>, detail: String) -> Self {
-        Self { error_type, field: path.as_str().to_owned(), value, detail }
+        let field = cut(path.as_str(), SHOWN_BYTES_MAX).into_owned();
+        let detail = match cut(&detail, DETAIL_BYTES_MAX) {
+            Cow::Borrowed(_) => detail,
+            Cow::Owned(cut) => cut,
+        };
+        Self { error_type, field, value, detail }
     }
 
     /// A value is needed.
@@ -126,11 +143,10 @@ impl Error {
 
     /// The value is none of `supported`.
     pub fn not_supported(path: &Path, value: &Value, supported: &[&str]) -> Self {
-        let quoted: Vec<_> = supported.iter().map(|s| quote(s)).collect();
-        let detail = if quoted.is_empty() {
-            String::new()
-        } else {
-            format!("supported values: {}", quoted.join(", "))
+        let listed = listed(supported.iter().map(|text| quote(&cut(text, SHOWN_BYTES_MAX))));
+        let detail = match supported {
+            [] => listed,
+            _ => format!("supported values: {listed}"),
         };
         Self::new(ErrorType::NotSupported, path, Some(shown(value)), detail)
     }
@@ -202,15 +218,104 @@ impl fmt::Display for Error {
     }
 }
 
-/// Errors as one text: each message once, in brackets if there are several (upstream's
-/// `ErrorList.ToAggregate().Error()`).
-pub fn aggregate(errors: &[Error]) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for error in errors {
-        let text = error.to_string();
-        if !texts.contains(&text) {
-            texts.push(text);
+/// Errors as they are found: the first [`ERRORS_MAX`] of them, and whether there are more.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Errors(Vec<Error>);
+
+impl Errors {
+    /// None yet.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Keeps an error, unless there are enough.
+    pub fn push(&mut self, error: Error) {
+        // One more than are told of says that there are more.
+        if !self.is_full() {
+            self.0.push(error);
         }
+    }
+
+    /// Whether there are so many that nobody will hear of another.
+    pub const fn is_full(&self) -> bool {
+        self.0.len() > ERRORS_MAX
+    }
+
+    /// Keeps the errors that are right.
+    pub fn retain(&mut self, is_right: impl FnMut(&Error) -> bool) {
+        self.0.retain(is_right);
+    }
+}
+
+impl Deref for Errors {
+    type Target = [Error];
+
+    fn deref(&self) -> &[Error] {
+        &self.0
+    }
+}
+
+impl DerefMut for Errors {
+    fn deref_mut(&mut self) -> &mut [Error] {
+        &mut self.0
+    }
+}
+
+impl Extend<Error> for Errors {
+    fn extend<I: IntoIterator<Item = Error>>(&mut self, errors: I) {
+        let room = (ERRORS_MAX + 1).saturating_sub(self.0.len());
+        self.0.extend(errors.into_iter().take(room));
+    }
+}
+
+impl FromIterator<Error> for Errors {
+    fn from_iter<I: IntoIterator<Item = Error>>(errors: I) -> Self {
+        let mut kept = Self::new();
+        kept.extend(errors);
+        kept
+    }
+}
+
+impl<const N: usize> From<[Error; N]> for Errors {
+    fn from(errors: [Error; N]) -> Self {
+        errors.into_iter().collect()
+    }
+}
+
+impl From<Error> for Errors {
+    fn from(error: Error) -> Self {
+        [error].into()
+    }
+}
+
+impl IntoIterator for Errors {
+    type Item = Error;
+    type IntoIter = std::vec::IntoIter<Error>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Errors {
+    type Item = &'a Error;
+    type IntoIter = std::slice::Iter<'a, Error>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+/// Errors as one text: each message once, in brackets if there are several (upstream's
+/// `ErrorList.ToAggregate().Error()`); at the end, whether there are more than are told of.
+pub fn aggregate(errors: &[Error]) -> String {
+    let mut texts: Vec<String> = errors.iter().take(ERRORS_MAX).map(Error::to_string).collect();
+    let mut told = HashSet::new();
+    let is_new: Vec<bool> = texts.iter().map(|text| told.insert(text.as_str())).collect();
+    let mut is_new = is_new.into_iter();
+    texts.retain(|_| is_new.next().unwrap_or(true));
+    if errors.len() > ERRORS_MAX {
+        texts.push(MORE.to_owned());
     }
     match texts.as_slice() {
         [one] => one.clone(),
@@ -218,17 +323,51 @@ pub fn aggregate(errors: &[Error]) -> String {
     }
 }
 
+/// What is said in place of the errors beyond [`ERRORS_MAX`].
+const MORE: &str = "and more errors";
+
 /// Writes a value the way upstream's field errors do: strings quoted as Go does, numbers and
-/// booleans bare, objects and lists as JSON.
+/// booleans bare, objects and lists as JSON. What is large is cut off.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(b) => b.to_string(),
         Value::Int(n) => n.to_string(),
         Value::Float(_) => plain(value),
-        Value::String(s) => quote(s),
+        Value::String(s) => quote(&cut(s, SHOWN_BYTES_MAX)),
         Value::Array(_) | Value::Object(_) | Value::Unread(_) => {
-            pintle_value::json::to_string(value)
+            let mut out = Vec::new();
+            json::write_bounded(value, SHOWN_BYTES_MAX, &mut out);
+            String::from_utf8_lossy(&out).into_owned()
         }
+    }
+}
+
+/// Names as one text, with commas between them; what is too much is cut off.
+pub fn listed<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
+    let mut text = String::new();
+    for name in names {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        if text.len() > SHOWN_BYTES_MAX {
+            text.push_str("...");
+            break;
+        }
+        text.push_str(&cut(name.as_ref(), SHOWN_BYTES_MAX));
+    }
+    text
+}
+
+/// As much of a text as messages show of a value.
+pub fn brief(text: &str) -> Cow<'_, str> {
+    cut(text, SHOWN_BYTES_MAX)
+}
+
+/// The text, cut off where it is too long to be shown.
+fn cut(text: &str, bytes_max: usize) -> Cow<'_, str> {
+    match text.len() > bytes_max {
+        true => format!("{}...", &text[..text.floor_char_boundary(bytes_max)]).into(),
+        false => text.into(),
     }
 }

@@ -177,8 +177,8 @@ fn checked(key: Str, operator: Operator, values: Vec<Str>) -> Result<Requirement
 
 impl Requirement {
     /// A requirement whose key and values follow the rules.
-    pub fn new(key: Str, operator: Operator, values: Vec<Str>) -> Result<Self, Vec<field::Error>> {
-        let mut errors = Vec::new();
+    pub fn new(key: Str, operator: Operator, values: Vec<Str>) -> Result<Self, field::Errors> {
+        let mut errors = field::Errors::new();
         let wrong = names::qualified_name(&key);
         if !wrong.is_empty() {
             let value = Value::String(key.clone());

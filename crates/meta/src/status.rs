@@ -229,7 +229,7 @@ impl Status {
         Self::about(Reason::Forbidden, resource, name, message)
     }
 
-    /// 422 with a cause for each error.
+    /// 422 with a cause for each error, up to [`field::ERRORS_MAX`].
     pub fn invalid(kind: &GroupKind, name: &str, errors: &[field::Error]) -> Self {
         let mut message = format!("{kind} {} is invalid", quote(name));
         if !errors.is_empty() {
@@ -243,6 +243,7 @@ impl Status {
             kind: kind.kind.to_string(),
             causes: errors
                 .iter()
+                .take(field::ERRORS_MAX)
                 .map(|e| Cause {
                     reason: e.error_type.reason().to_owned(),
                     message: e.body(),

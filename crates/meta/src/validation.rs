@@ -17,7 +17,10 @@ use std::collections::BTreeSet;
 
 use pintle_value::{Map, Path, Value};
 
-use crate::{field::Error, names, object, quote};
+use crate::{
+    field::{Error, Errors},
+    names, object, quote,
+};
 
 /// All annotations' keys and values together may be so long, in bytes (META-09).
 pub const ANNOTATIONS_LENGTH_MAX: usize = 256 * 1024;
@@ -31,8 +34,8 @@ pub fn object_meta(
     namespaced: bool,
     name_rule: &dyn Fn(&str, bool) -> Vec<String>,
     path: &Path,
-) -> Vec<Error> {
-    let mut errors = Vec::new();
+) -> Errors {
+    let mut errors = Errors::new();
     let base = object::text(object, "generateName");
     if !base.is_empty() {
         all_invalid(&mut errors, &path.field("generateName"), base, name_rule(base, true));
@@ -56,8 +59,8 @@ pub fn object_meta(
 }
 
 /// What is wrong with the metadata of an object to be updated, given what is stored.
-pub fn object_meta_update(new: &Value, old: &Value, path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+pub fn object_meta_update(new: &Value, old: &Value, path: &Path) -> Errors {
+    let mut errors = Errors::new();
     if object::is_terminating(old) {
         no_new_finalizers(&mut errors, new, old, &path.field("finalizers"));
     }
@@ -91,7 +94,7 @@ pub fn immutable(new: &Value, old: &Value, path: &Path) -> Option<Error> {
     (new != old).then(|| Error::invalid(path, new, "field is immutable"))
 }
 
-fn namespace(errors: &mut Vec<Error>, namespace: &str, namespaced: bool, path: &Path) {
+fn namespace(errors: &mut Errors, namespace: &str, namespaced: bool, path: &Path) {
     match (namespaced, namespace.is_empty()) {
         (true, true) => errors.push(Error::required(path, "")),
         (true, false) => all_invalid(errors, path, namespace, names::dns1123_label(namespace)),
@@ -101,7 +104,7 @@ fn namespace(errors: &mut Vec<Error>, namespace: &str, namespaced: bool, path: &
 }
 
 /// Labels, annotations and owner references: what is checked on create and on update alike.
-fn described(errors: &mut Vec<Error>, object: &Value, path: &Path) {
+fn described(errors: &mut Errors, object: &Value, path: &Path) {
     errors.extend(labels(object::labels(object), &path.field("labels")));
     errors.extend(annotations(object::annotations(object), &path.field("annotations")));
     let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array);
@@ -109,8 +112,8 @@ fn described(errors: &mut Vec<Error>, object: &Value, path: &Path) {
 }
 
 /// What is wrong with a set of labels (META-08).
-pub fn labels(labels: Option<&Map>, path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+pub fn labels(labels: Option<&Map>, path: &Path) -> Errors {
+    let mut errors = Errors::new();
     for (key, value) in labels.into_iter().flat_map(Map::iter) {
         all_invalid(&mut errors, path, key, names::qualified_name(key));
         let value = value.as_str().unwrap_or_default();
@@ -120,8 +123,8 @@ pub fn labels(labels: Option<&Map>, path: &Path) -> Vec<Error> {
 }
 
 /// What is wrong with a set of annotations (META-09).
-pub fn annotations(annotations: Option<&Map>, path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+pub fn annotations(annotations: Option<&Map>, path: &Path) -> Errors {
+    let mut errors = Errors::new();
     let mut length = 0;
     for (key, value) in annotations.into_iter().flat_map(Map::iter) {
         // The rule is that of labels' keys, but for the case of the letters.
@@ -134,8 +137,8 @@ pub fn annotations(annotations: Option<&Map>, path: &Path) -> Vec<Error> {
     errors
 }
 
-fn finalizers(object: &Value, path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+fn finalizers(object: &Value, path: &Path) -> Errors {
+    let mut errors = Errors::new();
     for finalizer in object::finalizers(object) {
         all_invalid(&mut errors, path, finalizer, names::qualified_name(finalizer));
     }
@@ -149,7 +152,7 @@ fn finalizers(object: &Value, path: &Path) -> Vec<Error> {
 }
 
 /// Nothing may begin to hold an object that is being deleted (DEL-12).
-fn no_new_finalizers(errors: &mut Vec<Error>, new: &Value, old: &Value, path: &Path) {
+fn no_new_finalizers(errors: &mut Errors, new: &Value, old: &Value, path: &Path) {
     let old: BTreeSet<&str> = object::finalizers(old).collect();
     let added: BTreeSet<&str> = object::finalizers(new).filter(|f| !old.contains(f)).collect();
     if !added.is_empty() {
@@ -165,8 +168,8 @@ fn no_new_finalizers(errors: &mut Vec<Error>, new: &Value, old: &Value, path: &P
     }
 }
 
-fn managed_fields(object: &Value, path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+fn managed_fields(object: &Value, path: &Path) -> Errors {
+    let mut errors = Errors::new();
     let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
     for (i, entry) in entries.unwrap_or_default().iter().enumerate() {
         let path = path.index(i);
@@ -190,25 +193,27 @@ fn managed_fields(object: &Value, path: &Path) -> Vec<Error> {
 }
 
 /// What is wrong with the name of a field manager.
-pub fn field_manager(manager: &str, path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+pub fn field_manager(manager: &str, path: &Path) -> Errors {
+    let mut errors = Errors::new();
     if manager.len() > MANAGER_LENGTH_MAX {
         errors.push(Error::too_long(path, MANAGER_LENGTH_MAX));
     }
     for (at, c) in manager.char_indices().filter(|(_, c)| !quote::is_print(*c)) {
+        if errors.is_full() {
+            break;
+        }
         let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
         errors.push(Error::invalid(path, &manager.into(), detail));
     }
     errors
 }
 
-/// One error for each of the things that are wrong with `text`.
 /// What is wrong with a path that has a domain before it, such as `acme.io/foo`.
-pub fn domain_prefixed_path(text: &str, path: &Path) -> Vec<Error> {
+pub fn domain_prefixed_path(text: &str, path: &Path) -> Errors {
     if text.is_empty() {
-        return vec![Error::required(path, "")];
+        return Error::required(path, "").into();
     }
-    let mut errors = Vec::new();
+    let mut errors = Errors::new();
     let mut refuse = |part: &str, why: &str| {
         errors.push(Error::invalid(path, &Value::from(part), why));
     };
@@ -229,6 +234,7 @@ pub fn domain_prefixed_path(text: &str, path: &Path) -> Vec<Error> {
     errors
 }
 
-fn all_invalid(errors: &mut Vec<Error>, path: &Path, text: &str, wrong: Vec<String>) {
+/// One error for each of the things that are wrong with `text`.
+fn all_invalid(errors: &mut Errors, path: &Path, text: &str, wrong: Vec<String>) {
     errors.extend(wrong.into_iter().map(|detail| Error::invalid(path, &text.into(), detail)));
 }

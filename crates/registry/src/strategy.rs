@@ -167,9 +167,9 @@ pub trait Strategy: Send + Sync {
         old: Option<&Value>,
         part: &str,
         warnings: &mut Vec<String>,
-    ) -> Vec<field::Error> {
+    ) -> field::Errors {
         let _ = (new, old, part, warnings);
-        Vec::new()
+        field::Errors::new()
     }
 
     /// What a client should hear about an object that is accepted.

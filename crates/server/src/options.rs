@@ -80,7 +80,7 @@ impl Write {
 
 /// Options of create, update and patch.
 pub(crate) fn write_options(query: &Query, write: Write) -> Result<WriteOptions, Status> {
-    let mut errors = Vec::new();
+    let mut errors = field::Errors::new();
     let manager = query.text("fieldManager");
     match write {
         Write::Patch(PatchType::Apply(_)) if manager.is_empty() => {
@@ -109,12 +109,15 @@ pub(crate) fn write_options(query: &Query, write: Write) -> Result<WriteOptions,
     })
 }
 
-fn check_field_manager(manager: &str, errors: &mut Vec<field::Error>) {
+fn check_field_manager(manager: &str, errors: &mut field::Errors) {
     let path = Path::new("fieldManager");
     if manager.len() > FIELD_MANAGER_BYTES_MAX {
         errors.push(field::Error::too_long(&path, FIELD_MANAGER_BYTES_MAX));
     }
     for (at, c) in manager.char_indices().filter(|(_, c)| !is_print(*c)) {
+        if errors.is_full() {
+            break;
+        }
         let why = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
         errors.push(field::Error::invalid(&path, &Value::from(manager), why));
     }
@@ -122,7 +125,7 @@ fn check_field_manager(manager: &str, errors: &mut Vec<field::Error>) {
 
 /// Whether nothing is to be committed. `All` is the one value there is (DRY-02); an empty one stands for
 /// none, as the documentation has it and upstream has not (DRY-03).
-fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<field::Error>) -> bool {
+fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut field::Errors) -> bool {
     let values: Vec<&str> = values.filter(|value| !value.is_empty()).collect();
     if values.iter().any(|value| *value != "All") {
         let found = Value::from(values.clone());
@@ -131,7 +134,7 @@ fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<field::Er
     !values.is_empty()
 }
 
-fn field_validation(text: &str, errors: &mut Vec<field::Error>) -> Option<FieldValidation> {
+fn field_validation(text: &str, errors: &mut field::Errors) -> Option<FieldValidation> {
     match text {
         "" => None,
         "Warn" => Some(FieldValidation::Warn),

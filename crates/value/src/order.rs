@@ -2,6 +2,7 @@
 //! equality, for which 1 and 1.0 are the same. Paths to the items of lists are sorted by it
 //! (structured-merge-diff).
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 
 use crate::{Str, Value};
@@ -25,6 +26,31 @@ pub fn values(a: &Value, b: &Value) -> Ordering {
         _ => rank(a).cmp(&rank(b)),
     }
 }
+
+/// A value as a key of sorted sets and maps: what tells whether a value comes twice, or is among many
+/// others.
+#[derive(Clone, Copy, Debug)]
+pub struct Ordered<V>(pub V);
+
+impl<V: Borrow<Value>> Ord for Ordered<V> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        values(self.0.borrow(), other.0.borrow())
+    }
+}
+
+impl<V: Borrow<Value>> PartialOrd for Ordered<V> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<V: Borrow<Value>> PartialEq for Ordered<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<V: Borrow<Value>> Eq for Ordered<V> {}
 
 /// Whether two values are the same.
 pub fn same(a: &Value, b: &Value) -> bool {

@@ -62,8 +62,8 @@ impl Policies {
     pub(super) fn of<'a>(
         usual: Self,
         label: impl Fn(&str) -> Option<&'a str>,
-    ) -> (Self, Vec<field::Error>) {
-        let mut errors = Vec::new();
+    ) -> (Self, field::Errors) {
+        let mut errors = field::Errors::new();
         let [enforced, _, warned] =
             ["enforce", "audit", "warn"].map(|mode| Said::of(mode, &label, &mut errors));
         let enforce = enforced.policy(usual.enforce, Level::Restricted);
@@ -87,7 +87,7 @@ impl Said {
     fn of<'a>(
         mode: &str,
         label: &impl Fn(&str) -> Option<&'a str>,
-        errors: &mut Vec<field::Error>,
+        errors: &mut field::Errors,
     ) -> Self {
         let mut read = |key: String, is_known: &dyn Fn(&str) -> bool, why: &str| {
             let said = label(&key)?;

@@ -46,7 +46,7 @@ impl Head {
     }
 
     /// Everything that is wrong with the expressions that it has.
-    pub(super) fn problems(&self) -> Vec<field::Error> {
+    pub(super) fn problems(&self) -> field::Errors {
         let conditions = self.conditions.expressions().enumerate();
         let conditions = conditions.filter_map(|(index, condition)| {
             problem(condition, &at("matchConditions", index, "expression"))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pintle_cel::{CompileError, Declaration, Environment, Program, Type as Output};
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_value::{Path, Str, Value};
 
 use super::declare::{Declared, REQUEST_BYTES_MAX, declare};
@@ -104,11 +104,11 @@ pub(crate) fn validate(
     unchanged: bool,
     known: &[Error],
     path: &Path,
-) -> Vec<Error> {
+) -> Errors {
     let mut broken: Vec<&str> = known.iter().map(|error| &*error.field).collect();
     broken.sort_unstable();
     let mut checker =
-        Checker { errors: Vec::new(), broken, unchanged, total: 0, expensive: Vec::new() };
+        Checker { errors: Errors::new(), broken, unchanged, total: 0, expensive: Vec::new() };
     checker.schema(schema, true, path, &Place { cardinality: Some(1), uncorrelatable: None });
     if checker.total > SCHEMA_COST_MAX {
         let words = "contributed to estimated rule cost total exceeding cost limit for entire \
@@ -123,7 +123,7 @@ pub(crate) fn validate(
 }
 
 struct Checker<'e> {
-    errors: Vec<Error>,
+    errors: Errors,
     /// Where the schema is wrong, sorted.
     broken: Vec<&'e str>,
     unchanged: bool,

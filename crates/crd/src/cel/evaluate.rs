@@ -1,7 +1,7 @@
 //! Rules, evaluated over an object and what it was.
 
 use pintle_cel::{Bindings, Budget, COST_MAX};
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_meta::quote::quote;
 use pintle_value::{Path, Value};
 
@@ -22,9 +22,9 @@ const SPENT: &str = "validation failed due to running out of cost budget, no fur
 #[derive(Default)]
 pub(crate) struct Verdict {
     /// What is wrong.
-    pub(crate) errors: Vec<Error>,
+    pub(crate) errors: Errors,
     /// What is wrong with what an update leaves as it was: clients are warned of it.
-    pub(crate) borne: Vec<Error>,
+    pub(crate) borne: Errors,
 }
 
 /// What the rules of a schema say of a value; `old` is what an update replaces.

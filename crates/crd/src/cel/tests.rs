@@ -1,4 +1,4 @@
-use pintle_meta::field::Error;
+use pintle_meta::field::Errors;
 use pintle_value::{Path, Value, json};
 
 use super::*;
@@ -9,7 +9,7 @@ fn value(text: &str) -> Value {
 }
 
 /// What is wrong with the rules of a schema.
-fn checked(schema: &Value) -> Vec<Error> {
+fn checked(schema: &Value) -> Errors {
     validate(&Structural::read(schema), false, &[], &Path::new("s"))
 }
 
@@ -236,7 +236,7 @@ fn messages_are_checked_with_their_rules() {
     ] {
         let errors = checked(&value(&rule(said)));
         match expected {
-            None => assert_eq!(errors, [], "{said}"),
+            None => assert_eq!(errors, Errors::new(), "{said}"),
             Some(words) => {
                 let found = errors.iter().any(|error| error.to_string().contains(words));
                 assert!(found && errors.len() == 1, "{said}: {errors:?}");
@@ -300,7 +300,7 @@ fn estimated_costs_are_limited_one_by_one_and_together() {
     }
     // An update that leaves the schema as it was is not held to the limit of one rule.
     let schema = value(&list(open, &said(&eight)));
-    assert_eq!(validate(&Structural::read(&schema), true, &[], &Path::new("s")), []);
+    assert_eq!(validate(&Structural::read(&schema), true, &[], &Path::new("s")), Errors::new());
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn rules_are_checked_when_a_definition_is_written() {
     ] {
         let errors = validate(&Structural::read(&value(&schema)), false, &[], &path);
         match expected {
-            None => assert_eq!(errors, [], "{schema}"),
+            None => assert_eq!(errors, Errors::new(), "{schema}"),
             Some(words) => {
                 let found = errors.iter().any(|error| error.to_string().contains(words));
                 assert!(found, "{schema}: {errors:?}");

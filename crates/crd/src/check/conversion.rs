@@ -1,21 +1,19 @@
 //! How versions become one another: the strategy, and a webhook that can be called.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_meta::names::dns1035_label;
-use pintle_value::{Path, Value};
+use pintle_value::{Path, Value, order::Ordered};
 
 use crate::definition::Crd;
 
 const REVIEW_VERSIONS: &[&str] = &["v1", "v1beta1"];
 
-pub(super) fn validate(
-    conversion: Option<&Value>,
-    old: Option<Crd<'_>>,
-    path: &Path,
-) -> Vec<Error> {
-    let mut errors = Vec::new();
+pub(super) fn validate(conversion: Option<&Value>, old: Option<Crd<'_>>, path: &Path) -> Errors {
+    let mut errors = Errors::new();
     let Some(conversion) = conversion else { return errors };
     let strategy = conversion.str_at(&["strategy"]).unwrap_or_default();
     let at = path.field("strategy");
@@ -46,7 +44,7 @@ pub(super) fn validate(
     errors
 }
 
-fn check_config(config: &Value, old: Option<Crd<'_>>, path: &Path, errors: &mut Vec<Error>) {
+fn check_config(config: &Value, old: Option<Crd<'_>>, path: &Path, errors: &mut Errors) {
     let url = config.get("url").filter(|url| !url.is_null());
     let service = config.get("service").filter(|service| !service.is_null());
     match (url, service) {
@@ -78,7 +76,7 @@ pub(crate) fn is_bundle(text: &str) -> bool {
             .is_ok_and(|pem| pem.windows(BEGIN.len()).any(|window| window == BEGIN))
 }
 
-fn check_url(url: &Value, path: &Path, errors: &mut Vec<Error>) {
+fn check_url(url: &Value, path: &Path, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
     let text = url.as_str().unwrap_or_default();
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
@@ -105,7 +103,7 @@ fn check_url(url: &Value, path: &Path, errors: &mut Vec<Error>) {
     }
 }
 
-fn check_service(service: &Value, path: &Path, errors: &mut Vec<Error>) {
+fn check_service(service: &Value, path: &Path, errors: &mut Errors) {
     let text = |key: &str| service.str_at(&[key]).unwrap_or_default();
     for (key, words) in
         [("name", "service name is required"), ("namespace", "service namespace is required")]
@@ -132,13 +130,14 @@ fn check_service(service: &Value, path: &Path, errors: &mut Vec<Error>) {
     }
 }
 
-fn check_review_versions(versions: &[Value], path: &Path, errors: &mut Vec<Error>) {
+fn check_review_versions(versions: &[Value], path: &Path, errors: &mut Errors) {
     if versions.is_empty() {
         errors.push(Error::required(path, ""));
         return;
     }
+    let mut seen = BTreeSet::new();
     for (i, version) in versions.iter().enumerate() {
-        if versions[..i].contains(version) {
+        if !seen.insert(Ordered(version)) {
             errors.push(Error::invalid(&path.index(i), version, "duplicate version"));
             continue;
         }

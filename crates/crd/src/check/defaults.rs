@@ -1,21 +1,21 @@
 //! Defaults are valid values, and say nothing that would be dropped (upstream:
 //! `pkg/apiserver/schema/defaulting/validation.go`).
 
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_value::{Path, Value};
 
 use crate::structural::Structural;
 use crate::value::{self, embedded};
 
 /// What is wrong with the defaults of a schema.
-pub(super) fn validate(schema: &Structural, path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+pub(super) fn validate(schema: &Structural, path: &Path) -> Errors {
+    let mut errors = Errors::new();
     walk(schema, path, false, true, &mut errors);
     errors
 }
 
 /// `in_meta` where the schema is of an object's own metadata, `is_object` where it is of an object.
-fn walk(schema: &Structural, path: &Path, in_meta: bool, is_object: bool, errors: &mut Vec<Error>) {
+fn walk(schema: &Structural, path: &Path, in_meta: bool, is_object: bool, errors: &mut Errors) {
     let is_object = is_object || schema.embedded;
     let in_meta = in_meta && !schema.embedded;
     if let Some(default) = &schema.default {
@@ -31,13 +31,7 @@ fn walk(schema: &Structural, path: &Path, in_meta: bool, is_object: bool, errors
     }
 }
 
-fn check(
-    schema: &Structural,
-    default: &Value,
-    path: &Path,
-    in_meta: bool,
-    errors: &mut Vec<Error>,
-) {
+fn check(schema: &Structural, default: &Value, path: &Path, in_meta: bool, errors: &mut Errors) {
     if !in_meta {
         let mut pruned = default.clone();
         schema.prune(&mut pruned);

@@ -2,9 +2,10 @@
 //! ValidateCustomResourceDefinitionOpenAPISchema).
 
 use std::cell::LazyCell;
+use std::collections::BTreeSet;
 
-use pintle_meta::field::Error;
-use pintle_value::{DEPTH_MAX, Map, Path, Str, Value};
+use pintle_meta::field::{Error, Errors};
+use pintle_value::{DEPTH_MAX, Map, Path, Str, Value, order::Ordered};
 
 use super::{defaults, structural};
 use crate::structural::Structural;
@@ -44,9 +45,9 @@ pub(super) fn validate(
     old: Option<&Value>,
     has_status: bool,
     path: &Path,
-) -> Vec<Error> {
+) -> Errors {
     let path = path.field("openAPIV3Schema");
-    let mut errors = Vec::new();
+    let mut errors = Errors::new();
     if has_status {
         check_root(schema, &path, &mut errors);
     }
@@ -58,13 +59,14 @@ pub(super) fn validate(
     let wrong = structural::validate(schema, unchanged, &path);
     let structural = wrong.is_empty().then(|| Structural::read(schema));
     errors.extend(wrong);
-    let wrong = structural.as_ref().map_or_else(Vec::new, |s| defaults::validate(s, &path));
+    let wrong = structural.as_ref().map_or_else(Errors::new, |s| defaults::validate(s, &path));
     // Rules have types where there is structure, and defaults that fit it.
     let typed = structural.filter(|_| wrong.is_empty());
     errors.extend(wrong);
-    let mut checker = Checker { errors: Vec::new(), depth: 0 };
+    let mut checker = Checker { errors: Errors::new(), depth: 0 };
     checker.schema(schema, &path, &Place { is_root: true, ..Place::default() });
-    let rules = typed.map_or_else(Vec::new, |structural| {
+    let typed = typed.filter(|_| !checker.errors.is_full());
+    let rules = typed.map_or_else(Errors::new, |structural| {
         crate::cel::validate(&structural, unchanged, &checker.errors, &path)
     });
     errors.extend(checker.errors);
@@ -72,7 +74,7 @@ pub(super) fn validate(
     errors
 }
 
-fn check_root(schema: &Value, path: &Path, errors: &mut Vec<Error>) {
+fn check_root(schema: &Value, path: &Path, errors: &mut Errors) {
     let ty = schema.str_at(&["type"]).unwrap_or_default();
     if !ty.is_empty() && ty != "object" {
         let words = r#"only "object" is allowed as the type at the root of the schema if the status subresource is enabled"#;
@@ -103,7 +105,7 @@ struct Place {
 }
 
 struct Checker {
-    errors: Vec<Error>,
+    errors: Errors,
     depth: usize,
 }
 
@@ -306,7 +308,9 @@ impl Checker {
         }
         let shown = Value::Array(keys.to_vec());
         let required = items.get("required").and_then(Value::as_array).unwrap_or_default();
-        for (i, key) in keys.iter().enumerate() {
+        let required: BTreeSet<Ordered<&Value>> = required.iter().map(Ordered).collect();
+        let mut seen = BTreeSet::new();
+        for key in keys {
             let name = key.as_str().unwrap_or_default();
             let at = at.field("properties").key(name);
             match items.at(&["properties", name]) {
@@ -314,9 +318,9 @@ impl Checker {
                     let words = "entries must all be names of item properties";
                     self.invalid(&keys_at, &shown, words);
                 }
-                Some(below) => self.map_key(below, required.contains(key), &at),
+                Some(below) => self.map_key(below, required.contains(&Ordered(key)), &at),
             }
-            if keys[..i].contains(key) {
+            if !seen.insert(Ordered(key)) {
                 self.invalid(&keys_at, &shown, "must not contain duplicate entries");
             }
         }

@@ -1,8 +1,10 @@
 //! The spec of a definition: names, versions, and what each version says.
 
-use pintle_meta::field::Error;
+use std::collections::{BTreeMap, BTreeSet};
+
+use pintle_meta::field::{Error, Errors};
 use pintle_meta::names::{dns1035_label, dns1123_subdomain};
-use pintle_value::{Path, Str, Value};
+use pintle_value::{Path, Str, Value, order::Ordered};
 
 use super::{conversion, openapi};
 use crate::definition::{Crd, Version};
@@ -11,9 +13,9 @@ use crate::structural::{Structural, Type};
 
 const SELECTABLE_FIELDS_MAX: usize = 8;
 
-pub(super) fn validate(crd: Crd<'_>, old: Option<Crd<'_>>) -> Vec<Error> {
+pub(super) fn validate(crd: Crd<'_>, old: Option<Crd<'_>>) -> Errors {
     let spec = Path::new("spec");
-    let mut errors = Vec::new();
+    let mut errors = Errors::new();
     check_group(crd.group(), &spec.field("group"), &mut errors);
     let scope = crd.0.str_at(&["spec", "scope"]).unwrap_or_default();
     let path = spec.field("scope");
@@ -45,7 +47,7 @@ pub(super) fn validate(crd: Crd<'_>, old: Option<Crd<'_>>) -> Vec<Error> {
     errors
 }
 
-fn check_group(group: &str, path: &Path, errors: &mut Vec<Error>) {
+fn check_group(group: &str, path: &Path, errors: &mut Errors) {
     if group.is_empty() {
         errors.push(Error::required(path, ""));
         return;
@@ -59,7 +61,7 @@ fn check_group(group: &str, path: &Path, errors: &mut Vec<Error>) {
     }
 }
 
-fn check_versions(crd: Crd<'_>, spec: &Path, errors: &mut Vec<Error>) {
+fn check_versions(crd: Crd<'_>, spec: &Path, errors: &mut Errors) {
     let path = spec.field("versions");
     for (i, version) in crd.versions().enumerate() {
         if version.schema().is_none() {
@@ -79,9 +81,8 @@ fn check_versions(crd: Crd<'_>, spec: &Path, errors: &mut Vec<Error>) {
         }
     }
     let shown = || crd.0.at(&["spec", "versions"]).unwrap_or(&Value::Null);
-    let names: Vec<_> = crd.versions().map(Version::name).collect();
-    let unique = names.iter().enumerate().all(|(i, name)| !names[..i].contains(name));
-    if !unique {
+    let mut names = BTreeSet::new();
+    if !crd.versions().all(|version| names.insert(version.name())) {
         errors.push(Error::invalid(&path, shown(), "must contain unique version names"));
     }
     if crd.versions().filter(|version| version.is_storage()).count() != 1 {
@@ -112,7 +113,7 @@ fn wrong_warning(is_deprecated: bool, warning: &Value) -> Vec<String> {
 }
 
 /// Names of a spec, which must be there, or accepted ones, which may be missing.
-fn check_names(names: &Value, required: bool, errors: &mut Vec<Error>) {
+fn check_names(names: &Value, required: bool, errors: &mut Errors) {
     let path = Path::new("spec").field("names");
     let text = |key: &str| names.str_at(&[key]).unwrap_or_default();
     if required {
@@ -167,14 +168,19 @@ impl<'a> Parts<'a> {
         each.filter_map(|(i, v)| Some((versions.index(i).field(member), v, said(&v)?))).collect()
     }
 
-    fn check(&self, errors: &mut Vec<Error>) {
+    fn check(&self, errors: &mut Errors) {
+        let of_version = |version: Version<'a>| Some((version.name(), version.schema()?));
+        let before: BTreeMap<&str, &Value> =
+            self.old.into_iter().flat_map(Crd::versions).filter_map(of_version).collect();
+        let with_status = self.crd.versions().filter(|version| version.has_status());
+        let with_status: BTreeSet<Ordered<&Value>> =
+            with_status.filter_map(|version| version.schema()).map(Ordered).collect();
         for (path, version, said) in self.each("schema", "validation") {
             let Some(schema) = said.get("openAPIV3Schema").filter(|s| !s.is_null()) else {
                 continue;
             };
-            let old = self.old.and_then(|old| old.version(version.name())).and_then(|v| v.schema());
-            let has_status =
-                self.crd.versions().any(|v| v.schema() == Some(schema) && v.has_status());
+            let old = before.get(version.name()).copied();
+            let has_status = with_status.contains(&Ordered(schema));
             errors.extend(openapi::validate(schema, old, has_status, &path));
         }
         for (path, _, said) in self.each("subresources", "subresources") {
@@ -194,7 +200,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn check_scale(subresources: &Value, path: &Path, errors: &mut Vec<Error>) {
+fn check_scale(subresources: &Value, path: &Path, errors: &mut Errors) {
     let Some(scale) = subresources.get("scale").filter(|scale| !scale.is_null()) else { return };
     for (key, roots, words, required) in [
         ("specReplicasPath", &[".spec."][..], "should be a json path under .spec", true),
@@ -223,7 +229,7 @@ const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"
 const COLUMN_FORMATS: &[&str] =
     &["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
-fn check_column(column: &Value, path: &Path, errors: &mut Vec<Error>) {
+fn check_column(column: &Value, path: &Path, errors: &mut Errors) {
     let text = |key: &str| column.str_at(&[key]).unwrap_or_default();
     if text("name").is_empty() {
         errors.push(Error::required(&path.field("name"), ""));
@@ -248,8 +254,8 @@ fn check_column(column: &Value, path: &Path, errors: &mut Vec<Error>) {
     }
 }
 
-fn check_selectable(fields: &[Value], schema: &Structural, path: &Path, errors: &mut Vec<Error>) {
-    let mut seen: Vec<Vec<Str>> = Vec::new();
+fn check_selectable(fields: &[Value], schema: &Structural, path: &Path, errors: &mut Errors) {
+    let mut seen: BTreeSet<Vec<Str>> = BTreeSet::new();
     for (i, field) in fields.iter().enumerate() {
         let path = path.index(i).field("jsonPath");
         let said = field.str_at(&["jsonPath"]).unwrap_or_default();
@@ -277,10 +283,8 @@ fn check_selectable(fields: &[Value], schema: &Structural, path: &Path, errors: 
                  strings with formats are allowed.",
             );
         }
-        if seen.contains(&members) {
+        if !seen.insert(members) {
             errors.push(Error::duplicate(&path, &said.into()));
-        } else {
-            seen.push(members);
         }
     }
     if seen.len() > SELECTABLE_FIELDS_MAX {

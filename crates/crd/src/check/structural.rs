@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use pintle_cel::{EvalError, Pattern};
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_value::{DEPTH_MAX, Path, Value};
 
 /// The memory that the states of all patterns of a schema may take. Upstream has no such limit; real
@@ -22,7 +22,7 @@ enum Level {
 
 /// What keeps a schema from being structural, sorted by text. One that a version had before
 /// (`unchanged`) may have patterns of any size.
-pub(super) fn validate(schema: &Value, unchanged: bool, path: &Path) -> Vec<Error> {
+pub(super) fn validate(schema: &Value, unchanged: bool, path: &Path) -> Errors {
     let patterns_bytes_max = if unchanged { usize::MAX } else { PATTERNS_BYTES_MAX };
     let mut checker = Checker { patterns_bytes_max, ..Checker::default() };
     checker.structure(schema, Level::Root, path);
@@ -34,7 +34,7 @@ pub(super) fn validate(schema: &Value, unchanged: bool, path: &Path) -> Vec<Erro
 
 #[derive(Default)]
 struct Checker<'s> {
-    errors: Vec<Error>,
+    errors: Errors,
     depth: usize,
     /// What is wrong with the patterns that were seen, if anything is.
     patterns: HashMap<&'s str, Option<EvalError>>,

@@ -1,6 +1,6 @@
 //! Objects inside of objects (`x-kubernetes-embedded-resource`): what they say of themselves.
 
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_meta::{names, object, validation};
 use pintle_value::{Path, Value};
 
@@ -8,20 +8,20 @@ use crate::structural::Structural;
 
 /// What is wrong with the objects that a value holds; the value itself is one only where its schema
 /// says so.
-pub(crate) fn validate(schema: &Structural, value: &Value, path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+pub(crate) fn validate(schema: &Structural, value: &Value, path: &Path) -> Errors {
+    let mut errors = Errors::new();
     walk(schema, value, &mut path.clone(), &mut errors);
     errors
 }
 
-fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Vec<Error>) {
+fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Errors) {
     if schema.embedded && matches!(value, Value::Object(_)) {
         check(value, path, errors);
     }
     schema.each_part(value, path, |schema, part, path| walk(schema, part, path, errors));
 }
 
-fn check(value: &Value, path: &Path, errors: &mut Vec<Error>) {
+fn check(value: &Value, path: &Path, errors: &mut Errors) {
     let api_version = path.field("apiVersion");
     match value.get("apiVersion") {
         None => errors.push(Error::required(&api_version, "")),

@@ -3,19 +3,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_value::{Map, Path, Str, Value, json};
 
 use crate::structural::{List, Structural};
 
 /// Items that stand twice in lists that are sets or maps (upstream: `schema/listtype`).
-pub(crate) fn duplicates(schema: &Structural, value: &Value) -> Vec<Error> {
-    let mut errors = Vec::new();
+pub(crate) fn duplicates(schema: &Structural, value: &Value) -> Errors {
+    let mut errors = Errors::new();
     walk(schema, value, &mut Path::root(), &mut errors);
     errors
 }
 
-fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Vec<Error>) {
+fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Errors) {
     if let Value::Array(items) = value {
         match &schema.list {
             List::Atomic => {}
@@ -29,7 +29,7 @@ fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Vec<Er
     schema.each_part(value, path, |schema, part, path| walk(schema, part, path, errors));
 }
 
-fn check_map(keys: &[Str], items: &[Value], path: &Path, errors: &mut Vec<Error>) {
+fn check_map(keys: &[Str], items: &[Value], path: &Path, errors: &mut Errors) {
     let is_wrong = |item: &&Value| !matches!(item, Value::Object(_) | Value::Null);
     if let Some((i, item)) = items.iter().enumerate().find(|(_, item)| is_wrong(item)) {
         let words = "must be an object for an array of list-type map";

@@ -1,8 +1,10 @@
 //! The IP families of a service: what is said of them with its addresses, its families and its policy
 //! is made to agree, or refused (upstream: `normalizeClusterIPs`, `initIPFamilyFields`).
 
+use std::collections::BTreeSet;
+
 use pintle_meta::Status;
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_value::Value;
 
 use super::network::Family;
@@ -51,7 +53,7 @@ pub(super) fn complete(
     }
     check(new, &said_wrong(new))?;
 
-    let mut errors = Vec::new();
+    let mut errors = Errors::new();
     if let Some(old) = old {
         reduce(new, old, &mut errors);
     }
@@ -109,8 +111,8 @@ fn inferred_policy(new: &Value, old: Option<&Value>) -> String {
 
 /// What is wrong with addresses, families and policy, whatever the cluster has (upstream:
 /// `ValidateServiceClusterIPsRelatedFields`).
-fn said_wrong(service: &Value) -> Vec<Error> {
-    let mut errors = Vec::new();
+fn said_wrong(service: &Value) -> Errors {
+    let mut errors = Errors::new();
     let (first, all) = (text(service, "clusterIP"), texts(service, "clusterIPs"));
     let (at, shown) = (path("clusterIPs"), value(service, "clusterIPs"));
     match all.first() {
@@ -125,12 +127,13 @@ fn said_wrong(service: &Value) -> Vec<Error> {
         _ => {}
     }
     let families = texts(service, "ipFamilies");
+    let mut seen = BTreeSet::new();
     for (i, name) in families.iter().enumerate() {
         let (at, shown) = (path("ipFamilies").index(i), Value::from(name.as_str()));
         if family(name).is_none() {
             errors.push(Error::not_supported(&at, &shown, &["IPv4", "IPv6"]));
         }
-        if families[..i].contains(name) {
+        if !seen.insert(name) {
             errors.push(Error::duplicate(&at, &shown));
         }
     }
@@ -158,7 +161,7 @@ fn said_wrong(service: &Value) -> Vec<Error> {
 }
 
 /// Whether any of the addresses is none.
-fn addresses_wrong(all: &[String], shown: &Value, errors: &mut Vec<Error>) -> bool {
+fn addresses_wrong(all: &[String], shown: &Value, errors: &mut Errors) -> bool {
     let at = path("clusterIPs");
     let mut wrong = false;
     for (i, address) in all.iter().enumerate() {
@@ -181,7 +184,7 @@ fn addresses_wrong(all: &[String], shown: &Value, errors: &mut Vec<Error>) -> bo
 }
 
 /// The second address and family go only with the policy; the policy takes them along.
-fn reduce(new: &mut Value, old: &Value, errors: &mut Vec<Error>) {
+fn reduce(new: &mut Value, old: &Value, errors: &mut Errors) {
     let rows = [("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")];
     let single = text(new, "ipFamilyPolicy") == SINGLE;
     for (member, what) in rows {
@@ -196,7 +199,7 @@ fn reduce(new: &mut Value, old: &Value, errors: &mut Vec<Error>) {
     }
 }
 
-fn check_single(service: &Value, errors: &mut Vec<Error>) {
+fn check_single(service: &Value, errors: &mut Errors) {
     if text(service, "ipFamilyPolicy") != SINGLE {
         return;
     }
@@ -212,7 +215,7 @@ fn check_single(service: &Value, errors: &mut Vec<Error>) {
 }
 
 /// Addresses say which families are meant.
-fn infer_families(service: &mut Value, configured: &[Family], errors: &mut Vec<Error>) {
+fn infer_families(service: &mut Value, configured: &[Family], errors: &mut Errors) {
     let addresses = texts(service, "clusterIPs");
     let mut families = texts(service, "ipFamilies");
     for (i, address) in addresses.iter().enumerate().skip(families.len()) {
@@ -228,7 +231,7 @@ fn infer_families(service: &mut Value, configured: &[Family], errors: &mut Vec<E
     set_texts(service, "ipFamilies", &families);
 }
 
-fn check_configured(service: &Value, configured: &[Family], errors: &mut Vec<Error>) {
+fn check_configured(service: &Value, configured: &[Family], errors: &mut Errors) {
     if text(service, "ipFamilyPolicy") == REQUIRE && configured.len() < 2 {
         let why = "this cluster is not configured for dual-stack services";
         let policy = value(service, "ipFamilyPolicy");

@@ -12,6 +12,8 @@ mod network;
 mod ports;
 mod service;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use pintle_meta::{GroupVersionResource, Status, object};
 use pintle_registry::Registry;
 use pintle_registry::allocation::{Allocator, Companion};
@@ -154,11 +156,14 @@ fn keep_assigned(new: &mut Value, old: &Value) {
 
 /// Ports keep their node ports by their names, unless another port says it has one.
 fn keep_node_ports(new: &mut Value, old: &Value) {
-    let said = node_ports(new);
+    let said: BTreeSet<i64> = node_ports(new).into_iter().collect();
+    let name = |port: &Value| port.str_at(&["name"]).unwrap_or_default().to_owned();
+    // The last of a name counts.
+    let before: BTreeMap<String, i64> =
+        ports(old).iter().map(|port| (name(port), number(port, "nodePort"))).collect();
     for port in ports_mut(new) {
         let name = port.get("name").and_then(Value::as_str).unwrap_or_default();
-        let of_name = |other: &&Value| other.str_at(&["name"]).unwrap_or_default() == name;
-        let before = ports(old).iter().rfind(of_name).map_or(0, |other| number(other, "nodePort"));
+        let before = before.get(name).copied().unwrap_or_default();
         let own = port.get("nodePort").and_then(Value::as_int).unwrap_or(0);
         if own == 0 && before != 0 && !said.contains(&before) {
             port.insert("nodePort", before);

@@ -1,5 +1,6 @@
 //! Node ports: ports that are the same on every node, each for one service.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -104,6 +105,10 @@ impl Pool<'_> {
         let all = ports(service).to_vec();
         let mut shared: Vec<(i64, i64)> = Vec::new();
         let mut assigned = Vec::with_capacity(all.len());
+        // What each port asks for, be it for one protocol: the first counts.
+        let asking = all.iter().rev().filter(|port| number(port, "nodePort") != 0);
+        let wanted: BTreeMap<i64, i64> =
+            asking.map(|port| (number(port, "port"), number(port, "nodePort"))).collect();
         for (i, port) in all.iter().enumerate() {
             let (own, asked) = (number(port, "port"), number(port, "nodePort"));
             let found = shared.iter().find(|(port, _)| *port == own).map(|(_, node)| *node);
@@ -112,10 +117,8 @@ impl Pool<'_> {
                 Some(shared) if asked == 0 || asked == shared => shared,
                 Some(_) => self.take(service, i, asked)?,
                 None => {
-                    let same = |other: &&Value| number(other, "port") == own;
-                    let wanted = all.iter().filter(same).map(|other| number(other, "nodePort"));
-                    let node_port = match wanted.into_iter().find(|wanted| *wanted != 0) {
-                        Some(wanted) => self.take(service, i, wanted)?,
+                    let node_port = match wanted.get(&own) {
+                        Some(&wanted) => self.take(service, i, wanted)?,
                         None => self.next()?,
                     };
                     shared.push((own, node_port));

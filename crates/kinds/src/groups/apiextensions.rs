@@ -1,6 +1,9 @@
 //! `apiextensions.k8s.io/v1`. That a definition makes a resource is `pintle-crd`'s matter.
 
-use pintle_meta::{field::Error, object};
+use pintle_meta::{
+    field::{Error, Errors},
+    object,
+};
 use pintle_registry::NameRule;
 use pintle_value::{Map, Path, Value};
 
@@ -45,7 +48,7 @@ const DEFINITION: Strategy = Strategy {
     validate: |new, old| {
         let of = |path: &[&str]| new.str_at(path).unwrap_or_default();
         let required = format!("{}.{}", of(&["spec", "names", "plural"]), of(&["spec", "group"]));
-        let mut errors = Vec::new();
+        let mut errors = Errors::new();
         if object::name(new) != required {
             let path = Path::new("metadata").field("name");
             let words = r#"must be spec.names.plural+"."+spec.group"#;

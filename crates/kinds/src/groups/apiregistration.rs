@@ -44,11 +44,11 @@ const API_SERVICE: Strategy = Strategy {
 
 const DEFAULTS: Defaults = &[Row::At("spec", &[Row::At("service", &[Unset("port", Int(443))])])];
 
-fn validate(service: &Value) -> Vec<Error> {
+fn validate(service: &Value) -> Errors {
     let spec = Path::new("spec");
     let of = |member: &str| service.str_at(&["spec", member]).unwrap_or_default();
     let (group, version) = (of("group"), of("version"));
-    let mut errors = Vec::new();
+    let mut errors = Errors::new();
     let required = format!("{version}.{group}");
     if object::name(service) != required {
         let path = Path::new("metadata").field("name");

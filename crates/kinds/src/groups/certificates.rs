@@ -11,7 +11,7 @@ use crate::{
     checks::{frozen, unchanged},
     conversion::renamed,
     kind::{Form, Kind, kind},
-    place::Place,
+    place::{Errors, Place},
     strategy::{PLAIN, Part, Strategy, WITH_STATUS, keep_metadata, part, selectable},
 };
 
@@ -48,7 +48,7 @@ const SIGNING_REQUEST: Strategy = Strategy {
     note_time: signing::note_time,
     validate: |new, old| match old {
         None => signing::validate(new),
-        Some(_) => Vec::new(),
+        Some(_) => Errors::new(),
     },
     declared_rules: false,
     parts: &[

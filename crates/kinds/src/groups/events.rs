@@ -1,7 +1,10 @@
 //! Events of both groups, which are the same objects (EVT-07): `events.k8s.io/v1`, and the core
 //! group's, in whose form they are kept.
 
-use pintle_meta::{field::Error, names};
+use pintle_meta::{
+    field::{Error, Errors},
+    names,
+};
 use pintle_registry::{Dependents, NameRule};
 use pintle_value::{Path, Str, Value};
 
@@ -41,7 +44,7 @@ pub(super) const CORE_EVENT: Strategy = Strategy {
         selectable!("type" at "type"),
     ],
     validate: |new, _| {
-        let mut errors = Vec::new();
+        let mut errors = Errors::new();
         check(new, "reportingComponent", &mut errors);
         errors
     },
@@ -66,7 +69,7 @@ const EVENT: Strategy = Strategy {
         selectable!("type" at "type"),
     ],
     validate: |new, old| {
-        let mut errors = Vec::new();
+        let mut errors = Errors::new();
         check(new, "reportingController", &mut errors);
         match old {
             None => check_new(new, &mut errors),
@@ -106,7 +109,7 @@ fn source(event: &Value) -> Str {
 
 /// What holds for every event: it is where its object is, and if it has the time of the new way,
 /// everything else of the new way too. The reporting controller has another name in each group.
-fn check(event: &Value, controller: &str, errors: &mut Vec<Error>) {
+fn check(event: &Value, controller: &str, errors: &mut Errors) {
     let of = |member| event.str_at(&[member]).unwrap_or_default();
     let namespace = pintle_meta::object::namespace(event);
     let about = ["involvedObject", "namespace"];
@@ -139,7 +142,7 @@ fn check(event: &Value, controller: &str, errors: &mut Vec<Error>) {
     check_length("message", of("message"), 1024, errors);
 }
 
-fn check_length(member: &str, text: &str, length_max: usize, errors: &mut Vec<Error>) {
+fn check_length(member: &str, text: &str, length_max: usize, errors: &mut Errors) {
     if text.len() > length_max {
         let words = format!("can have at most {length_max} characters");
         errors.push(Error::invalid(&Path::new(member), &Value::from(""), words));
@@ -147,7 +150,7 @@ fn check_length(member: &str, text: &str, length_max: usize, errors: &mut Vec<Er
 }
 
 /// What holds for new events of `events.k8s.io`; the paths are those of the core group.
-fn check_new(event: &Value, errors: &mut Vec<Error>) {
+fn check_new(event: &Value, errors: &mut Errors) {
     check_series(event, errors);
     if !is_set(event, "eventTime") {
         errors.push(Error::required(&Path::new("eventTime"), ""));
@@ -169,7 +172,7 @@ fn check_new(event: &Value, errors: &mut Vec<Error>) {
     }
 }
 
-fn check_series(event: &Value, errors: &mut Vec<Error>) {
+fn check_series(event: &Value, errors: &mut Errors) {
     let Some(series) = event.get("series").filter(|series| !series.is_null()) else { return };
     if series.get("count").and_then(Value::as_int).unwrap_or(0) < 2 {
         let path = Path::new("series").field("count");

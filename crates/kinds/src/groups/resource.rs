@@ -23,7 +23,7 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
-    place::Place,
+    place::{Errors, Place},
     strategy::{
         COUNTED, COUNTED_WITH_STATUS, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part,
         selectable,
@@ -167,7 +167,7 @@ const POOL_REQUEST: Strategy = Strategy {
     // A request is answered once.
     parts: &[Part {
         validate: |new, old| match same(old.get("status"), None) {
-            true => Vec::new(),
+            true => Errors::new(),
             false => unchanged(new, Some(old), &[frozen(&["status"])]),
         },
         ..part("status")

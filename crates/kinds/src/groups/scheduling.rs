@@ -2,7 +2,7 @@
 
 mod groups;
 
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_value::{Path, Value};
 
 use crate::{
@@ -32,7 +32,7 @@ const PRIORITY_CLASS: Strategy = Strategy {
     // Upstream starts a count that it never raises.
     prepare_create: |class| _ = class.object_entry("metadata").insert("generation", 1),
     validate: |new, old| {
-        let mut errors = Vec::new();
+        let mut errors = Errors::new();
         if old.is_none() {
             check_value(new, &mut errors);
             check(&Place::root(new), POLICY, &mut errors);
@@ -49,7 +49,7 @@ const POLICY: Rules = &[OneOf("preemptionPolicy", &["Never", "PreemptLowerPriori
 
 const DEFAULTS: Defaults = &[Unset("preemptionPolicy", Text("PreemptLowerPriority"))];
 
-fn check_value(class: &Value, errors: &mut Vec<Error>) {
+fn check_value(class: &Value, errors: &mut Errors) {
     let name = pintle_meta::object::name(class);
     let value = class.get("value").and_then(Value::as_int).unwrap_or(0);
     if name.starts_with("system-") {

@@ -307,7 +307,7 @@ fn parameters(place: &Place<'_>, errors: &mut Errors) {
 
 /// Where volumes may be made: terms that differ, each of labels and the values they may have.
 fn check_topologies(class: &Place<'_>, errors: &mut Errors) {
-    let mut terms: Vec<BTreeMap<String, BTreeSet<String>>> = Vec::new();
+    let mut terms: BTreeSet<BTreeMap<String, BTreeSet<String>>> = BTreeSet::new();
     for term in class.items("allowedTopologies") {
         let mut labels = BTreeMap::new();
         for expression in term.items("matchLabelExpressions") {
@@ -326,11 +326,10 @@ fn check_topologies(class: &Place<'_>, errors: &mut Errors) {
                 errors.push(key.duplicate());
             }
         }
-        if terms.contains(&labels) {
+        if !terms.insert(labels) {
             let expressions = term.get("matchLabelExpressions");
             errors.push(Error::duplicate(&expressions.path(), &"".into()));
         }
-        terms.push(labels);
     }
 }
 

@@ -1,6 +1,9 @@
 //! The status of pods, as kubelets write it.
 
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use pintle_meta::{field::Error, names};
 use pintle_value::{Path, Value};
@@ -40,13 +43,14 @@ fn restore(new: &mut Value, old: &Value, parents: &[&str], member: &str) {
 fn keep_generations(new: &mut Value, old: &Value) {
     let old = Place::root(old);
     let status = old.get("status");
-    let mut known: Vec<(&str, &Value)> =
-        status.items("conditions").map(|one| (one.str("type"), one.value())).collect();
+    let mut known: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for one in status.items("conditions").rev() {
+        known.entry(one.str("type")).or_default().push(one.value());
+    }
     let conditions = new.get_mut("status").and_then(|status| status.get_mut("conditions"));
     for condition in conditions.and_then(Value::as_array_mut).into_iter().flatten() {
         let kind = condition.str_at(&["type"]).unwrap_or_default();
-        let Some(at) = known.iter().position(|(known, _)| *known == kind) else { continue };
-        let (_, before) = known.remove(at);
+        let Some(before) = known.get_mut(kind).and_then(Vec::pop) else { continue };
         if let Some(generation) = before.get("observedGeneration")
             && condition.get("observedGeneration").is_none()
         {
@@ -144,9 +148,10 @@ fn restarts_alone(spec: &Place<'_>, list: &str, name: &str, has_failed: bool) ->
 
 fn check_claims(status: &Place<'_>, spec: &Place<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
+    let known: BTreeSet<&str> = spec.items("resourceClaims").map(|one| one.str("name")).collect();
     for claim in status.items("resourceClaimStatuses") {
         let name = claim.get("name");
-        if !spec.items("resourceClaims").any(|known| known.str("name") == name.text()) {
+        if !known.contains(name.text()) {
             let words = "must match the name of an entry in `spec.resourceClaims`";
             errors.push(name.invalid_as(name.text(), words));
         }

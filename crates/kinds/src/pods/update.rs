@@ -4,7 +4,9 @@ mod difference;
 mod ephemeral;
 mod resize;
 
-use pintle_value::Value;
+use std::collections::BTreeSet;
+
+use pintle_value::{Value, order::Ordered};
 
 use super::validation::{
     APP_ARMOR, MIRROR, Options, check_annotations, check_pod, check_tolerations,
@@ -127,9 +129,11 @@ fn check_added_tolerations(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
         toleration.make_object().remove("tolerationSeconds");
         toleration
     };
-    let kept: Vec<Value> = spec.items("tolerations").map(|t| timeless(t.value())).collect();
+    let kept: BTreeSet<Ordered<Value>> =
+        spec.items("tolerations").map(|t| Ordered(timeless(t.value()))).collect();
     let old = Place::root(old);
-    if old.items("tolerations").any(|toleration| !kept.contains(&timeless(toleration.value()))) {
+    let is_gone = |old: Place<'_>| !kept.contains(&Ordered(timeless(old.value())));
+    if old.items("tolerations").any(is_gone) {
         let words = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(spec.get("tolerations").forbidden(words));
     } else {
@@ -140,9 +144,10 @@ fn check_added_tolerations(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
 /// Gates may only be removed.
 fn check_removed_gates(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
     let old = Place::root(old);
+    let known: BTreeSet<&str> = old.items("schedulingGates").map(|gate| gate.str("name")).collect();
     for gate in spec.items("schedulingGates") {
         let name = gate.get("name");
-        if !old.items("schedulingGates").any(|old| old.str("name") == name.text()) {
+        if !known.contains(name.text()) {
             let words = format!(
                 "only deletion is allowed, but found new scheduling gate '{}'",
                 name.text()

@@ -131,7 +131,7 @@ fn update(
     stored: &Value,
     set: Option<&Value>,
     part: &str,
-) -> (Vec<field::Error>, Vec<String>) {
+) -> (field::Errors, Vec<String>) {
     let mut old = created(definition, stored.clone());
     // What a test says of the status was written there.
     if let Some(status) = stored.get("status") {

@@ -1,6 +1,6 @@
 use pintle_value::{Path, Value, json};
 
-use super::{Error, shown};
+use super::{DETAIL_BYTES_MAX, ERRORS_MAX, Error, Errors, SHOWN_BYTES_MAX, aggregate, shown};
 
 #[test]
 fn errors_read_like_upstreams() {
@@ -64,4 +64,37 @@ fn values_are_shown_as_go_shows_them() {
     ] {
         assert_eq!(shown(&json::parse(value.as_bytes()).unwrap()), text);
     }
+}
+
+#[test]
+fn so_many_errors_are_kept_and_told_of() {
+    let path = Path::new("spec");
+    let error = |i: usize| Error::invalid(&path, &Value::from(format!("v{i}")), "no");
+    let mut errors: Errors = (0..ERRORS_MAX).map(error).collect();
+    assert!(!errors.is_full());
+    assert!(aggregate(&errors).ends_with("\"v999\": no]"));
+    errors.extend((0..50_000).map(error));
+    assert!(errors.is_full());
+    assert_eq!(errors.len(), ERRORS_MAX + 1);
+    assert!(aggregate(&errors).ends_with("\"v999\": no, and more errors]"));
+}
+
+#[test]
+fn an_error_is_as_long_as_its_bounds_allow() {
+    let path = Path::root().key(&"k".repeat(100_000));
+    let list: Vec<Value> = (0..100_000).map(|i| Value::from(format!("é{i}"))).collect();
+    for value in [Value::from("é".repeat(100_000)), Value::from(list)] {
+        let error = Error::invalid(&path, &value, "w".repeat(1_000_000));
+        assert!(error.value.as_ref().is_some_and(|shown| shown.len() < 2 * SHOWN_BYTES_MAX));
+        assert!(error.field.len() < 2 * SHOWN_BYTES_MAX && error.field.ends_with("..."));
+        assert!(error.detail.len() < 2 * DETAIL_BYTES_MAX);
+    }
+}
+
+#[test]
+fn each_message_is_told_once() {
+    let error = |text: &str| Error::invalid(&Path::new("a"), &Value::from(text), "no");
+    let errors: Errors = ["x", "y", "x"].into_iter().map(error).collect();
+    let expected = r#"[a: Invalid value: "x": no, a: Invalid value: "y": no]"#;
+    assert_eq!(aggregate(&errors), expected);
 }

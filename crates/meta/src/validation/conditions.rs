@@ -5,14 +5,17 @@ use std::collections::BTreeSet;
 use pintle_value::{Path, Value};
 
 use super::all_invalid;
-use crate::{field::Error, names};
+use crate::{
+    field::{Error, Errors},
+    names,
+};
 
 const REASON_LENGTH_MAX: usize = 1024;
 const MESSAGE_LENGTH_MAX: usize = 32 * 1024;
 
 /// What is wrong with a list of conditions.
-pub fn conditions(conditions: &[Value], path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+pub fn conditions(conditions: &[Value], path: &Path) -> Errors {
+    let mut errors = Errors::new();
     let mut types = BTreeSet::new();
     for (i, condition) in conditions.iter().enumerate() {
         let path = path.index(i);
@@ -25,7 +28,7 @@ pub fn conditions(conditions: &[Value], path: &Path) -> Vec<Error> {
     errors
 }
 
-fn check(errors: &mut Vec<Error>, condition: &Value, path: &Path) {
+fn check(errors: &mut Errors, condition: &Value, path: &Path) {
     let text = |member: &str| condition.str_at(&[member]).unwrap_or_default();
     let condition_type = text("type");
     let wrong = names::qualified_name(condition_type);

@@ -2,11 +2,14 @@
 
 use pintle_value::{Path, Value, json};
 
-use crate::{GroupVersion, GroupVersionKind, field::Error};
+use crate::{
+    GroupVersion, GroupVersionKind,
+    field::{Error, Errors},
+};
 
 /// What is wrong with an object's owner references. Upstream's errors name the list, not the item.
-pub fn owner_references(owners: &[Value], path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+pub fn owner_references(owners: &[Value], path: &Path) -> Errors {
+    let mut errors = Errors::new();
     let mut controller: Option<String> = None;
     for owner in owners {
         owner_reference(&mut errors, owner, path);
@@ -30,7 +33,7 @@ pub fn owner_references(owners: &[Value], path: &Path) -> Vec<Error> {
     errors
 }
 
-fn owner_reference(errors: &mut Vec<Error>, owner: &Value, path: &Path) {
+fn owner_reference(errors: &mut Errors, owner: &Value, path: &Path) {
     let kind = text(owner, "kind");
     let gvk = match GroupVersion::parse(text(owner, "apiVersion")) {
         Some(gv) => GroupVersionKind::new(gv.group, gv.version, kind),

@@ -3,10 +3,13 @@
 use pintle_value::{Path, Value};
 
 use super::{all_invalid, labels};
-use crate::{field::Error, names};
+use crate::{
+    field::{Error, Errors},
+    names,
+};
 
 /// What is wrong with a label selector.
-pub fn label_selector(selector: &Value, path: &Path) -> Vec<Error> {
+pub fn label_selector(selector: &Value, path: &Path) -> Errors {
     let match_labels = selector.get("matchLabels").and_then(Value::as_object);
     let mut errors = labels(match_labels, &path.field("matchLabels"));
     let expressions = selector.get("matchExpressions").and_then(Value::as_array);
@@ -19,8 +22,8 @@ pub fn label_selector(selector: &Value, path: &Path) -> Vec<Error> {
 }
 
 /// What is wrong with a requirement about labels, but for an operator that nobody knows.
-pub fn label_requirement(requirement: &Value, path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+pub fn label_requirement(requirement: &Value, path: &Path) -> Errors {
+    let mut errors = Errors::new();
     values(&mut errors, requirement, path);
     let key = requirement.str_at(&["key"]).unwrap_or_default();
     all_invalid(&mut errors, &path.field("key"), key, names::qualified_name(key));
@@ -34,8 +37,8 @@ pub fn label_requirement(requirement: &Value, path: &Path) -> Vec<Error> {
 }
 
 /// What is wrong with a requirement about fields, but for an operator that nobody knows.
-pub fn field_requirement(requirement: &Value, path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+pub fn field_requirement(requirement: &Value, path: &Path) -> Errors {
+    let mut errors = Errors::new();
     if requirement.str_at(&["key"]).unwrap_or_default().is_empty() {
         errors.push(Error::required(&path.field("key"), "must be specified"));
     }
@@ -43,7 +46,7 @@ pub fn field_requirement(requirement: &Value, path: &Path) -> Vec<Error> {
     errors
 }
 
-fn known_operator(errors: &mut Vec<Error>, requirement: &Value, path: &Path) {
+fn known_operator(errors: &mut Errors, requirement: &Value, path: &Path) {
     let operator = requirement.str_at(&["operator"]).unwrap_or_default();
     if !matches!(operator, "In" | "NotIn" | "Exists" | "DoesNotExist") {
         const DETAIL: &str = "not a valid selector operator";
@@ -52,7 +55,7 @@ fn known_operator(errors: &mut Vec<Error>, requirement: &Value, path: &Path) {
 }
 
 /// Whether there are values is up to the operator.
-fn values(errors: &mut Vec<Error>, requirement: &Value, path: &Path) {
+fn values(errors: &mut Errors, requirement: &Value, path: &Path) {
     let operator = requirement.str_at(&["operator"]).unwrap_or_default();
     let values = requirement.get("values").and_then(Value::as_array).unwrap_or_default();
     let path = path.field("values");

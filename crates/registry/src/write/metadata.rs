@@ -1,8 +1,11 @@
 //! The metadata that the server sets, whatever the client says.
 
+use std::collections::BTreeSet;
+
+use pintle_meta::field;
 use pintle_meta::object::{self, metadata_mut};
 use pintle_meta::time;
-use pintle_value::{Str, Value};
+use pintle_value::{Str, Value, order::Ordered};
 
 use crate::Generation;
 use crate::request::Now;
@@ -102,27 +105,26 @@ fn spec_differs(new: &Value, old: &Value) -> bool {
 /// Makes owner references that stand twice stand once, and says so (STRAT-08).
 pub(super) fn unite_owners(tree: &mut Value) -> Option<String> {
     let owners = metadata_mut(tree).get_mut("ownerReferences").and_then(Value::as_array_mut)?;
-    let mut twice: Vec<String> = Vec::new();
-    let mut seen: Vec<Value> = Vec::with_capacity(owners.len());
-    for owner in owners.drain(..) {
-        if seen.contains(&owner) {
-            let uid = owner.str_at(&["uid"]).unwrap_or_default().to_owned();
-            if !twice.contains(&uid) {
-                twice.push(uid);
-            }
-        } else {
-            seen.push(owner);
-        }
+    let mut seen = BTreeSet::new();
+    let is_first: Vec<bool> = owners.iter().map(|owner| seen.insert(Ordered(owner))).collect();
+    if is_first.iter().all(|first| *first) {
+        return None;
     }
-    *owners = seen;
-    (!twice.is_empty()).then(|| {
+    let mut told = BTreeSet::new();
+    let again = owners.iter().zip(&is_first).filter(|(_, first)| !**first);
+    let twice = again.map(|(owner, _)| owner.str_at(&["uid"]).unwrap_or_default());
+    let twice: Vec<&str> = twice.filter(|uid| told.insert(*uid)).collect();
+    let warning = {
         format!(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner \
              references in 1.20+, and may reject such requests as early as 1.24; please fix your \
              requests; duplicate UID(s) observed: {}",
-            twice.join(", ")
+            field::listed(twice)
         )
-    })
+    };
+    let mut is_first = is_first.into_iter();
+    owners.retain(|_| is_first.next().unwrap_or(true));
+    Some(warning)
 }
 
 /// Marks an object as going, at a time, in so many seconds of grace.

@@ -21,6 +21,8 @@ mod turns;
 mod update;
 mod versions;
 
+use std::collections::HashSet;
+
 use pintle_meta::Status;
 use pintle_meta::field;
 use pintle_value::{Path, Value};
@@ -84,7 +86,7 @@ impl Write<'_> {
         let resource = &self.target.resource;
         let path = Path::new("metadata");
         let rule = |name: &str, prefix: bool| resource.strategy.name_rule().check(name, prefix);
-        let mut errors: Vec<field::Error> =
+        let mut errors =
             pintle_meta::validation::object_meta(new, resource.namespaced(), &rule, &path);
         if let Some(old) = old {
             errors.extend(pintle_meta::validation::object_meta_update(new, old, &path));
@@ -97,7 +99,8 @@ impl Write<'_> {
             // What a kind says of a field counts; the table's rule would only say it again.
             let (schema, ty) = (&resource.schema, resource.stored_type());
             let declared = pintle_schema::validate::validate(schema, ty, new, old).into_iter();
-            errors.extend(declared.filter(|error| own.iter().all(|own| own.field != error.field)));
+            let said: HashSet<&str> = own.iter().map(|error| &*error.field).collect();
+            errors.extend(declared.filter(|error| !said.contains(&*error.field)));
         }
         errors.extend(own);
         if errors.is_empty() {

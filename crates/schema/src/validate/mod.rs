@@ -10,15 +10,15 @@ mod format;
 #[cfg(test)]
 mod tests;
 
-use pintle_meta::field::{Error, ErrorType};
+use pintle_meta::field::{Error, ErrorType, Errors};
 use pintle_value::{Path, Value};
 
 use crate::{Field, Presence, Rule, Scalar, Schema, Shape, TypeId};
 
 /// What is wrong with a (decoded, defaulted) object by the table's rules; `old` is what it replaces.
-pub fn validate(schema: &Schema, ty: TypeId, value: &Value, old: Option<&Value>) -> Vec<Error> {
+pub fn validate(schema: &Schema, ty: TypeId, value: &Value, old: Option<&Value>) -> Errors {
     let mut validator =
-        Validator { schema, errors: Vec::new(), path: Path::root(), in_status: false };
+        Validator { schema, errors: Errors::new(), path: Path::root(), in_status: false };
     if old != Some(value) {
         validator.value(ty, value, old);
     }
@@ -27,7 +27,7 @@ pub fn validate(schema: &Schema, ty: TypeId, value: &Value, old: Option<&Value>)
 
 struct Validator<'a> {
     schema: &'a Schema,
-    errors: Vec<Error>,
+    errors: Errors,
     /// Where the value that is being checked is.
     path: Path,
     in_status: bool,

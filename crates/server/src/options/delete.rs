@@ -130,7 +130,7 @@ fn type_error(found: &Value, field: &str, go_type: &str) -> Status {
 
 impl Raw {
     fn check(self) -> Result<DeleteOptions, Status> {
-        let mut errors = Vec::new();
+        let mut errors = field::Errors::new();
         let path = Path::new("propagationPolicy");
         let policy = self.propagation_policy.as_deref();
         if let (Some(policy), Some(_)) = (policy, self.orphan_dependents) {

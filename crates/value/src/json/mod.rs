@@ -15,7 +15,7 @@ pub use read::{Reader, text};
 pub use span::{at, excerpt, items, member, members, without};
 pub use write::{
     Compact, Layout, Pretty, number as write_number, string as write_string, write, write_as,
-    write_key, write_list, write_map, write_pretty,
+    write_bounded, write_key, write_list, write_map, write_pretty,
 };
 
 use crate::{Error, Value, token::Tokens};

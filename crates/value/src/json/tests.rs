@@ -52,3 +52,24 @@ fn values_and_refusals_read_as_in_go() {
         check(text, expected);
     }
 }
+
+#[test]
+fn what_is_cut_off_begins_as_the_whole() {
+    use crate::json;
+    let text = r#"{"a":[1,2,{"é":"é\"é"}],"b":null,"c":[],"d":{},"e":"ééé"}"#;
+    let value = json::parse(text.as_bytes()).unwrap();
+    let whole = json::to_string(&value);
+    for bytes_max in 0..whole.len() + 2 {
+        let mut out = Vec::new();
+        json::write_bounded(&value, bytes_max, &mut out);
+        let found = String::from_utf8(out).unwrap();
+        match found.strip_suffix("...") {
+            Some(start) if bytes_max < whole.len() => assert!(whole.starts_with(start), "{found}"),
+            _ => assert_eq!(found, whole, "{bytes_max}"),
+        }
+    }
+    let large: Value = (0..100_000).map(Value::from).collect::<Vec<_>>().into();
+    let mut out = Vec::new();
+    json::write_bounded(&large, 100, &mut out);
+    assert!(out.len() <= 103 && out.ends_with(b"..."), "{}", out.len());
+}

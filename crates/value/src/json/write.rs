@@ -83,6 +83,57 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
     write_as(value, &mut Compact, out);
 }
 
+/// As [`write`], but cut off with `...` after so many bytes: what follows costs nothing.
+pub fn write_bounded(value: &Value, bytes_max: usize, out: &mut Vec<u8>) {
+    let end = out.len() + bytes_max;
+    write_until(value, end, out);
+    if out.len() > end {
+        let is_inner = |byte: u8| byte & 0xc0 == 0x80;
+        let whole = (0..=end).rev().find(|&i| !is_inner(out[i])).unwrap_or_default();
+        out.truncate(whole);
+        out.extend_from_slice(b"...");
+    }
+}
+
+/// Writes a value, but no more than a few bytes beyond `end`.
+fn write_until(value: &Value, end: usize, out: &mut Vec<u8>) {
+    let start =
+        |text: &str, out: &[u8]| text.floor_char_boundary((end + 1).saturating_sub(out.len()));
+    match value {
+        Value::String(text) => string(&text[..start(text, out)], out),
+        Value::Unread(json) => out.extend_from_slice(&json.as_bytes()[..start(json, out)]),
+        Value::Array(items) => {
+            out.push(b'[');
+            for (i, item) in items.iter().enumerate() {
+                if out.len() > end {
+                    break;
+                }
+                if i > 0 {
+                    out.push(b',');
+                }
+                write_until(item, end, out);
+            }
+            out.push(b']');
+        }
+        Value::Object(members) => {
+            out.push(b'{');
+            for (i, (key, member)) in members.iter().enumerate() {
+                if out.len() > end {
+                    break;
+                }
+                if i > 0 {
+                    out.push(b',');
+                }
+                string(&key[..start(key, out)], out);
+                out.push(b':');
+                write_until(member, end, out);
+            }
+            out.push(b'}');
+        }
+        scalar => write(scalar, out),
+    }
+}
+
 /// Writes a value as JSON on many lines, members in the order of their keys.
 pub fn write_pretty(value: &Value, out: &mut Vec<u8>) {
     write_as(value, &mut Pretty::default(), out);

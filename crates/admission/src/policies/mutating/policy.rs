@@ -53,7 +53,7 @@ impl Policy {
     }
 
     /// Everything that is wrong with its expressions.
-    pub(crate) fn problems(&self) -> Vec<field::Error> {
+    pub(crate) fn problems(&self) -> field::Errors {
         let mut problems = self.head.problems();
         for (index, mutation) in self.mutations.iter().enumerate() {
             let path = Path::new("spec").field("mutations").index(index);

@@ -53,7 +53,7 @@ impl Policy {
     }
 
     /// Everything that is wrong with its expressions.
-    pub(crate) fn problems(&self) -> Vec<field::Error> {
+    pub(crate) fn problems(&self) -> field::Errors {
         let mut problems = self.head.problems();
         for (index, validation) in self.validations.iter().enumerate() {
             let path = |member| at("validations", index, member);

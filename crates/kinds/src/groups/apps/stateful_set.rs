@@ -1,5 +1,7 @@
 //! StatefulSets.
 
+use std::collections::BTreeSet;
+
 use pintle_meta::{field::Error, labels::Selector, names};
 use pintle_registry::NameRule;
 use pintle_value::{Map, Value};
@@ -185,8 +187,9 @@ fn check_pods(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
     let mut whole = template.value().clone();
     let volumes = whole.object_entry("spec").entry_or("volumes", || Value::Array(Vec::new()));
     if let Value::Array(volumes) = volumes {
+        let names: BTreeSet<&str> = claims.iter().copied().collect();
         let is_own =
-            |volume: &Value| volume.str_at(&["name"]).is_none_or(|name| !claims.contains(&name));
+            |volume: &Value| volume.str_at(&["name"]).is_none_or(|name| !names.contains(name));
         volumes.retain(is_own);
         volumes.extend(claims.iter().map(|name| claimed_volume(name)));
     }

@@ -3,7 +3,7 @@
 //!
 //! That a request is one of PKCS#10 and signed by its key is left to the signer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use pintle_meta::{field::Error, names, time};
@@ -51,13 +51,14 @@ const USAGES: &[&str] = &[
 pub(super) fn note_time(new: &mut Value, old: Option<&Value>, now: Now) {
     let Some(old) = old else { return };
     let now = Value::from(time::format(now.unix_seconds() * time::SECOND));
-    let stored = items(old, &["status", "conditions"]);
+    let same =
+        |one: &Value| ["type", "status"].map(|member| one.str_at(&[member]).map(str::to_owned));
+    // The first of several counts.
+    let stored: BTreeMap<_, &Value> =
+        items(old, &["status", "conditions"]).iter().rev().map(|one| (same(one), one)).collect();
     let list = new.object_entry("status").get_mut("conditions").and_then(Value::as_array_mut);
     for condition in list.into_iter().flatten() {
-        let is_same = |other: &&Value| {
-            ["type", "status"].iter().all(|member| other.get(member) == condition.get(member))
-        };
-        let since = stored.iter().find(is_same).and_then(|other| other.get("lastTransitionTime"));
+        let since = stored.get(&same(condition)).and_then(|other| other.get("lastTransitionTime"));
         let since = since.filter(|time| !time.is_null()).cloned().unwrap_or_else(|| now.clone());
         let Some(condition) = condition.as_object_mut() else { continue };
         for (member, time) in [("lastUpdateTime", now.clone()), ("lastTransitionTime", since)] {

@@ -1,7 +1,7 @@
 //! ConfigMaps and Secrets.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use pintle_meta::field::Error;
+use pintle_meta::field::{Error, Errors};
 use pintle_value::{Map, Path, Value};
 
 use crate::{
@@ -67,10 +67,10 @@ fn merge_string_data(secret: &mut Map) {
 }
 
 /// `immutable: true` cannot be taken back, and freezes the data.
-fn data_unchanged(new: &Value, old: Option<&Value>, data: &[&str]) -> Vec<Error> {
+fn data_unchanged(new: &Value, old: Option<&Value>, data: &[&str]) -> Errors {
     let is_immutable = |object: &Value| object.get("immutable").and_then(Value::as_bool);
-    let Some(old) = old.filter(|old| is_immutable(old) == Some(true)) else { return Vec::new() };
-    let mut errors = Vec::new();
+    let Some(old) = old.filter(|old| is_immutable(old) == Some(true)) else { return Errors::new() };
+    let mut errors = Errors::new();
     if is_immutable(new) != Some(true) {
         errors.push(Error::forbidden(&path(&["immutable"]), FROZEN));
     }
@@ -79,7 +79,7 @@ fn data_unchanged(new: &Value, old: Option<&Value>, data: &[&str]) -> Vec<Error>
     errors
 }
 
-fn check_keys(data: &Map, path: &Path, errors: &mut Vec<Error>) {
+fn check_keys(data: &Map, path: &Path, errors: &mut Errors) {
     for key in data.keys() {
         let wrong = config_key(key);
         errors.extend(
@@ -91,7 +91,7 @@ fn check_keys(data: &Map, path: &Path, errors: &mut Vec<Error>) {
 }
 
 /// What secrets of each type must hold.
-fn check_type(secret: &Value, errors: &mut Vec<Error>) {
+fn check_type(secret: &Value, errors: &mut Errors) {
     let data = members(secret, &["data"]);
     let path = |key: &str| Path::new("data").key(key);
     let mut need = |keys: &[&str]| {
@@ -125,7 +125,7 @@ fn check_type(secret: &Value, errors: &mut Vec<Error>) {
 }
 
 /// A file that must be there and hold a JSON object, which messages do not show.
-fn check_json(data: &Map, key: &str, errors: &mut Vec<Error>) {
+fn check_json(data: &Map, key: &str, errors: &mut Errors) {
     let path = Path::new("data").key(key);
     let Some(text) = data.get(key).and_then(Value::as_str) else {
         return errors.push(Error::required(&path, ""));

@@ -1,6 +1,9 @@
 //! Namespaces (DEF-04). What happens in a terminating one is `pintle-controllers`' matter.
 
-use pintle_meta::{field::Error, names, object};
+use pintle_meta::{
+    field::{Error, Errors},
+    names, object,
+};
 use pintle_registry::NameRule;
 use pintle_value::{Map, Path, Value};
 
@@ -44,7 +47,7 @@ pub(super) const NAMESPACE: Strategy = Strategy {
     },
     validate: |new, old| match old {
         None => wrong_finalizers(new, |path, _| path),
-        Some(_) => Vec::new(),
+        Some(_) => Errors::new(),
     },
     parts: &[
         Part { validate: |new, _| wrong_phase(new), ..part("status") },
@@ -80,8 +83,8 @@ fn add_finalizer(namespace: &mut Value) {
 }
 
 /// Upstream's path is that of the list for a new namespace, and that of the item afterwards.
-fn wrong_finalizers(namespace: &Value, at: fn(Path, usize) -> Path) -> Vec<Error> {
-    let mut errors = Vec::new();
+fn wrong_finalizers(namespace: &Value, at: fn(Path, usize) -> Path) -> Errors {
+    let mut errors = Errors::new();
     for (i, finalizer) in items(namespace, &["spec", "finalizers"]).iter().enumerate() {
         let name = finalizer.as_str().unwrap_or_default();
         let path = at(path(&["spec", "finalizers"]), i);
@@ -95,7 +98,7 @@ fn wrong_finalizers(namespace: &Value, at: fn(Path, usize) -> Path) -> Vec<Error
 }
 
 /// The phase says whether the namespace is being deleted, and nothing else.
-fn wrong_phase(namespace: &Value) -> Vec<Error> {
+fn wrong_phase(namespace: &Value) -> Errors {
     let (right, state) = if object::is_terminating(namespace) {
         ("Terminating", "is not empty")
     } else {
@@ -103,11 +106,11 @@ fn wrong_phase(namespace: &Value) -> Vec<Error> {
     };
     let phase = namespace.str_at(&["status", "phase"]).unwrap_or_default();
     if phase == right {
-        return Vec::new();
+        return Errors::new();
     }
     let words = format!("may only be '{right}' if `deletionTimestamp` {state}");
     // Upstream's path has a capital.
-    vec![Error::invalid(&path(&["status", "Phase"]), &Value::from(phase), words)]
+    Error::invalid(&path(&["status", "Phase"]), &Value::from(phase), words).into()
 }
 
 fn set_phase(namespace: &mut Value, phase: &str) {

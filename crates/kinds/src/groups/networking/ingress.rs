@@ -1,5 +1,7 @@
 //! The rules for Ingresses, in upstream's order.
 
+use std::collections::BTreeSet;
+
 use pintle_meta::{field::Error, names};
 use pintle_value::{Path, Value};
 
@@ -181,13 +183,13 @@ fn secret_name(name: &str) -> Vec<String> {
 /// What is wrong with an ingress's status; addresses that are stored already are taken as they are.
 pub(super) fn validate_status(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
-    let known = items(old, &["status", "loadBalancer", "ingress"]);
+    let known = items(old, &["status", "loadBalancer", "ingress"]).iter();
+    let known: BTreeSet<&str> = known.filter_map(|point| point.str_at(&["ip"])).collect();
     let ingress = Place::root(new);
     let balancer = ingress.at(&["status", "loadBalancer"]);
     for point in balancer.items("ingress") {
         let address = point.get("ip");
-        let is_known = known.iter().any(|known| known.get("ip") == address.some());
-        if !address.is_empty() && !is_known {
+        if !address.is_empty() && !known.contains(address.text()) {
             address.all_invalid(ip(address.text()), &mut errors);
         }
         let host = point.get("hostname");

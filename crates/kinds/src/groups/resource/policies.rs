@@ -1,5 +1,7 @@
 //! How much of a device may be asked for, where it is shared.
 
+use std::collections::BTreeSet;
+
 use pintle_meta::quantity::Quantity;
 use pintle_value::Value;
 
@@ -49,8 +51,9 @@ fn check_values(policy: &Place<'_>, usual: &Quantity, most: &Quantity, errors: &
             errors.push(place.invalid(format!("option is larger than capacity value: {most}")));
         }
     });
-    for (i, place) in policy.items("validValues").enumerate() {
-        if amounts[..i].contains(&amounts[i]) {
+    let mut seen = BTreeSet::new();
+    for (place, amount) in policy.items("validValues").zip(&amounts) {
+        if !seen.insert(amount) {
             errors.push(place.duplicate());
         }
     }

@@ -1,11 +1,13 @@
 //! The rules for what drivers have to give, in upstream's order.
 
+use std::collections::BTreeMap;
+
 use pintle_meta::{field::Error, names};
 use pintle_value::{Map, Value};
 
 use super::{classes::check_taint, named, policies::check_policy, status::check_bindings};
 use crate::{
-    checks::{frozen, unchanged},
+    checks::{frozen, items, unchanged},
     place::{Errors, Place},
     pods,
 };
@@ -38,15 +40,16 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
         let words = "only one of `sharedCounters` or `devices` is allowed";
         errors.push(spec.invalid_as("", words));
     }
-    let old = old.map(Place::root);
-    let stored = |name: &str| {
-        let devices = old.as_ref()?.value().at(&["spec", "devices"])?.as_array()?;
-        devices.iter().find(|device| device.str_at(&["name"]) == Some(name))
-    };
+    let stored: BTreeMap<&str, &Value> = old
+        .map(|old| items(old, &["spec", "devices"]))
+        .unwrap_or_default()
+        .iter()
+        .map(|device| (device.str_at(&["name"]).unwrap_or_default(), device))
+        .collect();
     let is_per_device = spec.get("perDeviceNodeSelection").is_true();
     let most = if is_advanced(&spec) { ADVANCED_DEVICES_MAX } else { DEVICES_MAX };
     named::each_of_set(&spec, "devices", (most, "name"), &mut errors, &mut |device, errors| {
-        check_device(device, stored(device.str("name")), errors);
+        check_device(device, stored.get(device.str("name")).copied(), errors);
         check_own_reach(device, is_per_device, errors);
         check_bindings(device, errors);
     });

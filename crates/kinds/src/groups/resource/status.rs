@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pintle_meta::field::Error;
-use pintle_value::Value;
+use pintle_value::{Value, order::Ordered};
 
 use super::{
     claims::{Requests, check_config, check_raw, check_toleration},
@@ -41,8 +41,8 @@ pub(super) fn drop_deallocated(new: &mut Value, old: &Value) {
         let [driver, pool, device, _] = device(value);
         [driver, pool, device].map(str::to_owned)
     }
-    let kept: Vec<_> = items(new, RESULTS).iter().map(whole).collect();
-    let mut gone: Vec<_> = items(old, RESULTS).iter().map(whole).collect();
+    let kept: BTreeSet<_> = items(new, RESULTS).iter().map(whole).collect();
+    let mut gone: BTreeSet<_> = items(old, RESULTS).iter().map(whole).collect();
     gone.retain(|device| !kept.contains(device));
     let Some(status) = new.get_mut("status").and_then(Value::as_object_mut) else { return };
     if let Some(devices) = status.get_mut("devices").and_then(Value::as_array_mut) {
@@ -112,8 +112,9 @@ fn check_reserved(claim: &Place<'_>, old: &Value, errors: &mut Errors) {
     if !status.has("allocation") {
         errors.push(reserved.forbidden("may not be specified when `allocated` is not set"));
     } else if claim.at(&["metadata", "deletionTimestamp"]).is_set() {
-        let stored = items(old, &["status", "reservedFor"]);
-        if status.items("reservedFor").any(|user| !stored.contains(user.value())) {
+        let stored = items(old, &["status", "reservedFor"]).iter();
+        let stored: BTreeSet<Ordered<&Value>> = stored.map(Ordered).collect();
+        if status.items("reservedFor").any(|user| !stored.contains(&Ordered(user.value()))) {
             let words = "new entries may not be added while `deallocationRequested` or \
                          `deletionTimestamp` are set";
             errors.push(reserved.forbidden(words));

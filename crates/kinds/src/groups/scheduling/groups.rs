@@ -106,9 +106,10 @@ fn check_status(group: &Place<'_>) -> Errors {
     let status = group.get("status");
     conditions::check(&status, &mut errors);
     let spec = group.get("spec");
+    let known: BTreeSet<&str> = spec.items("resourceClaims").map(|one| one.str("name")).collect();
     for claim in status.items("resourceClaimStatuses") {
         let name = claim.get("name");
-        if !spec.items("resourceClaims").any(|claim| claim.str("name") == name.text()) {
+        if !known.contains(name.text()) {
             let words = "must match the name of an entry in `spec.resourceClaims`";
             errors.push(name.invalid(words));
         }

@@ -1,5 +1,7 @@
 //! Ephemeral containers: they may be added to a running pod, and that is all.
 
+use std::collections::BTreeMap;
+
 use pintle_value::{Path, Value};
 
 use super::{check_annotation_changes, difference};
@@ -13,7 +15,7 @@ pub(crate) fn validate_ephemeral_containers(new: &Value, old: &Value) -> Errors 
     if old.at(&["metadata", "annotations", MIRROR]).is_some() {
         let words = "static pods do not support ephemeral containers";
         // Upstream's path to the object itself reads `[]`.
-        return vec![pintle_meta::field::Error::forbidden(&Path::root().key(""), words)];
+        return pintle_meta::field::Error::forbidden(&Path::root().key(""), words).into();
     }
     let options = Options::of_pod(old);
     let pod = Place::root(new);
@@ -24,10 +26,12 @@ pub(crate) fn validate_ephemeral_containers(new: &Value, old: &Value) -> Errors 
     let list = spec.get("ephemeralContainers");
     let old_spec = Place::root(old);
     let old_spec = old_spec.get("spec");
+    // The last of a name counts.
+    let kept: BTreeMap<&str, Place<'_>> =
+        spec.items("ephemeralContainers").map(|one| (one.str("name"), one)).collect();
     for container in old_spec.items("ephemeralContainers") {
         let name = container.str("name");
-        let kept = spec.items("ephemeralContainers").rfind(|new| new.str("name") == name);
-        match kept {
+        match kept.get(name) {
             None => {
                 let words = format!("existing ephemeral containers {name:?} may not be removed\n");
                 errors.push(list.forbidden(words));

@@ -42,7 +42,8 @@ pub(crate) fn confine_resize(new: &mut Value, old: &Value) {
 /// What is wrong with a resize.
 pub(crate) fn validate_resize(new: &Value, old: &Value) -> Errors {
     // Upstream's path to the object itself reads `[]`.
-    let refuse = |words| vec![pintle_meta::field::Error::forbidden(&Path::root().key(""), words)];
+    let refuse =
+        |words: &str| pintle_meta::field::Error::forbidden(&Path::root().key(""), words).into();
     if old.at(&["metadata", "annotations", MIRROR]).is_some() {
         return refuse("static pods cannot be resized");
     }
@@ -118,7 +119,7 @@ fn check_containers(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) -> b
             }
         }
     }
-    errors.len() == before
+    errors.len() == before && !errors.is_full()
 }
 
 /// What is asked for can become more or less, but not nothing.

@@ -1,6 +1,6 @@
 //! Where a pod would like to run, and beside which pods.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_meta::{names, validation};
 
@@ -144,8 +144,9 @@ fn check_label_keys(term: &Place<'_>, errors: &mut Errors) {
     }
     // Upstream leaves the list out of this path.
     check_merged_keys(term, &term.path(), errors);
+    let others: BTreeSet<&str> = term.items("mismatchLabelKeys").map(|key| key.text()).collect();
     for key in term.items("matchLabelKeys") {
-        if term.items("mismatchLabelKeys").any(|other| other.text() == key.text()) {
+        if others.contains(key.text()) {
             errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
         }
     }
@@ -156,10 +157,11 @@ pub(super) fn check_merged_keys(term: &Place<'_>, path: &pintle_value::Path, err
     let selector = term.get("labelSelector");
     let mut seen: BTreeSet<&str> =
         selector.map("matchLabels").keys().map(|key| key.as_str()).collect();
+    let listed: BTreeMap<&str, usize> =
+        term.items("matchLabelKeys").enumerate().map(|(i, key)| (key.text(), i)).collect();
     for expression in selector.items("matchExpressions") {
         let key = expression.str("key");
-        let index = term.items("matchLabelKeys").rposition(|listed| listed.text() == key);
-        if let Some(i) = index
+        if let Some(&i) = listed.get(key)
             && seen.contains(key)
         {
             let words = "exists in both matchLabelKeys and labelSelector";

@@ -1,6 +1,8 @@
 //! Annotations that mean something to pods: mirrors of static pods, deletion cost, and the old form of
 //! seccomp and AppArmor profiles.
 
+use std::collections::BTreeSet;
+
 use pintle_value::Value;
 
 use super::{Options, Spec, volumes::local_path};
@@ -37,9 +39,10 @@ pub(crate) fn check_annotations(
         }
     }
     let spec = Spec::of(spec, options);
+    let containers: BTreeSet<&str> = spec.all_containers().map(|one| one.str("name")).collect();
     for (key, value) in annotations.pairs() {
         let Some(name) = key.strip_prefix(APP_ARMOR) else { continue };
-        if !spec.all_containers().any(|container| container.str("name") == name) {
+        if !containers.contains(name) {
             errors.push(value.invalid_as(name, "container not found"));
         }
         if !is_app_armor(value.text()) {

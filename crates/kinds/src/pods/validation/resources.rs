@@ -2,9 +2,13 @@
 
 mod pod;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pintle_meta::{field::Error, names, quantity::Quantity};
+use pintle_meta::{
+    field::{self, Error},
+    names,
+    quantity::Quantity,
+};
 
 use super::{Options, Spec};
 use crate::{
@@ -140,6 +144,8 @@ impl Kinds {
 /// Checks that a container claims what its pod has claimed.
 fn check_claims(spec: &Spec<'_>, resources: &Place<'_>, errors: &mut Errors) {
     let mut seen: BTreeSet<String> = BTreeSet::new();
+    // How many requests of a claim were named.
+    let mut requests: BTreeMap<&str, usize> = BTreeMap::new();
     for claim in resources.items("claims") {
         let (name, request) = (claim.str("name"), claim.get("request"));
         if name.is_empty() {
@@ -155,21 +161,20 @@ fn check_claims(spec: &Spec<'_>, resources: &Place<'_>, errors: &mut Errors) {
                 request.all_invalid(names::dns1123_label(request.text()), errors);
                 key = format!("{name}/{}", request.text());
             }
-            let is_of_claim =
-                |other: &&String| other.split_once('/').is_some_and(|(claim, _)| claim == name);
             if seen.contains(&key) {
                 errors.push(duplicate(&key));
             } else if request.is_empty() {
-                let overlaps = seen.iter().filter(is_of_claim).count();
+                let overlaps = requests.get(name).copied().unwrap_or_default();
                 errors.extend((0..overlaps).map(|_| duplicate(name)));
+            } else {
+                *requests.entry(name).or_default() += 1;
             }
             seen.insert(key);
         }
         if !spec.claims.contains(name) {
-            let known: Vec<&str> = spec.claims.iter().copied().collect();
-            let listed = match known.as_slice() {
-                [] => " which is empty".to_owned(),
-                known => format!(": {}", known.join(", ")),
+            let listed = match field::listed(spec.claims.iter()) {
+                none if spec.claims.is_empty() => format!("{none} which is empty"),
+                known => format!(": {known}"),
             };
             let detail = format!("must be one of the names in pod.spec.resourceClaims{listed}");
             errors.push(Error { detail, ..Error::not_found(&claim.path(), &name.into()) });

@@ -1,6 +1,6 @@
 //! Scheduling, but for affinity: tolerations, topology spread, gates.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_meta::{field::Error, names, validation};
 
@@ -86,16 +86,21 @@ pub(super) fn check_scheduling_gates(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
+/// What tells constraints apart.
+fn pair<'a>(constraint: &Place<'a>) -> (&'a str, &'a str) {
+    (constraint.str("topologyKey"), constraint.str("whenUnsatisfiable"))
+}
+
 /// Checks `topologySpreadConstraints`.
 pub(super) fn check_topology_spread(spec: &Place<'_>, options: Options, errors: &mut Errors) {
     let constraints: Vec<Place<'_>> = spec.items("topologySpreadConstraints").collect();
+    // Upstream refuses each but the last of those that are the same.
+    let last: BTreeMap<_, usize> =
+        constraints.iter().enumerate().map(|(i, constraint)| (pair(constraint), i)).collect();
     for (i, constraint) in constraints.iter().enumerate() {
-        let (key, action) = (constraint.str("topologyKey"), constraint.str("whenUnsatisfiable"));
+        let (key, action) = pair(constraint);
         check(constraint, CONSTRAINT, errors);
-        let is_same = |later: &Place<'_>| {
-            (later.str("topologyKey"), later.str("whenUnsatisfiable")) == (key, action)
-        };
-        if constraints[i + 1..].iter().any(is_same) {
+        if last.get(&(key, action)) != Some(&i) {
             let path = constraint.path().field("{topologyKey, whenUnsatisfiable}");
             errors.push(Error::duplicate(&path, &format!("{{{key}, {action}}}").into()));
         }

@@ -70,7 +70,7 @@ pub(super) fn check_volumes<'a>(
         if wrong.is_empty() {
             volumes.insert(text, value);
         }
-        errors.append(&mut wrong);
+        errors.extend(wrong);
         let claim = volume.at(&["persistentVolumeClaim", "claimName"]);
         if created.contains(claim.text()) {
             let words = "must not reference a PVC that gets created for an ephemeral volume";

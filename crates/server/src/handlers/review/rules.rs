@@ -3,7 +3,7 @@
 //!
 //! What selectors say has no part in the answer, as no rule of a role is about it (AUTHZ-02).
 
-use pintle_meta::field::{self, Error};
+use pintle_meta::field::{self, Error, Errors};
 use pintle_meta::{fields, labels, object, validation};
 use pintle_value::{Map, Path, Value};
 
@@ -19,14 +19,14 @@ const NOT_SAID: &[&str] = &[
 ];
 
 /// What is wrong with what is asked about.
-pub(super) fn attributes(review: &Value) -> Vec<Error> {
+pub(super) fn attributes(review: &Value) -> Errors {
     let mut errors = one_kind_of_attributes(review);
     errors.extend(selectors(review));
     errors
 }
 
 /// What is wrong with what is asked about, and about whom.
-pub(super) fn attributes_of_subject(review: &Value) -> Vec<Error> {
+pub(super) fn attributes_of_subject(review: &Value) -> Errors {
     let mut errors = one_kind_of_attributes(review);
     let user = review.str_at(&["spec", "user"]).unwrap_or_default();
     let groups = review.at(&["spec", "groups"]).and_then(Value::as_array).unwrap_or_default();
@@ -39,7 +39,7 @@ pub(super) fn attributes_of_subject(review: &Value) -> Vec<Error> {
 }
 
 /// What is wrong with a review in a namespace.
-pub(super) fn local(review: &Value) -> Vec<Error> {
+pub(super) fn local(review: &Value) -> Errors {
     let mut errors = attributes_of_subject(review);
     errors.extend(metadata(review, "must be empty except for namespace"));
     if let Some(resource) = review.at(&["spec", "resourceAttributes"]) {
@@ -95,37 +95,37 @@ fn reads_label(requirement: &Value) -> bool {
     labels::Selector::from_label_selector(Some(&selector)).is_ok()
 }
 
-fn one_kind_of_attributes(review: &Value) -> Vec<Error> {
+fn one_kind_of_attributes(review: &Value) -> Errors {
     let given = |part| review.at(&["spec", part]);
     match (given("resourceAttributes"), given("nonResourceAttributes")) {
         (Some(_), Some(path)) => {
             let why = "cannot be specified in combination with resourceAttributes";
-            vec![Error::invalid_shown(&spec("nonResourceAttributes"), shown(path), why)]
+            Error::invalid_shown(&spec("nonResourceAttributes"), shown(path), why).into()
         }
         (None, None) => {
             let why =
                 "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            vec![Error::invalid(&spec("resourceAttributes"), &Value::Null, why)]
+            Error::invalid(&spec("resourceAttributes"), &Value::Null, why).into()
         }
-        _ => Vec::new(),
+        _ => Errors::new(),
     }
 }
 
-fn selectors(review: &Value) -> Vec<Error> {
+fn selectors(review: &Value) -> Errors {
     let of_fields = selector(review, "fieldSelector", validation::field_requirement);
     let of_labels = selector(review, "labelSelector", validation::label_requirement);
     of_fields.into_iter().chain(of_labels).collect()
 }
 
 /// A selector is one text or requirements, which may be what only newer servers understand.
-fn selector(review: &Value, part: &str, rule: fn(&Value, &Path) -> Vec<Error>) -> Vec<Error> {
+fn selector(review: &Value, part: &str, rule: fn(&Value, &Path) -> Errors) -> Errors {
     let Some(selector) = review.at(&["spec", "resourceAttributes", part]) else {
-        return Vec::new();
+        return Errors::new();
     };
     let path = spec("resourceAttributes").field(part);
     let raw = selector.str_at(&["rawSelector"]).unwrap_or_default();
     let requirements = selector.get("requirements").and_then(Value::as_array).unwrap_or_default();
-    let mut errors = Vec::new();
+    let mut errors = Errors::new();
     if !raw.is_empty() && !requirements.is_empty() {
         let why = "may not specified at the same time as requirements";
         errors.push(Error::invalid(&path.field("rawSelector"), &raw.into(), why));

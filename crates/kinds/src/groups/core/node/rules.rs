@@ -6,7 +6,7 @@ use pintle_meta::{
     field::{Error, ErrorType},
     names,
 };
-use pintle_value::Value;
+use pintle_value::{Value, order::Ordered};
 
 use crate::{
     addresses::{Range, canonical_range},
@@ -108,13 +108,12 @@ fn check_ranges(node: &Place<'_>, errors: &mut Errors) {
 
 /// What was never said may be said once.
 fn check_update(node: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
-    let mut seen: Vec<&Value> = Vec::new();
+    let mut seen = BTreeSet::new();
     let status = node.get("status");
     for address in status.items("addresses") {
-        if seen.contains(&address.value()) {
+        if !seen.insert(Ordered(address.value())) {
             errors.push(same_address(&address));
         }
-        seen.push(address.value());
     }
     let (new, old) = (node.get("spec"), old.get("spec"));
     let from_nothing = |member: &str, name: &str| {

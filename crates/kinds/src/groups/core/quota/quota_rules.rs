@@ -15,7 +15,7 @@ use crate::{
 const OPPOSITES: [[&str; 2]; 2] =
     [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
 
-const SCOPES: &[&str] = &[
+const SCOPES: [&str; 7] = [
     "Terminating",
     "NotTerminating",
     "BestEffort",
@@ -64,40 +64,43 @@ fn check_list(list: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-/// The names of what is limited.
-fn limited<'a>(spec: &'a Place<'_>) -> impl Iterator<Item = &'a str> {
-    spec.map("hard").keys().map(|name| name.as_str())
+/// How many of the things that a quota limits, and that quotas know, are not in a scope.
+struct Beyond([usize; SCOPES.len()]);
+
+impl Beyond {
+    fn of(spec: &Place<'_>) -> Self {
+        let known = || spec.map("hard").keys().filter(|name| amounts::is_quota_name(name));
+        Self(SCOPES.map(|scope| known().filter(|name| !is_within(scope, name)).count()))
+    }
+
+    fn count(&self, scope: &str) -> usize {
+        let known = SCOPES.iter().position(|known| *known == scope);
+        known.map_or(0, |i| self.0[i])
+    }
 }
 
-/// Whether something that quotas know is not in the scope.
-fn is_beyond(spec: &Place<'_>, scope: &str) -> impl Iterator<Item = ()> {
-    let beyond = limited(spec).filter(move |name| {
-        let fits = match scope {
-            "BestEffort" => *name == "pods",
-            "Terminating"
-            | "NotTerminating"
-            | "NotBestEffort"
-            | "PriorityClass"
-            | "CrossNamespacePodAffinity" => *name == "pods" || amounts::is_computed(name),
-            "VolumeAttributesClass" => {
-                matches!(*name, "persistentvolumeclaims" | "requests.storage")
-            }
-            _ => true,
-        };
-        amounts::is_quota_name(name) && !fits
-    });
-    beyond.map(|_| ()).collect::<Vec<_>>().into_iter()
+/// Whether a scope can be told of what has this name.
+fn is_within(scope: &str, name: &str) -> bool {
+    match scope {
+        "BestEffort" => name == "pods",
+        "VolumeAttributesClass" => matches!(name, "persistentvolumeclaims" | "requests.storage"),
+        _ => name == "pods" || amounts::is_computed(name),
+    }
 }
 
 fn check_scopes(spec: &Place<'_>, errors: &mut Errors) {
     let scopes = spec.get("scopes");
+    let beyond = Beyond::of(spec);
+    // Each error shows all scopes.
     for scope in spec.items("scopes") {
+        if errors.is_full() {
+            break;
+        }
         if !SCOPES.contains(&scope.text()) {
             errors.push(scopes.invalid("unsupported scope"));
         }
-        for () in is_beyond(spec, scope.text()) {
-            errors.push(scopes.invalid("unsupported scope applied to resource"));
-        }
+        let wrong = || scopes.invalid("unsupported scope applied to resource");
+        errors.extend((0..beyond.count(scope.text())).map(|_| wrong()));
     }
     let has = |wanted: &str| spec.items("scopes").any(|scope| scope.text() == wanted);
     for _ in OPPOSITES.iter().filter(|pair| pair.iter().all(|scope| has(scope))) {
@@ -111,15 +114,18 @@ fn check_selector(spec: &Place<'_>, errors: &mut Errors) {
     let at = path(&["spec", "scopeSelector", "matchExpressions"]);
     let wrong =
         |member: &str, value: &Value, words: &str| Error::invalid(&at.field(member), value, words);
+    let beyond = Beyond::of(spec);
     for expression in selector.items("matchExpressions") {
+        if errors.is_full() {
+            break;
+        }
         let scope = expression.str("scopeName");
         if !SCOPES.contains(&scope) {
             errors.push(wrong("scopeName", &scope.into(), "unsupported scope"));
         }
-        for () in is_beyond(spec, scope) {
-            let words = "unsupported scope applied to resource";
-            errors.push(Error::invalid(&at, selector.value(), words));
-        }
+        let words = "unsupported scope applied to resource";
+        let refused = || Error::invalid(&at, selector.value(), words);
+        errors.extend((0..beyond.count(scope)).map(|_| refused()));
         let operator = expression.str("operator");
         let is_plain = !matches!(scope, "PriorityClass" | "VolumeAttributesClass");
         if is_plain && SCOPES.contains(&scope) && operator != "Exists" {

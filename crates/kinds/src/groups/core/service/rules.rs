@@ -203,16 +203,17 @@ fn check_affinity(spec: &Place<'_>, errors: &mut Errors) {
 /// are taken as they are.
 fn check_addresses(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
     let old = old.and_then(|old| old.get("spec")).unwrap_or(&Value::Null);
-    let known = |member: &str, text: &str| {
+    let known = |member: &str| -> BTreeSet<&str> {
         let known = old.get(member).and_then(Value::as_array).unwrap_or_default();
-        known.iter().any(|known| known.as_str() == Some(text))
+        known.iter().filter_map(Value::as_str).collect()
     };
     if spec.str("type") != "ExternalName" {
-        check_cluster_addresses(spec, &|text| known("clusterIPs", text), errors);
+        check_cluster_addresses(spec, &known("clusterIPs"), errors);
     }
+    let stored = known("externalIPs");
     for external in spec.items("externalIPs") {
         let wrong = match ip(external.text()) {
-            _ if known("externalIPs", external.text()) => continue,
+            _ if stored.contains(external.text()) => continue,
             wrong if wrong.is_empty() => addresses::special_ip(external.text()),
             wrong => wrong,
         };
@@ -220,7 +221,7 @@ fn check_addresses(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn check_cluster_addresses(spec: &Place<'_>, known: &dyn Fn(&str) -> bool, errors: &mut Errors) {
+fn check_cluster_addresses(spec: &Place<'_>, known: &BTreeSet<&str>, errors: &mut Errors) {
     let (first, ips) = (spec.str("clusterIP"), spec.get("clusterIPs"));
     match (first.is_empty(), spec.items("clusterIPs").next()) {
         (false, None) => errors.push(ips.required("")),
@@ -249,11 +250,11 @@ fn check_cluster_addresses(spec: &Place<'_>, known: &dyn Fn(&str) -> bool, error
             if count > 1 {
                 errors.push(ips.invalid("'None' must be the first and only value"));
             }
-        } else if !known(place.text()) {
+        } else if !known.contains(place.text()) {
             place.all_invalid(ip(place.text()), errors);
         }
     }
-    let has_invalid = errors.len() > before;
+    let has_invalid = errors.len() > before || errors.is_full();
     if count > 2 {
         errors.push(ips.invalid("may only hold up to 2 values"));
     }
@@ -327,9 +328,10 @@ fn check_source_ranges(service: &Place<'_>, old: Option<&Value>, errors: &mut Er
             errors.push(named.forbidden(FOR_LOAD_BALANCERS));
         }
         let known = old.and_then(|old| old.at(&["spec", "loadBalancerSourceRanges"]));
-        let known = known.and_then(Value::as_array).unwrap_or_default();
+        let known = known.and_then(Value::as_array).unwrap_or_default().iter();
+        let known: BTreeSet<&str> = known.filter_map(Value::as_str).collect();
         for (i, range) in spec.items("loadBalancerSourceRanges").enumerate() {
-            if !known.contains(range.value()) {
+            if !known.contains(range.text()) {
                 let wrong = addresses::range(range.text().trim());
                 let text = Value::from(range.text().trim());
                 let path = named.path().index(i);

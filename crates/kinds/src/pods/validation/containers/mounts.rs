@@ -16,6 +16,8 @@ use crate::{
 pub(super) fn check_mounts(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
     let list = container.get("volumeMounts");
     let mut paths = BTreeSet::new();
+    let devices = texts(container, "volumeDevices", "name");
+    let device_paths = texts(container, "volumeDevices", "devicePath");
     for mount in container.items("volumeMounts") {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
         let volume = spec.volumes.get(name.text());
@@ -31,10 +33,10 @@ pub(super) fn check_mounts(spec: &Spec<'_>, container: &Place<'_>, errors: &mut 
         if !paths.insert(mount.str("mountPath")) {
             errors.push(path.invalid_as(path.text(), "must be unique"));
         }
-        if container.items("volumeDevices").any(|d| d.str("name") == name.text()) {
+        if devices.contains(name.text()) {
             errors.push(name.invalid_as(name.text(), "must not already exist in volumeDevices"));
         }
-        if container.items("volumeDevices").any(|d| d.str("devicePath") == path.text()) {
+        if device_paths.contains(path.text()) {
             let words = "must not already exist as a path in volumeDevices";
             errors.push(path.invalid_as(path.text(), words));
         }
@@ -104,9 +106,17 @@ fn check_recursion(mount: &Place<'_>, errors: &mut Errors) {
     }
 }
 
+/// The texts of one member of a list's items.
+fn texts<'a>(container: &Place<'a>, list: &str, member: &str) -> BTreeSet<&'a str> {
+    let items = container.value().get(list).and_then(Value::as_array).unwrap_or_default();
+    items.iter().map(|item| item.str_at(&[member]).unwrap_or_default()).collect()
+}
+
 /// Checks `volumeDevices`.
 pub(super) fn check_devices(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
+    let mounts = texts(container, "volumeMounts", "name");
+    let mount_paths = texts(container, "volumeMounts", "mountPath");
     for device in container.items("volumeDevices") {
         let (name, path) = (device.get("name"), device.get("devicePath"));
         if name.is_empty() {
@@ -135,10 +145,10 @@ pub(super) fn check_devices(spec: &Spec<'_>, container: &Place<'_>, errors: &mut
         } else {
             paths.insert(device.str("devicePath"));
         }
-        if container.items("volumeMounts").any(|mount| mount.str("name") == name.text()) {
+        if mounts.contains(name.text()) {
             errors.push(name.invalid_as(name.text(), "must not already exist in volumeMounts"));
         }
-        if container.items("volumeMounts").any(|mount| mount.str("mountPath") == path.text()) {
+        if mount_paths.contains(path.text()) {
             let words = "must not already exist as a path in volumeMounts";
             errors.push(path.invalid_as(path.text(), words));
         }
