@@ -1,89 +1,283 @@
 //! Whether who has some rules has others too: nobody may grant what they do not have (AUTHZ-03).
+//!
+//! A rule allows each of its verbs on each of its resources in each of its groups: millions of rights, told
+//! in a few kilobytes. So they are not looked at one by one, as upstream does, but as classes: texts that the
+//! same rules of the owner name are worth the same.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
-use pintle_meta::quote::quote;
+use pintle_meta::{field::brief, quote::quote};
 use pintle_value::Str;
 
 use super::Rule;
-use super::rule::{has, has_or_all, path_matches};
 
-/// What `wanted` allows and `owned` does not, each as upstream writes it; none where all is covered.
-pub fn missing_rights(owned: &[Rule], wanted: &[Rule]) -> BTreeSet<String> {
-    let missing = wanted.iter().flat_map(broken_down);
-    let missing = missing.filter(|single| !owned.iter().any(|rule| covers(rule, single)));
-    compacted(missing.collect()).iter().map(shown).collect()
+/// So many missing rights are told of.
+const TOLD_MAX: usize = 1000;
+/// So many words of sets of rules are looked at before the comparison is given up: a fraction of a second.
+const WORK_MAX: usize = 1 << 28;
+const WORD_BITS: usize = u64::BITS as usize;
+
+/// What somebody would grant and does not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// As upstream writes it.
+    pub rights: BTreeSet<String>,
+    /// There are more than are told of, or too many to be sure that there are none.
+    pub more: bool,
 }
 
-/// A rule as rules of one verb on one thing each.
-fn broken_down(rule: &Rule) -> Vec<Rule> {
-    let mut single = Vec::new();
-    let one = |text: &Str| vec![text.clone()];
-    for group in &rule.api_groups {
-        for resource in &rule.resources {
-            for verb in &rule.verbs {
-                let base = Rule {
-                    verbs: one(verb),
-                    api_groups: one(group),
-                    resources: one(resource),
-                    ..Rule::default()
-                };
-                if rule.resource_names.is_empty() {
-                    single.push(base);
-                    continue;
-                }
-                let named = rule.resource_names.iter();
-                single.extend(named.map(|n| Rule { resource_names: one(n), ..base.clone() }));
+impl Missing {
+    /// Whether everything is covered.
+    pub fn is_empty(&self) -> bool {
+        self.rights.is_empty() && !self.more
+    }
+}
+
+/// What `wanted` allows and `owned` does not.
+pub fn missing_rights(owned: &[Rule], wanted: &[Rule]) -> Missing {
+    let owned = Owned::new(owned);
+    let mut search = Search::default();
+    let mut missing = Vec::new();
+    for rule in wanted {
+        for (parts, axes) in [of_resources(&owned, rule), of_paths(&owned, rule)] {
+            if axes.iter().all(|axis| axis.count > 0) {
+                search.uncovered(&axes, &owned.every, &mut Vec::new());
+            }
+            search.found.sort_unstable();
+            missing.extend(search.found.drain(..).map(|place| parts.single(&place)));
+        }
+    }
+    Missing { rights: compacted(missing).iter().map(shown).collect(), more: search.more }
+}
+
+/// A set of the owner's rules, by their numbers.
+type Rules = Vec<u64>;
+
+/// The owner's rules, by what they name.
+struct Owned<'a> {
+    /// All of them.
+    every: Rules,
+    verbs: Named<'a>,
+    groups: Named<'a>,
+    resources: Named<'a>,
+    names: Named<'a>,
+    paths: Named<'a>,
+    /// Paths that end with a star, without it, by their length.
+    prefixes: BTreeMap<usize, HashMap<&'a str, Vec<usize>>>,
+}
+
+/// Which rules name a text in one of their lists.
+struct Named<'a> {
+    /// Those that name everything.
+    all: Rules,
+    by_text: HashMap<&'a str, Vec<usize>>,
+}
+
+impl<'a> Owned<'a> {
+    fn new(rules: &'a [Rule]) -> Self {
+        let named = |list: fn(&Rule) -> &[Str]| Named::new(rules, list, |list| has(list, "*"));
+        let mut prefixes: BTreeMap<usize, HashMap<&str, Vec<usize>>> = BTreeMap::new();
+        for (number, rule) in rules.iter().enumerate() {
+            for path in rule.paths.iter().filter(|path| path.ends_with('*')) {
+                let prefix = path.trim_end_matches('*');
+                prefixes.entry(prefix.len()).or_default().entry(prefix).or_default().push(number);
+            }
+        }
+        Self {
+            every: (0..rules.len()).fold(none(rules.len()), with),
+            verbs: named(|rule| &rule.verbs),
+            groups: named(|rule| &rule.api_groups),
+            resources: named(|rule| &rule.resources),
+            names: Named::new(rules, |rule| &rule.resource_names, <[Str]>::is_empty),
+            paths: Named::new(rules, |rule| &rule.paths, |_| false),
+            prefixes,
+        }
+    }
+
+    /// The rules that cover a resource, or a part of it: `pods/log` is covered by `*/log`, too.
+    fn covering_resource(&self, resource: &str) -> Rules {
+        let part = resource.split_once('/').map(|(_, part)| format!("*/{part}"));
+        self.resources.covering([Some(resource), part.as_deref()].into_iter().flatten())
+    }
+
+    fn covering_path(&self, path: &str) -> Rules {
+        let fitting = self.prefixes.range(..=path.len());
+        let numbers = fitting.filter_map(|(length, known)| known.get(path.get(..*length)?));
+        numbers.flatten().copied().fold(self.paths.covering([path]), with)
+    }
+}
+
+impl<'a> Named<'a> {
+    fn new(
+        rules: &'a [Rule],
+        list: impl Fn(&'a Rule) -> &'a [Str],
+        is_all: impl Fn(&'a [Str]) -> bool,
+    ) -> Self {
+        let mut named = Self { all: none(rules.len()), by_text: HashMap::new() };
+        for (number, rule) in rules.iter().enumerate() {
+            if is_all(list(rule)) {
+                named.all = with(named.all, number);
+            }
+            for text in list(rule) {
+                named.by_text.entry(text).or_default().push(number);
+            }
+        }
+        named
+    }
+
+    fn covering<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Rules {
+        let numbers = texts.into_iter().filter_map(|text| self.by_text.get(text));
+        numbers.flatten().copied().fold(self.all.clone(), with)
+    }
+}
+
+/// One list of a wanted rule: its texts' places, by the owner's rules that cover them.
+struct Axis {
+    count: usize,
+    classes: BTreeMap<Rules, Vec<usize>>,
+}
+
+impl Axis {
+    fn new(texts: &[Str], covering: impl Fn(&str) -> Rules) -> Self {
+        let mut classes: BTreeMap<Rules, Vec<usize>> = BTreeMap::new();
+        for (place, text) in texts.iter().enumerate() {
+            classes.entry(covering(text)).or_default().push(place);
+        }
+        Self { count: texts.len(), classes }
+    }
+}
+
+/// The lists of a wanted rule, in the order in which upstream takes their product.
+enum Parts<'a> {
+    Resources(&'a Rule),
+    Paths(&'a Rule),
+}
+
+fn of_resources<'a>(owned: &Owned<'_>, rule: &'a Rule) -> (Parts<'a>, Vec<Axis>) {
+    let of = |named: &Named<'_>, texts: &[Str]| Axis::new(texts, |text| named.covering([text]));
+    let mut names = of(&owned.names, &rule.resource_names);
+    if rule.resource_names.is_empty() {
+        names = Axis { count: 1, classes: [(owned.names.all.clone(), vec![0])].into() };
+    }
+    let resources = Axis::new(&rule.resources, |text| owned.covering_resource(text));
+    let (groups, verbs) = (of(&owned.groups, &rule.api_groups), of(&owned.verbs, &rule.verbs));
+    (Parts::Resources(rule), vec![groups, resources, verbs, names])
+}
+
+fn of_paths<'a>(owned: &Owned<'_>, rule: &'a Rule) -> (Parts<'a>, Vec<Axis>) {
+    let paths = Axis::new(&rule.paths, |text| owned.covering_path(text));
+    let verbs = Axis::new(&rule.verbs, |text| owned.verbs.covering([text]));
+    // Rules for single objects are about no paths.
+    let unnamed = Axis { count: 1, classes: [(owned.names.all.clone(), vec![0])].into() };
+    (Parts::Paths(rule), vec![paths, verbs, unnamed])
+}
+
+impl Parts<'_> {
+    /// The rule of one verb on one thing.
+    fn single(&self, place: &[usize]) -> Rule {
+        let one = |list: &[Str], axis: usize| list.get(place[axis]).cloned().into_iter().collect();
+        match self {
+            Self::Resources(rule) => Rule {
+                api_groups: one(&rule.api_groups, 0),
+                resources: one(&rule.resources, 1),
+                verbs: one(&rule.verbs, 2),
+                resource_names: one(&rule.resource_names, 3),
+                ..Rule::default()
+            },
+            Self::Paths(rule) => {
+                Rule { paths: one(&rule.paths, 0), verbs: one(&rule.verbs, 1), ..Rule::default() }
             }
         }
     }
-    for path in &rule.paths {
-        let verbs = rule.verbs.iter();
-        single.extend(verbs.map(|v| Rule { verbs: one(v), paths: one(path), ..Rule::default() }));
+}
+
+#[derive(Default)]
+struct Search {
+    work: usize,
+    told: usize,
+    /// The places in the lists of a wanted rule of what nobody covers.
+    found: Vec<Vec<usize>>,
+    more: bool,
+}
+
+impl Search {
+    /// Looks for what no rule covers, among those that cover what was `chosen` from the lists before.
+    fn uncovered<'a>(&mut self, axes: &'a [Axis], rules: &Rules, chosen: &mut Vec<&'a [usize]>) {
+        if rules.iter().all(|word| *word == 0) {
+            return self.tell(chosen, axes, &mut Vec::new());
+        }
+        let Some((axis, rest)) = axes.split_first() else { return };
+        for (covering, places) in &axis.classes {
+            self.work += 1 + rules.len();
+            if self.work > WORK_MAX {
+                self.more = true;
+                return;
+            }
+            let both = rules.iter().zip(covering).map(|(a, b)| a & b).collect();
+            chosen.push(places);
+            self.uncovered(rest, &both, chosen);
+            chosen.pop();
+        }
     }
-    single
+
+    /// Notes every combination of what was chosen with all that is left, as long as it will be told of.
+    fn tell(&mut self, chosen: &[&[usize]], rest: &[Axis], place: &mut Vec<usize>) {
+        let all: Vec<usize>;
+        let (next, chosen, rest) = match (chosen.split_first(), rest.split_first()) {
+            (Some((next, chosen)), _) => (*next, chosen, rest),
+            (None, Some((axis, rest))) => {
+                all = (0..axis.count.min(TOLD_MAX + 1)).collect();
+                (all.as_slice(), chosen, rest)
+            }
+            (None, None) => {
+                self.more |= self.told == TOLD_MAX;
+                if self.told < TOLD_MAX {
+                    self.told += 1;
+                    self.found.push(place.clone());
+                }
+                return;
+            }
+        };
+        for one in next {
+            if self.more {
+                return;
+            }
+            place.push(*one);
+            self.tell(chosen, rest, place);
+            place.pop();
+        }
+    }
 }
 
-/// Whether a rule allows what a broken-down one does.
-fn covers(rule: &Rule, single: &Rule) -> bool {
-    let all = |wanted: &[Str], is_covered: &dyn Fn(&str) -> bool| {
-        wanted.iter().all(|text| is_covered(text.as_str()))
-    };
-    let names = &rule.resource_names;
-    let unnamed = names.is_empty();
-    all(&single.verbs, &|verb| has_or_all(&rule.verbs, verb))
-        && all(&single.api_groups, &|group| has_or_all(&rule.api_groups, group))
-        && all(&single.resources, &|resource| covers_resource(&rule.resources, resource))
-        && all(&single.paths, &|path| rule.paths.iter().any(|owned| path_matches(owned, path)))
-        && (unnamed
-            || !single.resource_names.is_empty()
-                && all(&single.resource_names, &|name| has(names, name)))
+fn has(list: &[Str], word: &str) -> bool {
+    list.iter().any(|entry| entry == word)
 }
 
-fn covers_resource(owned: &[Str], resource: &str) -> bool {
-    has_or_all(owned, resource)
-        || resource.split_once('/').is_some_and(|(_, part)| {
-            owned.iter().any(|owned| owned.strip_prefix("*/").is_some_and(|p| p == part))
-        })
+fn none(rules: usize) -> Rules {
+    vec![0; rules.div_ceil(WORD_BITS)]
+}
+
+fn with(mut rules: Rules, number: usize) -> Rules {
+    rules[number / WORD_BITS] |= 1 << (number % WORD_BITS);
+    rules
 }
 
 /// Puts rules on one resource that differ in their verbs together.
 fn compacted(rules: Vec<Rule>) -> Vec<Rule> {
     let mut compacted: Vec<Rule> = Vec::new();
+    let mut known = HashMap::new();
     for mut rule in rules {
         let is_simple = rule.resource_names.is_empty() && rule.paths.is_empty();
-        let same = compacted.iter_mut().find(|other| {
-            is_simple
-                && other.resource_names.is_empty()
-                && other.paths.is_empty()
-                && other.api_groups == rule.api_groups
-                && other.resources == rule.resources
-        });
-        match same {
-            Some(other) => other.verbs.append(&mut rule.verbs),
-            None => compacted.push(rule),
+        if is_simple {
+            let thing = (rule.api_groups.clone(), rule.resources.clone());
+            let place = *known.entry(thing).or_insert(compacted.len());
+            if let Some(other) = compacted.get_mut(place) {
+                other.verbs.append(&mut rule.verbs);
+                continue;
+            }
         }
+        compacted.push(rule);
     }
     compacted
 }
@@ -109,6 +303,6 @@ fn shown(rule: &Rule) -> String {
 
 /// A list of texts as Go's `%q` writes it.
 pub fn quoted_list<S: AsRef<str>>(list: &[S]) -> String {
-    let quoted: Vec<String> = list.iter().map(|text| quote(text.as_ref())).collect();
+    let quoted: Vec<String> = list.iter().map(|text| quote(&brief(text.as_ref()))).collect();
     format!("[{}]", quoted.join(" "))
 }

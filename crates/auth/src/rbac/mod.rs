@@ -9,7 +9,7 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pintle_meta::{GroupResource, Status};
@@ -150,12 +150,11 @@ impl Policy {
     /// The rules that bindings grant a user in a namespace, and what went wrong, or `""`.
     pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule>, String) {
         let (mut all, mut missing) = (Vec::new(), Vec::new());
-        let mut seen: Vec<&Arc<Binding>> = Vec::new();
+        let mut seen = HashSet::new();
         for binding in self.bindings(user, namespace) {
-            if seen.iter().any(|other| Arc::ptr_eq(other, binding)) {
+            if !seen.insert(Arc::as_ptr(binding)) {
                 continue;
             }
-            seen.push(binding);
             match self.role(&binding.role_kind, &binding.role, &binding.namespace) {
                 Ok(rules) => all.extend(rules.iter().cloned()),
                 Err(status) => missing.push(status.message),
@@ -257,12 +256,9 @@ impl Scope {
 
 /// Several errors in one, as upstream's aggregates read: each once.
 fn aggregate(errors: Vec<String>) -> String {
-    let mut distinct: Vec<String> = Vec::with_capacity(errors.len());
-    for error in errors {
-        if !distinct.contains(&error) {
-            distinct.push(error);
-        }
-    }
+    let mut seen = HashSet::new();
+    let distinct: Vec<String> =
+        errors.into_iter().filter(|error| seen.insert(error.clone())).collect();
     match <[String; 1]>::try_from(distinct) {
         Ok([only]) => only,
         Err(several) => format!("[{}]", several.join(", ")),

@@ -52,11 +52,11 @@ impl Rule {
     }
 }
 
-pub(super) fn has(list: &[Str], word: &str) -> bool {
+fn has(list: &[Str], word: &str) -> bool {
     list.iter().any(|entry| entry == word)
 }
 
-pub(super) fn has_or_all(list: &[Str], word: &str) -> bool {
+fn has_or_all(list: &[Str], word: &str) -> bool {
     list.iter().any(|entry| entry == "*" || entry == word)
 }
 
@@ -73,6 +73,6 @@ fn resource_matches(rule: &str, resource: &str, subresource: &str) -> bool {
 }
 
 /// Whether a rule's path is or begins a path.
-pub(super) fn path_matches(rule: &str, path: &str) -> bool {
+fn path_matches(rule: &str, path: &str) -> bool {
     rule == path || rule.ends_with('*') && path.starts_with(rule.trim_end_matches('*'))
 }

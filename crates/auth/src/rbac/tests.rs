@@ -191,11 +191,96 @@ fn the_index_follows_its_objects() {
 fn check_missing(owned: &str, wanted: &str, expected: &[&str]) {
     let rules = |text: &str| Rule::all_of(&tree(&format!(r#"{{"rules":{text}}}"#)));
     let missing = missing_rights(&rules(owned), &rules(wanted));
-    assert_eq!(
-        missing.iter().map(String::as_str).collect::<Vec<_>>(),
-        expected,
-        "{owned} {wanted}"
-    );
+    let rights: Vec<&str> = missing.rights.iter().map(String::as_str).collect();
+    assert_eq!(rights, expected, "{owned} {wanted}");
+    assert!(!missing.more);
+}
+
+#[test]
+fn a_rule_of_a_million_rights_is_compared_by_its_lists() {
+    // AUTHZ-03
+    let names = |prefix: &str| (0..5_000).map(|i| Str::from(format!("{prefix}{i}"))).collect();
+    let wide = || Rule {
+        verbs: names("v"),
+        api_groups: names("g"),
+        resources: names("r"),
+        ..Rule::default()
+    };
+    assert!(missing_rights(&[wide()], &[wide()]).is_empty());
+    let mut narrow = wide();
+    narrow.verbs.truncate(4_999);
+    let missing = missing_rights(&[narrow], &[wide()]);
+    assert!(missing.more && missing.rights.len() == 1_000, "{}", missing.rights.len());
+    assert!(missing.rights.iter().all(|right| right.ends_with(r#"Verbs:["v4999"]}"#)));
+    assert!(missing_rights(&[], &[wide()]).more);
+}
+
+#[test]
+fn comparing_by_lists_finds_what_comparing_each_right_finds() {
+    // AUTHZ-03: every right of small rules, one by one.
+    const LISTS: [&[&str]; 5] = [
+        &["get", "list", "*"],
+        &["", "apps", "*"],
+        &["pods", "pods/log", "*/log", "*"],
+        &["a", "b"],
+        &["/a", "/a/*", "/a/b", "*"],
+    ];
+    let mut seed = 7_u64;
+    let mut below = |bound: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        usize::try_from(seed >> 33).unwrap() % bound
+    };
+    for _ in 0..3_000 {
+        let mut rules = |count: usize| -> Vec<Rule> {
+            let mut list = |of: &[&str]| -> Vec<Str> {
+                let count = below(3);
+                (0..count).map(|_| Str::from(of[below(of.len())])).collect()
+            };
+            let mut rule = || Rule {
+                verbs: list(LISTS[0]),
+                api_groups: list(LISTS[1]),
+                resources: list(LISTS[2]),
+                resource_names: list(LISTS[3]),
+                paths: list(LISTS[4]),
+            };
+            (0..count).map(|_| rule()).collect()
+        };
+        let (owned, wanted) = (rules(3), rules(2));
+        let covered = wanted.iter().flat_map(singles).all(|single| {
+            owned.iter().any(|rule| {
+                missing_rights(std::slice::from_ref(rule), std::slice::from_ref(&single)).is_empty()
+            })
+        });
+        let missing = missing_rights(&owned, &wanted);
+        assert_eq!(missing.is_empty(), covered, "{owned:?} {wanted:?}");
+    }
+}
+
+/// The rules of one verb on one thing that a rule is made of.
+fn singles(rule: &Rule) -> Vec<Rule> {
+    let mut singles = Vec::new();
+    let one = |text: &Str| vec![text.clone()];
+    let names: Vec<Vec<Str>> = match rule.resource_names.as_slice() {
+        [] => vec![Vec::new()],
+        names => names.iter().map(one).collect(),
+    };
+    for verb in &rule.verbs {
+        for path in &rule.paths {
+            singles.push(Rule { verbs: one(verb), paths: one(path), ..Rule::default() });
+        }
+        for group in &rule.api_groups {
+            for resource in &rule.resources {
+                singles.extend(names.iter().map(|names| Rule {
+                    verbs: one(verb),
+                    api_groups: one(group),
+                    resources: one(resource),
+                    resource_names: names.clone(),
+                    ..Rule::default()
+                }));
+            }
+        }
+    }
+    singles
 }
 
 #[test]
