@@ -18,6 +18,9 @@ use pointer::{container, depth, index, segments};
 pub(crate) const OPERATIONS_MAX: usize = 10_000;
 /// So many bytes of JSON a patch's `copy` operations may add.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// So many items and members a patch may move to make room for others, or to close gaps: all that upstream
+/// allows for objects of the usual size, and a fraction of a second for the largest.
+const SHIFTED_MAX: usize = 1 << 26;
 
 const MISSING: &str = "missing value";
 
@@ -30,7 +33,7 @@ pub(crate) fn apply(current: &Value, patch: &[u8]) -> Result<Patched, Error> {
     if operations.iter().any(Operation::may_name_owners) {
         value.read();
     }
-    let mut document = Document { depth: depth(&value), value, copied_bytes: 0 };
+    let mut document = Document { depth: depth(&value), value, copied_bytes: 0, shifted: 0 };
     for operation in operations {
         document.apply(operation).map_err(Error::DoesNotApply)?;
     }
@@ -44,6 +47,8 @@ struct Document {
     depth: usize,
     /// What the copies so far have added.
     copied_bytes: usize,
+    /// How many items and members made room so far.
+    shifted: usize,
 }
 
 impl Document {
@@ -68,7 +73,8 @@ impl Document {
             let doc = "add operation does not apply: doc is missing path";
             return Err(format!("{doc}: \"{path}\": {MISSING}"));
         };
-        add(container, &key, value).map_err(|e| format!("error in add for path: '{path}': {e}"))?;
+        add(container, &key, value, &mut self.shifted)
+            .map_err(|e| format!("error in add for path: '{path}': {e}"))?;
         self.deepened(segments(path) + depth)
     }
 
@@ -79,7 +85,8 @@ impl Document {
             let doc = "remove operation does not apply: doc is missing path";
             return Err(format!("{doc}: \"{path}\": {MISSING}"));
         };
-        remove(container, &key).map_err(|e| format!("error in remove for path: '{path}': {e}"))?;
+        remove(container, &key, &mut self.shifted)
+            .map_err(|e| format!("error in remove for path: '{path}': {e}"))?;
         Ok(())
     }
 
@@ -110,7 +117,9 @@ impl Document {
                 }
             },
             other => {
-                other.make_object().insert(key, value);
+                let members = other.make_object();
+                shift(members.len(), &mut self.shifted)?;
+                members.insert(key, value);
             }
         }
         self.deepened(segments(path) + depth)
@@ -122,14 +131,15 @@ impl Document {
             let doc = "move operation does not apply: doc is missing from path";
             return Err(format!("{doc}: {from}: {MISSING}"));
         };
-        let value =
-            remove(source, &key).map_err(|e| format!("error in move for path: '{key}': {e}"))?;
+        let value = remove(source, &key, &mut self.shifted)
+            .map_err(|e| format!("error in move for path: '{key}': {e}"))?;
         let path = operation.path()?;
         let Some((target, key)) = container(&mut self.value, path) else {
             let doc = "move operation does not apply: doc is missing destination path";
             return Err(format!("{doc}: {path}: {MISSING}"));
         };
-        add(target, &key, value).map_err(|e| format!("error in move for path: '{path}': {e}"))?;
+        add(target, &key, value, &mut self.shifted)
+            .map_err(|e| format!("error in move for path: '{path}': {e}"))?;
         self.deepened((self.depth + segments(path)).saturating_sub(segments(from)))
     }
 
@@ -158,7 +168,7 @@ impl Document {
         }
         let value = value.unwrap_or_default();
         let depth = depth(&value);
-        add(target, &key, value)
+        add(target, &key, value, &mut self.shifted)
             .map_err(|e| format!("error while adding value during copy: {e}"))?;
         self.deepened(segments(path) + depth)
     }
@@ -200,7 +210,7 @@ fn get<'a>(container: &'a Value, key: &str) -> Result<Option<&'a Value>, String>
     }
 }
 
-fn add(container: &mut Value, key: &str, value: Value) -> Result<(), String> {
+fn add(container: &mut Value, key: &str, value: Value, shifted: &mut usize) -> Result<(), String> {
     match container {
         Value::Array(items) if key == "-" => items.push(value),
         Value::Array(items) => {
@@ -208,24 +218,42 @@ fn add(container: &mut Value, key: &str, value: Value) -> Result<(), String> {
                 .map_err(|e| format!("value was not a proper array index: '{key}': {e}"))?;
             // One more place than there are items: behind the last.
             let i = index(key, items.len() + 1)?;
+            shift(items.len() - i, shifted)?;
             items.insert(i, value);
         }
         other => {
-            other.make_object().insert(key, value);
+            let members = other.make_object();
+            shift(members.len(), shifted)?;
+            members.insert(key, value);
         }
     }
     Ok(())
 }
 
-fn remove(container: &mut Value, key: &str) -> Result<Value, String> {
+fn remove(container: &mut Value, key: &str, shifted: &mut usize) -> Result<Value, String> {
     match container {
         Value::Array(items) => {
             let i = index(key, items.len())?;
+            shift(items.len() - i, shifted)?;
             Ok(items.remove(i))
         }
         other => {
             let missing = || format!("Unable to remove nonexistent key: {key}: {MISSING}");
-            other.make_object().remove(key).ok_or_else(missing)
+            let members = other.make_object();
+            shift(members.len(), shifted)?;
+            members.remove(key).ok_or_else(missing)
         }
     }
+}
+
+/// Counts what makes room or closes a gap.
+fn shift(count: usize, shifted: &mut usize) -> Result<(), String> {
+    *shifted += count;
+    if *shifted > SHIFTED_MAX {
+        return Err(format!(
+            "Unable to apply the patch, its operations move more than {SHIFTED_MAX} items of lists \
+             and members of objects"
+        ));
+    }
+    Ok(())
 }

@@ -360,3 +360,28 @@ proptest! {
         let _ = patched(PatchType::Json, &current, format!("[{}]", operations.join(",")).as_bytes());
     }
 }
+
+#[test]
+fn a_json_patch_moves_no_more_than_so_many_items() {
+    // OAS-11: each removal of the first item moves all others.
+    let patch = |path: &str| {
+        let items: Vec<Value> = vec![Value::from(0); 20_000];
+        let filled = Value::from([
+            ("op", Value::from("add")),
+            ("path", "/x".into()),
+            ("value", items.into()),
+        ]);
+        let removal = Value::from([("op", "remove"), ("path", path)]);
+        let all: Vec<Value> = std::iter::once(filled).chain(vec![removal; 9_000]).collect();
+        json::to_string(&Value::from(all))
+    };
+    let schema = pintle_schema::builtin();
+    let ty = schema.find("io.k8s.api.core.v1.Pod").expect("pods are built in");
+    let outcome = |path: &str| {
+        let patch = patch(path);
+        crate::apply(crate::PatchType::Json, schema, ty, &Value::object(), patch.as_bytes())
+    };
+    assert!(outcome("/x/-1").is_ok());
+    let error = outcome("/x/0").map(|patched| patched.problems).unwrap_err().to_string();
+    assert!(error.contains("move more than 67108864 items"), "{error}");
+}
