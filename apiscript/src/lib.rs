@@ -24,6 +24,7 @@ mod request;
 mod run;
 pub mod script;
 pub mod siege;
+pub mod sweep;
 mod target;
 pub mod variables;
 mod watch;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use apiscript::fuzz::{self, Campaign};
-use apiscript::{Script, Target, projects, run_scripts, script, siege};
+use apiscript::{Script, Target, projects, run_scripts, script, siege, sweep};
 use clap::{Args, Parser, Subcommand};
 
 #[derive(Parser)]
@@ -28,6 +28,35 @@ enum Deed {
     Siege(Siege),
     /// Creates other projects' definitions and objects, and broken copies of these.
     Projects(Projects),
+    /// Sends requests in which everything that can be large is; never to a server that anybody needs.
+    Sweep(Sweep),
+}
+
+#[derive(Args)]
+struct Sweep {
+    /// Where the server is and who we are; else what `$KUBECONFIG` names.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// How large requests are, in bytes.
+    #[arg(long, default_value_t = 3_000_000)]
+    bytes: usize,
+    /// The most processor time that a request may cost, in milliseconds.
+    #[arg(long, default_value_t = 1_000)]
+    processor: u64,
+    /// The longest that `/livez` may take meanwhile, in milliseconds.
+    #[arg(long, default_value_t = 1_000)]
+    livez: u64,
+    /// Fills each field of a type wherever the type is used.
+    #[arg(long)]
+    everywhere: bool,
+    /// Fills one place in so many.
+    #[arg(long, default_value_t = 1)]
+    one_in: usize,
+    /// Prints every answer.
+    #[arg(long)]
+    verbose: bool,
+    /// Only what has one of these words in its name: `Pod spec.containers`.
+    only: Vec<String>,
 }
 
 #[derive(Args)]
@@ -128,6 +157,7 @@ fn main() -> ExitCode {
         Some(Deed::Fuzz(options)) => run_fuzz(&options),
         Some(Deed::Siege(options)) => run_siege(options),
         Some(Deed::Projects(options)) => run_projects(&options),
+        Some(Deed::Sweep(options)) => run_sweep(options),
         None => run(&program.run),
     };
     result.unwrap_or_else(|error| {
@@ -159,6 +189,26 @@ fn run_siege(options: Siege) -> Result<ExitCode> {
     let summary = siege::run(&target, &campaign)?;
     writeln!(std::io::stdout(), "{summary}")?;
     Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_sweep(options: Sweep) -> Result<ExitCode> {
+    let target = Target::from_kubeconfig(&kubeconfig(&options.kubeconfig)?)?;
+    let campaign = sweep::Campaign {
+        body_bytes: options.bytes,
+        processor_max: Duration::from_millis(options.processor),
+        livez_max: Duration::from_millis(options.livez),
+        everywhere: options.everywhere,
+        one_in: options.one_in,
+        only: options.only,
+    };
+    let summary = sweep::run(&target, &campaign, &mut |name, status, processor| {
+        if options.verbose {
+            // A closed pipe is no reason to stop.
+            let _ = writeln!(std::io::stdout(), "{:6} ms  {status}  {name}", processor.as_millis());
+        }
+    })?;
+    writeln!(std::io::stdout(), "{summary}")?;
+    Ok(if summary.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_projects(options: &Projects) -> Result<ExitCode> {

@@ -1,0 +1,140 @@
+//! What requests cost the server, in its own processor time, and who had to wait meanwhile.
+//!
+//! The time on the clock says nothing on a machine that does other things; the processor time is the
+//! server's `process_cpu_seconds_total`, read before and after a request, while nobody else asks it for
+//! anything but `/livez`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use parking_lot::Mutex;
+
+use crate::Target;
+use crate::http::{Connection, Request, Response};
+
+/// How often `/livez` is asked.
+const PERIOD: Duration = Duration::from_millis(20);
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A request that was answered.
+pub(super) struct Answer {
+    /// 0 where the connection was closed without an answer.
+    pub(super) status: u16,
+    pub(super) body: Vec<u8>,
+    /// What the server worked, on all processors.
+    pub(super) processor: Duration,
+}
+
+/// Sends requests one after another.
+pub(super) struct Meter<'t> {
+    target: &'t Target,
+    connection: Option<Connection>,
+}
+
+impl<'t> Meter<'t> {
+    pub(super) const fn new(target: &'t Target) -> Self {
+        Self { target, connection: None }
+    }
+
+    /// Sends a request and tells what it cost.
+    pub(super) fn measure(&mut self, request: &Request) -> Result<Answer> {
+        let before = self.processor()?;
+        // What is too large may cost the connection; a server that died is noticed with the next line.
+        let response = self.send(request).unwrap_or_default();
+        let processor = self.processor()?.saturating_sub(before);
+        Ok(Answer { status: response.head.status, body: response.body, processor })
+    }
+
+    /// Sends a request that costs what it may.
+    pub(super) fn send(&mut self, request: &Request) -> Result<Response> {
+        let mut connection = match self.connection.take().filter(Connection::is_idle) {
+            Some(connection) => connection,
+            None => self.target.connect(false)?,
+        };
+        connection.set_read_timeout(Some(PATIENCE))?;
+        let mut request = request.clone();
+        request.headers.extend(self.target.authorization());
+        let response = connection.exchange(&request)?;
+        self.connection = Some(connection);
+        Ok(response)
+    }
+
+    fn processor(&mut self) -> Result<Duration> {
+        let response = self.send(&get("/metrics"))?;
+        let text = String::from_utf8_lossy(&response.body);
+        let mut lines = text.lines().filter_map(|l| l.strip_prefix("process_cpu_seconds_total "));
+        let seconds = lines.next().context("the server does not tell its processor time")?;
+        Ok(Duration::try_from_secs_f64(seconds.trim().parse()?)?)
+    }
+}
+
+/// A request for what stands at a path.
+pub(super) fn get(path: &str) -> Request {
+    let headers = vec![("Accept".to_owned(), "application/json".to_owned())];
+    Request { method: "GET".to_owned(), target: path.to_owned(), headers, body: None }
+}
+
+/// Asks `/livez` again and again.
+pub(super) struct Bystander {
+    stop: AtomicBool,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    during: String,
+    worst: Duration,
+    worst_during: String,
+    error: Option<anyhow::Error>,
+}
+
+impl Bystander {
+    pub(super) fn new() -> Self {
+        Self { stop: AtomicBool::new(false), seen: Mutex::default() }
+    }
+
+    /// What is going on from now on.
+    pub(super) fn note(&self, what: &str) {
+        what.clone_into(&mut self.seen.lock().during);
+    }
+
+    /// Asks until it is stopped.
+    pub(super) fn watch(&self, target: &Target) {
+        if let Err(error) = self.try_watch(target) {
+            self.seen.lock().error = Some(error);
+        }
+    }
+
+    fn try_watch(&self, target: &Target) -> Result<()> {
+        let mut meter = Meter::new(target);
+        while !self.stop.load(Ordering::Relaxed) {
+            let during = self.seen.lock().during.clone();
+            let start = Instant::now();
+            let response = meter.send(&get("/livez"))?;
+            if response.head.status != 200 {
+                bail!("/livez answered {} during {during}", response.head.status);
+            }
+            let mut seen = self.seen.lock();
+            if start.elapsed() > seen.worst {
+                seen.worst = start.elapsed();
+                seen.worst_during = during;
+            }
+            drop(seen);
+            thread::sleep(PERIOD);
+        }
+        Ok(())
+    }
+
+    /// Ends it; the longest that an answer took, and what went on then.
+    pub(super) fn finish(&self) -> Result<(Duration, String)> {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut seen = self.seen.lock();
+        match seen.error.take() {
+            Some(error) => Err(error),
+            None => Ok((seen.worst, seen.worst_during.clone())),
+        }
+    }
+}

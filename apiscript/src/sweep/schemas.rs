@@ -1,0 +1,198 @@
+//! What a server says that it keeps: the kinds of its OpenAPI documents, and every place in them that can
+//! be made large.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Map, Value};
+
+/// How deep places are looked for; schemas of JSON schemas go down for ever.
+const DEPTH_MAX: usize = 16;
+
+/// The types of one document, by name.
+pub(super) struct Schemas(Map<String, Value>);
+
+/// Something that can be posted.
+pub(super) struct Kind {
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    /// The path that it is posted to, its namespace and its parent's name filled.
+    pub(super) collection: String,
+    /// It is kept, so that it can be updated.
+    pub(super) is_stored: bool,
+    /// It has a status of its own.
+    pub(super) has_status: bool,
+    pub(super) schema: Value,
+}
+
+/// A step from a value to a part of it.
+#[derive(Clone)]
+pub(super) enum Step {
+    Field(String),
+    /// The first item of a list.
+    Item,
+    /// An entry of a map.
+    Entry,
+}
+
+/// What can be made large in a place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    List,
+    Map,
+    Text,
+    /// An object with several lists, whose product could be taken.
+    Lists,
+}
+
+/// A part of a kind that can be made large.
+pub(super) struct Place {
+    pub(super) path: Vec<Step>,
+    pub(super) form: Form,
+    pub(super) schema: Value,
+}
+
+impl Place {
+    /// `spec.containers[].env`
+    pub(super) fn name(&self) -> String {
+        let mut name = String::new();
+        for step in &self.path {
+            match step {
+                Step::Field(field) if name.is_empty() => name.push_str(field),
+                Step::Field(field) => name.push_str(&format!(".{field}")),
+                Step::Item => name.push_str("[]"),
+                Step::Entry => name.push_str("{}"),
+            }
+        }
+        name
+    }
+}
+
+impl Schemas {
+    pub(super) fn new(document: &mut Value) -> Self {
+        let schemas = document["components"]["schemas"].take();
+        Self(if let Value::Object(schemas) = schemas { schemas } else { Map::new() })
+    }
+
+    /// A schema without its reference, and the name of the type that it refers to.
+    pub(super) fn resolved<'s>(&'s self, schema: &'s Value) -> (&'s Value, Option<&'s str>) {
+        let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
+        let name = reference.and_then(|reference| reference.rsplit('/').next());
+        let found = name.and_then(|name| Some((self.0.get(name)?, Some(name))));
+        found.unwrap_or((schema, None))
+    }
+
+    /// The places of a kind; those of types and fields that were `seen` are left out.
+    pub(super) fn places(
+        &self,
+        kind: &Kind,
+        mut seen: Option<&mut BTreeSet<String>>,
+    ) -> Vec<Place> {
+        let mut places = Vec::new();
+        self.walk(&kind.schema, &mut Vec::new(), &mut Vec::new(), &mut seen, &mut places);
+        places
+    }
+
+    fn walk<'s>(
+        &'s self,
+        schema: &'s Value,
+        path: &mut Vec<Step>,
+        above: &mut Vec<&'s str>,
+        seen: &mut Option<&mut BTreeSet<String>>,
+        places: &mut Vec<Place>,
+    ) {
+        let (schema, name) = self.resolved(schema);
+        if path.len() > DEPTH_MAX || name.is_some_and(|name| above.contains(&name)) {
+            return;
+        }
+        let depth = above.len();
+        above.extend(name);
+        let mut found = |form, path: &[Step]| {
+            places.push(Place { path: path.to_vec(), form, schema: schema.clone() });
+        };
+        match type_of(schema) {
+            "array" => found(Form::List, path),
+            "string" => found(Form::Text, path),
+            "object" if !schema["properties"].is_object() => found(Form::Map, path),
+            "object" if self.has_lists(schema) && is_new(seen, name, "lists") => {
+                found(Form::Lists, path);
+            }
+            _ => {}
+        }
+        for (step, part) in parts(schema) {
+            if let (Step::Field(field), Some(name)) = (&step, name)
+                && !is_new(seen, Some(name), field)
+            {
+                continue;
+            }
+            if path.is_empty()
+                && matches!(&step, Step::Field(f) if f == "kind" || f == "apiVersion")
+            {
+                continue;
+            }
+            path.push(step);
+            self.walk(part, path, above, seen, places);
+            path.pop();
+        }
+        above.truncate(depth);
+    }
+
+    fn has_lists(&self, schema: &Value) -> bool {
+        let lists = parts(schema).into_iter().filter(|(_, part)| {
+            let (part, _) = self.resolved(part);
+            type_of(part) == "array"
+        });
+        lists.count() > 1
+    }
+}
+
+/// Whether nobody was here before.
+fn is_new(seen: &mut Option<&mut BTreeSet<String>>, name: Option<&str>, field: &str) -> bool {
+    match (seen, name) {
+        (Some(seen), Some(name)) => seen.insert(format!("{name} {field}")),
+        _ => true,
+    }
+}
+
+/// `array`, `string` and so on; what may be anything is taken for a map.
+pub(super) fn type_of(schema: &Value) -> &str {
+    schema["type"].as_str().unwrap_or(if schema["oneOf"].is_array() { "string" } else { "object" })
+}
+
+/// The parts that a schema gives its values.
+pub(super) fn parts(schema: &Value) -> Vec<(Step, &Value)> {
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    let mut parts: Vec<_> = fields.map(|(name, part)| (Step::Field(name.clone()), part)).collect();
+    for (step, part) in [(Step::Item, "items"), (Step::Entry, "additionalProperties")] {
+        if schema[part].is_object() {
+            parts.push((step, &schema[part]));
+        }
+    }
+    parts
+}
+
+/// What a document's paths say can be posted, in this namespace; what is stored comes first.
+pub(super) fn kinds(document: &Value, namespace: &str) -> Result<Vec<Kind>> {
+    let paths = document["paths"].as_object().context("a document has paths")?;
+    let mut kinds = Vec::new();
+    for (path, item) in paths {
+        let operation = &item["post"];
+        let gvk = &operation["x-kubernetes-group-version-kind"];
+        let schema = &operation["requestBody"]["content"]["*/*"]["schema"];
+        if !gvk.is_object() || !schema.is_object() || path.contains("{path}") {
+            continue;
+        }
+        let text = |member: &str| gvk[member].as_str().unwrap_or_default().to_owned();
+        let (group, version) = (text("group"), text("version"));
+        kinds.push(Kind {
+            api_version: if group.is_empty() { version } else { format!("{group}/{version}") },
+            kind: text("kind"),
+            collection: path.replace("{namespace}", namespace).replace("{name}", "default"),
+            is_stored: item["get"].is_object(),
+            has_status: paths.contains_key(&format!("{path}/{{name}}/status")),
+            schema: schema.clone(),
+        });
+    }
+    kinds.sort_by_key(|kind| !kind.is_stored);
+    Ok(kinds)
+}

@@ -1,0 +1,62 @@
+//! Large requests against Pintle in this process: small samples of the sweep, at sizes at which work that
+//! grows with the square of a list cannot be mistaken for any other.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use apiscript::Target;
+use apiscript::kubeconfig::Cluster;
+use apiscript::sweep::{self, Campaign};
+use pintle_testing::TestServer;
+
+/// What a request may cost. This is processor time, so that other work on the machine does not count; a
+/// debug build needs a tenth of it, and a quadratic algorithm many times as much.
+const PROCESSOR_MAX: Duration = Duration::from_secs(5);
+/// How long others may wait; this is time on the clock.
+const LIVEZ_MAX: Duration = Duration::from_secs(60);
+
+#[test]
+fn what_has_stalled_the_server_does_so_no_more() -> Result<()> {
+    let only = [
+        "v1 ConfigMap metadata.ownerReferences",
+        "v1 Endpoints subsets[].addresses",
+        "v1 Namespace metadata.finalizers",
+        "v1 ResourceQuota spec.scopes",
+        "v1 Pod spec.topologySpreadConstraints",
+        "matchFields",
+        "resizePolicy",
+        "v1 Role rules",
+        "v1 ClusterRole rules",
+        "JSON patch: move",
+        "JSON patch: remove first",
+    ];
+    check(Campaign { only: only.map(str::to_owned).to_vec(), ..campaign(150_000, 1) })
+}
+
+#[test]
+fn a_sample_of_all_places_is_answered_in_time() -> Result<()> {
+    check(campaign(40_000, 25))
+}
+
+fn campaign(body_bytes: usize, one_in: usize) -> Campaign {
+    Campaign {
+        body_bytes,
+        processor_max: PROCESSOR_MAX,
+        livez_max: LIVEZ_MAX,
+        everywhere: false,
+        one_in,
+        only: Vec::new(),
+    }
+}
+
+fn check(campaign: Campaign) -> Result<()> {
+    let server = TestServer::start();
+    let target = Target::new(Cluster::from_text(server.kubeconfig(), Path::new("."))?)?;
+    let summary = sweep::run(&target, &campaign, &mut |_, _, _| ())?;
+    writeln!(std::io::stdout(), "{summary}")?;
+    ensure!(summary.requests > 50, "only {} requests were sent", summary.requests);
+    ensure!(summary.failures.is_empty(), "{} requests cost too much", summary.failures.len());
+    Ok(())
+}
