@@ -29,7 +29,7 @@ use crate::authentication::{Authentication, FrontProxy, Tokens};
 use crate::authorization::{self, Authorized, NoEscalation, Roles, Validation};
 use crate::compute::Compute;
 use crate::discovery::Discovery;
-use crate::kubeconfig::kubeconfig;
+use crate::kubeconfig;
 use crate::lifecycle::Lifecycle;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
@@ -70,6 +70,9 @@ impl Server {
     pub async fn start(config: Config) -> Result<Running, Error> {
         let mut phases = Phases::new();
         // The address first: that it is taken is the most frequent reason why a server does not start.
+        if let Some(path) = &config.kubeconfig {
+            kubeconfig::check_place(path)?;
+        }
         let listener = listen(SocketAddr::new(config.bind_address, config.secure_port))?;
         let address = listener.local_addr().map_err(|why| Error::Listen {
             address: SocketAddr::new(config.bind_address, config.secure_port),
@@ -120,7 +123,7 @@ impl Server {
         background.spawn(compaction::run(registry, config.watch_history));
         manifests::apply(&environment, &config).await?;
         let url = format!("https://{}", reachable(address));
-        let kubeconfig = kubeconfig(&url, &pki.ca_pem, &pki.admin);
+        let kubeconfig = kubeconfig::kubeconfig(&url, &pki.ca_pem, &pki.admin);
         let (kubeconfig_path, temporary) = write_kubeconfig(&config, &kubeconfig)?;
         api.lifecycle.start();
         phases.end("serving");

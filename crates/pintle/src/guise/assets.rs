@@ -11,8 +11,12 @@ pub(crate) fn lay_out(directory: &Path) -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot tell where this program is")?;
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
-    for name in ["kube-apiserver", "etcd"] {
-        replace(&program, &directory.join(name))?;
+    let places = ["kube-apiserver", "etcd"].map(|name| directory.join(name));
+    for place in &places {
+        check_place(&program, place)?;
+    }
+    for place in &places {
+        replace(&program, place)?;
     }
     if let Some(kubectl) = find("kubectl") {
         let place = directory.join("kubectl");
@@ -22,6 +26,38 @@ pub(crate) fn lay_out(directory: &Path) -> anyhow::Result<PathBuf> {
     }
     Ok(std::path::absolute(directory)?)
 }
+
+/// Only what an earlier call made is replaced, never a real `etcd` or `kube-apiserver`.
+fn check_place(program: &Path, place: &Path) -> anyhow::Result<()> {
+    let is_free = match fs::symlink_metadata(place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => return Err(error).context(format!("cannot read {}", place.display())),
+        Ok(_) => is_own(program, place),
+    };
+    anyhow::ensure!(
+        is_free,
+        "{} is another program and is left as it is; choose another directory, or remove it",
+        place.display()
+    );
+    Ok(())
+}
+
+/// Whether a place has a link to this program, or to one of its name: another build, maybe gone by now.
+#[cfg(unix)]
+fn is_own(program: &Path, place: &Path) -> bool {
+    let Ok(target) = fs::read_link(place) else { return false };
+    target == program || target.file_stem().is_some_and(|name| name == NAME)
+}
+
+/// Whether a place has a copy of this program.
+#[cfg(not(unix))]
+fn is_own(program: &Path, place: &Path) -> bool {
+    matches!((fs::read(program), fs::read(place)), (Ok(ours), Ok(theirs)) if ours == theirs)
+}
+
+/// What the program is called where nobody renamed it.
+#[cfg(unix)]
+const NAME: &str = "pintle";
 
 fn replace(program: &Path, place: &Path) -> anyhow::Result<()> {
     match fs::remove_file(place) {
@@ -46,4 +82,45 @@ fn link(program: &Path, place: &Path) -> io::Result<()> {
 fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_links_to_this_program_are_replaced() {
+        let directory = std::env::temp_dir().join(format!("pintle-assets-{}", std::process::id()));
+        let etcd = directory.join("etcd");
+        for _ in 0..2 {
+            lay_out(&directory).expect("an empty directory, then our own");
+        }
+        let program = std::env::current_exe().expect("this is a program");
+        assert_eq!(fs::read_link(&etcd).expect("a link"), program);
+
+        // Another build of this program, which is gone.
+        fs::remove_file(&etcd).expect("removed");
+        symlink("/nowhere/target/release/pintle", &etcd).expect("linked");
+        lay_out(&directory).expect("a link to a pintle");
+        assert_eq!(fs::read_link(&etcd).expect("a link"), program);
+
+        let real = directory.join("etcd-v3");
+        fs::write(&real, "a real etcd").expect("written");
+        for is_link in [false, true] {
+            fs::remove_file(&etcd).expect("removed");
+            if is_link {
+                symlink(&real, &etcd).expect("linked");
+            } else {
+                fs::write(&etcd, "a real etcd").expect("written");
+            }
+            let kept = directory.join("kube-apiserver");
+            fs::remove_file(&kept).ok();
+            let refused = lay_out(&directory).expect_err("another program").to_string();
+            assert!(refused.starts_with(&etcd.display().to_string()), "{refused}");
+            assert_eq!(fs::read_to_string(&etcd).expect("there"), "a real etcd");
+            assert!(!kept.exists(), "nothing is done where not all can be");
+        }
+        fs::remove_dir_all(&directory).expect("removed");
+    }
 }
