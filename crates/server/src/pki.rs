@@ -7,11 +7,14 @@ mod authority;
 pub(crate) mod der;
 mod files;
 mod pem;
+mod renewal;
 mod signer;
+mod validity;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
@@ -20,8 +23,10 @@ use crate::Error;
 pub(crate) use authority::Pair;
 use authority::{Authority, Profile};
 pub(crate) use files::{make_private_directory, read, write_private};
+pub(crate) use renewal::Renewal;
 pub use signer::Signer;
 pub(crate) use signer::proves_possession;
+use validity::{Validity, seconds};
 
 /// The names under which the API server is known in a cluster, and on this machine.
 const DNS_NAMES: &[&str] = &[
@@ -69,6 +74,8 @@ pub(crate) struct Pki {
     pub(crate) admin: Credentials,
     /// Makes certificates for others.
     pub(crate) signer: Arc<Signer>,
+    /// Renews the serving certificate.
+    pub(crate) renewal: Renewal,
 }
 
 /// A client certificate and its key, as PEM.
@@ -82,21 +89,25 @@ pub struct Credentials {
 
 impl Pki {
     /// Reads what is there and makes what is not.
-    pub(crate) fn prepare(wanted: &Wanted) -> Result<Self, Error> {
+    pub(crate) fn prepare(wanted: &Wanted, now: SystemTime) -> Result<Self, Error> {
         if let Some(directory) = &wanted.directory {
             make_private_directory(directory).map_err(|error| error.of("cert-dir"))?;
         }
-        let authority = Authority::prepare(wanted.directory.as_deref())?;
-        let admin = authority.pair(wanted.directory.as_deref(), &admin_profile())?;
+        let authority = Authority::prepare(wanted.directory.as_deref(), now)?;
+        authority.warn(now);
+        let admin = authority.pair(wanted.directory.as_deref(), &admin_profile(), now)?;
+        let mut renewed = None;
         let (serving, ca_pem) = match &wanted.serving_files {
             None => {
                 let profile = serving_profile(wanted.bind_address);
-                let pair = authority.pair(wanted.directory.as_deref(), &profile)?;
+                let pair = authority.pair(wanted.directory.as_deref(), &profile, now)?;
+                renewed = Some((profile, pair.clone()));
                 (pair, authority.certificate_pem().to_owned())
             }
             Some((certificate, key)) => {
                 // What is given is what clients must trust: a chain up to its root, or self-signed.
                 let pair = Pair::read(certificate, key)?;
+                warn_if_invalid(certificate, &pair.chain()?, now);
                 let pem = pair.certificate_pem.clone();
                 (pair, pem)
             }
@@ -106,6 +117,7 @@ impl Pki {
         let mut client_ca_pem = authority.certificate_pem().to_owned();
         if let Some(path) = &wanted.client_ca_file {
             let (text, certificates) = authorities(path, "client-ca-file")?;
+            warn_if_invalid(path, &certificates, now);
             client_authorities.add_parsable_certificates(certificates);
             client_ca_pem.push_str(&text);
         }
@@ -113,6 +125,7 @@ impl Pki {
         let mut front_proxy_ca_pem = None;
         if let Some(path) = &wanted.front_proxy_ca_file {
             let (text, certificates) = authorities(path, "requestheader-client-ca-file")?;
+            warn_if_invalid(path, &certificates, now);
             front_proxy_authorities.add_parsable_certificates(certificates);
             front_proxy_ca_pem = Some(text);
             let is_clients = |authority| client_authorities.roots.contains(authority);
@@ -134,6 +147,7 @@ impl Pki {
                 key_pem: admin.key_pem.clone(),
             },
             signer: Arc::new(Signer::of(&authority)?),
+            renewal: Renewal { authority, directory: wanted.directory.clone(), serving: renewed },
         })
     }
 }
@@ -144,6 +158,15 @@ fn every_client_a_front_proxy() -> Error {
                   --requestheader-allowed-names must be specified to ensure regular client certificates \
                   cannot set authenticating proxy headers for arbitrary users";
     Error::Flag { flag: "requestheader-client-ca-file", reason: reason.to_owned() }
+}
+
+/// Tells of certificates that were given and are not valid: they are whoever's who gave them.
+fn warn_if_invalid(path: &Path, certificates: &[CertificateDer<'_>], now: SystemTime) {
+    for validity in certificates.iter().filter_map(Validity::of) {
+        if let Some(problem) = validity.problem(seconds(now)) {
+            tracing::warn!(file = %path.display(), "a certificate is not valid: {problem}");
+        }
+    }
 }
 
 /// The authorities in the file that a flag names: its text, and the certificates in it.

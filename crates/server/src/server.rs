@@ -6,13 +6,14 @@ mod compaction;
 mod controllers;
 mod identity;
 mod manifests;
+mod renewal;
 mod store;
 mod tokens;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use pintle_auth::{Authorizer, Mode, User};
 use pintle_controllers::Environment;
@@ -69,10 +70,10 @@ impl Server {
     /// Starts a server; it is ready when this returns. Needs a Tokio runtime.
     pub async fn start(config: Config) -> Result<Running, Error> {
         let mut phases = Phases::new();
-        // The address first: that it is taken is the most frequent reason why a server does not start.
         if let Some(path) = &config.kubeconfig {
             kubeconfig::check_place(path)?;
         }
+        // The address first: that it is taken is the most frequent reason why a server does not start.
         let listener = listen(SocketAddr::new(config.bind_address, config.secure_port))?;
         let address = listener.local_addr().map_err(|why| Error::Listen {
             address: SocketAddr::new(config.bind_address, config.secure_port),
@@ -120,6 +121,7 @@ impl Server {
             lifecycle: &api.lifecycle,
         }
         .start(&config, &mut background);
+        background.spawn(renewal::run(pki.renewal, tls.serving));
         background.spawn(compaction::run(registry, config.watch_history));
         manifests::apply(&environment, &config).await?;
         let url = format!("https://{}", reachable(address));
@@ -217,7 +219,7 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
 fn prepare_certificates(config: Config) -> JoinHandle<Result<(Pki, Tls, Issued), Error>> {
     tokio::task::spawn_blocking(move || {
         let wanted = wanted_certificates(&config);
-        let pki = Pki::prepare(&wanted)?;
+        let pki = Pki::prepare(&wanted, SystemTime::now())?;
         let tls = Tls::new(&pki, &config.tls_parameters)?;
         let tokens = tokens::prepare(&config, wanted.directory.as_deref())?;
         Ok((pki, tls, tokens))

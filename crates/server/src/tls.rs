@@ -5,13 +5,15 @@ mod parameters;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls13_signature_with_raw_key};
 use rustls::pki_types::{
     CertificateDer, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, UnixTime,
 };
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use rustls::server::{ClientHello, ResolvesServerCert, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig,
     SignatureScheme,
@@ -20,7 +22,7 @@ use webpki::RawPublicKeyEntity;
 use x509_parser::certificate::Validity;
 
 use crate::Error;
-use crate::pki::Pki;
+use crate::pki::{Pair, Pki};
 pub use parameters::TlsParameters;
 
 /// What the listener needs, and what verifies client certificates after the handshake.
@@ -29,6 +31,40 @@ pub(crate) struct Tls {
     pub(crate) verifier: Arc<dyn ClientCertVerifier>,
     /// What verifies front proxies, where there are to be some.
     pub(crate) front_proxy_verifier: Option<Arc<dyn ClientCertVerifier>>,
+    /// What the server shows to clients.
+    pub(crate) serving: Arc<Serving>,
+}
+
+/// The certificate that the server shows to clients, which is replaced while it runs: connections that are
+/// begun from then on get the other one.
+#[derive(Debug)]
+pub(crate) struct Serving(ArcSwap<CertifiedKey>);
+
+impl Serving {
+    fn new(pair: &Pair) -> Result<Self, Error> {
+        Ok(Self(ArcSwap::from_pointee(certified(pair)?)))
+    }
+
+    /// Shows another one from now on.
+    pub(crate) fn replace(&self, pair: &Pair) -> Result<(), Error> {
+        self.0.store(Arc::new(certified(pair)?));
+        Ok(())
+    }
+}
+
+impl ResolvesServerCert for Serving {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+/// A pair as TLS needs it, if it is one.
+fn certified(pair: &Pair) -> Result<CertifiedKey, Error> {
+    let provider = aws_lc_rs::default_provider();
+    CertifiedKey::from_der(pair.chain()?, pair.key()?, &provider).map_err(|why| match why {
+        rustls::Error::InconsistentKeys(_) => pair.mismatch(),
+        why => Error::Tls(why.to_string()),
+    })
 }
 
 impl Tls {
@@ -48,17 +84,14 @@ impl Tls {
         let mut authorities = pki.client_authorities.subjects();
         authorities.extend(pki.front_proxy_authorities.subjects());
         let any = Arc::new(AnyCertificate { authorities, provider });
+        let serving = Arc::new(Serving::new(&pki.serving)?);
         let mut config = ServerConfig::builder_with_provider(Arc::new(parameters.provider()))
             .with_protocol_versions(parameters.versions())
             .map_err(|why| error(&why))?
             .with_client_cert_verifier(any)
-            .with_single_cert(pki.serving.chain()?, pki.serving.key()?)
-            .map_err(|why| match why {
-                rustls::Error::InconsistentKeys(_) => pki.serving.mismatch(),
-                why => error(&why),
-            })?;
+            .with_cert_resolver(serving.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { config: Arc::new(config), verifier, front_proxy_verifier })
+        Ok(Self { config: Arc::new(config), verifier, front_proxy_verifier, serving })
     }
 }
 

@@ -9,9 +9,11 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::validity::{Validity, date, seconds};
 use super::{files, pem};
 use crate::Error;
 
@@ -20,10 +22,13 @@ const AUTHORITY_LIFE: Duration = DAY.saturating_mul(3650);
 const LEAF_LIFE: Duration = DAY.saturating_mul(365);
 /// A certificate that ends so soon is made anew.
 const RENEWAL: Duration = DAY.saturating_mul(30);
+/// An authority that ends so soon is warned of: all that trust it must be given another one until then.
+const AUTHORITY_WARNING: Duration = DAY.saturating_mul(180);
 /// Certificates are valid from a little before they are made: clocks differ.
 const BACKDATED: Duration = Duration::from_secs(60 * 60);
 
 /// A certificate and its key, as PEM.
+#[derive(Clone)]
 pub(crate) struct Pair {
     pub(super) certificate_pem: String,
     pub(super) key_pem: String,
@@ -32,7 +37,7 @@ pub(crate) struct Pair {
 }
 
 /// What a certificate is to say.
-pub(super) struct Profile {
+pub(crate) struct Profile {
     /// The files' name, without `.crt` and `.key`.
     pub(super) file: &'static str,
     pub(super) common_name: &'static str,
@@ -66,6 +71,13 @@ impl Pair {
     /// The key.
     pub(crate) fn key(&self) -> Result<PrivateKeyDer<'static>, Error> {
         pem::key(&self.key_path, &self.key_pem)
+    }
+
+    /// Whether the key is the certificate's: a crash may have left them of two makings.
+    fn belongs_together(&self) -> bool {
+        let (Ok(chain), Ok(key)) = (self.chain(), self.key()) else { return false };
+        let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key);
+        key.is_ok_and(|key| CertifiedKey::new(chain, key).keys_match().is_ok())
     }
 
     /// The certificate and the key do not belong together.
@@ -114,14 +126,19 @@ impl Pair {
 }
 
 /// The authority that signs this server's certificates.
-pub(super) struct Authority {
+pub(crate) struct Authority {
     pair: Pair,
     issuer: Issuer<'static, KeyPair>,
+    validity: Validity,
 }
 
 impl Authority {
     /// The authority that is kept in the directory, or a new one.
-    pub(super) fn prepare(directory: Option<&Path>) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// Also if it is not valid at the time: nobody would believe what it signs, and a new one in its place
+    /// would shut out all who trust this one.
+    pub(super) fn prepare(directory: Option<&Path>, now: SystemTime) -> Result<Self, Error> {
         let pair = match Pair::kept(directory, "ca")? {
             Some(pair) => pair,
             None => {
@@ -132,7 +149,7 @@ impl Authority {
                                   or remove the other to get a new authority";
                     return Err(pem::error(&certificate_path, reason.to_owned()));
                 }
-                Self::make(directory)?
+                Self::make(directory, now)?
             }
         };
         let wrong = |why: rcgen::Error| {
@@ -142,11 +159,31 @@ impl Authority {
         };
         let key = KeyPair::from_pem(&pair.key_pem).map_err(wrong)?;
         let issuer = Issuer::from_ca_cert_pem(&pair.certificate_pem, key).map_err(wrong)?;
-        Ok(Self { pair, issuer })
+        let unread = || pem::error(&pair.certificate_path, "this is no certificate".to_owned());
+        let validity = pair.chain()?.first().and_then(Validity::of).ok_or_else(unread)?;
+        if let Some(problem) = validity.problem(seconds(now)) {
+            let remedy = "set the clock; or remove ca.crt and ca.key to get a new authority, which all \
+                          clients must then be given";
+            let reason = format!("this authority cannot be used: {problem}; {remedy}");
+            return Err(pem::error(&pair.certificate_path, reason));
+        }
+        Ok(Self { pair, issuer, validity })
     }
 
-    fn make(directory: Option<&Path>) -> Result<Pair, Error> {
-        let mut params = params("kubernetes", "", AUTHORITY_LIFE);
+    /// Warns where the authority ends soon.
+    pub(crate) fn warn(&self, now: SystemTime) {
+        if seconds(now + AUTHORITY_WARNING) > self.validity.until {
+            tracing::warn!(
+                file = %self.pair.certificate_path.display(),
+                "the authority ends at {}, and with it all its certificates: remove ca.crt and ca.key \
+                 before, start the server again, and give all clients the new authority",
+                date(self.validity.until)
+            );
+        }
+    }
+
+    fn make(directory: Option<&Path>, now: SystemTime) -> Result<Pair, Error> {
+        let mut params = params("kubernetes", "", now, now + AUTHORITY_LIFE);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![
             KeyUsagePurpose::DigitalSignature,
@@ -174,14 +211,41 @@ impl Authority {
     }
 
     /// The pair of that profile that is kept in the directory, if it still serves, or a new one.
-    pub(super) fn pair(&self, directory: Option<&Path>, profile: &Profile) -> Result<Pair, Error> {
-        if let Some(pair) = Pair::kept(directory, profile.file)? {
-            if self.serves(&pair, profile) {
-                return Ok(pair);
-            }
-            tracing::info!(file = profile.file, "making the certificate anew");
+    pub(super) fn pair(
+        &self,
+        directory: Option<&Path>,
+        profile: &Profile,
+        now: SystemTime,
+    ) -> Result<Pair, Error> {
+        match Pair::kept(directory, profile.file)? {
+            Some(pair) => Ok(self.renewed(&pair, directory, profile, now)?.unwrap_or(pair)),
+            None => self.make_pair(directory, profile, now),
         }
-        let mut params = params(profile.common_name, profile.organization, LEAF_LIFE);
+    }
+
+    /// Another pair in the place of one that no longer serves.
+    pub(crate) fn renewed(
+        &self,
+        pair: &Pair,
+        directory: Option<&Path>,
+        profile: &Profile,
+        now: SystemTime,
+    ) -> Result<Option<Pair>, Error> {
+        let Some(why) = self.unfit(pair, profile, now) else { return Ok(None) };
+        tracing::info!("making the certificate {} anew: {why}", profile.file);
+        self.make_pair(directory, profile, now).map(Some)
+    }
+
+    /// A new pair, which does not outlive the authority.
+    fn make_pair(
+        &self,
+        directory: Option<&Path>,
+        profile: &Profile,
+        now: SystemTime,
+    ) -> Result<Pair, Error> {
+        let authority_ends = u64::try_from(self.validity.until).unwrap_or_default();
+        let end = (now + LEAF_LIFE).min(UNIX_EPOCH + Duration::from_secs(authority_ends));
+        let mut params = params(profile.common_name, profile.organization, now, end);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         let names = profile.dns_names.iter().filter_map(|name| (*name).try_into().ok());
         let addresses = profile.addresses.iter().copied().map(SanType::IpAddress);
@@ -197,24 +261,51 @@ impl Authority {
         Pair::keep(directory, profile.file, certificate.pem(), key_pem)
     }
 
-    /// Whether a pair that was kept is this authority's, lasts, and says what it is to say.
-    fn serves(&self, pair: &Pair, profile: &Profile) -> bool {
-        let (Ok(chain), Ok(authority)) = (pair.chain(), self.certificate_der()) else {
-            return false;
+    /// Why a pair does not serve any more, if so: it is not this authority's, does not last, or does not say
+    /// what it is to say.
+    fn unfit(&self, pair: &Pair, profile: &Profile, now: SystemTime) -> Option<String> {
+        let (chain, authority) = match (pair.chain(), self.certificate_der()) {
+            (Ok(chain), Ok(authority)) => (chain, authority),
+            (Err(why), _) | (_, Err(why)) => return Some(why.to_string()),
         };
+        if let Err(why) = pair.key() {
+            return Some(why.to_string());
+        }
+        if !pair.belongs_together() {
+            return Some("its key is another's".to_owned());
+        }
         let parsed = (X509Certificate::from_der(&chain[0]), X509Certificate::from_der(&authority));
-        let (Ok((_, certificate)), Ok((_, authority))) = parsed else { return false };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let needed_until = i64::try_from((now + RENEWAL).as_secs()).unwrap_or(i64::MAX);
+        let ((Ok((_, certificate)), Ok((_, authority))), Some(validity)) =
+            (parsed, Validity::of(&chain[0]))
+        else {
+            return Some("it cannot be read".to_owned());
+        };
+        if let Some(problem) = validity.problem(seconds(now)) {
+            return Some(problem);
+        }
+        if validity.until > self.validity.until {
+            return Some("it outlives its authority".to_owned());
+        }
+        // One that ends with its authority cannot be had any longer.
+        if validity.until < seconds(now + RENEWAL).min(self.validity.until) {
+            return Some(format!("it ends at {}", date(validity.until)));
+        }
+        if certificate.verify_signature(Some(authority.public_key())).is_err() {
+            return Some("it is another authority's".to_owned());
+        }
         let names: Vec<GeneralName<'_>> = match certificate.subject_alternative_name() {
             Ok(Some(extension)) => extension.value.general_names.clone(),
             _ => Vec::new(),
         };
-        pair.key().is_ok()
-            && certificate.validity().not_after.timestamp() > needed_until
-            && certificate.verify_signature(Some(authority.public_key())).is_ok()
-            && profile.dns_names.iter().all(|name| names.contains(&GeneralName::DNSName(name)))
-            && profile.addresses.iter().all(|address| has_address(&names, *address))
+        let names_missing =
+            profile.dns_names.iter().filter(|name| !names.contains(&GeneralName::DNSName(name)));
+        let addresses = profile.addresses.iter();
+        let addresses_missing = addresses.filter(|address| !has_address(&names, **address));
+        let missing: Vec<String> = names_missing
+            .map(|name| (*name).to_owned())
+            .chain(addresses_missing.map(ToString::to_string))
+            .collect();
+        (!missing.is_empty()).then(|| format!("it does not name {}", missing.join(", ")))
     }
 }
 
@@ -225,17 +316,21 @@ fn has_address(names: &[GeneralName<'_>], address: IpAddr) -> bool {
     }
 }
 
-fn params(common_name: &str, organization: &str, life: Duration) -> CertificateParams {
+fn params(
+    common_name: &str,
+    organization: &str,
+    now: SystemTime,
+    end: SystemTime,
+) -> CertificateParams {
     let mut name = DistinguishedName::new();
     if !organization.is_empty() {
         name.push(DnType::OrganizationName, organization);
     }
     name.push(DnType::CommonName, common_name);
-    let now = SystemTime::now();
     let mut params = CertificateParams::default();
     params.distinguished_name = name;
     params.not_before = (now - BACKDATED).into();
-    params.not_after = (now + life).into();
+    params.not_after = end.into();
     params
 }
 

@@ -18,6 +18,7 @@ use pintle_controllers::signing_requests::{self, Order};
 use pintle_meta::time;
 use rcgen::{KeyPair, PublicKeyData as _, SignatureAlgorithm, SigningKey as _};
 use rustls::crypto::aws_lc_rs;
+use x509_parser::certificate::Validity as X509Validity;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -169,7 +170,7 @@ impl Signer {
                 der(INTEGER, &serial),
                 algorithm.clone(),
                 authority.subject().as_raw().to_vec(),
-                validity(leaf, authority.validity().not_after.timestamp())?,
+                validity(leaf, authority.validity())?,
                 subject(leaf.subject),
                 leaf.key.to_vec(),
                 der(0xa3, &der(SEQUENCE, &extensions(leaf, &authority)?)),
@@ -212,8 +213,13 @@ fn text_type(text: &str) -> u8 {
     if text.bytes().all(is_printable) { 0x13 } else { 0x0c }
 }
 
-fn validity(leaf: &Leaf<'_>, authority_ends: i64) -> Result<Vec<u8>, String> {
+/// From a little before it is made to its end, or its authority's, if that is sooner.
+fn validity(leaf: &Leaf<'_>, authority: &X509Validity) -> Result<Vec<u8>, String> {
     let now = leaf.now;
+    let authority_ends = authority.not_after.timestamp();
+    if now < authority.not_before.timestamp() {
+        return Err("refusing to sign with an authority that is not valid yet".to_owned());
+    }
     let early = if leaf.seconds < SHORT_SECONDS { 0 } else { BACKDATED_SECONDS };
     let end = now.saturating_add(leaf.seconds - early).min(authority_ends);
     if now >= authority_ends {
@@ -324,6 +330,7 @@ mod tests {
     use pintle_controllers::signing_requests::Signer as _;
     use pintle_registry::request::Now;
     use rcgen::{CertificateParams, DnType, DnValue};
+    use std::time::SystemTime;
     use x509_parser::extensions::GeneralName;
 
     const NOW: i64 = 1_800_000_000;
@@ -352,7 +359,7 @@ mod tests {
         usages: &[&str],
         seconds: i64,
     ) -> Result<(Vec<u8>, Vec<u8>), String> {
-        let signer = Signer::of(&Authority::prepare(None).unwrap()).unwrap();
+        let signer = Signer::of(&Authority::prepare(None, SystemTime::now()).unwrap()).unwrap();
         let made = params.serialize_request(key).unwrap();
         let request = CertificateRequest::from_pem(made.pem().unwrap().as_bytes()).unwrap();
         let now = Now { unix_micros: NOW * time::SECOND };
@@ -423,7 +430,7 @@ mod tests {
 
     #[test]
     fn clients_have_all_their_groups() {
-        let signer = Signer::of(&Authority::prepare(None).unwrap()).unwrap();
+        let signer = Signer::of(&Authority::prepare(None, SystemTime::now()).unwrap()).unwrap();
         let made = signer.client("jane", &["dev", "ops"]).unwrap();
         let (_, block) = x509_parser::pem::parse_x509_pem(made.certificate_pem.as_bytes()).unwrap();
         let holder = pintle_auth::certificate::holder(&block.contents).unwrap().unwrap();

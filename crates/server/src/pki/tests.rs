@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -9,6 +10,10 @@ fn wanted(directory: &Path) -> Wanted {
     Wanted { directory: Some(directory.to_owned()), ..Wanted::default() }
 }
 
+fn prepare(wanted: &Wanted) -> Result<Pki, Error> {
+    Pki::prepare(wanted, SystemTime::now())
+}
+
 fn serving(pki: &Pki) -> Vec<u8> {
     pki.serving.chain().unwrap()[0].to_vec()
 }
@@ -16,8 +21,8 @@ fn serving(pki: &Pki) -> Vec<u8> {
 #[test]
 fn certificates_are_made_once_and_used_again() {
     let directory = tempfile::tempdir().unwrap();
-    let first = Pki::prepare(&wanted(directory.path())).unwrap();
-    let second = Pki::prepare(&wanted(directory.path())).unwrap();
+    let first = prepare(&wanted(directory.path())).unwrap();
+    let second = prepare(&wanted(directory.path())).unwrap();
     assert_eq!(first.ca_pem, second.ca_pem);
     assert_eq!(serving(&first), serving(&second));
     assert_eq!(first.admin.certificate_pem, second.admin.certificate_pem);
@@ -26,32 +31,32 @@ fn certificates_are_made_once_and_used_again() {
 #[test]
 fn a_serving_certificate_that_lacks_a_name_is_made_anew() {
     let directory = tempfile::tempdir().unwrap();
-    let first = Pki::prepare(&wanted(directory.path())).unwrap();
+    let first = prepare(&wanted(directory.path())).unwrap();
     let elsewhere = Wanted { bind_address: "192.0.2.7".parse().ok(), ..wanted(directory.path()) };
-    let second = Pki::prepare(&elsewhere).unwrap();
+    let second = prepare(&elsewhere).unwrap();
     assert_eq!(first.ca_pem, second.ca_pem);
     assert_ne!(serving(&first), serving(&second));
     // with more names than it needs it is used again
-    assert_eq!(serving(&Pki::prepare(&wanted(directory.path())).unwrap()), serving(&second));
+    assert_eq!(serving(&prepare(&wanted(directory.path())).unwrap()), serving(&second));
 }
 
 #[test]
 fn a_serving_certificate_of_another_authority_is_made_anew() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let first = Pki::prepare(&wanted(one.path())).unwrap();
-    Pki::prepare(&wanted(other.path())).unwrap();
+    let first = prepare(&wanted(one.path())).unwrap();
+    prepare(&wanted(other.path())).unwrap();
     for file in ["ca.crt", "ca.key"] {
         fs::copy(other.path().join(file), one.path().join(file)).unwrap();
     }
-    assert_ne!(serving(&first), serving(&Pki::prepare(&wanted(one.path())).unwrap()));
+    assert_ne!(serving(&first), serving(&prepare(&wanted(one.path())).unwrap()));
 }
 
 #[test]
 fn half_an_authority_is_an_error_that_says_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
-    Pki::prepare(&wanted(directory.path())).unwrap();
+    prepare(&wanted(directory.path())).unwrap();
     fs::remove_file(directory.path().join("ca.key")).unwrap();
-    let error = Pki::prepare(&wanted(directory.path())).err().unwrap().to_string();
+    let error = prepare(&wanted(directory.path())).err().unwrap().to_string();
     assert!(error.contains("one is missing; put it back"), "{error}");
 }
 
@@ -61,7 +66,7 @@ fn files_are_their_owners() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let inner = directory.path().join("data/pki");
-    Pki::prepare(&wanted(&inner)).unwrap();
+    prepare(&wanted(&inner)).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&inner), mode(inner.parent().unwrap())), (0o700, 0o700));
     for entry in fs::read_dir(&inner).unwrap() {
@@ -71,7 +76,7 @@ fn files_are_their_owners() {
 
 #[test]
 fn the_serving_certificate_names_what_clients_call_the_server() {
-    let pki = Pki::prepare(&Wanted::default()).unwrap();
+    let pki = prepare(&Wanted::default()).unwrap();
     let serving = serving(&pki);
     let (_, certificate) = X509Certificate::from_der(&serving).unwrap();
     let names = certificate.subject_alternative_name().unwrap().unwrap().value.to_owned();
@@ -87,10 +92,10 @@ fn what_cannot_be_used_is_named_with_its_flag() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     fs::write(path("nonsense.pem"), "nonsense").unwrap();
-    let made = Pki::prepare(&wanted(directory.path())).unwrap();
+    let made = prepare(&wanted(directory.path())).unwrap();
     fs::write(path("admin.pem"), &made.admin.certificate_pem).unwrap();
     let check = |wanted: Wanted, expected: &str| {
-        let error = match Pki::prepare(&wanted) {
+        let error = match prepare(&wanted) {
             Ok(pki) => crate::tls::Tls::new(&pki, &crate::TlsParameters::default()).err().unwrap(),
             Err(error) => error,
         };
@@ -132,8 +137,8 @@ fn what_cannot_be_used_is_named_with_its_flag() {
 fn clients_are_no_front_proxies_unless_they_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(name);
-    Pki::prepare(&wanted(directory.path())).unwrap();
-    let other = Pki::prepare(&Wanted::default()).unwrap();
+    prepare(&wanted(directory.path())).unwrap();
+    let other = prepare(&Wanted::default()).unwrap();
     fs::write(file("other.crt"), &other.ca_pem).unwrap();
     fs::write(
         file("both.crt"),
@@ -153,10 +158,98 @@ fn clients_are_no_front_proxies_unless_they_are_named() {
                 front_proxies_are_named: named,
                 ..wanted(directory.path())
             };
-            let refused = Pki::prepare(&wanted).err().map(|why| why.to_string());
+            let refused = prepare(&wanted).err().map(|why| why.to_string());
             assert_eq!(refused.is_none(), holds || named, "{clients:?} {proxies}: {refused:?}");
             let names_it = |why: &String| why.starts_with("--requestheader-client-ca-file: ");
             assert!(refused.as_ref().is_none_or(names_it), "{refused:?}");
         }
+    }
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn valid(pem: &str) -> Validity {
+    let chain = pem::certificates(Path::new("x"), pem).unwrap();
+    Validity::of(&chain[0]).unwrap()
+}
+
+/// Through the life of an authority, at any time: what is made is valid then, and never outlives it. Before
+/// its life and after it nothing is made.
+#[test]
+fn no_certificate_outlives_its_authority() {
+    let directory = tempfile::tempdir().unwrap();
+    let (wanted, start) = (wanted(directory.path()), SystemTime::now());
+    let authority = valid(&Pki::prepare(&wanted, start).unwrap().ca_pem);
+    let ends = SystemTime::UNIX_EPOCH + Duration::from_secs(authority.until.cast_unsigned());
+    let mut made = Vec::new();
+    for now in [
+        start,
+        start + DAY * 300,
+        start + DAY * 340,
+        ends - DAY * 366,
+        ends - DAY * 200,
+        ends - DAY * 31,
+        ends - DAY * 29,
+        ends - DAY,
+        ends - Duration::from_secs(1),
+    ] {
+        let pki = Pki::prepare(&wanted, now).unwrap();
+        assert_eq!(valid(&pki.ca_pem), authority);
+        for pem in [&pki.serving.certificate_pem, &pki.admin.certificate_pem] {
+            let validity = valid(pem);
+            assert_eq!(validity.problem(seconds(now)), None);
+            assert!(validity.until <= authority.until, "{validity:?} outlives {authority:?}");
+            let lasts = seconds(now + DAY * 30).min(authority.until);
+            assert!(validity.until >= lasts, "{validity:?} ends before {lasts}");
+        }
+        // Until it has to be made anew it is the same, also where it cannot be had any longer.
+        assert_eq!(serving(&pki), serving(&Pki::prepare(&wanted, now).unwrap()));
+        made.push(serving(&pki));
+    }
+    made.dedup();
+    assert_eq!(made.len(), 4, "made at the start, after eleven months, and near the end");
+
+    for (now, expected) in [
+        (ends + DAY, "it ended at "),
+        (start - DAY, "it is valid from "),
+        (SystemTime::UNIX_EPOCH, "it is valid from "),
+    ] {
+        let error = Pki::prepare(&wanted, now).err().unwrap().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(error.contains("/ca.crt: this authority cannot be used"), "{error}");
+        assert!(error.contains("remove ca.crt and ca.key to get a new authority"), "{error}");
+    }
+}
+
+/// A crash may leave a new key beside an old certificate: the next start makes both anew.
+#[test]
+fn a_certificate_and_a_key_of_two_makings_are_made_anew() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = prepare(&wanted(one.path())).unwrap();
+    prepare(&wanted(other.path())).unwrap();
+    fs::copy(other.path().join("apiserver.key"), one.path().join("apiserver.key")).unwrap();
+    let second = prepare(&wanted(one.path())).unwrap();
+    assert_ne!(serving(&first), serving(&second));
+    crate::tls::Tls::new(&second, &crate::TlsParameters::default()).unwrap();
+}
+
+/// A server that runs for a year and more shows a certificate that is valid, and asks for no restart.
+#[test]
+fn a_serving_certificate_is_renewed_while_the_server_runs() {
+    for directory in [None, Some(tempfile::tempdir().unwrap())] {
+        let wanted = directory.as_ref().map_or_else(Wanted::default, |it| self::wanted(it.path()));
+        let start = SystemTime::now();
+        let Pki { serving, mut renewal, .. } = Pki::prepare(&wanted, start).unwrap();
+        let mut shown = serving.clone();
+        let mut renewed = 0;
+        for day in 0..800 {
+            let now = start + DAY * day;
+            if let Some(pair) = renewal.look(now).unwrap() {
+                renewed += 1;
+                shown = pair.clone();
+            }
+            assert_eq!(valid(&shown.certificate_pem).problem(seconds(now)), None, "day {day}");
+        }
+        assert_eq!(renewed, 2);
     }
 }
