@@ -207,3 +207,81 @@ fn unconditional_updates_all_get_through() -> Result<()> {
     }
     Ok(())
 }
+
+/// 64 clients make and delete things in a namespace with two quotas that have room for fewer: the quotas
+/// are never exceeded, and say what is there when all is done, also after a restart.
+#[test]
+fn quotas_are_neither_exceeded_nor_lost() -> Result<()> {
+    const MAPS: &str = "/api/v1/namespaces/team/configmaps";
+    const QUOTAS: &str = "/api/v1/namespaces/team/resourcequotas";
+    const ROUNDS: usize = 8;
+    let directory = std::env::temp_dir().join(format!("pintle-quotas-{}", std::process::id()));
+    let config = Config { ephemeral: false, data_dir: directory.clone(), ..Config::ephemeral() };
+    let world = World::start(config.clone())?;
+    world.must("POST", "/api/v1/namespaces", &json!({"metadata": {"name": "team"}}))?;
+    // The namespace gets one by itself, which must not come between.
+    let root = format!("{MAPS}/kube-root-ca.crt");
+    let deadline = Instant::now() + PATIENCE;
+    while world.ask("GET", &root, &Value::Null)?.0 != 200 {
+        ensure!(Instant::now() < deadline, "there is no root authority");
+    }
+    for (name, hard) in [
+        ("wide", json!({"configmaps": "60", "count/secrets": "1"})),
+        ("narrow", json!({"count/configmaps": "41"})),
+    ] {
+        world.must("POST", QUOTAS, &json!({"metadata": {"name": name}, "spec": {"hard": hard}}))?;
+        while world.must("GET", &format!("{QUOTAS}/{name}"), &Value::Null)?["status"]["used"]
+            .is_null()
+        {
+            ensure!(Instant::now() < deadline, "the quota is not counted");
+        }
+    }
+    let used = |world: &World| -> Result<[u64; 2]> {
+        let number = |quota: &str, name: &str| -> Result<u64> {
+            let quota = world.must("GET", &format!("{QUOTAS}/{quota}"), &Value::Null)?;
+            let used = quota["status"]["used"][name].as_str().context("it is counted")?;
+            Ok(used.parse()?)
+        };
+        Ok([number("wide", "configmaps")?, number("narrow", "count/configmaps")?])
+    };
+    let there = |world: &World| -> Result<u64> {
+        let list = world.must("GET", MAPS, &Value::Null)?;
+        Ok(list["items"].as_array().context("a list has items")?.len() as u64)
+    };
+    let outcomes = world.all(|world, n| {
+        let (mut made, mut refused) = (0, 0);
+        for round in 0..ROUNDS {
+            // Some of them want the same name.
+            let name = format!("c{}-{round}", n / 2 * 2 + n % 2 * usize::from(n % 3 == 0));
+            let map = json!({"metadata": {"name": name}, "data": {"by": n.to_string()}});
+            match world.ask("POST", MAPS, &map)? {
+                (201, _) => {
+                    made += 1;
+                    ensure!(there(world)? <= 41, "the quota is exceeded");
+                    if (n + round) % 4 != 0 {
+                        world.must("DELETE", &format!("{MAPS}/{name}"), &Value::Null)?;
+                    }
+                }
+                (403, answer) => {
+                    let why = text(&answer, "/message");
+                    ensure!(why.contains("exceeded quota: narrow"), "{why}");
+                    refused += 1;
+                }
+                (409, answer) if text(&answer, "/reason") == "AlreadyExists" => {}
+                (code, answer) => anyhow::bail!("{code} {answer}"),
+            }
+        }
+        Ok((made, refused))
+    })?;
+    let count = there(&world)?;
+    ensure!(used(&world)? == [count, count], "{:?} of {count}", used(&world)?);
+    let sum = outcomes.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    ensure!(sum.0 > 41 && sum.1 > 0, "{sum:?} were made and refused");
+    world.server.stop();
+
+    let world = World::start(config)?;
+    ensure!(there(&world)? == count && used(&world)? == [count, count]);
+    drop(world);
+    std::fs::remove_dir_all(directory)?;
+    Ok(())
+}

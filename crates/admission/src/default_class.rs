@@ -61,7 +61,7 @@ impl Admission for DefaultClass {
         if said || annotated {
             return Ok(());
         }
-        if let Some(class) = self.default(registry) {
+        if let Some(class) = self.default(registry)? {
             object.object_entry("spec").insert(self.member, object::name(&class));
         }
         Ok(())
@@ -70,16 +70,16 @@ impl Admission for DefaultClass {
 
 impl DefaultClass {
     /// The class that is marked: of several the newest, then the first by name.
-    fn default(&self, registry: &Registry) -> Option<Value> {
-        let marked = all(registry, self.classes.0, self.classes.1).into_iter().filter(|class| {
+    fn default(&self, registry: &Registry) -> Result<Option<Value>, Status> {
+        let marked = all(registry, self.classes.0, self.classes.1)?.into_iter().filter(|class| {
             let is = |annotations: &Map, mark: &str| {
                 annotations.get(mark).and_then(Value::as_str) == Some("true")
             };
             object::annotations(class).is_some_and(|a| self.marks.iter().any(|mark| is(a, mark)))
         });
-        marked.min_by_key(|class| {
+        Ok(marked.min_by_key(|class| {
             let made = object::text(class, "creationTimestamp").to_owned();
             (Reverse(made), object::name(class).to_owned())
-        })
+        }))
     }
 }

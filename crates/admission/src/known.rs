@@ -8,22 +8,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use pintle_meta::GroupVersionResource;
-use pintle_registry::{Feed, News, Object, Registry};
+use pintle_meta::{GroupVersionResource, Status};
+use pintle_registry::{Feed, News, Object, Registry, Unreadable};
 use pintle_store::Kind;
 use pintle_value::Str;
 
 /// The objects of a resource, as `T`, by namespace and name.
 pub(crate) struct Known<T> {
     resource: (&'static str, &'static str),
-    read: fn(&Object) -> T,
+    read: fn(&Object) -> Result<T, Unreadable>,
     state: RwLock<State<T>>,
 }
 
 struct State<T> {
     /// `None` before the first look.
     feed: Option<Feed>,
-    namespaces: BTreeMap<Str, BTreeMap<Str, Arc<T>>>,
+    /// What cannot be read is known as that: it is not taken for absent.
+    namespaces: BTreeMap<Str, BTreeMap<Str, Result<Arc<T>, Unreadable>>>,
 }
 
 impl<T> Known<T> {
@@ -31,20 +32,28 @@ impl<T> Known<T> {
     pub(crate) const fn new(
         group: &'static str,
         plural: &'static str,
-        read: fn(&Object) -> T,
+        read: fn(&Object) -> Result<T, Unreadable>,
     ) -> Self {
         let state = State { feed: None, namespaces: BTreeMap::new() };
         Self { resource: (group, plural), read, state: RwLock::new(state) }
     }
 
     /// Those in a namespace, `""` for cluster-scoped resources, in the order of their names.
-    pub(crate) fn within(&self, namespace: &str, registry: &Registry) -> Vec<Arc<T>> {
+    ///
+    /// # Errors
+    /// If one of them cannot be read: what it would decide is not known.
+    pub(crate) fn within(
+        &self,
+        namespace: &str,
+        registry: &Registry,
+    ) -> Result<Vec<Arc<T>>, Status> {
         let state = self.current(registry);
-        state
-            .namespaces
-            .get(namespace)
-            .map(|all| all.values().cloned().collect())
-            .unwrap_or_default()
+        let Some(all) = state.namespaces.get(namespace) else { return Ok(Vec::new()) };
+        let all = all.values().map(|one| match one {
+            Ok(one) => Ok(one.clone()),
+            Err(why) => Err(Status::internal(format_args!("{}: {why}", self.resource.1))),
+        });
+        all.collect()
     }
 
     fn current(&self, registry: &Registry) -> RwLockReadGuard<'_, State<T>> {
@@ -83,7 +92,7 @@ impl<T> Known<T> {
                 }
             } else {
                 let all = namespaces.entry(namespace.into()).or_default();
-                all.insert(name.into(), Arc::new((self.read)(&object)));
+                all.insert(name.into(), (self.read)(&object).map(Arc::new));
             }
         }
     }

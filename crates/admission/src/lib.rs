@@ -68,21 +68,29 @@ fn find(
     (group, resource): (&str, &str),
     namespace: &str,
     name: &str,
-) -> Option<Value> {
-    let resource = registry.resource(&GroupVersionResource::new(group, "v1", resource))?;
-    Some(registry.peek(&resource, namespace, name)?.tree())
+) -> Result<Option<Value>, Status> {
+    let resource = registry.resource(&GroupVersionResource::new(group, "v1", resource));
+    let found = resource.and_then(|resource| registry.peek(&resource, namespace, name));
+    Ok(found.map(|found| found.tree()).transpose()?)
 }
 
 /// All objects of version v1 of a resource of the cluster; for those of which there are few.
-fn all(registry: &Registry, group: &str, resource: &str) -> Vec<Value> {
+fn all(registry: &Registry, group: &str, resource: &str) -> Result<Vec<Value>, Status> {
     let resource = registry.resource(&GroupVersionResource::new(group, "v1", resource));
     let objects = resource.map(|resource| registry.objects(&resource).collect::<Vec<_>>());
-    objects.unwrap_or_default().iter().map(|object| object.tree()).collect()
+    let trees = objects.unwrap_or_default().into_iter().map(|object| object.tree());
+    Ok(trees.collect::<Result<_, _>>()?)
 }
 
 /// A plugin's refusal, of the object as it is at the moment.
 pub fn forbidden(write: &Attributes<'_>, object: &Value, why: &str) -> Status {
-    let names = [write.name, object::name(object), object::text(object, "generateName")];
-    let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown");
-    Status::forbidden(&write.resource.group_resource(), name, why)
+    let name = written_name(write, Some(object));
+    Status::forbidden(&write.resource.group_resource(), &name, why)
+}
+
+/// What a write is about, as refusals call it.
+fn written_name(write: &Attributes<'_>, object: Option<&Value>) -> String {
+    let of = |member| object.map_or("", |object| object::text(object, member));
+    let mut names = [write.name, of("name"), of("generateName")].into_iter();
+    names.find(|name| !name.is_empty()).unwrap_or("Unknown").to_owned()
 }

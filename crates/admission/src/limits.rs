@@ -39,7 +39,9 @@ struct Limit {
 
 impl Default for LimitRanger {
     fn default() -> Self {
-        Self { ranges: Known::new("", "limitranges", |object: &Object| Limit::all(&object.tree())) }
+        Self {
+            ranges: Known::new("", "limitranges", |range: &Object| Ok(Limit::all(&range.tree()?))),
+        }
     }
 }
 
@@ -51,7 +53,7 @@ impl Admission for LimitRanger {
         registry: &Registry,
     ) -> Result<(), Status> {
         if creates(write, "", "pods") {
-            for range in self.ranges.within(write.namespace, registry) {
+            for range in self.ranges.within(write.namespace, registry)? {
                 set_defaults(object, &range);
             }
         }
@@ -66,7 +68,7 @@ impl Admission for LimitRanger {
         let Some(object) = object.filter(|object| !object::is_terminating(object)) else {
             return Ok(Vec::new());
         };
-        for range in self.ranges.within(write.namespace, registry) {
+        for range in self.ranges.within(write.namespace, registry)? {
             let errors =
                 if is_claim { check_claim(object, &range) } else { check_pod(object, &range) };
             if !errors.is_empty() {

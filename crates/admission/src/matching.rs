@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use pintle_meta::GroupVersionResource;
 use pintle_meta::labels::Selector;
-use pintle_meta::object;
+use pintle_meta::{GroupVersionResource, Status, object};
 use pintle_registry::admission::Attributes;
 use pintle_registry::{Registry, Resource, Scope};
 use pintle_value::{Map, Str, Value};
@@ -63,18 +62,20 @@ impl Matching {
         write: &Attributes<'_>,
         registry: &Registry,
         versions: &[Arc<Resource>],
-    ) -> Option<Arc<Resource>> {
+    ) -> Result<Option<Arc<Resource>>, Status> {
         if named(&self.excluded, self.equivalent, write, versions).is_some() {
-            return None;
+            return Ok(None);
         }
         let version = match &self.rules {
-            Some(rules) => named(rules, self.equivalent, write, versions)?,
-            None => write.resource,
+            Some(rules) => named(rules, self.equivalent, write, versions),
+            None => Some(write.resource),
         };
-        let version = versions.iter().find(|one| one.resource == version.resource)?;
-        let wanted = self.wants_object(write)
-            && (!has_namespace(write) || self.wants_namespace(write, registry));
-        wanted.then(|| version.clone())
+        let version = version
+            .and_then(|version| versions.iter().find(|one| one.resource == version.resource));
+        let wanted = version.is_some()
+            && self.wants_object(write)
+            && (!has_namespace(write) || self.wants_namespace(write, registry)?);
+        Ok(version.filter(|_| wanted).cloned())
     }
 
     /// Whether the labels of the object, before or after, are those that are wanted.
@@ -84,10 +85,10 @@ impl Matching {
         selector.is_everything() || [write.object, write.old].into_iter().flatten().any(wanted)
     }
 
-    fn wants_namespace(&self, write: &Attributes<'_>, registry: &Registry) -> bool {
-        let Some(selector) = &self.namespaces else { return false };
-        selector.is_everything()
-            || selector.matches_map(namespace_labels(write, registry).as_object())
+    fn wants_namespace(&self, write: &Attributes<'_>, registry: &Registry) -> Result<bool, Status> {
+        let Some(selector) = &self.namespaces else { return Ok(false) };
+        Ok(selector.is_everything()
+            || selector.matches_map(namespace_labels(write, registry)?.as_object()))
     }
 }
 
@@ -163,12 +164,15 @@ pub(crate) fn is_namespace(resource: &Resource) -> bool {
 }
 
 /// The labels of the namespace that a write is in; of a namespace its own.
-fn namespace_labels(write: &Attributes<'_>, registry: &Registry) -> Value {
+fn namespace_labels(write: &Attributes<'_>, registry: &Registry) -> Result<Value, Status> {
     let labels = |object: &Value| object::labels(object).cloned().unwrap_or_default();
     if is_namespace(write.resource) {
-        return write.object.or(write.old).map(labels).unwrap_or_default().into();
+        return Ok(write.object.or(write.old).map(labels).unwrap_or_default().into());
     }
     let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"));
     let namespace = namespaces.and_then(|all| registry.peek(&all, "", write.namespace));
-    namespace.map_or_else(Map::new, |namespace| labels(&namespace.tree())).into()
+    match namespace {
+        Some(namespace) => Ok(labels(&namespace.tree()?).into()),
+        None => Ok(Map::new().into()),
+    }
 }

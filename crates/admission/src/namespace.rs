@@ -4,8 +4,11 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use pintle_meta::{GroupResource, GroupVersionResource, Status, object};
 use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_registry::allocation::Companion;
 use pintle_registry::{Object, Registry, Resource};
 
 /// The namespaces that cannot be deleted.
@@ -38,7 +41,7 @@ pub(crate) struct Request<'a> {
 /// Refuses what must not be; `state` is asked only if it matters.
 pub(crate) fn decide(
     request: &Request<'_>,
-    state: impl FnOnce(&str) -> State,
+    state: impl FnOnce(&str) -> Result<State, Status>,
 ) -> Result<(), Status> {
     let Request { operation, resource, namespace, name } = *request;
     let is = |group: &str, plural: &str| resource.group == group && resource.resource == plural;
@@ -53,7 +56,7 @@ pub(crate) fn decide(
     if operation != Operation::Create || namespace.is_empty() || asks {
         return Ok(());
     }
-    match state(namespace) {
+    match state(namespace)? {
         State::Active => Ok(()),
         State::Missing => Err(Status::not_found(&GroupResource::new("", "namespaces"), namespace)),
         State::Terminating => {
@@ -77,14 +80,56 @@ pub struct NamespaceLifecycle;
 
 impl Admission for NamespaceLifecycle {
     fn admit(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
-        let request = Request {
-            operation: attributes.operation,
-            resource: &attributes.resource.group_resource(),
-            namespace: attributes.namespace,
-            name: name(attributes),
-        };
-        decide(&request, |namespace| state(registry, namespace))
+        look_at(attributes, registry).map(drop)
     }
+
+    /// What was seen of the namespace may be long ago when the object is committed: webhooks take their
+    /// time. So it is looked at once more, and the commit hangs on what was seen. Nothing is left in a
+    /// namespace that is gone.
+    fn charge(
+        &self,
+        attributes: &Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<Vec<Companion>, Status> {
+        if attributes.operation != Operation::Create || !attributes.subresource.is_empty() {
+            return Ok(Vec::new());
+        }
+        match look_at(attributes, registry)? {
+            Some((namespaces, namespace)) => {
+                Ok(vec![Companion::unchanged(&namespaces, &namespace)?])
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// The resource of namespaces, and one of them.
+type Seen = (Arc<Resource>, Arc<Object>);
+
+/// Refuses what must not be; gives the namespace that was looked at, if one was.
+fn look_at(attributes: &Attributes<'_>, registry: &Registry) -> Result<Option<Seen>, Status> {
+    let request = Request {
+        operation: attributes.operation,
+        resource: &attributes.resource.group_resource(),
+        namespace: attributes.namespace,
+        name: name(attributes),
+    };
+    let mut seen = None;
+    decide(&request, |name| {
+        // A server that has no namespaces has nothing to say about them.
+        let Some(namespaces) = namespaces(registry) else { return Ok(State::Active) };
+        let Some(namespace) = registry.peek(&namespaces, "", name) else {
+            return Ok(State::Missing);
+        };
+        let is_terminating = is_terminating(&namespaces, &namespace)?;
+        seen = Some((namespaces, namespace));
+        Ok(if is_terminating { State::Terminating } else { State::Active })
+    })?;
+    Ok(seen)
+}
+
+fn namespaces(registry: &Registry) -> Option<Arc<Resource>> {
+    registry.resource(&GroupVersionResource::new("", "v1", "namespaces"))
 }
 
 /// The object's name, or how it begins.
@@ -96,23 +141,11 @@ fn name<'a>(attributes: &Attributes<'a>) -> &'a str {
         .unwrap_or_default()
 }
 
-fn state(registry: &Registry, name: &str) -> State {
-    let Some(namespaces) = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"))
-    else {
-        // A server that has no namespaces has nothing to say about them.
-        return State::Active;
-    };
-    match registry.peek(&namespaces, "", name) {
-        None => State::Missing,
-        Some(namespace) if is_terminating(&namespaces, &namespace) => State::Terminating,
-        Some(_) => State::Active,
-    }
-}
-
 /// The phase is a field by which namespaces are selected, so that it need not be read out of the object.
-fn is_terminating(namespaces: &Resource, namespace: &Object) -> bool {
+fn is_terminating(namespaces: &Resource, namespace: &Object) -> Result<bool, Status> {
     let fields = namespaces.strategy.fields();
     let phase = fields.iter().position(|field| field.label == "status.phase");
-    let value = phase.and_then(|at| namespace.indexed(fields).fields.get(at));
-    value.is_some_and(|phase| phase == "Terminating")
+    let index = namespace.indexed(fields)?;
+    let value = phase.and_then(|at| index.fields.get(at));
+    Ok(value.is_some_and(|phase| phase == "Terminating"))
 }

@@ -46,7 +46,7 @@ impl Admission for PodNodeSelector {
 
 /// The labels of the nodes that a write's namespace is for.
 fn wanted(write: &Attributes<'_>, registry: &Registry) -> Result<Map, Status> {
-    let namespace = find(registry, ("", "namespaces"), "", write.namespace);
+    let namespace = find(registry, ("", "namespaces"), "", write.namespace)?;
     namespace.map_or_else(|| Ok(Map::new()), |found| labels(&found).map_err(Status::internal))
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use pintle_meta::quote::quote;
 use pintle_meta::{GroupVersionResource, Status, object};
 use pintle_registry::admission::{Admission, Attributes, Operation};
-use pintle_registry::{Object, Registry};
+use pintle_registry::{Object, Registry, Unreadable};
 use pintle_value::Value;
 
 use crate::pods::items;
@@ -61,7 +61,7 @@ impl Admission for PodSecurity {
         }
         let template = TEMPLATES.iter().find(|(group, plural, _)| is_of(write, group, plural));
         let template = template.and_then(|(_, _, path)| object.at(path));
-        Ok(template.map(|pod| self.judge_template(write, pod, registry)).unwrap_or_default())
+        template.map_or(Ok(Vec::new()), |pod| self.judge_template(write, pod, registry))
     }
 }
 
@@ -75,7 +75,7 @@ impl PodSecurity {
         if HARMLESS_PARTS.contains(&write.subresource) || self.0.exempts(write, pod) {
             return Ok(Vec::new());
         }
-        let Some(policies) = self.policies(registry, write.namespace) else {
+        let Some(policies) = self.policies(registry, write.namespace)? else {
             return Ok(Vec::new());
         };
         if policies.are_privileged() || write.old.is_some_and(|old| !is_significant(pod, old)) {
@@ -95,26 +95,27 @@ impl PodSecurity {
         write: &Attributes<'_>,
         pod: &Value,
         registry: &Registry,
-    ) -> Vec<String> {
+    ) -> Result<Vec<String>, Status> {
         if self.0.exempts(write, pod) {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let policies = self.policies(registry, write.namespace);
-        policies.map(|policies| warning(policies.warn, pod)).unwrap_or_default()
+        let policies = self.policies(registry, write.namespace)?;
+        Ok(policies.map(|policies| warning(policies.warn, pod)).unwrap_or_default())
     }
 
     /// What a namespace asks for; `None` where that is nothing, or it is not there. Its labels are what
     /// namespaces are selected by, so that they need not be read out of the object.
-    fn policies(&self, registry: &Registry, namespace: &str) -> Option<Policies> {
-        let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"))?;
-        let namespace = registry.peek(&namespaces, "", namespace)?;
-        let index = namespace.indexed(namespaces.strategy.fields());
+    fn policies(&self, registry: &Registry, namespace: &str) -> Result<Option<Policies>, Status> {
+        let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"));
+        let Some(namespaces) = namespaces else { return Ok(None) };
+        let Some(namespace) = registry.peek(&namespaces, "", namespace) else { return Ok(None) };
+        let index = namespace.indexed(namespaces.strategy.fields())?;
         let asks = index.labels.iter().any(|(key, _)| key.starts_with(PREFIX));
         let usual = self.0.usual;
-        match asks {
+        Ok(match asks {
             true => Some(Policies::of(usual, |key| index.label(key)).0),
             false => (!usual.are_privileged()).then_some(usual),
-        }
+        })
     }
 
     /// Labels must be understood, unless they were there before; and what its pods would not be allowed any
@@ -145,7 +146,7 @@ impl PodSecurity {
         if relaxed || new.level == Level::Privileged || self.0.exempts_namespace(name) {
             return Ok(Vec::new());
         }
-        Ok(told_of_pods(registry, name, new))
+        told_of_pods(registry, name, new)
     }
 }
 
@@ -180,13 +181,18 @@ fn is_significant(pod: &Value, old: &Value) -> bool {
 
 /// Warnings of the pods of a namespace that a policy would not allow, alike ones together (upstream:
 /// `EvaluatePodsInNamespace`). Upstream stops after a second; these are read faster.
-fn told_of_pods(registry: &Registry, namespace: &str, policy: Policy) -> Vec<String> {
+fn told_of_pods(
+    registry: &Registry,
+    namespace: &str,
+    policy: Policy,
+) -> Result<Vec<String>, Status> {
     let pods = registry.resource(&GroupVersionResource::new("", "v1", "pods"));
     let pods = pods.map(|pods| registry.objects_in(&pods, namespace)).unwrap_or_default();
     let count = pods.len();
     let mut by_reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut looked_at = 0;
     for pod in in_turn(pods).take(PODS_MAX) {
+        let pod = pod?;
         looked_at += 1;
         let found = violations(policy, &pod);
         if !found.is_empty() {
@@ -210,7 +216,7 @@ fn told_of_pods(registry: &Registry, namespace: &str, policy: Policy) -> Vec<Str
     let mut alike: Vec<String> = by_reasons.into_iter().map(|(why, who)| told(&why, who)).collect();
     alike.sort_unstable();
     warnings.extend(alike);
-    warnings
+    Ok(warnings)
 }
 
 fn told(why: &str, mut who: Vec<String>) -> String {
@@ -224,19 +230,22 @@ fn told(why: &str, mut who: Vec<String>) -> String {
 }
 
 /// Pods, of those that one controller made first one and the others at the end.
-fn in_turn(pods: Vec<Arc<Object>>) -> impl Iterator<Item = Value> {
+fn in_turn(pods: Vec<Arc<Object>>) -> impl Iterator<Item = Result<Value, Unreadable>> {
     let mut controllers = HashSet::new();
     let mut later = Vec::new();
     let mut pods = pods.into_iter();
     std::iter::from_fn(move || {
         for object in pods.by_ref() {
-            let pod = object.tree();
+            let pod = match object.tree() {
+                Ok(pod) => pod,
+                Err(why) => return Some(Err(why)),
+            };
             let controller = items(&pod, &["metadata", "ownerReferences"])
                 .iter()
                 .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true));
             let uid = controller.and_then(|owner| owner.str_at(&["uid"]));
             if uid.is_none_or(|uid| controllers.insert(uid.to_owned())) {
-                return Some(pod);
+                return Some(Ok(pod));
             }
             later.push(object);
         }

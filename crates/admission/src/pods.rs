@@ -116,7 +116,7 @@ impl<'a> Changed<'a> {
     /// The pod's node, which must be there.
     pub(crate) fn node(&self, registry: &Registry) -> Result<Value, Status> {
         let name = self.node_name;
-        let found = find(registry, ("", "nodes"), "", name);
+        let found = find(registry, ("", "nodes"), "", name)?;
         found.ok_or_else(|| self.refusal(&format!("node {name:?} not found")))
     }
 

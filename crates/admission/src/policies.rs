@@ -16,8 +16,9 @@ mod validating;
 
 use std::sync::Arc;
 
+use pintle_meta::Status;
 use pintle_registry::admission::Attributes;
-use pintle_registry::{Object, Registry, Resource};
+use pintle_registry::{Object, Registry, Resource, Unreadable};
 
 use crate::known::Known;
 
@@ -60,7 +61,11 @@ struct Concerned<P> {
 }
 
 impl<P: AsRef<Head>> Policies<P> {
-    const fn new(policies: &'static str, bindings: &'static str, read: fn(&Object) -> P) -> Self {
+    const fn new(
+        policies: &'static str,
+        bindings: &'static str,
+        read: fn(&Object) -> Result<P, Unreadable>,
+    ) -> Self {
         Self {
             policies: Known::new(GROUP, policies, read),
             bindings: Known::new(GROUP, bindings, Binding::of),
@@ -68,28 +73,43 @@ impl<P: AsRef<Head>> Policies<P> {
     }
 
     /// Those that a write concerns, in the order of their names.
-    fn concerned(&self, write: &Attributes<'_>, registry: &Registry) -> Vec<Concerned<P>> {
-        let policies = self.policies.within("", registry);
+    fn concerned(
+        &self,
+        write: &Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<Vec<Concerned<P>>, Status> {
         let of = &write.resource.resource;
-        if policies.is_empty() || EXEMPT.contains(&(of.group.as_str(), of.resource.as_str())) {
-            return Vec::new();
+        if EXEMPT.contains(&(of.group.as_str(), of.resource.as_str())) {
+            return Ok(Vec::new());
+        }
+        let policies = self.policies.within("", registry)?;
+        if policies.is_empty() {
+            return Ok(Vec::new());
         }
         let versions = registry.versions_of(write.resource);
-        let all = self.bindings.within("", registry);
-        let concerned = policies.into_iter().filter_map(|policy| {
+        let all = self.bindings.within("", registry)?;
+        let mut concerned = Vec::new();
+        for policy in policies {
             let head = (*policy).as_ref();
-            let is_its = |binding: &&Arc<Binding>| binding.policy == head.name;
-            if !all.iter().any(|binding| is_its(&binding)) {
-                return None;
+            let its = || all.iter().filter(|binding| binding.policy == head.name);
+            if its().next().is_none() {
+                continue;
             }
-            let version = head.matching.version(write, registry, &versions)?;
-            let is_meant = |binding: &&Arc<Binding>| {
-                let matching = binding.matching.as_ref();
-                matching.is_none_or(|one| one.version(write, registry, &versions).is_some())
+            let Some(version) = head.matching.version(write, registry, &versions)? else {
+                continue;
             };
-            let bindings: Vec<_> = all.iter().filter(is_its).filter(is_meant).cloned().collect();
-            (!bindings.is_empty()).then_some(Concerned { policy, bindings, version })
-        });
-        concerned.collect()
+            let mut bindings = Vec::new();
+            for binding in its() {
+                let is_meant = match &binding.matching {
+                    Some(matching) => matching.version(write, registry, &versions)?.is_some(),
+                    None => true,
+                };
+                bindings.extend(is_meant.then(|| binding.clone()));
+            }
+            if !bindings.is_empty() {
+                concerned.push(Concerned { policy, bindings, version });
+            }
+        }
+        Ok(concerned)
     }
 }

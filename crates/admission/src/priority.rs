@@ -35,7 +35,7 @@ impl Admission for Priority {
             return Ok(());
         }
         match (write.operation, write.old) {
-            (Operation::Create, _) => rank(write, pod, &self.classes.within("", registry)),
+            (Operation::Create, _) => rank(write, pod, &self.classes.within("", registry)?),
             (Operation::Update, Some(old)) => {
                 keep(pod, old);
                 Ok(())
@@ -51,7 +51,7 @@ impl Admission for Priority {
         if !is_default(class) {
             return Ok(Vec::new());
         }
-        let classes = self.classes.within("", registry);
+        let classes = self.classes.within("", registry)?;
         let Some(default) = default_class(&classes) else { return Ok(Vec::new()) };
         let name = object::name(default);
         if write.operation == Operation::Update && name == object::name(class) {

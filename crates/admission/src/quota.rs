@@ -1,10 +1,12 @@
 //! ResourceQuota: what a namespace holds stays within its quotas.
 //!
-//! What a write takes or gives back is written into the quotas' status in the commit of the write itself:
-//! the numbers are right at every moment, and no two writes can take the same room. What a quota's spec
+//! What a write takes or gives back is posted to the quotas' status in the commit of the write itself: the
+//! numbers are right at every moment, and no two writes can take the same room. Writes that are charged at
+//! the same time are committed together, with one new status. What a quota's spec
 //! says counts once its status tells of it; until then, writes touch the quota, so that whoever counts
 //! what is there counts again.
 
+mod entry;
 mod limited;
 #[cfg(test)]
 mod tests;
@@ -17,13 +19,13 @@ use pintle_meta::quantity::Quantity;
 use pintle_meta::{GroupResource, GroupVersionResource, Status};
 use pintle_registry::admission::{Admission, Attributes, Operation};
 use pintle_registry::allocation::Companion;
-use pintle_registry::{Object, Registry};
-use pintle_store::Revision;
+use pintle_registry::{Object, Registry, Unreadable};
 use pintle_value::{Map, Str, Value};
 
-use crate::forbidden;
 use crate::known::Known;
 use crate::pods::{Amounts, amounts};
+use crate::{forbidden, written_name};
+use entry::Entry;
 pub use limited::Limited;
 
 /// The plugin.
@@ -37,7 +39,6 @@ pub struct ResourceQuota {
 #[derive(Debug)]
 struct Quota {
     name: Str,
-    revision: Revision,
     tree: Value,
     /// Its status tells of its spec.
     is_settled: bool,
@@ -92,7 +93,7 @@ impl Admission for ResourceQuota {
         if write.namespace.is_empty() || !may_matter(write) {
             return Ok(Vec::new());
         }
-        let quotas = self.quotas.within(write.namespace, registry);
+        let quotas = self.quotas.within(write.namespace, registry)?;
         if quotas.is_empty() && self.limited.is_empty() {
             return Ok(Vec::new());
         }
@@ -105,8 +106,8 @@ impl Admission for ResourceQuota {
         quotas().try_for_each(|quota| quota.require(&charge)).map_err(refuse)?;
         let mut companions = Vec::new();
         for quota in quotas() {
-            if let Some(state) = quota.state_after(&charge).map_err(refuse)? {
-                companions.push(written(registry, write.namespace, quota, &state)?);
+            if let Some(entry) = quota.entry(&charge) {
+                companions.push(posting(write, registry, entry)?);
             }
         }
         Ok(companions)
@@ -147,27 +148,28 @@ fn is_itself(write: &Attributes<'_>, quota: &Quota) -> bool {
     resource.group.is_empty() && resource.resource == "resourcequotas" && write.name == quota.name
 }
 
-fn written(
-    registry: &Registry,
-    namespace: &str,
-    quota: &Arc<Quota>,
-    state: &Value,
-) -> Result<Companion, Status> {
+/// An entry as the write's companion; by whom it is refused is known by then.
+fn posting(write: &Attributes<'_>, registry: &Registry, entry: Entry) -> Result<Companion, Status> {
     let quotas = registry.resource(&GroupVersionResource::new("", "v1", "resourcequotas"));
     let quotas = quotas.ok_or_else(|| Status::internal("quotas are no longer served"))?;
-    registry.replacement(&quotas, (namespace, &quota.name), quota.revision, state)
+    let refused = (write.resource.group_resource(), written_name(write, write.object));
+    let name = entry.quota.name.clone();
+    let post = move |quota: &mut Value| {
+        let (resource, name) = &refused;
+        entry.post(quota).map_err(|why| Status::forbidden(resource, name, &why))
+    };
+    Ok(Companion::posting(&quotas, (write.namespace, &name), Box::new(post)))
 }
 
 impl Quota {
-    fn of(object: &Object) -> Self {
-        Self::read(object.name(), object.revision, object.tree())
+    fn of(object: &Object) -> Result<Self, Unreadable> {
+        Ok(Self::read(object.name(), object.tree()?))
     }
 
-    fn read(name: &str, revision: Revision, tree: Value) -> Self {
+    fn read(name: &str, tree: Value) -> Self {
         let amounts_of = |member| amounts(tree.at(&["status", member]));
         Self {
             name: name.into(),
-            revision,
             is_settled: is_settled(&tree),
             hard: amounts_of("hard"),
             used: amounts_of("used"),
@@ -204,43 +206,29 @@ impl Quota {
         Ok(())
     }
 
-    /// What the quota is after a write, where the write changes it; or why the write must not be.
-    fn state_after(&self, charge: &Charge<'_>) -> Result<Option<Value>, String> {
+    /// What a write takes of the quota or gives back; `None` where it does not concern it.
+    fn entry(self: &Arc<Self>, charge: &Charge<'_>) -> Option<Entry> {
         let resource = &charge.resource;
-        let within = |held: &Held<'_>| {
+        let within = |held: &'_ Held<'_>| -> Option<Amounts> {
             let held = held.as_ref().filter(|(object, _)| self.is_about(resource, object));
             held.map(|(_, amounts)| amounts.clone())
         };
         let (new, old) = (within(&charge.new), within(&charge.old));
         if new.is_none() && old.is_none() {
-            return Ok(None);
+            return None;
         }
         let taken = |amounts: &Option<Amounts>, name: &str| {
-            amounts
-                .as_ref()
-                .and_then(|amounts| amounts.get(name))
-                .copied()
-                .unwrap_or(Quantity::ZERO)
+            let amount = amounts.as_ref().and_then(|amounts| amounts.get(name));
+            amount.copied().unwrap_or(Quantity::ZERO)
         };
-        let mut changed = Amounts::new();
-        let mut exceeded = Vec::new();
+        let mut more = Amounts::new();
         for name in self.limits_of(resource) {
-            let more = taken(&new, name).checked_sub(&taken(&old, name)).unwrap_or(Quantity::ZERO);
-            if more.is_zero() {
-                continue;
-            }
-            let used = self.used.get(name).copied().unwrap_or(Quantity::ZERO);
-            let after = used.checked_add(&more).unwrap_or(used);
-            let is_limited = more.signum() > 0 && charge.is_limited;
-            if is_limited && self.hard.get(name).is_some_and(|hard| after > *hard) {
-                exceeded.push((name, more));
-            }
-            changed.insert(name.clone(), if after.signum() < 0 { Quantity::ZERO } else { after });
+            let amount = taken(&new, name).checked_sub(&taken(&old, name));
+            more.extend(amount.filter(|amount| !amount.is_zero()).map(|it| (name.clone(), it)));
         }
-        if !exceeded.is_empty() {
-            return Err(self.refusal(&exceeded));
-        }
-        Ok((!changed.is_empty() || self.is_to_be_counted(resource)).then(|| self.with(&changed)))
+        let is_heard = self.is_to_be_counted(resource);
+        let (quota, is_limited) = (self.clone(), charge.is_limited);
+        (!more.is_empty() || is_heard).then_some(Entry { quota, more, is_limited, is_heard })
     }
 
     /// Whether someone is about to count objects of a resource for it, and must hear of one more.
@@ -248,32 +236,6 @@ impl Quota {
         let wanted = self.tree.at(&["spec", "hard"]).and_then(Value::as_object);
         let measured = |name: &Str| usage::measures(resource, name);
         !self.is_settled && wanted.is_some_and(|wanted| wanted.keys().any(measured))
-    }
-
-    fn refusal(&self, exceeded: &[(&String, Quantity)]) -> String {
-        let list = |amount: &dyn Fn(&String, &Quantity) -> Quantity| {
-            let parts =
-                exceeded.iter().map(|(name, more)| format!("{name}={}", amount(name, more)));
-            parts.collect::<Vec<_>>().join(",")
-        };
-        let of =
-            |amounts: &Amounts, name: &String| amounts.get(name).copied().unwrap_or(Quantity::ZERO);
-        format!(
-            "exceeded quota: {}, requested: {}, used: {}, limited: {}",
-            self.name,
-            list(&|_, more| *more),
-            list(&|name, _| of(&self.used, name)),
-            list(&|name, _| of(&self.hard, name)),
-        )
-    }
-
-    fn with(&self, changed: &Amounts) -> Value {
-        let mut tree = self.tree.clone();
-        let used = tree.object_entry("status").entry_object("used");
-        for (name, amount) in changed {
-            used.insert(name.as_str(), amount.to_string());
-        }
-        tree
     }
 }
 

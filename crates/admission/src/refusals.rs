@@ -23,7 +23,7 @@ pub(crate) const ALWAYS_DENY: Refusal = Refusal(|write, _| {
 /// `NamespaceExists`: nothing is written in a namespace that is not there.
 pub(crate) const NAMESPACE_EXISTS: Refusal = Refusal(|write, registry| {
     let namespace = write.namespace;
-    if namespace.is_empty() || find(registry, ("", "namespaces"), "", namespace).is_some() {
+    if namespace.is_empty() || find(registry, ("", "namespaces"), "", namespace)?.is_some() {
         return Ok(());
     }
     Err(Status::not_found(&GroupResource::new("", "namespaces"), namespace))

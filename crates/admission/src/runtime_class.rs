@@ -54,7 +54,7 @@ fn class(
     registry: &Registry,
 ) -> Result<Option<Value>, Status> {
     let Some(name) = pod.str_at(&["spec", "runtimeClassName"]) else { return Ok(None) };
-    let class = find(registry, ("node.k8s.io", "runtimeclasses"), "", name);
+    let class = find(registry, ("node.k8s.io", "runtimeclasses"), "", name)?;
     let missing = || {
         let name = pintle_meta::quote::quote(name);
         forbidden(write, pod, &format!("pod rejected: RuntimeClass {name} not found"))

@@ -136,7 +136,7 @@ fn check(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<(),
 /// The account of a pod, which must be there.
 fn account(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<Value, Status> {
     let name = account_name(pod);
-    find(registry, ("", "serviceaccounts"), write.namespace, name).ok_or_else(|| {
+    find(registry, ("", "serviceaccounts"), write.namespace, name)?.ok_or_else(|| {
         let quoted = pintle_meta::quote::quote(name);
         let why = format!(
             "error looking up service account {}/{name}: serviceaccount {quoted} not found",

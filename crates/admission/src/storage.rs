@@ -71,7 +71,11 @@ fn can_grow(new: &Value, old: &Value, registry: &Registry) -> bool {
         return false;
     }
     let class = find(registry, ("storage.k8s.io", "storageclasses"), "", class);
-    class.is_some_and(|c| c.get("allowVolumeExpansion").and_then(Value::as_bool) == Some(true))
+    // One that cannot be read allows nothing.
+    class
+        .ok()
+        .flatten()
+        .is_some_and(|c| c.get("allowVolumeExpansion").and_then(Value::as_bool) == Some(true))
 }
 
 fn class(claim: &Value) -> &str {

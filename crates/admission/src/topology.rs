@@ -31,20 +31,21 @@ impl Admission for PodTopologyLabels {
             _ => None,
         };
         if let Some(node) = node.filter(|name| !name.is_empty()).map(str::to_owned) {
-            label(posted, &node, registry);
+            label(posted, &node, registry)?;
         }
         Ok(())
     }
 }
 
 /// Gives the labels of a node, in place of those of the same names; a node that is not there has none.
-fn label(to: &mut Value, node: &str, registry: &Registry) {
+fn label(to: &mut Value, node: &str, registry: &Registry) -> Result<(), Status> {
     let Some(nodes) = registry.resource(&GroupVersionResource::new("", "v1", "nodes")) else {
-        return;
+        return Ok(());
     };
-    let Some(node) = registry.peek(&nodes, "", node) else { return };
-    let index = node.indexed(nodes.strategy.fields());
+    let Some(node) = registry.peek(&nodes, "", node) else { return Ok(()) };
+    let index = node.indexed(nodes.strategy.fields())?;
     for (name, value) in LABELS.iter().filter_map(|name| Some((*name, index.label(name)?))) {
         object::metadata_mut(to).entry_object("labels").insert(name, value);
     }
+    Ok(())
 }

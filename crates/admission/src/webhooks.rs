@@ -15,6 +15,7 @@ mod review;
 mod tests;
 
 use std::borrow::Cow;
+use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -86,7 +87,10 @@ impl Admission for Webhooks {
         registry: &'a Registry,
         memory: &'a mut Memory,
     ) -> Option<Waited<'a, Mutated>> {
-        let mut concerned = self.mutating.as_ref()?.concerned(write, registry);
+        let mut concerned = match self.mutating.as_ref()?.concerned(write, registry) {
+            Ok(concerned) => concerned,
+            Err(status) => return Some(Box::pin(ready(Err(status)))),
+        };
         concerned.retain(|one| memory.is_due(&one.hook.key));
         (!concerned.is_empty()).then(|| self.change(write, concerned, memory))
     }
@@ -96,7 +100,10 @@ impl Admission for Webhooks {
         write: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
-        let concerned = self.validating.as_ref()?.concerned(write, registry);
+        let concerned = match self.validating.as_ref()?.concerned(write, registry) {
+            Ok(concerned) => concerned,
+            Err(status) => return Some(Box::pin(ready(Err(status)))),
+        };
         (!concerned.is_empty()).then(|| self.judge(write, concerned))
     }
 }
@@ -284,33 +291,47 @@ pub(crate) fn problems(configuration: &Value) -> field::Errors {
 
 impl Configurations {
     /// The webhooks that concern a write, in the order of their configurations' names.
-    fn concerned(&self, write: &Attributes<'_>, registry: &Registry) -> Vec<Concerned> {
-        let hooks = self.hooks(registry);
-        if hooks.is_empty() || is_exempt(write.resource) {
-            return Vec::new();
+    fn concerned(
+        &self,
+        write: &Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<Vec<Concerned>, Status> {
+        if is_exempt(write.resource) {
+            return Ok(Vec::new());
+        }
+        let hooks = self.hooks(registry)?;
+        if hooks.is_empty() {
+            return Ok(Vec::new());
         }
         let versions = registry.versions_of(write.resource);
-        let concerned = hooks.iter().filter_map(|hook| {
+        let mut concerned = Vec::new();
+        for hook in hooks.iter() {
             let resource = hook.matching.version(write, registry, &versions)?;
-            Some(Concerned { hook: hook.clone(), resource })
-        });
-        concerned.collect()
+            concerned.extend(resource.map(|resource| Concerned { hook: hook.clone(), resource }));
+        }
+        Ok(concerned)
     }
 
-    fn hooks(&self, registry: &Registry) -> Arc<[Hook]> {
+    fn hooks(&self, registry: &Registry) -> Result<Arc<[Hook]>, Status> {
         let mut known = self.known.lock();
         if let Some((trail, hooks)) = &mut *known
             && trail.take().is_ok_and(|changes| changes.is_empty())
         {
-            return hooks.clone();
+            return Ok(hooks.clone());
         }
         let name = GroupVersionResource::new(GROUP, "v1", self.resource);
         let trail = registry.resource(&name).and_then(|resource| registry.trail(&resource).ok());
-        let Some((objects, trail)) = trail else { return Arc::from([]) };
+        let Some((objects, trail)) = trail else { return Ok(Arc::from([])) };
         // They come in the order of their names, which is the order in which they are asked.
-        let hooks: Arc<[Hook]> = objects.iter().flat_map(|o| Hook::all(&o.tree())).collect();
+        let mut hooks = Vec::new();
+        for object in &objects {
+            // What it would say of a write is not known, so there is none while it cannot be read.
+            let unreadable = |why| Status::internal(format_args!("{}: {why}", self.resource));
+            hooks.extend(Hook::all(&object.tree().map_err(unreadable)?));
+        }
+        let hooks: Arc<[Hook]> = hooks.into();
         *known = Some((trail, hooks.clone()));
-        hooks
+        Ok(hooks)
     }
 }
 

@@ -6,16 +6,16 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_meta::{Status, labels, object};
+use pintle_registry::Resource;
 use pintle_registry::answer::Event;
 use pintle_registry::request::{ListOptions, WriteOptions, granted};
 use pintle_registry::watch::Watch;
-use pintle_registry::{Object, Resource};
 use pintle_value::{Str, Value};
 
 use crate::{Environment, body, target, until};
@@ -45,6 +45,7 @@ async fn work(environment: &Environment) {
 /// Gathers after each change, until the watch ends.
 async fn follow(environment: &Environment, resource: &Arc<Resource>, mut watch: Watch) {
     let mut roles: BTreeMap<Str, Value> = BTreeMap::new();
+    let mut unreadable = BTreeSet::new();
     let mut is_behind = false;
     loop {
         let events = tokio::select! {
@@ -53,12 +54,18 @@ async fn follow(environment: &Environment, resource: &Arc<Resource>, mut watch: 
         };
         let Some(events) = events else { return };
         for event in events {
-            let tree = |object: &Object| (Str::from(object.name()), resource.tree(object));
             match event {
-                Event::Added(object) | Event::Modified(object) => {
-                    roles.extend([tree(&object)]);
+                Event::Added(object) | Event::Modified(object) => match resource.tree(&object) {
+                    Ok(tree) => {
+                        unreadable.remove(object.name());
+                        roles.insert(object.name().into(), tree);
+                    }
+                    Err(_) => drop(unreadable.insert(Str::from(object.name()))),
+                },
+                Event::Deleted(object) => {
+                    unreadable.remove(object.name());
+                    roles.remove(object.name());
                 }
-                Event::Deleted(object) => drop(roles.remove(object.name())),
                 Event::Bookmark { .. } => {}
                 Event::Error(status) => {
                     tracing::debug!(%status, "the watch of cluster roles begins anew");
@@ -66,7 +73,10 @@ async fn follow(environment: &Environment, resource: &Arc<Resource>, mut watch: 
                 }
             }
         }
-        is_behind = !gather(environment, resource, &roles).await;
+        // What a role that cannot be read gives to others is not known: what they have stays.
+        if unreadable.is_empty() {
+            is_behind = !gather(environment, resource, &roles).await;
+        }
     }
 }
 

@@ -76,7 +76,14 @@ pub async fn ensure(environment: &Environment, objects: &Arc<[BootstrapObject]>)
             let (namespace, name) =
                 (object::namespace(&wanted.object), object::name(&wanted.object));
             let stored = environment.registry.peek(&resource, namespace, name);
-            let step = wanted.step(stored.map(|stored| resource.tree(&stored)).as_ref());
+            let stored = match stored.map(|stored| resource.tree(&stored)).transpose() {
+                Ok(stored) => stored,
+                Err(status) => {
+                    failures.push(status);
+                    continue;
+                }
+            };
+            let step = wanted.step(stored.as_ref());
             if step == Step::Nothing {
                 continue;
             }
@@ -139,7 +146,7 @@ async fn create(
     else {
         return Ok(());
     };
-    let mut state = resource.tree(&created);
+    let mut state = resource.tree(&created)?;
     state.make_object().insert("status", status.clone());
     let part = target(resource, namespace, object::name(wanted), "status");
     environment.registry.update(&part, &body(&state), &options, context, &granted).await.map(|_| ())

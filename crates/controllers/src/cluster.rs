@@ -7,6 +7,7 @@ use std::time::Duration;
 use pintle_admission::NamespaceLifecycle;
 use pintle_kinds::{RuntimeConfig, definitions};
 use pintle_meta::{GroupVersion, Status, object};
+use pintle_registry::admission::{Admission, Attributes, Chain, Waited};
 use pintle_registry::answer::{Answer, Event};
 use pintle_registry::request::{
     DeleteOptions, ListOptions, Now, Propagation, WriteOptions, granted,
@@ -14,7 +15,7 @@ use pintle_registry::request::{
 use pintle_registry::watch::Watch;
 use pintle_registry::{Options, Registry, Resource};
 use pintle_value::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::{Environment, body, target};
@@ -41,11 +42,55 @@ fn entropy(bytes: &mut [u8]) {
     }
 }
 
+/// Holds new objects with the label `held` after all others were asked, as a slow webhook does, until it
+/// is opened.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<(Semaphore, Semaphore)>);
+
+impl Gate {
+    /// Waits until an object is held.
+    pub(crate) async fn reached(&self) {
+        self.0.0.acquire().await.expect("the gate stays").forget();
+    }
+
+    /// Lets one object go on.
+    pub(crate) fn open(&self) {
+        self.0.1.add_permits(1);
+    }
+}
+
+impl Admission for Gate {
+    fn review<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        _: &'a Registry,
+    ) -> Option<Waited<'a, Vec<String>>> {
+        write.object?.at(&["metadata", "labels", "held"])?;
+        Some(Box::pin(async {
+            self.0.0.add_permits(1);
+            self.0.1.acquire().await.expect("the gate stays").forget();
+            Ok(Vec::new())
+        }))
+    }
+}
+
 impl Cluster {
     pub(crate) async fn start() -> Self {
+        Self::start_with(Arc::new(NamespaceLifecycle)).await
+    }
+
+    /// One with a gate that new objects have to pass.
+    pub(crate) async fn gated() -> (Arc<Self>, Gate) {
+        let gate = Gate(Arc::new((Semaphore::new(0), Semaphore::new(0))));
+        let chain: Vec<Box<dyn Admission>> =
+            vec![Box::new(NamespaceLifecycle), Box::new(gate.clone())];
+        (Arc::new(Self::start_with(Arc::new(Chain(chain))).await), gate)
+    }
+
+    async fn start_with(admission: Arc<dyn Admission>) -> Self {
         let options = Options {
             store: pintle_store::memory(u64::MAX).expect("memory is to be had"),
-            admission: Arc::new(NamespaceLifecycle),
+            admission,
             entropy,
             garbage_collection: true,
             history_bytes_max: usize::MAX,
@@ -100,7 +145,7 @@ impl Cluster {
             .create(&collection, &body(&object), &options, &context)
             .await?;
         match created.answer {
-            Answer::Object(object) => Ok(resource.tree(&object)),
+            Answer::Object(object) => resource.tree(&object),
             Answer::Value(..) | Answer::Status(_) => panic!("creating answers with the object"),
         }
     }
@@ -108,7 +153,7 @@ impl Cluster {
     pub(crate) fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let resource = self.resource(resource);
         let object = self.environment.registry.peek(&resource, namespace, name)?;
-        Some(resource.tree(&object))
+        Some(resource.tree(&object).expect("what is kept can be read"))
     }
 
     /// Replaces an object, whatever its resource version.
@@ -207,9 +252,10 @@ impl Cluster {
                 if let Event::Added(object) | Event::Modified(object) = event
                     && (namespace.is_empty() || object.namespace() == namespace)
                     && object.name() == name
-                    && wanted(&object.tree())
+                    && let Ok(tree) = object.tree()
+                    && wanted(&tree)
                 {
-                    return object.tree();
+                    return tree;
                 }
             }
         }

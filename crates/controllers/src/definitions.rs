@@ -8,8 +8,11 @@
 
 mod api_services;
 mod cleanup;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,9 +105,10 @@ impl State {
 }
 
 /// A definition without its schemas.
-fn outline(stored: &Object) -> Value {
-    // What the store gives back is what an encoder wrote.
-    json::parse(&json::without(stored.json_bytes(), "openAPIV3Schema")).unwrap_or_default()
+fn outline(stored: &Object) -> Result<Value, Status> {
+    let unreadable = |why| Status::internal(format_args!("{PLURAL}: {why}"));
+    stored.check().map_err(unreadable)?; // what is left out below is looked at here
+    json::parse(&json::without(stored.json_bytes(), "openAPIV3Schema")).map_err(Status::internal)
 }
 
 impl Definitions {
@@ -117,7 +121,13 @@ impl Definitions {
         let now = (definitions.environment.clock)().unix_micros;
         let mut resources = Vec::new();
         for stored in definitions.environment.registry.objects(&crds) {
-            let outline = outline(&stored);
+            let outline = match outline(&stored) {
+                Ok(outline) => outline,
+                Err(status) => {
+                    tracing::error!(%status, "a definition is not served");
+                    continue;
+                }
+            };
             resources.extend(definitions.make(&stored, &outline));
             let nobody = std::iter::empty();
             let status = life::status(&outline, &definitions.built_in, nobody, now);
@@ -269,7 +279,10 @@ impl Definitions {
     /// Brings what is served up to date, and gives the write by which the definition says so.
     fn settle(&mut self, crds: &Arc<Resource>, name: &Str) -> Option<BoxFuture<'static, Looked>> {
         let stored = self.environment.registry.peek(crds, "", name)?;
-        let mut crd = outline(&stored);
+        let mut crd = match outline(&stored) {
+            Ok(crd) => crd,
+            Err(status) => return Some(Box::pin(ready(Err(status)))),
+        };
         let group = Str::from(Crd(&crd).group());
         let others = self.known.iter().filter(|(other, k)| *other != name && k.group == group);
         let now = (self.environment.clock)().unix_micros;
@@ -376,7 +389,7 @@ struct Writer {
 impl Writer {
     /// Writes its status, and what may be written with it.
     async fn write(&self, change: impl FnOnce(&mut Value)) -> Result<(), Status> {
-        let mut crd = self.stored.tree();
+        let mut crd = self.stored.tree()?;
         change(&mut crd);
         let part = target(&self.crds, "", object::name(&crd), "status");
         let (body, options) = (body(&crd), WriteOptions::default());

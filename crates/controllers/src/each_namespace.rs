@@ -12,9 +12,15 @@ use crate::reconcile::Progress;
 use crate::{Environment, body, target};
 
 /// Whether a namespace is there and not about to go.
-pub(crate) fn lives(registry: &Registry, namespaces: &Resource, name: &str) -> bool {
-    let namespace = registry.peek(namespaces, "", name);
-    namespace.is_some_and(|namespace| !object::is_terminating(&namespace.tree()))
+pub(crate) fn lives(
+    registry: &Registry,
+    namespaces: &Resource,
+    name: &str,
+) -> Result<bool, Status> {
+    match registry.peek(namespaces, "", name) {
+        Some(namespace) => Ok(!object::is_terminating(&namespace.tree()?)),
+        None => Ok(false),
+    }
 }
 
 /// Creates an object in its namespace. That it is there, or that its namespace goes, is as good.

@@ -17,7 +17,7 @@ use pintle_meta::time;
 use pintle_registry::answer::Event;
 use pintle_registry::request::{DeleteOptions, ListOptions};
 use pintle_registry::watch::Watch;
-use pintle_registry::{Object, Resource};
+use pintle_registry::{Object, Resource, Unreadable};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -96,7 +96,9 @@ async fn follow(
                 for event in events {
                     match event {
                         Event::Added(object) => {
-                            let deadline = newest_time(&object).min(now()).saturating_add(ttl_micros);
+                            // One that cannot be read lives as long as one that is new.
+                            let newest = newest_time(&object).unwrap_or_else(|_| now());
+                            let deadline = newest.min(now()).saturating_add(ttl_micros);
                             schedule.set(&object.item, object.revision.0, deadline);
                         }
                         Event::Modified(object) => {
@@ -140,19 +142,18 @@ async fn sweep(environment: &Environment, resource: &Arc<Resource>, schedule: &m
 }
 
 /// The newest time in an object: its creation, or what an event says of when it was last seen.
-fn newest_time(object: &Object) -> i64 {
+fn newest_time(object: &Object) -> Result<i64, Unreadable> {
     const TIMES: [&[&str]; 4] = [
         &["metadata", "creationTimestamp"],
         &["lastTimestamp"],
         &["eventTime"],
         &["series", "lastObservedTime"],
     ];
-    let tree = object.tree();
+    let tree = object.tree()?;
     let times = TIMES.iter().filter_map(|path| tree.str_at(path));
-    times
-        .filter_map(|text| time::parse_micro(text).or_else(|_| time::parse(text)).ok())
-        .max()
-        .unwrap_or(0)
+    let newest =
+        times.filter_map(|text| time::parse_micro(text).or_else(|_| time::parse(text)).ok()).max();
+    Ok(newest.unwrap_or(0))
 }
 
 fn micros(micros: i64) -> Duration {

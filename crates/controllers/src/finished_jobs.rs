@@ -53,7 +53,8 @@ impl Jobs<'_> {
     async fn look_at(&self, name: &str) -> Result<Progress, Status> {
         let (namespace, name) = split(name);
         let stored = self.environment.registry.peek(&self.jobs, namespace, name);
-        let Some(job) = stored.map(|stored| stored.tree()) else { return Ok(Progress::Done) };
+        let job = stored.map(|stored| stored.tree()).transpose()?;
+        let Some(job) = job else { return Ok(Progress::Done) };
         let Some(deadline) = deadline(&job) else { return Ok(Progress::Done) };
         if let Some(left) = self.environment.until(deadline) {
             return Ok(Progress::After(left));

@@ -50,7 +50,8 @@ impl Reconciler for Teller<'_> {
 }
 
 fn its_level(schema: &Object) -> Option<Str> {
-    schema.tree().str_at(&["spec", "priorityLevelConfiguration", "name"]).map(Str::from)
+    // One that cannot be read has no level; whoever reads it hears of that.
+    schema.tree().ok()?.str_at(&["spec", "priorityLevelConfiguration", "name"]).map(Str::from)
 }
 
 impl Teller<'_> {
@@ -59,7 +60,7 @@ impl Teller<'_> {
         let is_there = registry.peek(&self.levels, "", level).is_some();
         for schema in registry.objects(&self.schemas) {
             if its_level(&schema).is_some_and(|its| its == level) {
-                self.tell(self.schemas.tree(&schema), level, is_there).await?;
+                self.tell(self.schemas.tree(&schema)?, level, is_there).await?;
             }
         }
         Ok(Progress::Done)

@@ -249,7 +249,11 @@ impl<'e> Collector<'e> {
         if !leaving && !says("\"ownerReferences\"") && !self.graph.has(&place) {
             return;
         }
-        let tree = object.excerpt(LIFE);
+        // One that cannot be read stays as it is known: nothing is collected for what it might say.
+        let tree = match object.excerpt(LIFE) {
+            Ok(tree) => tree,
+            Err(why) => return tracing::error!(%collection, "the collector leaves out: {why}"),
+        };
         let reference = |owner: owners::Owner| Reference { uid: owner.uid, blocks: owner.blocks };
         let owners: Vec<Reference> = owners::owners(&tree).into_iter().map(reference).collect();
         let before = self.graph.set(&place, &owners);
@@ -279,7 +283,10 @@ impl<'e> Collector<'e> {
         if self.graph.is_empty() && self.waiting.is_empty() {
             return;
         }
-        let uid = Str::from(object::uid(&object.excerpt(LIFE)));
+        let uid = match object.excerpt(LIFE) {
+            Ok(tree) => Str::from(object::uid(&tree)),
+            Err(why) => return tracing::error!("the collector leaves out: {why}"),
+        };
         self.waiting.remove(&uid);
         let mut dependents = self.graph.dependents(&uid).peekable();
         if dependents.peek().is_some() {
@@ -303,7 +310,14 @@ impl<'e> Collector<'e> {
         let registry = &*self.environment.registry;
         let (kinds, graph, gone) = (self.kinds(), &self.graph, &self.gone);
         let judge = Judge { registry, kinds, graph, gone, waiting: &self.waiting };
-        let judgement = judge.look_at(place, waited);
+        let judgement = match judge.look_at(place, waited) {
+            Ok(judgement) => judgement,
+            Err(why) => {
+                tracing::error!(object = %place.item, collection = %place.collection, "cannot collect: {why}");
+                self.queue.retry(place);
+                return None;
+            }
+        };
         if judgement.unresolved {
             self.unresolved.insert(place.clone());
         }

@@ -77,7 +77,7 @@ impl Leases<'_> {
             return registry.create(&all, &lease, &options, &context).await.map(|_| ());
         };
         let one = target(&self.leases, NAMESPACE, name, "");
-        let lease = body(&self.renewed(self.leases.tree(&stored)));
+        let lease = body(&self.renewed(self.leases.tree(&stored)?));
         registry.update(&one, &lease, &options, &context, &granted).await.map(|_| ())
     }
 
@@ -106,7 +106,11 @@ impl Leases<'_> {
     async fn collect_for_ever(&self) {
         loop {
             for lease in self.environment.registry.objects_in(&self.leases, NAMESPACE) {
-                if let Err(status) = self.collect(&lease.tree()).await {
+                let collected = match lease.tree() {
+                    Ok(lease) => self.collect(&lease).await,
+                    Err(why) => Err(why.into()),
+                };
+                if let Err(status) = collected {
                     tracing::warn!(%status, "cannot delete the lease of a server that is gone");
                 }
             }

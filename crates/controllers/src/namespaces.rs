@@ -58,7 +58,9 @@ impl Reconciler for Namespaces<'_> {
 }
 
 fn that_terminates(namespace: &Object) -> Option<Str> {
-    object::is_terminating(&namespace.tree()).then(|| namespace.name().into())
+    // One that cannot be read is looked at, so that somebody tells of it.
+    let terminates = namespace.tree().map_or(true, |tree| object::is_terminating(&tree));
+    terminates.then(|| namespace.name().into())
 }
 
 /// One attempt to finish the deletion of a namespace.
@@ -67,8 +69,11 @@ async fn finish(
     namespaces: &Arc<Resource>,
     name: &str,
 ) -> Result<Progress, Status> {
-    let current = || environment.registry.peek(namespaces, "", name).map(|object| object.tree());
-    let Some(namespace) = current().filter(is_ours) else { return Ok(Progress::Done) };
+    let current = || {
+        let stored = environment.registry.peek(namespaces, "", name);
+        stored.map(|stored| stored.tree()).transpose()
+    };
+    let Some(namespace) = current()?.filter(is_ours) else { return Ok(Progress::Done) };
     let left = content::remove(environment, name).await;
     // What goes with the next write needs no word of what it waits for.
     if !left.is_empty() || is_held(&namespace) {
@@ -77,7 +82,7 @@ async fn finish(
     if !left.is_empty() {
         return Ok(Progress::Waiting);
     }
-    match current().filter(is_ours) {
+    match current()?.filter(is_ours) {
         Some(namespace) => finalize(environment, namespaces, namespace).await?,
         None => return Ok(Progress::Done),
     }

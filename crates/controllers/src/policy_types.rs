@@ -53,7 +53,7 @@ impl PolicyTypes<'_> {
         let Some(policy) = registry.peek(&self.policies, "", name) else {
             return Ok(Progress::Done);
         };
-        let mut policy = self.policies.tree(&policy);
+        let mut policy = self.policies.tree(&policy)?;
         let number = |path: &[&str]| policy.at(path).and_then(Value::as_int).unwrap_or(0);
         let generation = number(&["metadata", "generation"]);
         if object::is_terminating(&policy)

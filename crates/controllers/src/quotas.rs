@@ -55,13 +55,14 @@ impl Quotas<'_> {
         let registry = &self.environment.registry;
         let part = target(&self.quotas, namespace, name, "status");
         for _ in 0..ATTEMPTS_MAX {
-            let quota = registry.peek(&self.quotas, namespace, name).map(|quota| quota.tree());
+            let quota = registry.peek(&self.quotas, namespace, name);
+            let quota = quota.map(|quota| quota.tree()).transpose()?;
             let Some(mut quota) = quota else { return Ok(Progress::Done) };
             if object::is_terminating(&quota) || is_settled(&quota) {
                 return Ok(Progress::Done);
             }
             let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or_else(Value::object);
-            let used = self.count(namespace, &quota, &hard);
+            let used = self.count(namespace, &quota, &hard)?;
             let status = quota.object_entry("status");
             status.insert("hard", hard);
             status.insert("used", used);
@@ -77,7 +78,7 @@ impl Quotas<'_> {
     }
 
     /// What there is in a namespace of each of a quota's items.
-    fn count(&self, namespace: &str, quota: &Value, hard: &Value) -> Map {
+    fn count(&self, namespace: &str, quota: &Value, hard: &Value) -> Result<Map, Status> {
         let names: Vec<&str> =
             hard.as_object().into_iter().flat_map(Map::keys).map(|n| &**n).collect();
         let mut used: BTreeMap<&str, Quantity> =
@@ -92,7 +93,7 @@ impl Quotas<'_> {
                 continue;
             }
             for object in registry.objects_in(resource, namespace) {
-                let object = object.tree();
+                let object = object.tree()?;
                 if !usage::in_scope(&of, quota, &object) {
                     continue;
                 }
@@ -105,6 +106,7 @@ impl Quotas<'_> {
             }
             seen.push(of);
         }
-        used.into_iter().map(|(name, sum)| (name.into(), Value::from(sum.to_string()))).collect()
+        let used = used.into_iter();
+        Ok(used.map(|(name, sum)| (name.into(), Value::from(sum.to_string()))).collect())
     }
 }

@@ -61,12 +61,12 @@ impl Reconciler for Publisher<'_> {
 impl Publisher<'_> {
     async fn publish(&self, namespace: &str) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
-        if !lives(registry, &self.namespaces, namespace) {
+        if !lives(registry, &self.namespaces, namespace)? {
             return Ok(Progress::Done);
         }
         let stored = registry.peek(&self.configmaps, namespace, NAME);
         let Some(stored) = stored else { return self.create(namespace).await };
-        let mut map = stored.tree();
+        let mut map = stored.tree()?;
         let data = Value::from([(MEMBER, self.ca_pem.as_str())]);
         let described = map.str_at(&["metadata", "annotations", ANNOTATION]);
         if map.get("data") == Some(&data) && described.is_some_and(|text| !text.is_empty()) {

@@ -53,7 +53,7 @@ impl Reconciler for ServiceAccounts<'_> {
 impl ServiceAccounts<'_> {
     async fn ensure(&self, namespace: &str) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
-        if !lives(registry, &self.namespaces, namespace)
+        if !lives(registry, &self.namespaces, namespace)?
             || registry.peek(&self.accounts, namespace, NAME).is_some()
         {
             return Ok(Progress::Done);

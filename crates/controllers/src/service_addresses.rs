@@ -76,7 +76,7 @@ impl Reconciler for Repairer<'_> {
 }
 
 fn its_service(address: &Object) -> Option<Str> {
-    let tree = address.tree();
+    let tree = address.tree().ok()?; // one that cannot be read is told of by its own name
     let (namespace, name) = parent(&tree)?;
     Some(format!("{namespace}/{name}").into())
 }
@@ -93,7 +93,7 @@ impl Repairer<'_> {
     async fn settle_service(&self, name: &str) -> Result<Progress, Status> {
         let (namespace, name) = split(name);
         let stored = self.environment.registry.peek(&self.services, namespace, name);
-        let Some(service) = stored.map(|stored| self.services.tree(&stored)) else {
+        let Some(service) = stored.map(|stored| self.services.tree(&stored)).transpose()? else {
             return Ok(Progress::Done);
         };
         for text in held_addresses(&service) {
@@ -112,7 +112,7 @@ impl Repairer<'_> {
         address: &str,
         family: &str,
     ) -> Result<Option<Warning>, Status> {
-        if !self.is_in_range(address) {
+        if !self.is_in_range(address)? {
             return Ok(Some(Warning {
                 reason: "ClusterIPOutOfRange",
                 note: format!(
@@ -123,13 +123,13 @@ impl Repairer<'_> {
         }
         let wanted = ip_address(service, address);
         let stored = self.environment.registry.peek(&self.addresses, "", address);
-        let stored = stored.map(|stored| stored.tree());
+        let stored = stored.map(|stored| stored.tree()).transpose()?;
         let warning = match &stored {
             None => Some(Warning {
                 reason: "ClusterIPNotAllocated",
                 note: format!("Cluster IP [{family}]: {address} is not allocated; repairing"),
             }),
-            Some(stored) if self.is_held_by_another(stored, service) => {
+            Some(stored) if self.is_held_by_another(stored, service)? => {
                 return Ok(Some(Warning {
                     reason: "ClusterIPAlreadyAllocated",
                     note: format!(
@@ -161,23 +161,26 @@ impl Repairer<'_> {
     }
 
     /// Whether a range has the address.
-    fn is_in_range(&self, address: &str) -> bool {
-        let Ok(number) = address.parse() else { return false };
+    fn is_in_range(&self, address: &str) -> Result<bool, Status> {
+        let Ok(number) = address.parse() else { return Ok(false) };
         let has = |text: &Value| {
             let network = text.as_str().and_then(|text| Network::parse(text).ok());
             network.is_some_and(|network| network.contains(number))
         };
-        self.environment.registry.objects(&self.ranges).any(|range| {
-            let range = range.tree();
+        for range in self.environment.registry.objects(&self.ranges) {
+            let range = range.tree()?;
             let cidrs = range.at(&["spec", "cidrs"]).and_then(Value::as_array);
-            cidrs.unwrap_or_default().iter().any(has)
-        })
+            if cidrs.unwrap_or_default().iter().any(has) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Sees that an address that was made for a service still is one's.
     async fn settle_address(&self, name: &str) -> Result<Progress, Status> {
         let stored = self.environment.registry.peek(&self.addresses, "", name);
-        let Some(address) = stored.map(|stored| self.addresses.tree(&stored)) else {
+        let Some(address) = stored.map(|stored| self.addresses.tree(&stored)).transpose()? else {
             return Ok(Progress::Done);
         };
         if !is_for_services(&address) || object::is_terminating(&address) {
@@ -194,7 +197,7 @@ impl Repairer<'_> {
             return self.clean(&address, Warning { reason: "IPAddressNotAllocated", note }).await;
         };
         match self.environment.registry.peek(&self.services, namespace, service) {
-            Some(service) if held_addresses(&service.tree()).iter().any(|a| a == name) => {
+            Some(service) if held_addresses(&service.tree()?).iter().any(|a| a == name) => {
                 Ok(Progress::Done)
             }
             Some(_) => {
@@ -229,14 +232,15 @@ impl Repairer<'_> {
     }
 
     /// Two services with one address are for people to sort out.
-    fn is_held_by_another(&self, address: &Value, service: &Value) -> bool {
-        let Some((namespace, name)) = parent(address) else { return false };
+    fn is_held_by_another(&self, address: &Value, service: &Value) -> Result<bool, Status> {
+        let Some((namespace, name)) = parent(address) else { return Ok(false) };
         if (namespace, name) == (object::namespace(service), object::name(service)) {
-            return false;
+            return Ok(false);
         }
         let other = self.environment.registry.peek(&self.services, namespace, name);
-        let held = other.map(|other| held_addresses(&other.tree())).unwrap_or_default();
-        held.iter().any(|held| held == object::name(address))
+        let Some(other) = other else { return Ok(false) };
+        let held = held_addresses(&other.tree()?);
+        Ok(held.iter().any(|held| held == object::name(address)))
     }
 
     /// Whether an object still is as it was read.

@@ -57,7 +57,7 @@ impl Reconciler for Keeper<'_> {
 impl Keeper<'_> {
     async fn look_after(&self, name: &str) -> Result<Progress, Status> {
         let stored = self.environment.registry.peek(&self.ranges, "", name);
-        let Some(mut range) = stored.map(|stored| self.ranges.tree(&stored)) else {
+        let Some(mut range) = stored.map(|stored| self.ranges.tree(&stored)).transpose()? else {
             return Ok(Progress::Done);
         };
         let is_kept = object::finalizers(&range).any(|finalizer| finalizer == FINALIZER);
@@ -72,7 +72,7 @@ impl Keeper<'_> {
         if !is_kept {
             return Ok(Progress::Done); // others hold it
         }
-        if self.is_in_use(&range) {
+        if self.is_in_use(&range)? {
             self.say(range, "False", "Terminating", IN_USE).await?;
             return Ok(Progress::Waiting);
         }
@@ -86,20 +86,24 @@ impl Keeper<'_> {
     }
 
     /// Whether an address would belong to no range any more.
-    fn is_in_use(&self, range: &Value) -> bool {
+    fn is_in_use(&self, range: &Value) -> Result<bool, Status> {
         let registry = &self.environment.registry;
         let all = registry.objects(&self.ranges).map(|other| other.tree());
-        let others = all.filter(|other| object::name(other) != object::name(range));
-        let others: Vec<Network> = others.flat_map(|other| networks(&other)).collect();
+        let all: Vec<Value> = all.collect::<Result<_, _>>()?;
+        let others = all.iter().filter(|other| object::name(other) != object::name(range));
+        let others: Vec<Network> = others.flat_map(networks).collect();
         let own = networks(range);
         if own.iter().all(|own| others.iter().any(|other| other.covers(own))) {
-            return false;
+            return Ok(false);
         }
-        registry.objects(&self.addresses).any(|address| {
-            let Ok(number) = address.name().parse() else { return false };
+        for address in registry.objects(&self.addresses) {
+            let Ok(number) = address.name().parse() else { continue };
             let has = |network: &Network| network.contains(number);
-            own.iter().any(has) && !others.iter().any(has) && is_for_services(&address.tree())
-        })
+            if own.iter().any(has) && !others.iter().any(has) && is_for_services(&address.tree()?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Says whether a range is ready, unless that is what it says already.

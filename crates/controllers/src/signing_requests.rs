@@ -29,8 +29,13 @@ fn requests(environment: &Environment) -> Option<Arc<Resource>> {
 }
 
 /// A signing request, if it is there.
-fn current(environment: &Environment, requests: &Resource, name: &str) -> Option<Value> {
-    environment.registry.peek(requests, "", name).map(|request| request.tree())
+fn current(
+    environment: &Environment,
+    requests: &Resource,
+    name: &str,
+) -> Result<Option<Value>, Status> {
+    let stored = environment.registry.peek(requests, "", name);
+    Ok(stored.map(|request| request.tree()).transpose()?)
 }
 
 /// Whether a condition of that type is true.

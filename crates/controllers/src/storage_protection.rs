@@ -32,7 +32,7 @@ pub const VOLUMES: Protected = Protected {
     resource: ("", "persistentvolumes"),
     finalizer: "kubernetes.io/pv-protection",
     user: "system:serviceaccount:kube-system:pv-protection-controller",
-    is_used: |_, volume| volume.str_at(&["status", "phase"]) == Some("Bound"),
+    is_used: |_, volume| Ok(volume.str_at(&["status", "phase"]) == Some("Bound")),
 };
 
 /// What is protected: classes of volumes' attributes.
@@ -51,7 +51,7 @@ pub struct Protected {
     /// What holds an object back.
     finalizer: &'static str,
     user: &'static str,
-    is_used: fn(&Environment, &Value) -> bool,
+    is_used: fn(&Environment, &Value) -> Result<bool, Status>,
 }
 
 /// Lets unused objects of a resource go until told to stop.
@@ -95,12 +95,12 @@ impl Protection<'_> {
         let Some(stored) = registry.peek(&self.resource, namespace, name) else {
             return Ok(Progress::Done);
         };
-        let mut object = self.resource.tree(&stored);
+        let mut object = self.resource.tree(&stored)?;
         let held = object::finalizers(&object).any(|held| held == self.of.finalizer);
         if !held || !object::is_terminating(&object) {
             return Ok(Progress::Done);
         }
-        if (self.of.is_used)(self.environment, &object) {
+        if (self.of.is_used)(self.environment, &object)? {
             return Ok(Progress::Waiting);
         }
         let finalizers = object::metadata_mut(&mut object).get_mut("finalizers");
@@ -118,10 +118,15 @@ impl Protection<'_> {
 }
 
 /// Whether a pod that was given a node uses a claim.
-fn is_mounted(environment: &Environment, claim: &Value) -> bool {
-    let Some(pods) = environment.resource("", "v1", "pods") else { return false };
+fn is_mounted(environment: &Environment, claim: &Value) -> Result<bool, Status> {
+    let Some(pods) = environment.resource("", "v1", "pods") else { return Ok(false) };
     let pods = environment.registry.objects_in(&pods, object::namespace(claim));
-    pods.iter().any(|pod| mounts(&pod.tree(), object::name(claim)))
+    for pod in pods {
+        if mounts(&pod.tree()?, object::name(claim)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether a pod has a node, and a claim among its volumes: by name, or as one that was made for it.
@@ -141,18 +146,20 @@ fn mounts(pod: &Value, claim: &str) -> bool {
 }
 
 /// Whether a claim or volume is of a class, or is to be.
-fn is_referred_to(environment: &Environment, class: &Value) -> bool {
+fn is_referred_to(environment: &Environment, class: &Value) -> Result<bool, Status> {
     let places: [&[&str]; 3] = [
         &["spec", "volumeAttributesClassName"],
         &["status", "currentVolumeAttributesClassName"],
         &["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"],
     ];
-    let refers = |object: &Object| {
-        let tree = object.tree();
-        places.iter().any(|place| tree.str_at(place) == Some(object::name(class)))
-    };
-    ["persistentvolumeclaims", "persistentvolumes"].into_iter().any(|resource| {
-        let resource = environment.resource("", "v1", resource);
-        resource.is_some_and(|r| environment.registry.objects(&r).any(|object| refers(&object)))
-    })
+    for resource in ["persistentvolumeclaims", "persistentvolumes"] {
+        let Some(resource) = environment.resource("", "v1", resource) else { continue };
+        for object in environment.registry.objects(&resource) {
+            let tree = object.tree()?;
+            if places.iter().any(|place| tree.str_at(place) == Some(object::name(class))) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }

@@ -84,7 +84,8 @@ fn secret(secret: &Object) -> Option<Str> {
     if secret.kind() != Kind::Deleted {
         return itself(secret);
     }
-    let tree = secret.tree();
+    // Of one that cannot be read it is not known whose it was: what refers to it stays.
+    let tree = secret.tree().ok()?;
     Some(format!("{}/{}", secret.item, annotation(&tree, ACCOUNT_NAME)).into())
 }
 
@@ -99,10 +100,10 @@ fn annotation<'v>(object: &'v Value, name: &str) -> &'v str {
 
 impl TokenSecrets<'_> {
     async fn look_at_all(&self, namespace: &str) -> Result<Progress, Status> {
-        let is_one = |secret: &Arc<Object>| secret.tree().str_at(&["type"]) == Some(TYPE);
-        let secrets = self.environment.registry.objects_in(&self.secrets, namespace);
-        for secret in secrets.into_iter().filter(is_one) {
-            self.look_at(namespace, secret.name()).await?;
+        for secret in self.environment.registry.objects_in(&self.secrets, namespace) {
+            if secret.tree()?.str_at(&["type"]) == Some(TYPE) {
+                self.look_at(namespace, secret.name()).await?;
+            }
         }
         Ok(Progress::Done)
     }
@@ -113,9 +114,9 @@ impl TokenSecrets<'_> {
         let Some(stored) = registry.peek(&self.secrets, namespace, name) else {
             return Ok(Progress::Done);
         };
-        let mut secret = stored.tree();
+        let mut secret = stored.tree()?;
         let account = registry.peek(&self.accounts, namespace, annotation(&secret, ACCOUNT_NAME));
-        let account = account.map(|account| account.tree());
+        let account = account.map(|account| account.tree()).transpose()?;
         let uid = annotation(&secret, ACCOUNT_UID);
         let account = account.filter(|account| uid.is_empty() || object::uid(account) == uid);
         let Some(account) = account else { return self.delete(namespace, &secret).await };
@@ -183,7 +184,7 @@ impl TokenSecrets<'_> {
             return Ok(Progress::Done);
         }
         let account = registry.peek(&self.accounts, namespace, account);
-        let Some(mut account) = account.map(|account| account.tree()) else {
+        let Some(mut account) = account.map(|account| account.tree()).transpose()? else {
             return Ok(Progress::Done);
         };
         let list = account.get("secrets").and_then(Value::as_array).unwrap_or_default();

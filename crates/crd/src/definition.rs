@@ -1,6 +1,7 @@
 //! A CustomResourceDefinition, read: words for what is asked of its tree.
 
 use pintle_meta::object;
+use pintle_registry::Definer;
 use pintle_value::{Str, Value, json};
 
 /// A CustomResourceDefinition (`apiextensions.k8s.io/v1`).
@@ -16,6 +17,12 @@ pub struct Names<'a>(Option<&'a Value>);
 pub struct Version<'a>(pub(crate) &'a Value);
 
 impl<'a> Crd<'a> {
+    /// What its resources are defined by: itself.
+    pub(crate) fn definer(self) -> Definer {
+        const COLLECTION: &str = "apiextensions.k8s.io/customresourcedefinitions";
+        Definer::new(COLLECTION, object::name(self.0), object::uid(self.0))
+    }
+
     /// The group of its resource.
     pub fn group(self) -> &'a str {
         self.0.str_at(&["spec", "group"]).unwrap_or_default()

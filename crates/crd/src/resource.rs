@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use pintle_meta::{GroupVersionKind, GroupVersionResource, version};
 use pintle_registry::webhook::Caller;
 use pintle_registry::{
-    FieldText, ResourceDefinition, ScalePaths, Scope, SelectableField, Storage, Subresource,
-    SubresourceBehaviour, Verb,
+    Definer, FieldText, ResourceDefinition, ScalePaths, Scope, SelectableField, Storage,
+    Subresource, SubresourceBehaviour, Verb,
 };
 use pintle_value::{Str, Value};
 
@@ -128,6 +128,7 @@ fn shared<'a>(
         tables: Arc::new(tables.collect()),
         schemas,
         source,
+        definer: Arc::new(crd.definer()),
     })
 }
 
@@ -142,6 +143,7 @@ struct Shared<'a> {
     tables: Arc<Vec<(Str, Arc<pintle_schema::Schema>)>>,
     schemas: Arc<Schemas>,
     source: Source,
+    definer: Arc<Definer>,
 }
 
 impl Shared<'_> {
@@ -185,6 +187,7 @@ impl Shared<'_> {
                 etcd_prefix: Str::from(&*self.collection),
                 conversion: None,
                 keeping: Some(Arc::new(kept)),
+                definer: Some(self.definer.clone()),
             }),
             allocator: None,
             action: None,

@@ -61,7 +61,7 @@ impl Finder<'_> {
         let resource = self.registry.resource(&gvr);
         let found = resource.and_then(|resource| self.registry.peek(&resource, namespace, name));
         let missing = || Status::not_found(&gvr.group_resource(), name);
-        found.map(|found| found.tree()).ok_or_else(missing)
+        Ok(found.ok_or_else(missing)?.tree()?)
     }
 
     fn kubelet(

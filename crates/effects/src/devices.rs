@@ -64,11 +64,9 @@ impl Devices {
     fn check(&self, registry: &Registry, object: &Value, path: &Path) -> Result<(), Status> {
         let namespaces = pods::resource(registry, "", "namespaces")?;
         let found = registry.peek(&namespaces, "", object::namespace(object));
-        let label = found.and_then(|namespace| {
-            let tree = namespace.tree();
-            tree.str_at(&["metadata", "labels", LABEL]).map(ToOwned::to_owned)
-        });
-        if label.as_deref() == Some("true") {
+        let namespace = found.map(|namespace| namespace.tree()).transpose()?;
+        let label = namespace.as_ref().and_then(|it| it.str_at(&["metadata", "labels", LABEL]));
+        if label == Some("true") {
             return Ok(());
         }
         let words = format!(

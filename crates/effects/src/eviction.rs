@@ -76,8 +76,10 @@ impl Eviction<'_> {
         let pod = self.current()?;
         let budgets = pods::resource(self.registry, "policy", "poddisruptionbudgets")?;
         let all = self.registry.objects_in(&budgets, &self.pod.namespace);
+        // A budget that cannot be read guards who knows what: nothing is evicted beside it.
+        let all: Vec<Value> = all.iter().map(|one| one.tree()).collect::<Result<_, _>>()?;
         let guarding: Vec<Value> =
-            all.iter().map(|b| b.tree()).filter(|b| budget::guards(b, &pod)).collect();
+            all.into_iter().filter(|budget| budget::guards(budget, &pod)).collect();
         let guard = match guarding.as_slice() {
             [] => return self.delete(None).await,
             [guard] => guard,
@@ -102,7 +104,7 @@ impl Eviction<'_> {
         let Target { resource, namespace, name, .. } = &self.pod;
         let found = self.registry.peek(resource, namespace, name);
         let missing = || Status::not_found(&resource.group_resource(), name);
-        found.map(|found| found.tree()).ok_or_else(missing)
+        Ok(found.ok_or_else(missing)?.tree()?)
     }
 
     /// Says on the pod why it goes, and deletes it; only in that state, where one is given.
@@ -157,5 +159,6 @@ fn delete_options(eviction: &Value, dry_run: bool) -> Result<DeleteOptions, Stat
             _ => None,
         },
         orphan_dependents: said.get("orphanDependents").and_then(Value::as_bool),
+        ignore_read_errors: false,
     })
 }

@@ -94,7 +94,13 @@ fn storage(row: &generated::Resource, kind: &Kind, schema: &Schema) -> Option<St
             from_stored: form.from_stored,
         })
     });
-    Some(Storage { collection, etcd_prefix: etcd_prefix(row), conversion, keeping: None })
+    Some(Storage {
+        collection,
+        etcd_prefix: etcd_prefix(row),
+        conversion,
+        keeping: None,
+        definer: None,
+    })
 }
 
 /// Prefixes in etcd that are not the name of the resource (upstream: `SpecialDefaultResourcePrefixes`,

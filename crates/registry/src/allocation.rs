@@ -13,7 +13,7 @@ use pintle_store::{Change, Expect, Key, Kind, Revision, Template, Write};
 use pintle_value::{Str, Value, json};
 
 use crate::request::Now;
-use crate::write::begin;
+use crate::write::{begin, encode};
 use crate::{Object, Registry, Resource};
 
 /// Who gives objects of a kind what they share with others: addresses, ports.
@@ -42,18 +42,67 @@ pub trait Allocator: Send + Sync {
     ) -> Result<Vec<Companion>, Status>;
 }
 
-/// A write that is committed with another one, or not at all.
-pub struct Companion(pub(crate) Write);
+/// What is committed with a write, or else the write is not.
+pub struct Companion(pub(crate) Part);
+
+pub(crate) enum Part {
+    /// Another write.
+    Write(Write),
+    /// An object is not written, but must still be as it was at a revision.
+    Unchanged(Key, Revision),
+    /// A change of an object that many writes change.
+    Posting(Posting),
+}
+
+/// A change of an object that many writes change, like the sums in a quota's status. It is not worked out
+/// by the writer, whom others would outrun, but when the writer's turn has come, from the state that
+/// those before have left.
+pub(crate) struct Posting {
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) namespace: Str,
+    pub(crate) name: Str,
+    pub(crate) post: Post,
+}
+
+/// Changes the state of an object; leaves it as it is where it does not say [`Posted::Changed`].
+pub type Post = Box<dyn Fn(&mut Value) -> Result<Posted, Status> + Send>;
+
+/// What came of a posting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// The object is to be written.
+    Changed,
+    /// The object stays as it is.
+    Unchanged,
+    /// The object is not what the posting was made for: a new one is to be made.
+    Outdated,
+}
 
 impl Companion {
     /// Marks something as taken: a key without an object, in a collection that clients do not see.
     pub fn mark(collection: &str, item: &str, by: &str) -> Self {
-        Self(Write {
+        Self(Part::Write(Write {
             key: mark_key(collection, item),
             expect: Expect::Absent,
             change: Change::Put(note(by)),
             note: None,
-        })
+        }))
+    }
+
+    /// An object must not have been written since: what was found there still holds when the write is
+    /// committed.
+    ///
+    /// # Errors
+    /// If objects of the resource are not kept.
+    pub fn unchanged(resource: &Resource, object: &Object) -> Result<Self, Status> {
+        let key = resource.key(object.namespace(), object.name())?;
+        Ok(Self(Part::Unchanged(key, object.revision)))
+    }
+
+    /// A change of an object that many writes change.
+    pub fn posting(resource: &Arc<Resource>, (namespace, name): (&str, &str), post: Post) -> Self {
+        let (resource, namespace, name) = (resource.clone(), namespace.into(), name.into());
+        Self(Part::Posting(Posting { resource, namespace, name, post }))
     }
 }
 
@@ -66,12 +115,12 @@ impl Registry {
     /// Takes a mark away, if it is there.
     pub fn unmark(&self, collection: &str, item: &str) -> Option<Companion> {
         let marked = self.cache.collection(&collection.into()).get(item)?;
-        Some(Companion(Write {
+        Some(Companion(Part::Write(Write {
             key: mark_key(collection, item),
             expect: Expect::At(marked.revision),
             change: Change::Delete(Template::whole(marked.json_bytes().to_vec())),
             note: None,
-        }))
+        })))
     }
 
     /// A new object of a resource, in its stored form.
@@ -85,25 +134,16 @@ impl Registry {
         let (namespace, name): (Str, Str) =
             (object::namespace(&tree).into(), object::name(&tree).into());
         let place = (namespace.as_str(), name.as_str());
-        self.encode(resource, place, &tree, Expect::Absent, Kind::Created).map(Companion)
-    }
-
-    /// Another state of an object that is as it was at a revision.
-    pub fn replacement(
-        &self,
-        resource: &Resource,
-        place: (&str, &str),
-        revision: Revision,
-        tree: &Value,
-    ) -> Result<Companion, Status> {
-        self.encode(resource, place, tree, Expect::At(revision), Kind::Updated).map(Companion)
+        let write = encode(resource, place, &tree, Expect::Absent, Kind::Created)?;
+        Ok(Companion(Part::Write(write)))
     }
 
     /// The deletion of an object, without regard to finalizers and grace.
     pub fn removal(&self, resource: &Resource, object: &Arc<Object>) -> Result<Companion, Status> {
         let place = (object.namespace(), object.name());
         let expect = Expect::At(object.revision);
-        self.encode(resource, place, &object.tree(), expect, Kind::Deleted).map(Companion)
+        let write = encode(resource, place, &object.tree()?, expect, Kind::Deleted)?;
+        Ok(Companion(Part::Write(write)))
     }
 }
 

@@ -67,6 +67,20 @@ pub enum Event {
 }
 
 impl Event {
+    /// The event, if its object can be read, else that it cannot: for whoever hands the object's bytes on.
+    #[must_use]
+    pub fn checked(self) -> Self {
+        match &self {
+            Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => {
+                match object.check() {
+                    Ok(()) => self,
+                    Err(why) => Self::Error(Box::new(why.into())),
+                }
+            }
+            Self::Bookmark { .. } | Self::Error(_) => self,
+        }
+    }
+
     /// The object that it tells of.
     pub const fn object(&self) -> Option<&Arc<Object>> {
         match self {

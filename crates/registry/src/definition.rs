@@ -12,6 +12,7 @@ use pintle_schema::openapi::Described;
 use pintle_schema::{Schema, TypeId};
 use pintle_value::{Str, Value};
 
+use crate::Definer;
 use crate::action::Action;
 use crate::allocation::Allocator;
 use crate::strategy::Strategy;
@@ -173,6 +174,8 @@ pub struct Storage {
     /// What lies between that form and what is kept, where there is something: versions of custom
     /// resources are converted by other programs, and may be kept from before their schema changed.
     pub keeping: Option<Arc<dyn Keeping>>,
+    /// The object that defines the resource, where one does: nothing is made while it goes, or after.
+    pub definer: Option<Arc<Definer>>,
 }
 
 /// Turns objects, of the form that the strategy sees, into what is kept and back. Unlike a

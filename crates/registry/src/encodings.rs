@@ -141,18 +141,18 @@ impl Encoded {
         let content = match extra {
             Extra::Json => Content::json(resource, object),
             Extra::Protobuf => Content::message(kind, |out| {
-                protobuf::encode(&resource.schema, resource.ty, &resource.tree(object), out)
+                protobuf::encode(&resource.schema, resource.ty, &shown(resource, object), out)
             }),
             Extra::ProtobufMetadata => Content::message(kind, |out| {
                 let schema = pintle_schema::builtin();
                 let ty = schema.find(METADATA_TYPE).expect("the built-in table has it");
                 protobuf::encode(schema, ty, &partial(resource, object), out)
             }),
-            Extra::Cbor => Content::cbor(kind, &resource.tree(object), resource.typed_items),
+            Extra::Cbor => Content::cbor(kind, &shown(resource, object), resource.typed_items),
             Extra::CborMetadata => Content::cbor(kind, &partial(resource, object), true),
-            Extra::Yaml => Content::text(|out| yaml::write(&resource.tree(object), out)),
+            Extra::Yaml => Content::text(|out| yaml::write(&shown(resource, object), out)),
             Extra::YamlItem => Content::text(|out| {
-                let mut tree = resource.tree(object);
+                let mut tree = shown(resource, object);
                 if !resource.typed_items {
                     unstamp(&mut tree);
                 }
@@ -164,7 +164,7 @@ impl Encoded {
             Extra::YamlMetadataItem => {
                 Content::text(|out| yaml::write_item(&partial(resource, object), out))
             }
-            Extra::Row => Content::row(&*resource.printer, &resource.tree(object)),
+            Extra::Row => Content::row(&*resource.printer, &shown(resource, object)),
         };
         Self { resource: resource.number, extra, kind, content }
     }
@@ -185,7 +185,7 @@ impl Content {
         let mut bytes = Vec::with_capacity(object.size());
         bytes.extend_from_slice(frame_head(object.kind()));
         let begin = bytes.len();
-        encode::write(&resource.schema, resource.ty, &resource.tree(object), &mut bytes);
+        encode::write(&resource.schema, resource.ty, &shown(resource, object), &mut bytes);
         let document = begin..bytes.len();
         bytes.extend_from_slice(FRAME_TAIL);
         Self { frame: bytes.len(), item: document.clone(), document, ..Self::of(bytes) }
@@ -235,6 +235,12 @@ impl Content {
     }
 }
 
+/// An object as a tree in a resource's version. What cannot be read is refused before anybody encodes it
+/// ([`Object::check`]); should it come here all the same, its name is told and not an empty object.
+fn shown(resource: &Resource, object: &Object) -> Value {
+    resource.tree(object).unwrap_or_else(|_| object.identity(resource))
+}
+
 /// Takes away what [`Resource::stamp`] sets.
 fn unstamp(tree: &mut Value) {
     let object = tree.make_object();
@@ -250,11 +256,11 @@ fn partial(resource: &Resource, object: &Object) -> Value {
     let metadata = if resource.is_stored_version() {
         let bytes = object.json_bytes();
         let metadata = json::member(bytes, "metadata").and_then(|range| bytes.get(range));
-        // What is read here was written here; a failure would show as an empty object.
         metadata.and_then(|bytes| json::parse(bytes).ok())
     } else {
-        resource.tree(object).get("metadata").cloned()
+        None
     };
+    let metadata = metadata.or_else(|| shown(resource, object).get("metadata").cloned());
     Value::from([
         ("kind", Value::from("PartialObjectMetadata")),
         ("apiVersion", Value::from("meta.k8s.io/v1")),

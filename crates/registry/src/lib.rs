@@ -10,7 +10,8 @@ pub mod admission;
 pub mod allocation;
 pub mod answer;
 mod cache;
-pub mod definition;
+pub mod definer;
+mod definition;
 mod encodings;
 mod feed;
 mod list;
@@ -28,13 +29,14 @@ pub mod webhook;
 pub mod work;
 mod write;
 
+pub use definer::Definer;
 pub use definition::{
     Conversion, Keeping, Kept, Members, ResourceDefinition, ScalePaths, Scope, Storage,
     Subresource, SubresourceBehaviour, Verb,
 };
 pub use encodings::{Encoded, Extra, event_type};
 pub use feed::{Feed, News};
-pub use object::{FRAME_TAIL, Index, Object, frame_head};
+pub use object::{FRAME_TAIL, Index, Object, Unreadable, frame_head};
 pub use registry::{Options, Registry};
 pub use resource::Resource;
 pub use strategy::{

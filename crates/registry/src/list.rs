@@ -31,14 +31,14 @@ pub(crate) async fn list(
         let named = all.filter(|object| selection.is_named(object)).cloned().collect();
         let seen = target.resource.answered(named).await?;
         let selected = seen.iter().filter(|object| selection.matches(object));
-        return Ok(page(target, revision, selected, options.limit, false));
+        return page(target, revision, selected, options.limit, false);
     }
     work::ahead(survey(snapshot.within(&target.namespace, &from), &selection, options.limit)).await;
     if selection.is_by_content() {
         index(snapshot.within(&target.namespace, &from), &target.resource).await;
     }
     let selected = all.filter(|object| selection.matches(object));
-    Ok(page(target, revision, selected, options.limit, selection.is_everything()))
+    page(target, revision, selected, options.limit, selection.is_everything())
 }
 
 /// How much work it is to go through objects, up to what decides about it ([`work::ahead`]).
@@ -70,7 +70,8 @@ pub(crate) fn survey<'a>(
 pub(crate) async fn index<'a>(objects: impl Iterator<Item = &'a Arc<Object>>, resource: &Resource) {
     let mut bytes = 0;
     for object in objects.filter(|object| !object.is_indexed()) {
-        object.index(resource);
+        // Whoever is given one that cannot be read says so.
+        let _ = object.index(resource);
         bytes += object.size();
         if bytes > work::STRETCH_BYTES {
             bytes = 0;
@@ -128,10 +129,11 @@ fn page<'a>(
     mut rest: impl Iterator<Item = &'a Arc<Object>>,
     limit: u64,
     counts: bool,
-) -> List {
+) -> Result<List, Status> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut objects = Vec::new();
     objects.extend(rest.by_ref().take(if limit == 0 { usize::MAX } else { limit }).map(Arc::clone));
+    target.resource.check(&objects)?;
     let mut continue_token = String::new();
     let mut remaining = None;
     if limit > 0
@@ -142,7 +144,8 @@ fn page<'a>(
         continue_token = revision::encode_token(Some(revision), &format!("{}\0", last.item));
         remaining = counts.then(|| rest.count() as u64 + 1);
     }
-    List { resource: target.resource.clone(), revision, objects, continue_token, remaining }
+    let resource = target.resource.clone();
+    Ok(List { resource, revision, objects, continue_token, remaining })
 }
 
 const EXPIRED: &str = "The resourceVersion for the provided list is too old.";

@@ -1,10 +1,11 @@
 //! A committed object: its one encoding, and what selection needs of it.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use pintle_meta::Status;
 use pintle_store::{Kind, Record, Revision, Template};
 use pintle_value::{Str, Value, json};
 
@@ -25,6 +26,8 @@ pub struct Object {
     kind: Kind,
     /// See [`Object::message_len`]; 0 where it is not known.
     message_len: AtomicU32,
+    /// It is known that its bytes can be read.
+    is_readable: AtomicBool,
     /// `namespace/name`, or `name`: the key in its collection.
     pub item: Arc<str>,
     /// The write that made this version.
@@ -35,6 +38,25 @@ pub struct Object {
     view_of: AtomicU64,
     /// What it is in other encodings.
     pub(crate) encodings: Encodings,
+}
+
+/// Why a stored object cannot be used: its bytes are not what this program writes. It is never taken for
+/// an empty object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the stored object {item:?} of revision {revision} cannot be read: {why}")]
+pub struct Unreadable {
+    /// Its namespace and name.
+    pub item: Arc<str>,
+    /// The write that made this version of it.
+    pub revision: Revision,
+    /// What is wrong with its bytes.
+    pub why: pintle_value::Error,
+}
+
+impl From<Unreadable> for Status {
+    fn from(unreadable: Unreadable) -> Self {
+        Self::internal(unreadable)
+    }
 }
 
 /// What selectors look at, apart from name and namespace.
@@ -83,9 +105,12 @@ impl Object {
             index.get_or_init(|| note);
         }
         let is_framed = record.body == framed(record.kind, record.bytes.len());
+        // What has a note was encoded by this process, from a tree that could be read.
+        let is_readable = AtomicBool::new(index.get().is_some());
         Self {
             bytes: if is_framed { record.bytes.clone() } else { record.value() },
             is_framed,
+            is_readable,
             kind: record.kind,
             message_len: AtomicU32::new(0),
             item: record.key.item.clone(),
@@ -96,16 +121,18 @@ impl Object {
         }
     }
 
-    /// An object without a frame.
+    /// An object without a frame, whose bytes were just encoded.
     pub(crate) fn bare(bytes: Bytes, item: Arc<str>, revision: Revision, kind: Kind) -> Self {
         let (index, view_of) = (OnceLock::new(), AtomicU64::new(0));
         let encodings = Encodings::default();
         let message_len = AtomicU32::new(0);
+        let is_readable = AtomicBool::new(true);
         Self {
             bytes,
             is_framed: false,
             kind,
             message_len,
+            is_readable,
             item,
             revision,
             index,
@@ -179,17 +206,50 @@ impl Object {
     }
 
     /// The stored form as a tree.
-    pub fn tree(&self) -> Value {
-        // What the store gives back is what an encoder wrote; bytes that no longer parse would be a
-        // damaged store, and an empty object is then all that there is to say.
-        json::parse_without(self.json_bytes(), OWNED_FIELDS).unwrap_or_default()
+    ///
+    /// # Errors
+    /// If the bytes are not what an encoder wrote.
+    pub fn tree(&self) -> Result<Value, Unreadable> {
+        json::parse_without(self.json_bytes(), OWNED_FIELDS).map_err(|why| self.unreadable(why))
+    }
+
+    /// Makes sure that the object can be read, before its bytes are given to anybody. It is looked at once.
+    ///
+    /// # Errors
+    /// If the bytes are not what an encoder wrote.
+    pub fn check(&self) -> Result<(), Unreadable> {
+        if !self.is_readable.load(Ordering::Relaxed) {
+            json::check(self.json_bytes()).map_err(|why| self.unreadable(why))?;
+            self.is_readable.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, why: pintle_value::Error) -> Unreadable {
+        Unreadable { item: self.item.clone(), revision: self.revision, why }
+    }
+
+    /// What is left of an object that cannot be read: where it is and what it is called.
+    pub(crate) fn identity(&self, resource: &Resource) -> Value {
+        let mut tree = Value::object();
+        resource.stamp(&mut tree);
+        let metadata = pintle_meta::object::metadata_mut(&mut tree);
+        metadata.insert("name", self.name());
+        if !self.namespace().is_empty() {
+            metadata.insert("namespace", self.namespace());
+        }
+        metadata.insert("resourceVersion", self.revision.to_string());
+        tree
     }
 
     /// The members at `paths` of the stored form: much is said of many objects by few members, and the rest
     /// is not decoded for it.
-    pub fn excerpt(&self, paths: &[&[&str]]) -> Value {
-        // As with [`tree`](Self::tree): these are an encoder's bytes.
-        json::excerpt(self.json_bytes(), paths).unwrap_or_default()
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn excerpt(&self, paths: &[&[&str]]) -> Result<Value, Unreadable> {
+        self.check()?; // the rest, which is passed over
+        json::excerpt(self.json_bytes(), paths).map_err(|why| self.unreadable(why))
     }
 
     /// Whether what selectors look at is at hand.
@@ -198,18 +258,32 @@ impl Object {
     }
 
     /// What selectors of a resource look at.
-    pub(crate) fn index(&self, resource: &Resource) -> &Index {
-        self.index
-            .get_or_init(|| Arc::new(resource.index(&self.selectable(resource.strategy.fields()))))
+    pub(crate) fn index(&self, resource: &Resource) -> Result<&Index, Unreadable> {
+        self.index_by(resource.strategy.fields(), |tree| resource.index(tree))
     }
 
     /// What selectors look at; read out of the object on first use where the writer did not leave it.
-    pub fn indexed(&self, fields: &[SelectableField]) -> &Index {
-        self.index.get_or_init(|| Arc::new(Index::of(&self.selectable(fields), fields)))
+    ///
+    /// # Errors
+    /// If the object cannot be read.
+    pub fn indexed(&self, fields: &[SelectableField]) -> Result<&Index, Unreadable> {
+        self.index_by(fields, |tree| Index::of(tree, fields))
+    }
+
+    fn index_by(
+        &self,
+        fields: &[SelectableField],
+        read: impl FnOnce(&Value) -> Index,
+    ) -> Result<&Index, Unreadable> {
+        if let Some(index) = self.index.get() {
+            return Ok(index);
+        }
+        let index = Arc::new(read(&self.selectable(fields)?));
+        Ok(self.index.get_or_init(|| index))
     }
 
     /// The members that selectors look at.
-    pub(crate) fn selectable(&self, fields: &[SelectableField]) -> Value {
+    pub(crate) fn selectable(&self, fields: &[SelectableField]) -> Result<Value, Unreadable> {
         let mut paths = vec![vec!["metadata", "labels"]];
         paths.extend(fields.iter().flat_map(|field| field.value.reads()));
         self.excerpt(&paths.iter().map(Vec::as_slice).collect::<Vec<_>>())

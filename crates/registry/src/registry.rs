@@ -21,7 +21,7 @@ use crate::request::{
 };
 use crate::revision;
 use crate::watch::Watch;
-use crate::write::{Turns, Write};
+use crate::write::{Tills, Turns, Write};
 use crate::{Feed, Object, Resource, ResourceDefinition};
 
 /// How many objects of a collection are deleted at the same time: together they share the store's
@@ -52,6 +52,7 @@ pub struct Registry {
     pub(crate) entropy: fn(&mut [u8]),
     pub(crate) garbage_collection: bool,
     pub(crate) turns: Turns,
+    pub(crate) tills: Tills,
     shelf: Arc<Shelf>,
     served: ArcSwap<Served>,
     /// The number of the next resource.
@@ -82,6 +83,7 @@ impl Registry {
             entropy: options.entropy,
             garbage_collection: options.garbage_collection,
             turns: Turns::new(),
+            tills: Tills::new(),
             shelf: Arc::new(Shelf::new(options.encodings_bytes_max)),
             served: ArcSwap::from_pointee(empty),
             next_number: AtomicU64::new(1),
@@ -237,6 +239,7 @@ impl Registry {
         let object = self.peek(&target.resource, &target.namespace, &target.name);
         let object = object
             .ok_or_else(|| Status::not_found(&target.resource.group_resource(), &target.name))?;
+        target.resource.check([&object])?;
         match crate::write::scale_paths(target) {
             None => Self::answered(target, Outcome::ok(Answer::Object(object))).await,
             Some(paths) => {

@@ -170,6 +170,8 @@ pub struct DeleteOptions {
     pub propagation: Option<Propagation>,
     /// The deprecated way to say it.
     pub orphan_dependents: Option<bool>,
+    /// An object that cannot be read goes all the same, whatever it may have said of who it waits for.
+    pub ignore_read_errors: bool,
 }
 
 /// How a given resource version is to be taken.

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::cache::Collection;
 use crate::encodings::{Extra, Shelf};
 use crate::object::Index;
-use crate::{FieldText, Keeping, Object, Owned, ResourceDefinition, work};
+use crate::{FieldText, Keeping, Object, Owned, ResourceDefinition, Unreadable, work};
 
 /// A served resource.
 pub struct Resource {
@@ -131,10 +131,34 @@ impl Resource {
     }
 
     /// The object as a tree in this resource's version.
-    pub fn tree(&self, object: &Object) -> Value {
-        let mut tree = object.tree();
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn tree(&self, object: &Object) -> Result<Value, Status> {
+        let mut tree = self.stored_tree(object)?;
         self.to_served(&mut tree);
-        tree
+        Ok(tree)
+    }
+
+    /// The object as a tree of the stored form.
+    fn stored_tree(&self, object: &Object) -> Result<Value, Status> {
+        object.tree().map_err(|why| self.unreadable(&why))
+    }
+
+    /// Makes sure that objects can be read before anybody is given their bytes.
+    pub(crate) fn check<'o>(
+        &self,
+        objects: impl IntoIterator<Item = &'o Arc<Object>>,
+    ) -> Result<(), Status> {
+        objects
+            .into_iter()
+            .try_for_each(|object| object.check())
+            .map_err(|why| self.unreadable(&why))
+    }
+
+    fn unreadable(&self, why: &Unreadable) -> Status {
+        tracing::error!(resource = %self.group_resource(), "{why}");
+        Status::internal(format_args!("{}: {why}", self.group_resource()))
     }
 
     /// Turns a tree of the stored form into one of this version.
@@ -162,7 +186,7 @@ impl Resource {
 
     /// A kept object as a tree of the form that the strategy sees.
     pub(crate) async fn current(&self, object: &Object) -> Result<Value, Status> {
-        let tree = object.tree();
+        let tree = self.stored_tree(object)?;
         match self.keeping() {
             Some(keeping) if !self.sees_as_kept(object) => {
                 work::ahead(self.work(object.size())).await;
@@ -205,7 +229,8 @@ impl Resource {
             return Ok(objects);
         }
         work::ahead(self.work(unread.iter().map(|object| object.size()).sum())).await;
-        let read = keeping.read(unread.iter().map(|object| object.tree()).collect()).await?;
+        let trees = unread.iter().map(|object| self.stored_tree(object));
+        let read = keeping.read(trees.collect::<Result<_, _>>()?).await?;
         for (object, tree) in unread.iter_mut().zip(read) {
             let mut bytes = Vec::with_capacity(object.size());
             pintle_schema::encode::write(&self.schema, self.ty, &tree, &mut bytes);

@@ -6,7 +6,7 @@ use pintle_meta::{Status, fields, labels};
 use pintle_value::Str;
 
 use crate::request::{ListOptions, Target};
-use crate::{Keeping, Object, Resource};
+use crate::{Keeping, Object, Resource, Unreadable};
 
 /// The longest selector that is read, in bytes: a URL can carry no more.
 const SELECTOR_BYTES_MAX: usize = 64 * 1024;
@@ -86,14 +86,16 @@ impl Selection {
             && names.all(|test| test.passes(object, &self.resource))
     }
 
-    /// Whether an object is selected.
+    /// Whether an object is selected. One that cannot be read is, unless its name says otherwise: who would
+    /// be given it refuses.
     pub(crate) fn matches(&self, object: &Object) -> bool {
         (self.namespace.is_empty() || object.namespace() == self.namespace)
             && self.fields.iter().all(|test| test.passes(object, &self.resource))
-            && (self.labels.is_everything() || {
-                let index = object.index(&self.resource);
-                self.labels.matches(|key| index.label(key))
-            })
+            && (self.labels.is_everything()
+                || match object.index(&self.resource) {
+                    Ok(index) => self.labels.matches(|key| index.label(key)),
+                    Err(_) => true,
+                })
     }
 }
 
@@ -103,12 +105,14 @@ impl FieldTest {
             Field::Name => object.name(),
             Field::Namespace => object.namespace(),
             Field::Indexed(i) => {
-                let index = object.index(resource);
+                let Ok(index) = object.index(resource) else { return true };
                 if index.fields_id != resource.fields_id {
                     let field = resource.strategy.fields().get(i);
                     let value = field.map(|field| {
-                        field.value.of(&object.selectable(std::slice::from_ref(field)))
+                        let tree = object.selectable(std::slice::from_ref(field))?;
+                        Ok::<_, Unreadable>(field.value.of(&tree))
                     });
+                    let Ok(value) = value.transpose() else { return true };
                     return (value.unwrap_or_default() == self.wanted) == self.equal;
                 }
                 index.fields.get(i).map_or("", Str::as_str)

@@ -232,7 +232,8 @@ impl Watch {
 
     /// An object as it was, at the revision of the change by which it left the selection (OAS-16).
     fn moved(&self, object: &Object, revision: Revision) -> Object {
-        let mut tree = object.tree();
+        // Of one that cannot be read, at least it is told which it is that goes.
+        let mut tree = object.tree().unwrap_or_else(|_| object.identity(&self.resource));
         pintle_meta::object::set_text(&mut tree, "resourceVersion", revision.to_string());
         let mut bytes = Vec::with_capacity(object.size());
         let definition = &self.resource.definition;

@@ -101,6 +101,7 @@ fn definition(
             etcd_prefix: resource.into(),
             conversion: None,
             keeping: None,
+            definer: None,
         }),
         allocator: None,
         action: None,
@@ -251,7 +252,7 @@ fn context() -> Context {
 
 fn tree(outcome: Outcome) -> Result<Value, Status> {
     match outcome.answer {
-        Answer::Object(object) => Ok(object.tree()),
+        Answer::Object(object) => Ok(object.tree()?),
         Answer::Value(tree, _) => Ok(tree),
         Answer::Status(status) => Err(status),
     }
@@ -330,7 +331,9 @@ async fn a_finalizer_holds_an_object_until_it_is_removed() {
     let options = DeleteOptions::default();
     for _ in 0..2 {
         let going = engine.registry.delete(&target, &options, &context()).await.expect("accepted");
-        assert!(matches!(&going.answer, Answer::Object(o) if object::is_terminating(&o.tree())));
+        assert!(
+            matches!(&going.answer, Answer::Object(o) if object::is_terminating(&o.tree().unwrap()))
+        );
     }
     let more = r#"{"metadata":{"finalizers":["example.com/x","example.com/y"]}}"#;
     let refused = engine.merge("configmaps", "a", "", more).await.expect_err("no new ones");
@@ -392,12 +395,12 @@ async fn a_watch_tells_what_enters_and_leaves_its_selection() {
     let words: Vec<String> = told.iter().map(describe).collect();
     assert_eq!(words, ["ADDED old x", "BOOKMARK end", "ADDED other x", "DELETED old x"]);
     let Event::Deleted(gone) = &told[3] else { panic!("the last is a deletion") };
-    assert_eq!(object::resource_version(&gone.tree()), object::resource_version(&left));
+    assert_eq!(object::resource_version(&gone.tree().unwrap()), object::resource_version(&left));
 }
 
 fn describe(event: &Event) -> String {
     let object = |word: &str, o: &pintle_registry::Object| {
-        let tree = o.tree();
+        let tree = o.tree().expect("what is kept can be read");
         format!(
             "{word} {} {}",
             o.name(),

@@ -114,7 +114,13 @@ fn take(policy: &mut Policy, kind: rbac::Kind, object: &Object) {
     let (namespace, name) = (object.namespace(), object.name());
     match object.kind() {
         Kind::Deleted => policy.remove(kind, namespace, name),
-        Kind::Created | Kind::Updated => policy.set(kind, namespace, name, &object.tree()),
+        Kind::Created | Kind::Updated => match object.tree() {
+            Ok(tree) => policy.set(kind, namespace, name, &tree),
+            Err(why) => {
+                tracing::error!("{} grants nothing: {why}", kind.resource());
+                policy.remove(kind, namespace, name);
+            }
+        },
     }
 }
 

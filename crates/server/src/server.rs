@@ -70,15 +70,12 @@ impl Server {
     /// Starts a server; it is ready when this returns. Needs a Tokio runtime.
     pub async fn start(config: Config) -> Result<Running, Error> {
         let mut phases = Phases::new();
-        if let Some(path) = &config.kubeconfig {
-            kubeconfig::check_place(path)?;
-        }
+        config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_place)?;
         // The address first: that it is taken is the most frequent reason why a server does not start.
-        let listener = listen(SocketAddr::new(config.bind_address, config.secure_port))?;
-        let address = listener.local_addr().map_err(|why| Error::Listen {
-            address: SocketAddr::new(config.bind_address, config.secure_port),
-            why,
-        })?;
+        let wanted = SocketAddr::new(config.bind_address, config.secure_port);
+        let listener = listen(wanted)?;
+        let unknown = |why| Error::Listen { address: wanted, why };
+        let address = listener.local_addr().map_err(unknown)?;
         store::warn_of_losses(&config);
         let certificates = prepare_certificates(config.clone());
         let store = store::open(&config)?;

@@ -27,7 +27,7 @@ use crate::engine::Batch;
 use crate::history::History;
 use crate::index::Version;
 use crate::local::Shared;
-use crate::{Change, Error, Expect, Follower, Key, Kind, Record, Revision, Write, encoding};
+use crate::{Change, Error, Expect, Follower, Group, Key, Kind, Record, Revision, Write, encoding};
 use reopening::Failed;
 
 /// Writes in one batch at most: enough for every writer a server admits at once, few enough that the
@@ -73,27 +73,26 @@ pub(crate) enum Job {
 
 /// Writes that are to be committed together, and wait for their answer.
 pub(crate) struct Waiting {
-    pub(crate) first: Write,
-    pub(crate) rest: Vec<Write>,
+    pub(crate) group: Group,
     pub(crate) writer: Writer,
 }
 
 /// Who waits, to be answered once.
 pub(crate) struct Writer {
-    pub(crate) reply: Reply<Record>,
+    pub(crate) reply: Reply<Vec<Record>>,
     /// Its part of the queue's bounds, given back when it is answered.
     pub(crate) _room: OwnedSemaphorePermit,
 }
 
 impl Writer {
     /// Answers; whoever waits no longer need not know.
-    fn answer(self, outcome: Result<Record, Error>) {
+    fn answer(self, outcome: Result<Vec<Record>, Error>) {
         let _ = self.reply.send(outcome);
     }
 }
 
-impl Waiting {
-    fn writes(&self) -> impl Iterator<Item = &Write> {
+impl Group {
+    pub(crate) fn writes(&self) -> impl Iterator<Item = &Write> {
         iter::once(&self.first).chain(&self.rest)
     }
 }
@@ -132,7 +131,7 @@ pub(crate) struct Committer {
 #[derive(Default)]
 struct Decided {
     records: Vec<Record>,
-    /// Whose the records are, in the same order: the first, and how many follow that go with it.
+    /// Whose the records are, in the same order, and how many of them.
     accepted: Vec<(Writer, usize)>,
     /// Whose writes cannot be committed.
     refused: Vec<(Writer, Refusal)>,
@@ -142,7 +141,7 @@ struct Decided {
 enum Refusal {
     /// The first's key is not as expected; this is its newest version.
     First(Option<Version>),
-    /// The key of one of the rest is not.
+    /// The key of one of the rest is not, or one that was to be unchanged.
     Rest(Key),
 }
 
@@ -240,7 +239,8 @@ impl Committer {
         loop {
             match job {
                 Some(Job::Write(waiting)) => {
-                    bytes += waiting.writes().map(|w| w.change.template().len()).sum::<usize>();
+                    bytes +=
+                        waiting.group.writes().map(|w| w.change.template().len()).sum::<usize>();
                     writes.push(waiting);
                 }
                 other => return (writes, other),
@@ -279,10 +279,8 @@ impl Committer {
         }
         self.show(&mut batch.records);
         let mut records = batch.records.into_iter();
-        for (writer, rest) in accepted {
-            let first = records.next().expect("each accepted write has become a record");
-            records.by_ref().take(rest).for_each(drop);
-            writer.answer(Ok(first));
+        for (writer, count) in accepted {
+            writer.answer(Ok(records.by_ref().take(count).collect()));
         }
         for (writer, refusal) in refused {
             writer.answer(Err(self.conflict(refusal)));
@@ -307,15 +305,16 @@ impl Committer {
                 let newest = ahead.get(key).copied().or_else(|| index.current(key));
                 newest.filter(|version| version.live())
             };
-            let (first, rest) = match kinds(&waiting, newest) {
+            let Waiting { group, writer } = waiting;
+            let (first, rest) = match kinds(&group, newest) {
                 Ok(kinds) => kinds,
                 Err(refusal) => {
-                    decided.refused.push((waiting.writer, refusal));
+                    decided.refused.push((writer, refusal));
                     continue;
                 }
             };
-            decided.accepted.push((waiting.writer, waiting.rest.len()));
-            let writes = iter::once(waiting.first).chain(waiting.rest);
+            decided.accepted.push((writer, 1 + rest.len()));
+            let writes = iter::once(group.first).chain(group.rest);
             for (Write { key, change, note, .. }, kind) in writes.zip(iter::once(first).chain(rest))
             {
                 next.0 += 1;
@@ -377,16 +376,24 @@ fn refuse(writers: impl IntoIterator<Item = Writer>, error: &Error) {
 
 /// What becomes of the keys of writes that are committed together, or why they cannot be.
 fn kinds(
-    waiting: &Waiting,
+    group: &Group,
     newest: impl Fn(&Key) -> Option<Version>,
 ) -> Result<(Kind, Vec<Kind>), Refusal> {
     let kind = |write: &Write, newest| outcome(write.expect, &write.change, newest);
-    let current = newest(&waiting.first.key);
-    let first = kind(&waiting.first, current).ok_or(Refusal::First(current))?;
-    let rest = waiting.rest.iter().map(|write| {
+    let current = newest(&group.first.key);
+    let first = kind(&group.first, current).ok_or(Refusal::First(current))?;
+    let rest = group.rest.iter().map(|write| {
         kind(write, newest(&write.key)).ok_or_else(|| Refusal::Rest(write.key.clone()))
     });
-    Ok((first, rest.collect::<Result<_, _>>()?))
+    let rest = rest.collect::<Result<_, _>>()?;
+    let changed = group
+        .unchanged
+        .iter()
+        .find(|(key, revision)| newest(key).is_none_or(|version| version.revision() != *revision));
+    match changed {
+        Some((key, _)) => Err(Refusal::Rest(key.clone())),
+        None => Ok((first, rest)),
+    }
 }
 
 /// What becomes of the key, or `None` if the write expects something else.

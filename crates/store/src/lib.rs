@@ -97,7 +97,7 @@ pub enum Expect {
 }
 
 /// What a write does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Change {
     /// The key's new value.
     Put(Template),
@@ -115,7 +115,7 @@ impl Change {
 }
 
 /// One write.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Write {
     /// What is written.
     pub key: Key,
@@ -126,6 +126,17 @@ pub struct Write {
     /// Anything the writer wants its followers to have with the record, so that they need not read it
     /// out of the bytes again. Never stored: a record from disk or from another process has none.
     pub note: Option<Arc<dyn std::any::Any + Send + Sync>>,
+}
+
+/// Writes that are committed as one: all of them or none.
+#[derive(Debug)]
+pub struct Group {
+    /// The write that it is about.
+    pub first: Write,
+    /// What is written with it, each of another key.
+    pub rest: Vec<Write>,
+    /// Keys that are not written, but must still have been written last at these revisions.
+    pub unchanged: Vec<(Key, Revision)>,
 }
 
 /// Who wants to see every committed write.
@@ -152,14 +163,10 @@ pub trait Store: Send + Sync {
     /// the same time share one synchronisation of the disk.
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>>;
 
-    /// Commits several writes, each of another key, as one: all of them or none, one right after the
-    /// other, with consecutive revisions. Resolves to the record of the first; where one of the rest
-    /// expects what is not so, the error is [`Error::CompanionConflict`].
-    fn commit_together(
-        &self,
-        first: Write,
-        rest: Vec<Write>,
-    ) -> BoxFuture<'_, Result<Record, Error>>;
+    /// Commits several writes as one, one right after the other, with consecutive revisions. Resolves to
+    /// their records, in their order; where one of the rest expects what is not so, or a key is not unchanged, the error is
+    /// [`Error::CompanionConflict`].
+    fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
 
     /// The record of a key at a revision.
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>>;
@@ -195,10 +202,10 @@ pub enum Error {
         /// The key's newest record, `None` where the key is absent.
         current: Option<Box<Record>>,
     },
-    /// A write that was to be committed together with another expected another revision of its key.
+    /// Another write of its group, or the group itself, expected another revision of this key.
     #[error("{} in {} was written at another revision", key.item, key.collection)]
     CompanionConflict {
-        /// The key of that write.
+        /// The key.
         key: Key,
     },
     /// The revision asked for is older than the store keeps.

@@ -20,7 +20,7 @@ use crate::engine::{Engine, Failure};
 use crate::horizon::Horizon;
 use crate::index::{Index, Version};
 use crate::replay::Portion;
-use crate::{At, BoxFuture, Error, Follower, Key, Record, Revision, Store, Write};
+use crate::{At, BoxFuture, Error, Follower, Group, Key, Record, Revision, Store, Write};
 
 /// What may wait to be committed, in KiB; a write counts as at least one. So 64 MiB of values or 65,536
 /// writes: more than a server admits at once, less than would hurt it.
@@ -101,24 +101,24 @@ impl Store for Local {
     }
 
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>> {
-        self.commit_together(write, Vec::new())
+        Box::pin(async move {
+            let group = Group { first: write, rest: Vec::new(), unchanged: Vec::new() };
+            let records = self.commit_together(group).await?;
+            Ok(records.into_iter().next().expect("each write of a group has a record"))
+        })
     }
 
-    fn commit_together(
-        &self,
-        first: Write,
-        rest: Vec<Write>,
-    ) -> BoxFuture<'_, Result<Record, Error>> {
+    fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
         Box::pin(async move {
             self.shared.writable()?;
             let kib = |write: &Write| write.change.template().len() / 1024 + 1;
-            let kib = kib(&first) + rest.iter().map(kib).sum::<usize>();
+            let kib = group.writes().map(kib).sum::<usize>();
             let kib = u32::try_from(kib).unwrap_or(u32::MAX);
             let room = self.room.clone().acquire_many_owned(kib.min(QUEUE_KIB_MAX)).await;
             let room = room.map_err(|_| self.shared.stopped())?;
             let (reply, answer) = oneshot::channel();
             let writer = Writer { reply, _room: room };
-            self.ask(Job::Write(Waiting { first, rest, writer }), answer).await
+            self.ask(Job::Write(Waiting { group, writer }), answer).await
         })
     }
 

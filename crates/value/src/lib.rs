@@ -30,8 +30,14 @@ pub use value::Value;
 /// A short string: field names, names, label values. Up to 24 bytes live inline.
 pub type Str = compact_str::CompactString;
 
-/// The deepest nesting of lists and maps that is read or written.
+/// The deepest nesting of lists and maps that is read.
 ///
 /// The bound of upstream's JSON decoder (10,000) is far beyond any real object; ours keeps recursive
 /// walks of the tree well within a thread's stack.
 pub const DEPTH_MAX: usize = 512;
+
+/// The deepest nesting of an object that is kept, its managed fields included.
+///
+/// It is less than [`DEPTH_MAX`], so that every document that has a kept object in it can be read by the
+/// same readers: a list (2 levels), a Table (3), a review of a webhook (3), a tagged item of CBOR (1).
+pub const OBJECT_DEPTH_MAX: usize = DEPTH_MAX - 12;

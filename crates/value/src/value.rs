@@ -136,6 +136,20 @@ impl Value {
         }
     }
 
+    /// Whether lists and objects are nested at most `levels` deep, those of what is unread included.
+    pub fn nests_within(&self, levels: usize) -> bool {
+        let below = || levels.checked_sub(1);
+        match self {
+            Self::Array(items) => {
+                below().is_some_and(|levels| items.iter().all(|item| item.nests_within(levels)))
+            }
+            Self::Object(members) => below()
+                .is_some_and(|levels| members.iter().all(|(_, value)| value.nests_within(levels))),
+            Self::Unread(text) => json::nests_within(text, levels),
+            _ => true,
+        }
+    }
+
     /// Makes of all that is unread, here and below, what it is.
     pub fn read(&mut self) {
         match self {

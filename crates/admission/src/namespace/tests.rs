@@ -39,14 +39,14 @@ fn what_must_not_be_is_refused() {
     ] {
         let group = if resource.ends_with("reviews") { "authorization.k8s.io" } else { "" };
         let resource = GroupResource::new(group, resource);
-        let answer = decide(&request(operation, &resource, namespace, name), |_| state);
+        let answer = decide(&request(operation, &resource, namespace, name), |_| Ok(state));
         let said = answer.err().map(|status| (status.reason, status.message));
         let expected = expected.map(|(reason, message)| (Some(reason), message.to_owned()));
         assert_eq!(said, expected, "{operation:?} {resource} {namespace} {name} {state:?}");
     }
     for name in ["default", "kube-system", "kube-public"] {
         let namespaces = GroupResource::new("", "namespaces");
-        let answer = decide(&request(Delete, &namespaces, "", name), |_| Active);
+        let answer = decide(&request(Delete, &namespaces, "", name), |_| Ok(Active));
         let message = format!("namespaces {name:?} is forbidden: {IMMORTAL}");
         assert_eq!(answer.err().map(|status| status.message), Some(message));
     }
@@ -55,8 +55,8 @@ fn what_must_not_be_is_refused() {
 #[test]
 fn a_terminating_namespace_is_the_cause() {
     let pods = GroupResource::new("", "pods");
-    let answer =
-        decide(&request(Operation::Create, &pods, "n", ""), |_| State::Terminating).unwrap_err();
+    let answer = decide(&request(Operation::Create, &pods, "n", ""), |_| Ok(State::Terminating))
+        .unwrap_err();
     assert!(answer.message.starts_with("pods \"Unknown\" is forbidden: "), "{}", answer.message);
     let causes = answer.details.expect("details").causes;
     assert_eq!(causes.len(), 1);

@@ -1,6 +1,6 @@
 //! A binding as it is kept: what makes a policy count, where, and with which parameters.
 
-use pintle_registry::Object;
+use pintle_registry::{Object, Unreadable};
 use pintle_value::{Str, Value};
 
 use super::head::{items, text};
@@ -32,12 +32,12 @@ pub(super) struct ParamRef {
 }
 
 impl Binding {
-    pub(super) fn of(binding: &Object) -> Self {
-        let tree = binding.tree();
+    pub(super) fn of(binding: &Object) -> Result<Self, Unreadable> {
+        let tree = binding.tree()?;
         let spec = tree.get("spec").unwrap_or(&Value::Null);
         let actions = items(spec, "validationActions");
         let acts = |action: &str| actions.iter().any(|one| one.as_str() == Some(action));
-        Self {
+        Ok(Self {
             name: binding.name().into(),
             policy: text(spec, "policyName").into(),
             matching: spec.get("matchResources").map(Matching::of_policy),
@@ -49,6 +49,6 @@ impl Binding {
             }),
             denies: acts("Deny"),
             warns: acts("Warn"),
-        }
+        })
     }
 }

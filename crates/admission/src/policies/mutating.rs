@@ -9,6 +9,7 @@ mod policy;
 #[cfg(test)]
 mod tests;
 
+use std::future::ready;
 use std::sync::Arc;
 
 use pintle_meta::{Reason, Status, object};
@@ -77,7 +78,10 @@ impl Admission for Mutating {
         if write.operation == Operation::Delete {
             return None;
         }
-        let concerned = self.policies.concerned(write, registry);
+        let concerned = match self.policies.concerned(write, registry) {
+            Ok(concerned) => concerned,
+            Err(status) => return Some(Box::pin(ready(Err(status)))),
+        };
         (!concerned.is_empty()).then(|| -> Waited<'a, Mutated> {
             let permissions = &*self.permissions;
             Box::pin(async move { change(write, registry, &concerned, permissions, memory).await })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pintle_meta::labels::Selector;
 use pintle_meta::{GroupVersion, object};
 use pintle_registry::admission::Attributes;
-use pintle_registry::{Registry, Resource};
+use pintle_registry::{Registry, Resource, Unreadable};
 use pintle_value::{Str, Value};
 
 use super::binding::{Binding, ParamRef};
@@ -47,15 +47,19 @@ pub(super) fn collect(
         resource.stamp(&mut tree);
         tree
     };
+    let unread = |why: Unreadable| why.to_string();
     let found: Vec<Value> = if wanted.name.is_empty() {
         let selector = Selector::from_label_selector(Some(&wanted.selector));
         let selector = selector.map_err(|why| why.to_string())?;
         let all = registry.objects_in(resource, &namespace).into_iter();
-        let all = all.map(|one| one.tree());
-        all.filter(|one| selector.matches_map(object::labels(one))).map(shown).collect()
+        let all: Vec<Value> =
+            all.map(|one| one.tree()).collect::<Result<_, _>>().map_err(unread)?;
+        let selected = all.into_iter().filter(|one| selector.matches_map(object::labels(one)));
+        selected.map(shown).collect()
     } else {
         let named = registry.peek(resource, &namespace, &wanted.name);
-        named.into_iter().map(|one| shown(one.tree())).collect()
+        let named = named.map(|named| named.tree()).transpose().map_err(unread)?;
+        named.into_iter().map(shown).collect()
     };
     if found.is_empty() && wanted.required {
         return Err(

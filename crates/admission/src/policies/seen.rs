@@ -45,7 +45,10 @@ impl Seen {
         };
         let has_namespace = !write.namespace.is_empty() && !is_namespace(write.resource);
         let namespace = has_namespace.then_some(write.namespace);
-        let namespace = namespace.and_then(|name| find(registry, ("", "namespaces"), "", name));
+        let namespace = match namespace {
+            Some(name) => find(registry, ("", "namespaces"), "", name)?,
+            None => None,
+        };
         Ok(Self {
             version: Arc::clone(version),
             object,

@@ -10,6 +10,7 @@ mod policy;
 mod tests;
 mod typing;
 
+use std::future::ready;
 use std::sync::Arc;
 
 use pintle_meta::{Reason, Status, object};
@@ -51,7 +52,10 @@ impl Admission for Validating {
         write: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
-        let concerned = self.policies.concerned(write, registry);
+        let concerned = match self.policies.concerned(write, registry) {
+            Ok(concerned) => concerned,
+            Err(status) => return Some(Box::pin(ready(Err(status)))),
+        };
         (!concerned.is_empty()).then(|| -> Waited<'a, Vec<String>> {
             Box::pin(async move { judge(write, registry, &concerned, &*self.permissions).await })
         })

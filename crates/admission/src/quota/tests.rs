@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use pintle_meta::GroupResource;
-use pintle_store::Revision;
+use pintle_registry::allocation::Posted;
 use pintle_value::{Value, json};
 
 use super::{Charge, Quota, is_settled, usage};
@@ -278,7 +280,7 @@ fn writes_are_charged_what_they_change() {
 fn charged(resource: &str, hard: &str, used: &str, old: &str, new: &str) -> String {
     let (hard, used) = (map(hard), map(used));
     let quota = format!(r#"{{"spec":{{"hard":{hard}}},"status":{{"hard":{hard},"used":{used}}}}}"#);
-    let quota = Quota::read("q", Revision(1), tree(&quota));
+    let quota = Quota::read("q", tree(&quota));
     let object = |text: &str| (!text.is_empty()).then(|| tree(text));
     let (old, new, resource) = (object(old), object(new), core(resource));
     let held = |object| (object, usage::of(&resource, object));
@@ -288,13 +290,18 @@ fn charged(resource: &str, hard: &str, used: &str, old: &str, new: &str) -> Stri
         new: new.as_ref().map(held),
         old: old.as_ref().map(held),
     };
-    let state = quota.require(&charge).and_then(|()| quota.state_after(&charge));
-    match state {
-        Ok(state) => {
-            let tree = state.as_ref().unwrap_or(&quota.tree);
-            shown(&amounts(tree.at(&["status", "used"])))
+    let quota = Arc::new(quota);
+    let mut state = quota.tree.clone();
+    let posted = quota.require(&charge).and_then(|()| match quota.entry(&charge) {
+        Some(entry) => entry.post(&mut state).map(drop),
+        None => Ok(()),
+    });
+    match posted {
+        Ok(()) => shown(&amounts(state.at(&["status", "used"]))),
+        Err(why) => {
+            assert_eq!(state, quota.tree, "what is refused changes nothing");
+            why
         }
-        Err(why) => why,
     }
 }
 
@@ -334,5 +341,28 @@ fn a_quota_counts_once_its_status_tells_of_it() {
         (r#"{"spec":{}}"#, true),
     ] {
         assert_eq!(is_settled(&tree(quota)), expected, "{quota}");
+    }
+}
+
+#[test]
+fn an_entry_is_for_the_quota_that_it_was_worked_out_for() {
+    let text = r#"{"metadata":{"uid":"u"},"spec":{"hard":{"pods":"9"}},
+        "status":{"hard":{"pods":"9"},"used":{"pods":"1"}}}"#;
+    let pod = Value::object();
+    let resource = core("pods");
+    let new = Some((&pod, usage::of(&resource, &pod)));
+    let charge = Charge { resource, is_limited: true, new, old: None };
+    let entry = Arc::new(Quota::read("q", tree(text))).entry(&charge).expect("it is charged");
+    for (from, to, expected) in [
+        (r#""pods":"1""#, r#""pods":"2""#, Posted::Changed),
+        (r#""metadata":{"#, r#""metadata":{"labels":{"a":"b"},"#, Posted::Changed),
+        (r#""uid":"u""#, r#""uid":"v""#, Posted::Outdated),
+        (r#""spec":{"hard":{"pods":"9"}}"#, r#""spec":{"hard":{"pods":"8"}}"#, Posted::Outdated),
+        (r#""status":{"hard":{"pods":"9"}"#, r#""status":{"hard":{"pods":"8"}"#, Posted::Outdated),
+    ] {
+        let mut now = tree(&text.replacen(from, to, 1));
+        let before = now.clone();
+        assert_eq!(entry.post(&mut now), Ok(expected), "{from} -> {to}");
+        assert_eq!(now == before, expected == Posted::Outdated, "{from} -> {to}");
     }
 }

@@ -1,6 +1,7 @@
 //! Each group version of custom resources has an APIService (upstream: `crdregistration` and
 //! `autoregister`). Those that someone else put there are left alone.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,7 +73,10 @@ impl Definitions {
                 })
             });
         };
-        let mut stored = services.tree(&stored);
+        let mut stored = match services.tree(&stored) {
+            Ok(stored) => stored,
+            Err(status) => return Some(Box::pin(ready(Err(status)))),
+        };
         if stored.str_at(&["metadata", "labels", AUTOMANAGED]) != Some("true") {
             return None;
         }

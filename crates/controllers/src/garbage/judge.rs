@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pintle_meta::object;
 use pintle_registry::request::{DeleteOptions, Propagation};
-use pintle_registry::{Object, Registry};
+use pintle_registry::{Object, Registry, Unreadable};
 use pintle_value::{Str, Value};
 
 use super::graph::{Gone, Graph, Place, Waiting};
@@ -70,10 +70,10 @@ impl Judge<'_> {
     ///
     /// `waited` says whether it was known to wait for its dependents before the last changes were heard: only
     /// then is it certain that all of them are known.
-    pub(super) fn look_at(&self, place: &Place, waited: bool) -> Judgement {
-        let Some(object) = self.kept(place) else { return Judgement::default() };
-        let tree = object.excerpt(LIFE);
-        if let Some(patch) = self.forgetting(place, &tree) {
+    pub(super) fn look_at(&self, place: &Place, waited: bool) -> Result<Judgement, Unreadable> {
+        let Some(object) = self.kept(place) else { return Ok(Judgement::default()) };
+        let tree = object.excerpt(LIFE)?;
+        Ok(if let Some(patch) = self.forgetting(place, &tree) {
             Judgement::of(Deed::Patch(place.clone(), patch))
         } else if owners::ends_with(&tree, ORPHAN) && waited {
             self.release(place, &tree, ORPHAN, self.graph.dependents(object::uid(&tree)))
@@ -82,8 +82,8 @@ impl Judge<'_> {
         } else if object::is_terminating(&tree) {
             Judgement::default()
         } else {
-            self.weigh(place, &tree)
-        }
+            self.weigh(place, &tree)?
+        })
     }
 
     /// What takes the references to those owners away whose dependents are to stay.
@@ -110,25 +110,25 @@ impl Judge<'_> {
     }
 
     /// A dependent: it stays while it has an owner that stays.
-    fn weigh(&self, place: &Place, tree: &Value) -> Judgement {
+    fn weigh(&self, place: &Place, tree: &Value) -> Result<Judgement, Unreadable> {
         let owners = owners::owners(tree);
         let mut standings = Vec::with_capacity(owners.len());
         for owner in &owners {
-            match self.standing(place, owner) {
+            match self.standing(place, owner)? {
                 // An owner that this object cannot have; it is nobody's to collect.
-                None => return Judgement::default(),
+                None => return Ok(Judgement::default()),
                 Some(Standing::Unknown) => {
-                    return Judgement { unresolved: true, deed: None };
+                    return Ok(Judgement { unresolved: true, deed: None });
                 }
                 Some(standing) => standings.push(standing),
             }
         }
         if owners.is_empty() {
-            return Judgement::default();
+            return Ok(Judgement::default());
         }
         let is = |standing| standings.contains(&standing);
         if !is(Standing::Alive) {
-            return self.collect(place, tree, is(Standing::Waiting));
+            return Ok(self.collect(place, tree, is(Standing::Waiting)));
         }
         let leaving: Vec<Str> = owners
             .into_iter()
@@ -137,9 +137,9 @@ impl Judge<'_> {
             .map(|(owner, _)| owner.uid)
             .collect();
         if leaving.is_empty() {
-            return Judgement::default();
+            return Ok(Judgement::default());
         }
-        Judgement::of(Deed::Patch(place.clone(), owners::without(tree, &leaving)))
+        Ok(Judgement::of(Deed::Patch(place.clone(), owners::without(tree, &leaving))))
     }
 
     /// An object without owners that stay goes: after its own dependents if an owner waits for it.
@@ -170,32 +170,32 @@ impl Judge<'_> {
 
     /// What an owner is to an object; `None` where it cannot be its owner: an object of the cluster has
     /// none in a namespace.
-    fn standing(&self, place: &Place, owner: &Owner) -> Option<Standing> {
+    fn standing(&self, place: &Place, owner: &Owner) -> Result<Option<Standing>, Unreadable> {
         if self.gone.has(&owner.uid, place) {
-            return Some(Standing::Absent);
+            return Ok(Some(Standing::Absent));
         }
         let Some(resource) = self.kinds.named(&owner.api_version, &owner.kind) else {
-            return Some(Standing::Unknown);
+            return Ok(Some(Standing::Unknown));
         };
         let (namespace, _) = place.split();
         let namespace = if !resource.namespaced() {
             ""
         } else if namespace.is_empty() {
-            return None;
+            return Ok(None);
         } else {
             namespace
         };
         let Some(object) = self.registry.peek(resource, namespace, &owner.name) else {
-            return Some(Standing::Absent);
+            return Ok(Some(Standing::Absent));
         };
-        let tree = object.excerpt(LIFE);
-        Some(if object::uid(&tree) != owner.uid {
+        let tree = object.excerpt(LIFE)?;
+        Ok(Some(if object::uid(&tree) != owner.uid {
             Standing::Absent
         } else if owners::ends_with(&tree, FOREGROUND) {
             Standing::Waiting
         } else {
             Standing::Alive
-        })
+        }))
     }
 
     fn kept(&self, place: &Place) -> Option<Arc<Object>> {

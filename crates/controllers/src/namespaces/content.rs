@@ -83,8 +83,11 @@ async fn remove_all(
     match list().await {
         Ok(list) => {
             for object in &list.objects {
-                for finalizer in object::finalizers(&object.tree()) {
-                    *left.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+                match object.tree() {
+                    Ok(tree) => object::finalizers(&tree).for_each(|finalizer| {
+                        *left.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+                    }),
+                    Err(why) => left.failures.push(why.to_string()),
                 }
             }
             if !list.objects.is_empty() {

@@ -131,3 +131,57 @@ async fn namespaces_that_live_are_left_alone() {
     }
     controller.stop().await;
 }
+
+/// A slow webhook between admission's look at the namespace and the commit: nothing is left behind in a
+/// namespace that went meanwhile, or that goes.
+#[tokio::test]
+async fn nothing_outlives_its_namespace() {
+    let (cluster, gate) = Cluster::gated().await;
+    let controller = running(&cluster);
+    for (name, stays, expected) in [
+        ("gone", false, r#"namespaces "gone" not found"#),
+        (
+            "going",
+            true,
+            "unable to create new content in namespace going because it is being terminated",
+        ),
+    ] {
+        let finalizers = if stays { r#","finalizers":["example.com/x"]"# } else { "" };
+        let text = format!(r#"{{"metadata":{{"name":"{name}"{finalizers}}}}}"#);
+        cluster.create("namespaces", &text).await.expect("created");
+        let late = tokio::spawn({
+            let (cluster, labels) = (cluster.clone(), r#""labels":{"held":""}"#);
+            let text = format!(r#"{{"metadata":{{"name":"late","namespace":"{name}",{labels}}}}}"#);
+            async move { cluster.create("configmaps", &text).await }
+        });
+        gate.reached().await;
+        let mut watch = cluster.watch("namespaces").await;
+        cluster.delete("namespaces", "", name).await.expect("deleted");
+        if !stays {
+            gone(&mut watch, name).await;
+        }
+        gate.open();
+        let refused = late.await.expect("it ends").expect_err("there is no place for it");
+        assert!(refused.message.contains(expected), "{refused}");
+        assert!(cluster.get("configmaps", name, "late").is_none());
+    }
+    controller.stop().await;
+}
+
+/// A namespace that changes without going refuses nobody.
+#[tokio::test]
+async fn a_namespace_may_change_while_something_is_made_in_it() {
+    let (cluster, gate) = Cluster::gated().await;
+    namespace(&cluster, "busy").await;
+    let late = tokio::spawn({
+        let cluster = cluster.clone();
+        let text = r#"{"metadata":{"name":"late","namespace":"busy","labels":{"held":""}}}"#;
+        async move { cluster.create("configmaps", text).await }
+    });
+    gate.reached().await;
+    let mut changed = cluster.get("namespaces", "", "busy").expect("there");
+    pintle_meta::object::metadata_mut(&mut changed).entry_object("labels").insert("a", "b");
+    cluster.update("namespaces", changed).await.expect("updated");
+    gate.open();
+    late.await.expect("it ends").expect("created");
+}

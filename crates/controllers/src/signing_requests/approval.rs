@@ -49,7 +49,7 @@ impl Reconciler for Approver<'_> {
 
 impl Approver<'_> {
     async fn look_at(&self, name: &str) -> Result<Progress, Status> {
-        let current = current(self.environment, &self.requests, name);
+        let current = current(self.environment, &self.requests, name)?;
         let Some(mut request) = current.filter(is_open) else { return Ok(Progress::Done) };
         let Some(whose) = recognize(&request) else { return Ok(Progress::Done) };
         let user = requester(&request);

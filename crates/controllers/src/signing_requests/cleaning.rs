@@ -45,7 +45,7 @@ impl Reconciler for Cleaner<'_> {
 
 impl Cleaner<'_> {
     async fn look_at(&self, name: &str) -> Result<Progress, Status> {
-        let request = current(self.environment, &self.requests, name);
+        let request = current(self.environment, &self.requests, name)?;
         let Some(request) = request.filter(|request| !object::is_terminating(request)) else {
             return Ok(Progress::Done);
         };

@@ -72,7 +72,7 @@ impl Reconciler for Signing<'_> {
 
 impl Signing<'_> {
     async fn look_at(&self, name: &str) -> Result<Progress, Status> {
-        let current = current(self.environment, &self.requests, name);
+        let current = current(self.environment, &self.requests, name)?;
         let Some(mut request) = current.filter(is_due) else { return Ok(Progress::Done) };
         match self.outcome(&request) {
             None => return Ok(Progress::Done),

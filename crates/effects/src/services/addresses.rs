@@ -66,20 +66,21 @@ impl Pool<'_> {
     }
 
     /// Whether an address can be had; the error says why not.
-    fn take(&self, address: &str) -> Result<(), &'static str> {
+    fn take(&self, address: &str) -> Result<(), String> {
         let parsed: IpAddr = address.parse().map_err(|_| TAKEN)?;
-        if !self.networks().iter().any(|network| network.contains(parsed)) {
-            return Err("the provided network does not match the current range");
+        let networks = self.networks().map_err(|status| status.message)?;
+        if !networks.iter().any(|network| network.contains(parsed)) {
+            return Err("the provided network does not match the current range".to_owned());
         }
         if !self.dry_run && is_taken(self.registry, &parsed.to_string()) {
-            return Err(TAKEN);
+            return Err(TAKEN.to_owned());
         }
         Ok(())
     }
 
     /// An address that is free.
     fn next(&self, family: Family) -> Result<String, Status> {
-        let networks = self.networks();
+        let networks = self.networks()?;
         let mut networks = networks.iter().filter(|network| network.family == family);
         let address = if self.dry_run {
             networks.next().map(|network| network.own_address())
@@ -92,13 +93,14 @@ impl Pool<'_> {
     }
 
     /// The ranges that addresses are taken from.
-    fn networks(&self) -> Vec<Network> {
+    fn networks(&self) -> Result<Vec<Network>, Status> {
         let Some(ranges) = resource(self.registry, "servicecidrs") else {
-            return self.flagged.to_vec();
+            return Ok(self.flagged.to_vec());
         };
-        let ready = self.registry.objects(&ranges).map(|range| range.tree()).filter(is_ready);
-        let texts = ready.flat_map(|range| texts(&range, "cidrs"));
-        texts.filter_map(|text| Network::parse(&text).ok()).collect()
+        let ranges = self.registry.objects(&ranges).map(|range| range.tree());
+        let ranges: Vec<Value> = ranges.collect::<Result<_, _>>()?;
+        let texts = ranges.iter().filter(|range| is_ready(range)).flat_map(|r| texts(r, "cidrs"));
+        Ok(texts.filter_map(|text| Network::parse(&text).ok()).collect())
     }
 
     fn random(&self) -> u64 {
@@ -162,12 +164,12 @@ pub(super) fn leaving(
     let Some(addresses) = resource(registry, "ipaddresses") else {
         return Ok(registry.unmark(UNSERVED, address));
     };
-    let held = registry.peek(&addresses, "", address).filter(|held| {
-        let tree = held.tree();
-        let parent = |member| tree.str_at(&["spec", "parentRef", member]).unwrap_or_default();
-        parent("namespace") == object::namespace(service) && parent("name") == object::name(service)
-    });
-    held.map(|held| registry.removal(&addresses, &held)).transpose()
+    let Some(held) = registry.peek(&addresses, "", address) else { return Ok(None) };
+    let tree = held.tree()?;
+    let parent = |member| tree.str_at(&["spec", "parentRef", member]).unwrap_or_default();
+    let is_its = parent("namespace") == object::namespace(service)
+        && parent("name") == object::name(service);
+    is_its.then(|| registry.removal(&addresses, &held)).transpose()
 }
 
 /// Where addresses are marked as taken by a server that does not serve `IPAddress` objects.

@@ -129,8 +129,11 @@ fn endpoints(registry: &Registry, service: &Value) -> Result<Option<Companion>, 
     let name = GroupVersionResource::new("", "v1", "endpoints");
     let Some(resource) = registry.resource(&name) else { return Ok(None) };
     let found = registry.peek(&resource, object::namespace(service), object::name(service));
-    let found = found.filter(|found| object::finalizers(&found.tree()).next().is_none());
-    found.map(|found| registry.removal(&resource, &found)).transpose()
+    let Some(found) = found else { return Ok(None) };
+    if object::finalizers(&found.tree()?).next().is_some() {
+        return Ok(None);
+    }
+    registry.removal(&resource, &found).map(Some)
 }
 
 /// What was assigned to a service and the client leaves out stays: manifests are without it (upstream:

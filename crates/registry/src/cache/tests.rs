@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pintle_store::{
-    Change as StoreChange, Expect, Follower, Key, Kind, Record, Revision, Template, Write,
+    Change as StoreChange, Expect, Follower, Group, Key, Kind, Record, Revision, Template, Write,
 };
 use proptest::prelude::*;
 
@@ -164,7 +164,8 @@ async fn a_watcher_that_is_cut_off_within_a_group_misses_nothing() {
         note: None,
     };
     let rest = vec![write("things", "b"), write("others", "c"), write("things", "d")];
-    store.commit_together(write("things", "a"), rest).await.expect("all keys are new");
+    let group = Group { first: write("things", "a"), rest, unchanged: Vec::new() };
+    store.commit_together(group).await.expect("all keys are new");
     let collection = cache.collection(&"things".into());
     let all = changes_after(&collection, 0).expect("nothing is forgotten");
     assert_eq!(all.len(), 3);

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use pintle_meta::{Reason, Status, object};
 use pintle_schema::protobuf;
-use pintle_store::{Change, Error, Expect, Kind};
-use pintle_value::Value;
+use pintle_store::{Change, Error, Expect, Group, Key, Kind};
+use pintle_value::{OBJECT_DEPTH_MAX, Value};
 
 use super::Write;
-use crate::allocation::Companion;
+use crate::allocation::{Companion, Part};
 use crate::answer::{Answer, Outcome};
+use crate::definer::Standing;
 use crate::object::template;
 use crate::request::Now;
 use crate::{Keeping, Object, Registry, Resource};
@@ -37,50 +38,57 @@ impl Registry {
         kind: Kind,
         companions: Vec<Companion>,
     ) -> Result<Committed, Status> {
-        let write = self.encode(resource, place, tree, expect, kind)?;
-        self.commit_encoded(write, companions).await
+        self.commit_encoded(encode(resource, place, tree, expect, kind)?, companions).await
     }
 
     async fn commit_encoded(
         &self,
-        write: pintle_store::Write,
+        first: pintle_store::Write,
         companions: Vec<Companion>,
     ) -> Result<Committed, Status> {
-        let companions = companions.into_iter().map(|companion| companion.0).collect();
-        match self.store.commit_together(write, companions).await {
-            Ok(record) => Ok(Committed::Done(Arc::new(Object::from_record(&record)))),
+        let (mut rest, mut unchanged, mut postings) = (Vec::new(), Vec::new(), Vec::new());
+        for Companion(part) in companions {
+            match part {
+                Part::Write(write) => rest.push(write),
+                Part::Unchanged(key, revision) => unchanged.push((key, revision)),
+                Part::Posting(posting) => postings.push(posting),
+            }
+        }
+        let group = Group { first, rest, unchanged };
+        if !postings.is_empty() {
+            return self.post(group, postings).await;
+        }
+        match self.store.commit_together(group).await {
+            Ok(records) => match records.first() {
+                Some(record) => Ok(Committed::Done(Arc::new(Object::from_record(record)))),
+                None => Err(Status::internal("a write was committed without a record")),
+            },
             Err(Error::Conflict { .. }) => Ok(Committed::Conflict),
             Err(Error::CompanionConflict { .. }) => Ok(Committed::Outrun),
-            Err(error) => {
-                tracing::error!(%error, "a write was not committed");
-                Err(Status::internal(error))
-            }
+            Err(error) => Err(not_committed(error)),
         }
     }
 
-    /// The write of an object, encoded, if it is not too large to be kept.
-    pub(crate) fn encode(
+    /// What a new object hangs on, where its resource is defined by another object: that one is there, the
+    /// same, and stays.
+    pub(super) fn definer(
         &self,
         resource: &Resource,
-        (namespace, name): (&str, &str),
-        tree: &Value,
-        expect: Expect,
-        kind: Kind,
-    ) -> Result<pintle_store::Write, Status> {
-        let key = resource.key(namespace, name)?;
-        let template = template(&resource.definition, tree, kind);
-        if template.len() > OBJECT_BYTES_MAX && message_len(resource, tree) > OBJECT_BYTES_MAX {
-            return Err(Status::failure(Reason::Unknown, TOO_LARGE));
+        name: &str,
+    ) -> Result<Option<Companion>, Status> {
+        let defined = resource.storage.as_ref().and_then(|storage| storage.definer.as_ref());
+        let Some(definer) = defined else { return Ok(None) };
+        let key = Key { collection: definer.collection().clone(), item: definer.name().into() };
+        let found = self.cache.collection(&key.collection).get(&key.item);
+        let found = found.ok_or_else(Status::no_such_path)?;
+        match definer.standing(&found) {
+            Standing::Stays => Ok(Some(Companion(Part::Unchanged(key, found.revision)))),
+            Standing::Gone => Err(Status::no_such_path()),
+            Standing::Goes => {
+                let why = "create not allowed while custom resource definition is terminating";
+                Err(Status::forbidden(&resource.group_resource(), name, why))
+            }
         }
-        let change = match kind {
-            Kind::Created | Kind::Updated => Change::Put(template),
-            Kind::Deleted => Change::Delete(template),
-        };
-        let mut index = resource.index(tree);
-        if resource.keeping().is_some_and(Keeping::is_kept_form) {
-            index.view_of = resource.number;
-        }
-        Ok(pintle_store::Write { key, expect, change, note: Some(Arc::new(index)) })
     }
 
     /// What must be written with an object of a resource that goes from one state to another.
@@ -98,6 +106,43 @@ impl Registry {
     }
 }
 
+/// The refusal of a write that the store did not take.
+pub(super) fn not_committed(error: Error) -> Status {
+    tracing::error!(%error, "a write was not committed");
+    Status::internal(error)
+}
+
+/// The write of an object, encoded, if it is neither too large nor nested too deep to be read again. All
+/// that becomes an object goes through here.
+pub(crate) fn encode(
+    resource: &Resource,
+    (namespace, name): (&str, &str),
+    tree: &Value,
+    expect: Expect,
+    kind: Kind,
+) -> Result<pintle_store::Write, Status> {
+    let key = resource.key(namespace, name)?;
+    // What goes was kept, maybe by a version that had another bound.
+    if kind != Kind::Deleted && !tree.nests_within(OBJECT_DEPTH_MAX) {
+        return Err(Status::bad_request(format!(
+            "the object is nested more than {OBJECT_DEPTH_MAX} levels deep, its managed fields included"
+        )));
+    }
+    let template = template(&resource.definition, tree, kind);
+    if template.len() > OBJECT_BYTES_MAX && message_len(resource, tree) > OBJECT_BYTES_MAX {
+        return Err(Status::failure(Reason::Unknown, TOO_LARGE));
+    }
+    let change = match kind {
+        Kind::Created | Kind::Updated => Change::Put(template),
+        Kind::Deleted => Change::Delete(template),
+    };
+    let mut index = resource.index(tree);
+    if resource.keeping().is_some_and(Keeping::is_kept_form) {
+        index.view_of = resource.number;
+    }
+    Ok(pintle_store::Write { key, expect, change, note: Some(Arc::new(index)) })
+}
+
 impl Write<'_> {
     /// Writes a state of the target's object, and what belongs to it. One that is too large is written
     /// without its managers, unless it is all about them (SSAI-08).
@@ -111,14 +156,14 @@ impl Write<'_> {
     ) -> Result<Committed, Status> {
         let (registry, resource) = (self.registry, &self.target.resource);
         let place = (self.target.namespace.as_str(), name);
-        let write = match registry.encode(resource, place, tree, expect, kind) {
+        let write = match encode(resource, place, tree, expect, kind) {
             Err(refusal) if refusal.message == TOO_LARGE => {
                 let mut bare = tree.clone();
                 let managers = object::metadata_mut(&mut bare).remove("managedFields");
                 if self.applies || managers.is_none() {
                     return Err(refusal);
                 }
-                registry.encode(resource, place, &bare, expect, kind)?
+                encode(resource, place, &bare, expect, kind)?
             }
             write => write?,
         };

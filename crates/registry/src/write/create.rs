@@ -23,7 +23,8 @@ const NAME_ATTEMPTS_MAX: usize = 8;
 /// How often an object is assigned anew what others take meanwhile: each time, someone else got it.
 const OUTRUN_MAX: usize = 100;
 
-/// How often a write is charged anew while others are charged: each time, one of them went through.
+/// How often a write is tried again while what it hangs on is written: its namespace, what defines its
+/// resource, the terms of its quotas.
 const CHARGES_MAX: usize = 1000;
 
 /// What an attempt to create came to.
@@ -122,7 +123,8 @@ impl Write<'_> {
         let resource = &self.target.resource;
         let (namespace, name) = (self.target.namespace.as_str(), object::name(tree));
         if self.options.dry_run {
-            self.charge(Operation::Create, name, Some(tree), None)?;
+            let companions = self.charge(Operation::Create, name, Some(tree), None)?;
+            self.registry.rehearse(&companions)?;
             if self.registry.peek(resource, namespace, name).is_some() {
                 return Ok(Tried::Taken);
             }
@@ -133,12 +135,13 @@ impl Write<'_> {
             let mut companions =
                 self.registry.companions(resource, None, Some(tree), self.context.now)?;
             companions.extend(self.charge(Operation::Create, name, Some(tree), None)?);
+            companions.extend(self.registry.definer(resource, name)?);
             let (expect, kind) = (Expect::Absent, Kind::Created);
             match self.commit(name, &kept, expect, kind, companions).await? {
                 Committed::Done(object) => return Ok(Tried::Done(Answer::Object(object))),
                 Committed::Conflict => return Ok(Tried::Taken),
                 Committed::Outrun if resource.allocator.is_some() => return Ok(Tried::Outrun),
-                // Nothing in the object hangs on what others were charged meanwhile.
+                // Nothing in the object hangs on what became of those.
                 Committed::Outrun => {}
             }
         }
@@ -152,7 +155,10 @@ impl Write<'_> {
         let existing = self.registry.peek(resource, &self.target.namespace, name);
         if generated {
             status.details.get_or_insert_default().retry_after_seconds = Some(1);
-        } else if existing.is_some_and(|o| object::is_terminating(&o.tree())) {
+        } else if existing
+            .and_then(|existing| existing.tree().ok())
+            .is_some_and(|existing| object::is_terminating(&existing))
+        {
             status.message = format!("object is being deleted: {}", status.message);
         }
         status

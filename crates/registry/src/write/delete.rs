@@ -42,6 +42,13 @@ impl Registry {
             let existing =
                 self.peek(resource, &target.namespace, &target.name).ok_or_else(not_found)?;
             work::ahead(existing.size()).await;
+            if options.ignore_read_errors && existing.check().is_err() {
+                if let Some(outcome) = self.take_unreadable(target, options, &existing).await? {
+                    return Ok(outcome);
+                }
+                turn = self.turn(target, turn).await;
+                continue;
+            }
             // As upstream has it, what cannot be shown in the version of the request cannot go by it.
             let tree = resource.current(&existing).await?;
             check_preconditions(target, options, &tree)?;
@@ -53,6 +60,29 @@ impl Registry {
             turn = self.turn(target, turn).await;
         }
         Err(Status::stale(&resource.group_resource(), &target.name))
+    }
+
+    /// Removes an object that cannot be read; `None` if someone wrote it in between. Nobody is asked, for there
+    /// is nothing to ask about (upstream: `corruptObjectDeleter`); watchers are told its name.
+    async fn take_unreadable(
+        &self,
+        target: &Target,
+        options: &DeleteOptions,
+        existing: &Arc<Object>,
+    ) -> Result<Option<Outcome>, Status> {
+        let resource = &target.resource;
+        if !options.dry_run {
+            let place = (target.namespace.as_str(), target.name.as_str());
+            let (expect, identity) = (Expect::At(existing.revision), existing.identity(resource));
+            let kind = Kind::Deleted;
+            match self.commit(resource, place, &identity, expect, kind, Vec::new()).await? {
+                Committed::Done(_) => {}
+                Committed::Conflict | Committed::Outrun => return Ok(None),
+            }
+            tracing::warn!(object = %existing.item, "an object that cannot be read was deleted");
+        }
+        let status = Status::deleted(&resource.group_resource(), &target.name, "");
+        Ok(Some(Outcome::ok(Answer::Status(status))))
     }
 
     /// Asks the admission chain, and whoever is asked elsewhere; gives warnings.
@@ -150,7 +180,7 @@ impl Registry {
             // What goes is told as it was stored.
             let kept = match gone {
                 true if resource.sees_as_kept(existing) => Cow::Borrowed(&state),
-                true => Cow::Owned(existing.tree()),
+                true => Cow::Owned(existing.tree()?),
                 false => resource.kept(&state).await?,
             };
             match self.commit(resource, place, &kept, expect, kind, companions).await? {

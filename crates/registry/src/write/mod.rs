@@ -16,6 +16,7 @@ mod metadata;
 mod mutate;
 mod ownership;
 mod patch;
+mod posting;
 mod scale;
 mod turns;
 mod update;
@@ -32,7 +33,9 @@ use crate::registry::Registry;
 use crate::request::{Context, MayCreate, Target, WriteOptions};
 
 pub(crate) use act::action;
+pub(crate) use commit::encode;
 pub(crate) use create::begin;
+pub(crate) use posting::Tills;
 pub(crate) use scale::scale_paths;
 pub(crate) use turns::Turns;
 

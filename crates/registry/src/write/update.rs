@@ -142,6 +142,7 @@ impl Write<'_> {
         let (name, left) = (self.target.name.as_str(), (!goes).then_some(&new));
         let charges = self.charge(operation, name, left, Some(old))?;
         if self.options.dry_run {
+            self.registry.rehearse(&charges)?;
             let answer = self.unkept(resource.read_back(new).await?);
             return Ok(Attempt::Done(Outcome::ok(answer)));
         }
@@ -169,7 +170,7 @@ impl Write<'_> {
             return Ok(true);
         }
         // Writing what was read brings what is kept up to date with the definition.
-        Ok(server_side::same_but_for_times(&*resource.kept(new).await?, &existing.tree()))
+        Ok(server_side::same_but_for_times(&*resource.kept(new).await?, &existing.tree()?))
     }
 
     /// The resource version that a client sent must be the stored one; whether it must send one is the

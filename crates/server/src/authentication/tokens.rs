@@ -51,7 +51,8 @@ impl Tokens {
 pub(crate) struct Stored<'a>(pub(crate) &'a Registry);
 
 impl Stored<'_> {
-    /// An object as a tree, if it is there.
+    /// An object as a tree, if it is there. One that cannot be read vouches for nobody, like one that is
+    /// gone.
     pub(crate) fn tree(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Value> {
         let resource = match kind {
             KeptKind::ServiceAccount => "serviceaccounts",
@@ -60,7 +61,8 @@ impl Stored<'_> {
             KeptKind::Node => "nodes",
         };
         let resource = self.0.resource(&GroupVersionResource::new("", "v1", resource))?;
-        Some(self.0.peek(&resource, namespace, name)?.tree())
+        let read = self.0.peek(&resource, namespace, name)?.tree();
+        read.inspect_err(|why| tracing::error!("no token of it holds: {why}")).ok()
     }
 }
 

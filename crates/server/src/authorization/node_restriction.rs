@@ -8,14 +8,15 @@ mod pods;
 mod tests;
 mod tokens;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use pintle_admission::forbidden;
 use pintle_auth::{Attributes, Authorizer, Subject, User};
 use pintle_meta::quote::quote;
 use pintle_meta::{GroupResource, GroupVersionResource, Reason, Status, object};
-use pintle_registry::Registry;
 use pintle_registry::admission::{self, Admission, Operation};
+use pintle_registry::{Registry, Unreadable};
 use pintle_value::Value;
 
 /// Where nodes keep their leases.
@@ -37,6 +38,9 @@ impl Admission for NodeRestriction {
         let Some(node) = node(write.user).filter(|_| write.operation != Operation::Connect) else {
             return Ok(());
         };
+        let authorizer = &*self.authorizer;
+        let unreadable = RefCell::new(None);
+        let served = Served { registry, authorizer, user: write.user, unreadable };
         let restricted = Restricted {
             node,
             operation: write.operation,
@@ -46,9 +50,14 @@ impl Admission for NodeRestriction {
             subresource: write.subresource,
             object: write.object,
             old: write.old,
-            world: &Served { registry, authorizer: &*self.authorizer, user: write.user },
+            world: &served,
         };
-        restricted.decide().map_err(|refusal| match refusal {
+        let decided = restricted.decide();
+        // What cannot be read decides nothing: the write is refused for it.
+        if let Some(why) = served.unreadable.take() {
+            return Err(why.into());
+        }
+        decided.map_err(|refusal| match refusal {
             Refusal::Forbidden(why) => forbidden(write, write.object.unwrap_or(&Value::Null), &why),
             Refusal::NotFound(resource, name) => Status::not_found(&resource, &name),
             Refusal::Inconsistent(why) => Status::failure(Reason::Unknown, why),
@@ -100,13 +109,16 @@ struct Served<'a> {
     registry: &'a Registry,
     authorizer: &'a dyn Authorizer,
     user: &'a User,
+    /// An object that was looked for and cannot be read.
+    unreadable: RefCell<Option<Unreadable>>,
 }
 
 impl World for Served<'_> {
     fn find(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let resource = GroupVersionResource::new(group, "v1", resource);
         let resource = self.registry.resource(&resource)?;
-        Some(self.registry.peek(&resource, namespace, name)?.tree())
+        let read = self.registry.peek(&resource, namespace, name)?.tree();
+        read.map_err(|why| self.unreadable.replace(Some(why))).ok()
     }
 
     fn may_have_audience(&self, audience: &str, namespace: &str, account: &str) -> bool {

@@ -124,7 +124,10 @@ impl Stream {
                     let bookmark = self.watch.bookmark().filter(|_| self.bookmarks.owe_the_last());
                     self.pending = bookmark_event(bookmark?);
                 }
-                events = self.watch.next() => self.pending = events?.into_iter(),
+                events = self.watch.next() => {
+                    let events: Vec<_> = events?.into_iter().map(Event::checked).collect();
+                    self.pending = events.into_iter();
+                }
                 () = self.bookmarks.due() => {
                     self.bookmarks.schedule();
                     if let Some(revision) = self.watch.bookmark() {

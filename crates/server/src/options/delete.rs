@@ -31,7 +31,11 @@ struct Raw {
     resource_version: Option<String>,
     propagation_policy: Option<String>,
     orphan_dependents: Option<bool>,
+    ignore_read_errors: Option<bool>,
 }
+
+/// The option by which an object goes that cannot be read.
+const IGNORE_READ_ERRORS: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 fn from_query(query: &Query) -> Result<Raw, Status> {
     let given = |key| Some(query.text(key)).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -42,6 +46,7 @@ fn from_query(query: &Query) -> Result<Raw, Status> {
         resource_version: given("resourceVersion"),
         propagation_policy: query.get("propagationPolicy").map(str::to_owned),
         orphan_dependents: query.get("orphanDependents").map(|value| flag(Some(value))),
+        ignore_read_errors: query.get(IGNORE_READ_ERRORS).map(|value| flag(Some(value))),
     })
 }
 
@@ -70,6 +75,7 @@ fn from_body(body: &[u8], encoding: Encoding) -> Result<Raw, Status> {
         resource_version: read_text(&tree, &["preconditions", "resourceVersion"])?,
         propagation_policy: read_text(&tree, &["propagationPolicy"])?,
         orphan_dependents: read(&tree, "orphanDependents", "bool", Value::as_bool)?,
+        ignore_read_errors: read(&tree, IGNORE_READ_ERRORS, "bool", Value::as_bool)?,
     })
 }
 
@@ -156,6 +162,7 @@ impl Raw {
             resource_version: self.resource_version.map(Into::into),
             propagation,
             orphan_dependents: self.orphan_dependents,
+            ignore_read_errors: self.ignore_read_errors == Some(true),
         })
     }
 }

@@ -45,21 +45,24 @@ pub(crate) async fn list(
     negotiated: Negotiated,
 ) -> Result<Response, Status> {
     let metadata = metadata(&list);
-    let objects = in_row_order(list.objects, rendering).await;
+    let objects = in_row_order(list.objects, rendering).await?;
     let items = objects.into_iter().map(Item::Stored).collect();
     collection(&metadata, items, rendering, negotiated).await
 }
 
 /// Rows of a few kinds have an order of their own, within a page.
-async fn in_row_order(objects: Vec<Arc<Object>>, rendering: &Rendering) -> Vec<Arc<Object>> {
+async fn in_row_order(
+    objects: Vec<Arc<Object>>,
+    rendering: &Rendering,
+) -> Result<Vec<Arc<Object>>, Status> {
     let (Form::Table(_), Some(order)) = (rendering.form, rendering.printer.order()) else {
-        return objects;
+        return Ok(objects);
     };
     work::ahead(objects.iter().map(|object| object.size()).sum()).await;
-    let trees = objects.into_iter().map(|object| (rendering.resource.tree(&object), object));
-    let mut objects: Vec<_> = trees.collect();
+    let trees = objects.into_iter().map(|object| Ok((rendering.resource.tree(&object)?, object)));
+    let mut objects: Vec<_> = trees.collect::<Result<_, Status>>()?;
     objects.sort_by(|(a, _), (b, _)| order(a, b));
-    objects.into_iter().map(|(_, object)| object).collect()
+    Ok(objects.into_iter().map(|(_, object)| object).collect())
 }
 
 /// Answers with a list of these items; `metadata` is its own, as JSON.

@@ -12,10 +12,11 @@ pub(super) fn of(
     port: u16,
 ) -> Result<String, String> {
     let find = |resource| {
-        let resource = registry.resource(&GroupVersionResource::new("", "v1", resource))?;
-        Some(registry.peek(&resource, namespace, name)?.tree())
+        let resource = registry.resource(&GroupVersionResource::new("", "v1", resource));
+        let found = resource.and_then(|resource| registry.peek(&resource, namespace, name));
+        found.map(|found| found.tree()).transpose().map_err(|why| why.to_string())
     };
-    let service = find("services").ok_or_else(|| format!("service {name:?} not found"))?;
+    let service = find("services")?.ok_or_else(|| format!("service {name:?} not found"))?;
     let text = |path: &[&str]| service.str_at(path).unwrap_or_default().to_owned();
     if text(&["spec", "type"]) == "ExternalName" {
         return Ok(format!("{}:{port}", text(&["spec", "externalName"])));
@@ -25,7 +26,7 @@ pub(super) fn of(
     let Some(said) = ports.iter().find(|said| number(said) == Some(i64::from(port))) else {
         return Err(format!("no service port {port} found for service {name:?}"));
     };
-    if let Some(address) = find("endpoints").and_then(|endpoints| first_ready(&endpoints, said)) {
+    if let Some(address) = find("endpoints")?.and_then(|endpoints| first_ready(&endpoints, said)) {
         return Ok(address);
     }
     match text(&["spec", "clusterIP"]).as_str() {

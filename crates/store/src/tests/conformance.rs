@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use super::*;
-use crate::{At, Kind};
+use crate::{At, Group, Kind};
 
 /// Runs each case on each store, on a runtime with several threads.
 macro_rules! conformance {
@@ -32,6 +32,8 @@ conformance! {
     a_conflict_has_the_current_record
     writes_go_together_or_not_at_all
     each_write_of_a_group_has_a_revision
+    what_a_group_hangs_on_must_be_unchanged
+    nobody_is_left_in_what_is_gone
     one_of_many_groups_takes_what_they_share
     the_revision_fills_the_hole
     a_note_is_for_followers_only
@@ -121,7 +123,8 @@ async fn writes_go_together_or_not_at_all(store: Arc<dyn Store>) {
         (create("f", "1"), vec![], "7 Created f=1"),
     ];
     for (first, rest, expected) in rows {
-        assert_eq!(outcome(store.commit_together(first, rest).await), expected);
+        let group = Group { first, rest, unchanged: Vec::new() };
+        assert_eq!(outcome(first_of(store.commit_together(group).await)), expected);
     }
     let all = store.list("things", "", At::Head).await.unwrap();
     assert_eq!(texts(&all), ["4 Updated a=2", "6 Updated c=2", "7 Created f=1"]);
@@ -133,8 +136,10 @@ async fn each_write_of_a_group_has_a_revision(store: Arc<dyn Store>) {
     let seen = followed(&store).await;
     store.commit(create("a", "1")).await.unwrap();
     let group = vec![create("c", "1"), update("a", 1, "2"), create("d", "1")];
-    let first = store.commit_together(create("b", "1"), group).await.unwrap();
-    assert_eq!((first.revision, store.head()), (Revision(2), Revision(5)));
+    let group = Group { first: create("b", "1"), rest: group, unchanged: Vec::new() };
+    let records = store.commit_together(group).await.unwrap();
+    assert_eq!(records.len(), 4);
+    assert_eq!((records[0].revision, store.head()), (Revision(2), Revision(5)));
     let all = ["1 Created a=1", "2 Created b=1", "3 Created c=1", "4 Updated a=2", "5 Created d=1"];
     assert_eq!(seen.texts(), all);
     assert_eq!(followed(&store).await.texts(), all);
@@ -142,6 +147,59 @@ async fn each_write_of_a_group_has_a_revision(store: Arc<dyn Store>) {
         let state = store.list("things", "", At::Revision(Revision(at))).await.unwrap();
         assert_eq!(state.len(), count, "after revision {at}");
     }
+}
+
+fn first_of(records: Result<Vec<Record>, Error>) -> Result<Record, Error> {
+    records.map(|records| records.into_iter().next().expect("a record for each write"))
+}
+
+/// A group is committed only while what it hangs on is as it was; that is not written, and takes no
+/// revision.
+async fn what_a_group_hangs_on_must_be_unchanged(store: Arc<dyn Store>) {
+    let hangs_on = |first, unchanged: &[(&str, u64)]| {
+        let unchanged = unchanged.iter().map(|(item, at)| (key(item), Revision(*at))).collect();
+        Group { first, rest: Vec::new(), unchanged }
+    };
+    let changed = |item: &str| format!("{item} in things was written at another revision");
+    store.commit(create("home", "1")).await.unwrap();
+    for (group, expected) in [
+        (hangs_on(create("a", "1"), &[("home", 1)]), "2 Created a=1".to_owned()),
+        (hangs_on(create("b", "1"), &[("home", 2)]), changed("home")),
+        (hangs_on(create("b", "1"), &[("nowhere", 1)]), changed("nowhere")),
+        (hangs_on(create("b", "1"), &[("home", 1), ("a", 1)]), changed("a")),
+        (hangs_on(create("a", "2"), &[("home", 1)]), "conflict: 2 Created a=1".to_owned()),
+        (hangs_on(update("home", 1, "2"), &[("home", 1)]), "3 Updated home=2".to_owned()),
+        (hangs_on(create("b", "1"), &[("home", 1)]), changed("home")),
+        (hangs_on(create("b", "1"), &[("home", 3)]), "4 Created b=1".to_owned()),
+        (hangs_on(delete("home", 3, "2"), &[]), "5 Deleted home=2".to_owned()),
+        (hangs_on(create("c", "1"), &[("home", 3)]), changed("home")),
+        (hangs_on(create("c", "1"), &[("home", 5)]), changed("home")),
+    ] {
+        assert_eq!(outcome(first_of(store.commit_together(group).await)), expected);
+    }
+}
+
+/// A home goes while many move in: nobody is left in it.
+async fn nobody_is_left_in_what_is_gone(store: Arc<dyn Store>) {
+    let home = store.commit(create("home", "1")).await.unwrap().revision;
+    let movers: Vec<_> = (0..64)
+        .map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let first = create(&format!("in/{n}"), "1");
+                let unchanged = vec![(key("home"), home)];
+                store.commit_together(Group { first, rest: Vec::new(), unchanged }).await.is_ok()
+            })
+        })
+        .collect();
+    let gone = store.commit(delete("home", home.0, "1")).await.unwrap().revision;
+    let mut inside = 0;
+    for mover in movers {
+        inside += usize::from(mover.await.unwrap());
+    }
+    let all = store.list("things", "in/", At::Head).await.unwrap();
+    assert_eq!(all.len(), inside);
+    assert!(all.iter().all(|record| record.revision < gone), "{:?}", texts(&all));
 }
 
 /// Everyone wants one of a few places along with a key of their own: a place is never taken twice, and
@@ -154,7 +212,8 @@ async fn one_of_many_groups_takes_what_they_share(store: Arc<dyn Store>) {
                 for place in 0..16 {
                     let place = create(&format!("place/{}", (n + place) % 16), "taken");
                     let own = create(&format!("own/{n}"), "has a place");
-                    match store.commit_together(own, vec![place]).await {
+                    let group = Group { first: own, rest: vec![place], unchanged: Vec::new() };
+                    match store.commit_together(group).await {
                         Ok(_) => return true,
                         Err(Error::CompanionConflict { .. }) => {}
                         Err(error) => panic!("{error}"),

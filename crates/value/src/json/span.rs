@@ -98,7 +98,7 @@ pub fn without(json: &[u8], key: &str) -> Vec<u8> {
 }
 
 /// Just behind the string whose opening quote is at `at`.
-fn string_end(json: &[u8], at: usize) -> Option<usize> {
+pub(super) fn string_end(json: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     loop {
         at += memchr::memchr2(b'"', b'\\', json.get(at..)?)?;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::DEPTH_MAX;
 
 fn check(text: &str, expected: &str) {
     let shown = match parse(text.as_bytes()) {
@@ -72,4 +73,36 @@ fn what_is_cut_off_begins_as_the_whole() {
     let mut out = Vec::new();
     json::write_bounded(&large, 100, &mut out);
     assert!(out.len() <= 103 && out.ends_with(b"..."), "{}", out.len());
+}
+
+#[test]
+fn depth_is_counted_in_the_same_way_by_all() {
+    for (open, close, each) in [("[", "]", 1), (r#"{"[{":"#, "}", 1), (r#"[{"a":"#, "}]", 2)] {
+        for count in [1, 2, 100, DEPTH_MAX / each, DEPTH_MAX / each + 1] {
+            let inner = r#""]}\"[{""#;
+            let text = format!("{}{inner}{}", open.repeat(count), close.repeat(count));
+            let depth = count * each;
+            let parsed = parse(text.as_bytes());
+            assert_eq!(parsed.is_ok(), depth <= DEPTH_MAX, "{open} {count}");
+            assert_eq!(super::check(text.as_bytes()), parsed.clone().map(drop), "{open} {count}");
+            assert!(
+                nests_within(&text, depth) && !nests_within(&text, depth - 1),
+                "{open} {count}"
+            );
+            let Ok(value) = parsed else { continue };
+            assert!(value.nests_within(depth) && !value.nests_within(depth - 1), "{open} {count}");
+            let holder = Value::from([("a", Value::unread(text.into()))]);
+            assert!(
+                holder.nests_within(depth + 1) && !holder.nests_within(depth),
+                "{open} {count}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_checked_is_what_can_be_parsed() {
+    for text in ["", "{", "[1,]", "1e999", "[1e999]", r#"{"a":1e999}"#, "{} x", "null", "[1,{}]"] {
+        assert_eq!(super::check(text.as_bytes()), parse(text.as_bytes()).map(drop), "{text}");
+    }
 }

@@ -1,7 +1,7 @@
 //! A ValidatingAdmissionPolicy as it is kept: read once, with its expressions.
 
 use pintle_meta::{Reason, field};
-use pintle_registry::Object;
+use pintle_registry::{Object, Unreadable};
 use pintle_value::Value;
 
 use crate::expressions::{Compiler, Expression, Wanted};
@@ -36,8 +36,8 @@ impl AsRef<Head> for Policy {
 }
 
 impl Policy {
-    pub(super) fn of(policy: &Object) -> Self {
-        Self::read(&policy.tree())
+    pub(super) fn of(policy: &Object) -> Result<Self, Unreadable> {
+        Ok(Self::read(&policy.tree()?))
     }
 
     pub(crate) fn read(policy: &Value) -> Self {

@@ -19,7 +19,7 @@ fn agreed(
     offer: CryptoProvider,
     versions: &[&'static SupportedProtocolVersion],
 ) -> Option<(ProtocolVersion, String, u16)> {
-    let pki = Pki::prepare(&Wanted::default()).unwrap();
+    let pki = Pki::prepare(&Wanted::default(), std::time::SystemTime::now()).unwrap();
     let tls = Tls::new(&pki, server).unwrap();
     let (_, authority) = x509_parser::pem::parse_x509_pem(pki.ca_pem.as_bytes()).unwrap();
     let mut roots = RootCertStore::empty();

@@ -1,0 +1,72 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_registry::webhook::{Answer, Caller, Endpoint};
+use pintle_value::{Str, Value};
+
+use super::Definitions;
+use crate::cluster::{Cluster, Running, gone};
+
+const CRD: &str = r#"{"metadata":{"name":"widgets.example.com"},"spec":{
+    "group":"example.com","scope":"Cluster","names":{"plural":"widgets","singular":"widget",
+    "kind":"Widget","listKind":"WidgetList"},"versions":[{"name":"v1","served":true,"storage":true,
+    "schema":{"openAPIV3Schema":{"type":"object"}}}]}}"#;
+const CRDS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+
+/// Nobody is called here.
+struct Nobody;
+
+impl Caller for Nobody {
+    fn call<'a>(&'a self, _: &'a Endpoint, _: Vec<u8>, _: Duration) -> Answer<'a> {
+        Box::pin(async { Err("there is nobody".to_owned()) })
+    }
+
+    fn uid(&self) -> Str {
+        Str::default()
+    }
+}
+
+async fn define(cluster: &Cluster) {
+    cluster.create(CRDS, CRD).await.expect("defined");
+    let is_established = |crd: &Value| {
+        let conditions = crd.at(&["status", "conditions"]).and_then(Value::as_array);
+        conditions.unwrap_or_default().iter().any(|condition| {
+            condition.str_at(&["type"]) == Some("Established")
+                && condition.str_at(&["status"]) == Some("True")
+        })
+    };
+    cluster.see(CRDS, "widgets.example.com", is_established).await;
+}
+
+/// A slow webhook between admission and the commit: nothing is left behind of a definition that went
+/// meanwhile, to be shown by the next one of its name.
+#[tokio::test]
+async fn nothing_outlives_its_definition() {
+    let (cluster, gate) = Cluster::gated().await;
+    let built_in = pintle_kinds::built_in(&pintle_kinds::RuntimeConfig::default());
+    let environment = cluster.environment.clone();
+    let definitions = Definitions::restore(environment, built_in, Arc::new(Nobody));
+    let controller = Running::start(|stopped| definitions.run(async move { _ = stopped.await }));
+    for is_defined_again in [false, true] {
+        define(&cluster).await;
+        assert_eq!(cluster.count("example.com/widgets").await, 0);
+        let late = tokio::spawn({
+            let cluster = cluster.clone();
+            let text = r#"{"metadata":{"name":"late","labels":{"held":""}}}"#;
+            async move { cluster.create("example.com/widgets", text).await }
+        });
+        gate.reached().await;
+        let mut watch = cluster.watch(CRDS).await;
+        cluster.delete(CRDS, "", "widgets.example.com").await.expect("deleted");
+        gone(&mut watch, "widgets.example.com").await;
+        if is_defined_again {
+            define(&cluster).await;
+        }
+        gate.open();
+        let refused = late.await.expect("it ends").expect_err("what it was made by is gone");
+        assert_eq!(refused.code, 404, "{refused}");
+    }
+    assert_eq!(cluster.count("example.com/widgets").await, 0);
+    cluster.create("example.com/widgets", r#"{"metadata":{"name":"a"}}"#).await.expect("created");
+    controller.stop().await;
+}
