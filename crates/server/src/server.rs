@@ -73,9 +73,7 @@ impl Server {
         config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_place)?;
         // The address first: that it is taken is the most frequent reason why a server does not start.
         let wanted = SocketAddr::new(config.bind_address, config.secure_port);
-        let listener = listen(wanted)?;
-        let unknown = |why| Error::Listen { address: wanted, why };
-        let address = listener.local_addr().map_err(unknown)?;
+        let (listener, address) = listen(wanted)?;
         store::warn_of_losses(&config);
         let certificates = prepare_certificates(config.clone());
         let store = store::open(&config)?;
@@ -102,7 +100,6 @@ impl Server {
         let collector = environment.collector.clone();
         let parts = (&tls, tokens);
         let api = api(&config, registry.clone(), authorizer, parts, collector, address);
-        let api = Arc::new(api);
         let limits = config.connections.clone();
         let connections = connection::serve(listener, tls.config, limits, api.clone());
         let connections = tokio::spawn(connections);
@@ -201,15 +198,18 @@ impl Drop for Running {
     }
 }
 
-fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+/// A listener at the wanted address, and the address that it has: port 0 takes a free one.
+fn listen(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
     use tokio::net::TcpSocket;
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
-    let listener = socket.and_then(|socket| {
+    let socket = if wanted.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+    let listening = socket.and_then(|socket| {
         socket.set_reuseaddr(true)?; // a restart must not wait for old connections to be forgotten
-        socket.bind(address)?;
-        socket.listen(BACKLOG)
+        socket.bind(wanted)?;
+        let listener = socket.listen(BACKLOG)?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
     });
-    listener.map_err(|why| Error::Listen { address, why })
+    listening.map_err(|why| Error::Listen { address: wanted, why })
 }
 
 /// Certificates, and what depends on them: reading and making them takes a while.
@@ -289,10 +289,10 @@ fn api(
     (tls, (tokens, issuer)): (&Tls, Issued),
     collector: Arc<Progress>,
     address: SocketAddr,
-) -> Api {
+) -> Arc<Api> {
     let mut seed = [0; 8];
     random(&mut seed);
-    Api {
+    Arc::new(Api {
         registry,
         authentication: Authentication {
             verifier: Some(tls.verifier.clone()),
@@ -325,7 +325,7 @@ fn api(
             flags: config.flags.clone(),
             address: reachable(address).to_string(),
         },
-    }
+    })
 }
 
 /// Whether one may come without credentials. Where everyone may do everything, nobody may, as upstream has
