@@ -2,7 +2,8 @@
 //! would do it.
 //!
 //! What cannot be applied yet, as it is of a kind that another object defines or lies in a namespace
-//! that another one is, is tried again: order does not matter.
+//! that another one is, is tried again: order does not matter. Definitions among them are served when it
+//! is done.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,8 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_meta::{Status, object};
+use pintle_crd::{Crd, Version};
+use pintle_meta::{GroupVersionResource, Status, object};
 use pintle_registry::Resource;
 use pintle_registry::request::{Encoding, PatchType, WriteOptions, granted};
 use pintle_value::{Str, Value};
@@ -19,7 +21,7 @@ use tokio::time::Instant;
 use crate::{Environment, SERVER, body, target};
 
 const MANAGER: Str = Str::const_new("pintle");
-/// How long an object is tried while no other makes progress either.
+/// How long an object is tried, or a definition waited for, while no other makes progress either.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -34,6 +36,14 @@ pub struct Refused {
 
 /// Applies them all; the error is about the first that is left.
 pub async fn apply(environment: &Environment, objects: Vec<Value>) -> Result<(), Box<Refused>> {
+    let definitions = objects.iter().filter(|object| is_definition(object)).cloned();
+    let definitions: Vec<Value> = definitions.collect();
+    apply_all(environment, objects).await?;
+    wait_until_served(environment, definitions).await;
+    Ok(())
+}
+
+async fn apply_all(environment: &Environment, objects: Vec<Value>) -> Result<(), Box<Refused>> {
     let mut left = objects;
     let mut deadline = Instant::now() + PATIENCE;
     while !left.is_empty() {
@@ -57,6 +67,40 @@ pub async fn apply(environment: &Environment, objects: Vec<Value>) -> Result<(),
         }
     }
     Ok(())
+}
+
+fn is_definition(object: &Value) -> bool {
+    let kind = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
+    kind == (Some("apiextensions.k8s.io/v1"), Some("CustomResourceDefinition"))
+}
+
+/// Waits until clients find what the definitions define: a definition is served a moment after it is
+/// written. One that cannot be served, since others have its names, is not waited for.
+async fn wait_until_served(environment: &Environment, definitions: Vec<Value>) {
+    let deadline = Instant::now() + PATIENCE;
+    for definition in &definitions {
+        while !is_settled(environment, definition) && Instant::now() < deadline {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Whether the served versions of a definition are there, or never will be.
+fn is_settled(environment: &Environment, definition: &Value) -> bool {
+    let registry = &environment.registry;
+    let crd = Crd(definition);
+    let is_there = |version: Version<'_>| {
+        let resource = GroupVersionResource::new(crd.group(), version.name(), crd.names().plural());
+        !version.is_served() || registry.resource(&resource).is_some()
+    };
+    let has_its_names = || {
+        let resource = resource(environment, definition).ok()?;
+        let stored = registry.peek(&resource, "", object::name(definition))?;
+        let tree = stored.tree().ok()?;
+        let condition = Crd(&tree).condition("NamesAccepted")?;
+        Some(condition.str_at(&["status"]) != Some("False"))
+    };
+    crd.versions().all(is_there) || has_its_names() == Some(false)
 }
 
 async fn apply_one(environment: &Environment, object: &Value) -> Result<(), Status> {
