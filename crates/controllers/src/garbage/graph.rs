@@ -123,15 +123,11 @@ pub(super) enum Ending {
 pub(super) struct Waiting {
     by_uid: HashMap<Str, (Place, Ending)>,
     places: HashSet<Place>,
-    in_foreground: HashSet<Place>,
 }
 
 impl Waiting {
     /// Says that an owner waits; whether that is new.
     pub(super) fn add(&mut self, uid: Str, place: &Place, ending: Ending) -> bool {
-        if ending == Ending::Foreground {
-            self.in_foreground.insert(place.clone());
-        }
         self.places.insert(place.clone());
         let before = self.by_uid.insert(uid, (place.clone(), ending));
         before.is_none_or(|(_, before)| before != ending)
@@ -140,7 +136,6 @@ impl Waiting {
     /// Forgets an owner.
     pub(super) fn remove(&mut self, uid: &str) {
         if let Some((place, _)) = self.by_uid.remove(uid) {
-            self.in_foreground.remove(&place);
             self.places.remove(&place);
         }
     }
@@ -158,14 +153,6 @@ impl Waiting {
     /// Whether the dependents of the owner of that uid are to forget it.
     pub(super) fn orphans(&self, uid: &str) -> bool {
         self.by_uid.get(uid).is_some_and(|(_, ending)| *ending == Ending::Orphan)
-    }
-
-    /// Whether one of these objects waits for its own dependents to go.
-    pub(super) fn any_in_foreground<'p>(
-        &self,
-        mut places: impl ExactSizeIterator<Item = &'p Place>,
-    ) -> bool {
-        !self.in_foreground.is_empty() && places.any(|place| self.in_foreground.contains(place))
     }
 
     /// Whether nobody waits.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use memchr::memmem;
 use pintle_meta::object;
 use pintle_registry::request::{DeleteOptions, Propagation};
 use pintle_registry::{Object, Registry, Unreadable};
@@ -128,7 +129,7 @@ impl Judge<'_> {
         }
         let is = |standing| standings.contains(&standing);
         if !is(Standing::Alive) {
-            return Ok(self.collect(place, tree, is(Standing::Waiting)));
+            return self.collect(place, tree, is(Standing::Waiting));
         }
         let leaving: Vec<Str> = owners
             .into_iter()
@@ -143,13 +144,13 @@ impl Judge<'_> {
     }
 
     /// An object without owners that stay goes: after its own dependents if an owner waits for it.
-    fn collect(&self, place: &Place, tree: &Value, awaited: bool) -> Judgement {
+    fn collect(&self, place: &Place, tree: &Value, awaited: bool) -> Result<Judgement, Unreadable> {
         let uid = object::uid(tree);
-        let dependents = self.graph.dependents(uid);
-        let propagation = if awaited && dependents.len() > 0 {
-            if self.waiting.any_in_foreground(dependents) {
+        let propagation = if awaited && self.graph.dependents(uid).len() > 0 {
+            if self.any_in_foreground(self.graph.dependents(uid))? {
                 // Perhaps a circle: nobody shall wait for this object, or all would for ever.
-                return Judgement::of(Deed::Patch(place.clone(), owners::unblocking(tree)));
+                let patch = owners::unblocking(tree);
+                return Ok(Judgement::of(Deed::Patch(place.clone(), patch)));
             }
             Propagation::Foreground
         } else if object::finalizers(tree).any(|f| f == ORPHAN) {
@@ -165,7 +166,21 @@ impl Judge<'_> {
             propagation: Some(propagation),
             ..DeleteOptions::default()
         };
-        Judgement::of(Deed::Delete(place.clone(), options))
+        Ok(Judgement::of(Deed::Delete(place.clone(), options)))
+    }
+
+    /// Whether one of these objects waits for its own dependents to go. Owners are looked up as they are now,
+    /// so these are too: one that began to wait is not heard of yet.
+    fn any_in_foreground<'p>(
+        &self,
+        mut places: impl Iterator<Item = &'p Place>,
+    ) -> Result<bool, Unreadable> {
+        let waits = |place: &Place| {
+            let Some(object) = self.kept(place) else { return Ok(false) };
+            let says = memmem::find(object.json_bytes(), FOREGROUND.as_bytes()).is_some();
+            Ok(says && owners::ends_with(&object.excerpt(LIFE)?, FOREGROUND))
+        };
+        places.try_fold(false, |any, place| Ok(any || waits(place)?))
     }
 
     /// What an owner is to an object; `None` where it cannot be its owner: an object of the cluster has
