@@ -5,6 +5,7 @@
 
 mod descriptions;
 mod facts;
+mod go_names;
 mod model;
 mod openapi;
 mod resources;
@@ -49,6 +50,7 @@ fn files(sources: &Sources) -> Result<Vec<(PathBuf, String)>> {
     let crates = root().join("crates");
     Ok(vec![
         (crates.join("schema/src/generated/types.rs"), types::render(&model)),
+        (crates.join("schema/src/generated/go_names.rs"), go_names::render(&model)),
         (crates.join("schema/src/generated/openapi.rs"), openapi::render(sources)),
         (crates.join("descriptions/generated/roots.rs"), descriptions::render(sources)),
         (crates.join("kinds/src/generated/resources.rs"), resources::render(&resources)),

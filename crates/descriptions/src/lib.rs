@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use flate2::read::ZlibDecoder;
@@ -41,6 +42,28 @@ pub fn load() -> Result<Descriptions, Error> {
     // Behind the last separator is nothing.
     records.pop();
     Ok(Descriptions { text, records })
+}
+
+/// What a few fields are for: what is wanted again and again, so that not everything is inflated for it.
+#[derive(Clone, Debug, Default)]
+pub struct Excerpt(BTreeMap<(String, &'static str), String>);
+
+impl Excerpt {
+    /// Takes out the descriptions of fields, given by their types' names and their own. What is not
+    /// described has no words, and nothing has if the descriptions in the binary are damaged.
+    pub fn of(fields: impl IntoIterator<Item = (String, &'static str)>) -> Self {
+        let Ok(all) = load() else { return Self::default() };
+        let described = fields.into_iter().filter_map(|(type_name, field)| {
+            let text = all.find(&type_name, field)?.to_owned();
+            Some(((type_name, field), text))
+        });
+        Self(described.collect())
+    }
+
+    /// The description of a type's field.
+    pub fn of_field(&self, type_name: &str, field: &'static str) -> Option<&str> {
+        self.0.get(&(type_name.to_owned(), field)).map(String::as_str)
+    }
 }
 
 impl Descriptions {

@@ -230,9 +230,14 @@ impl Errors {
 
     /// Keeps an error, unless there are enough.
     pub fn push(&mut self, error: Error) {
+        self.insert(self.0.len(), error);
+    }
+
+    /// Adds an error before the one at `at`.
+    pub fn insert(&mut self, at: usize, error: Error) {
         // One more than are told of says that there are more.
         if !self.is_full() {
-            self.0.push(error);
+            self.0.insert(at.min(self.0.len()), error);
         }
     }
 

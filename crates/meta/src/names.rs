@@ -15,6 +15,19 @@ pub fn subdomain_rule(name: &str, prefix: bool) -> Vec<String> {
     dns1123_subdomain(&masked(name, prefix))
 }
 
+/// A name that is a DNS-1123 subdomain, as kinds have it whose rules are declared (`k8s-long-name`): the
+/// beginning of a generated one is not looked at.
+pub fn long_name_rule(name: &str, prefix: bool) -> Vec<String> {
+    let bytes = |words: String| match words.strip_suffix(" characters") {
+        Some(head) if head.starts_with("must be no more than") => format!("{head} bytes"),
+        _ => words,
+    };
+    match prefix {
+        true => Vec::new(),
+        false => dns1123_subdomain(name).into_iter().map(bytes).collect(),
+    }
+}
+
 /// A name that is a DNS-1123 label: the rule of namespaces.
 pub fn label_rule(name: &str, prefix: bool) -> Vec<String> {
     dns1123_label(&masked(name, prefix))

@@ -160,6 +160,11 @@ impl Status {
         status
     }
 
+    /// Whether it says that.
+    pub fn is_no_such_path(&self) -> bool {
+        *self == Self::no_such_path()
+    }
+
     /// 409 on create.
     pub fn already_exists(resource: &GroupResource, name: &str) -> Self {
         let message = format!("{resource} {} already exists", quote(name));
@@ -290,6 +295,18 @@ impl Status {
     pub fn not_acceptable(types: &str) -> Self {
         let message = format!("only the following media types are accepted: {types}");
         Self::failure(Reason::NotAcceptable, message)
+    }
+
+    /// 406 from the router: `types` are what the route can produce.
+    pub fn no_representation(types: &str) -> Self {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {types}");
+        Self { details: Some(Box::default()), ..Self::failure(Reason::NotAcceptable, message) }
+    }
+
+    /// 415 from the router: no route takes a body of its type.
+    pub fn no_route_for_media_type() -> Self {
+        let failure = Self::failure(Reason::UnsupportedMediaType, "415: Unsupported Media Type");
+        Self { details: Some(Box::default()), ..failure }
     }
 
     /// 415: the body is in none of `types`, which are those that are read.

@@ -25,6 +25,9 @@ pub enum Error {
     /// What is wrong with an object within an object, with its path and its value.
     #[error("{0}")]
     Embedded(String),
+    /// What may be a boolean or a schema is neither.
+    #[error("boolean or JSON schema expected")]
+    NeitherBoolNorSchema,
     /// Text that is no time, quantity or duration.
     #[error(transparent)]
     Scalar(#[from] pintle_meta::Error),

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::{Field, Presence, Schema, Shape, TypeId};
+use crate::{Field, Presence, Schema, Shape, TypeId, kept::is_null_when_empty};
 
 /// The index of a schema. Fields go by their *rank*, which is their place in `by_name`.
 #[derive(Debug)]
@@ -26,10 +26,12 @@ struct TypeIndex {
     filled: Range<u32>,
     defaulted: Range<u32>,
     checked: Range<u32>,
+    null_when_empty: Range<u32>,
     tagged: Range<u32>,
     by_tag: Range<u32>,
     has_defaults: bool,
     has_rules: bool,
+    has_null_when_empty: bool,
 }
 
 /// A free slot of a table.
@@ -47,7 +49,7 @@ impl Index {
         while index.spread_flags(schema) {}
         for (at, ty) in schema.types().iter().enumerate() {
             if let Shape::Struct { fields, by_name, .. } = &ty.shape {
-                index.add_struct(at, fields, by_name);
+                index.add_struct(schema, at, fields, by_name);
             }
         }
         index
@@ -92,6 +94,12 @@ impl Index {
         self.list(ty, |known| &known.checked)
     }
 
+    /// The fields of a struct that are lists or maps which are shown when they are empty, or hold such fields,
+    /// by name.
+    pub(crate) fn null_when_empty(&self, ty: TypeId) -> &[u16] {
+        self.list(ty, |known| &known.null_when_empty)
+    }
+
     /// The fields of a struct that Protobuf has, by number, with the numbers of the messages that they
     /// stand in before their own.
     pub(crate) fn tagged(&self, ty: TypeId) -> &[u16] {
@@ -115,6 +123,11 @@ impl Index {
         self.known(ty).1.has_rules
     }
 
+    /// Whether anything in the type is a list or map that may be empty and is shown then.
+    pub(crate) fn has_null_when_empty(&self, ty: TypeId) -> bool {
+        self.known(ty).1.has_null_when_empty
+    }
+
     /// What is known of a type, and the index that knows it.
     #[inline]
     fn known(&self, ty: TypeId) -> (&Self, &TypeIndex) {
@@ -135,24 +148,36 @@ impl Index {
     fn spread_flags(&mut self, schema: &Schema) -> bool {
         let mut news = false;
         for (at, ty) in schema.types().iter().enumerate() {
-            let (defaults, rules) = match &ty.shape {
-                Shape::Scalar(_) => (false, false),
-                Shape::List { item: ty, .. } | Shape::Map { value: ty, .. } => {
-                    (self.has_defaults(*ty), self.has_rules(*ty))
+            let flags = match &ty.shape {
+                Shape::Scalar(_) => [false; 3],
+                Shape::List { item: ty, .. } | Shape::Map { value: ty, .. } => self.flags(*ty),
+                Shape::Struct { fields, .. } => {
+                    fields.iter().fold([false; 3], |[defaults, rules, null_when_empty], field| {
+                        let [has_defaults, has_rules, has_null_when_empty] = self.flags(field.ty);
+                        [
+                            defaults || field.default.is_some() || has_defaults,
+                            rules || has_rule(field) || has_rules,
+                            null_when_empty
+                                || is_null_when_empty(schema, field)
+                                || has_null_when_empty,
+                        ]
+                    })
                 }
-                Shape::Struct { fields, .. } => (
-                    fields.iter().any(|f| f.default.is_some() || self.has_defaults(f.ty)),
-                    fields.iter().any(|f| has_rule(f) || self.has_rules(f.ty)),
-                ),
             };
             let known = &mut self.types[at];
-            news |= (known.has_defaults, known.has_rules) != (defaults, rules);
-            (known.has_defaults, known.has_rules) = (defaults, rules);
+            news |= [known.has_defaults, known.has_rules, known.has_null_when_empty] != flags;
+            [known.has_defaults, known.has_rules, known.has_null_when_empty] = flags;
         }
         news
     }
 
-    fn add_struct(&mut self, at: usize, fields: &[Field], by_name: &[u16]) {
+    /// Whether a type has defaults, rules, and fields that are null when empty.
+    fn flags(&self, ty: TypeId) -> [bool; 3] {
+        let known = self.known(ty).1;
+        [known.has_defaults, known.has_rules, known.has_null_when_empty]
+    }
+
+    fn add_struct(&mut self, schema: &Schema, at: usize, fields: &[Field], by_name: &[u16]) {
         let field = |rank: u16| &fields[usize::from(by_name[usize::from(rank)])];
         // Fields go by 16-bit numbers, so no type has more.
         let ranks = 0..u16::try_from(by_name.len()).unwrap_or(FREE);
@@ -168,6 +193,14 @@ impl Index {
             .filter(|rank| has_rule(field(*rank)) || self.has_rules(field(*rank).ty))
             .collect();
         let checked = self.add(checked.into_iter());
+        let null_when_empty: Vec<u16> = ranks
+            .clone()
+            .filter(|rank| {
+                is_null_when_empty(schema, field(*rank))
+                    || self.has_null_when_empty(field(*rank).ty)
+            })
+            .collect();
+        let null_when_empty = self.add(null_when_empty.into_iter());
         let mut tagged: Vec<u16> = ranks.filter(|rank| field(*rank).tag != 0).collect();
         tagged.sort_by_cached_key(|rank| [&*field(*rank).inside, &[field(*rank).tag]].concat());
         let mut by_tag = Vec::new();
@@ -180,7 +213,16 @@ impl Index {
         }
         let (tagged, by_tag) = (self.add(tagged.into_iter()), self.add(by_tag.into_iter()));
         let known = &mut self.types[at];
-        *known = TypeIndex { names, filled, defaulted, checked, tagged, by_tag, ..known.clone() };
+        *known = TypeIndex {
+            names,
+            filled,
+            defaulted,
+            checked,
+            null_when_empty,
+            tagged,
+            by_tag,
+            ..known.clone()
+        };
     }
 
     fn add(&mut self, ranks: impl Iterator<Item = u16>) -> Range<u32> {

@@ -7,13 +7,16 @@
 //!
 //! Must not know: storage, HTTP, strategies, or where a schema came from.
 
+mod alternative;
 mod builtin;
 pub mod decode;
 pub mod default;
 pub mod encode;
 mod error;
 mod generated;
+mod go_names;
 mod index;
+mod kept;
 mod members;
 pub mod openapi;
 mod problem;
@@ -27,6 +30,7 @@ pub use zero::zero;
 pub use builtin::{builtin, builtin_kind};
 pub use decode::{Decoded, Format, conform, decode};
 pub use error::Error;
+pub use kept::forget_empty;
 pub use problem::{PROBLEMS_MAX, Problem};
 pub use table::{
     Default, Field, ListType, MapType, Patch, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,

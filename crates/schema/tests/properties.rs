@@ -36,6 +36,9 @@ impl Maker {
         }
         let many = if self.budget == 0 { 1 } else { 3 };
         match &schema.get(ty).shape {
+            Shape::Scalar(Scalar::Any) if schema.get(ty).name.contains("JSONSchemaPropsOr") => {
+                self.schema_or_else(schema, noise)
+            }
             Shape::Scalar(scalar) => self.scalar(*scalar),
             Shape::List { item, .. } => (0..self.below(many))
                 .map(|_| self.value(schema, *item, noise))
@@ -57,6 +60,15 @@ impl Maker {
                 }
                 members.into()
             }
+        }
+    }
+
+    /// What each of the types accepts that are a schema or something else.
+    fn schema_or_else(&mut self, schema: &Schema, noise: u64) -> Value {
+        let ty = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
+        match schema.find(ty) {
+            Some(ty) if self.below(2) == 0 => self.value(schema, ty, noise),
+            _ => Value::Null,
         }
     }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 
+use super::go_names;
 use super::sources::{Definition, Member, Sources, go_name};
 use members::{Flat, default, flatten};
 use shapes::{definition_of_go, definition_of_proto};
@@ -110,9 +111,20 @@ pub(crate) struct Field {
     pub(crate) required: bool,
     pub(crate) tag: u32,
     pub(crate) inside: Vec<u32>,
+    /// What Go's decoder calls the field and its type.
+    pub(crate) go: GoName,
     pub(crate) patch: Patch,
     pub(crate) default: Option<serde_json::Value>,
     pub(crate) rules: Vec<Rule>,
+}
+
+/// What Go's decoder says of a field beyond its JSON name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct GoName {
+    /// The embedded structs that it stands in, outermost first.
+    pub(crate) embedded: Vec<String>,
+    /// Its type, as reflection prints it: `[]v1.PersistentVolumeAccessMode`.
+    pub(crate) ty: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -171,7 +183,7 @@ impl Model {
         definition: Option<&Definition>,
     ) -> Result<Vec<Field>> {
         let mut flat = Vec::new();
-        flatten(sources, name, &[], &mut flat)?;
+        flatten(sources, name, &[], &[], &mut flat)?;
         let Some(definition) = definition else {
             return flat.iter().map(|f| self.unpublished_field(sources, f)).collect();
         };
@@ -205,6 +217,10 @@ impl Model {
             required,
             tag: f.tag,
             inside: f.inside.clone(),
+            go: GoName {
+                embedded: f.embedded.clone(),
+                ty: go_names::reflected(f.package, &f.member.go),
+            },
             patch,
             default: default(sources, f)?,
             rules: super::rules::of(sources, f.package, f.member),

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pintle_schema::openapi::{self, NoDescriptions, v2_document, v3_document};
+use pintle_schema::openapi::{self, NoDescriptions, Source, v2_document, v3_document};
 use serde_json::Value;
 
 use super::*;
@@ -59,11 +59,22 @@ fn group_versions(sources: &Sources) -> Vec<openapi::GroupVersion> {
     all.into_values().collect()
 }
 
+/// With all that upstream's published document shows.
+fn source() -> Source<'static> {
+    Source {
+        schema: pintle_schema::builtin(),
+        descriptions: &NoDescriptions,
+        cbor: true,
+        version: "1.36",
+        open_id: true,
+    }
+}
+
 fn v2(sources: &Sources) -> Vec<u8> {
-    let (schema, versions) = (pintle_schema::builtin(), group_versions(sources));
+    let versions = group_versions(sources);
     let mut document = Vec::new();
     let mut write = |piece: &[u8]| document.extend_from_slice(piece);
-    v2_document(schema, &versions, "v1.36.0", &NoDescriptions, &mut write);
+    v2_document(source(), &versions, &mut write);
     document
 }
 
@@ -199,7 +210,7 @@ fn v3_documents_have_the_types_of_their_group_and_version() {
     let Some(facts) = facts() else { return };
     let mut seen = BTreeSet::new();
     for gv in group_versions(&facts) {
-        let text = v3_document(pintle_schema::builtin(), &gv, &NoDescriptions);
+        let text = v3_document(source(), &gv);
         let document: Value = serde_json::from_slice(&text).expect("a JSON document");
         let schemas = document["components"]["schemas"].as_object().expect("schemas");
         seen.extend(schemas.keys().cloned());
@@ -215,7 +226,7 @@ fn v3_documents_have_the_types_of_their_group_and_version() {
     // Those of the pages.
     let group = openapi::Page::Group("apps");
     for page in [openapi::Page::Core, openapi::Page::Groups, group, openapi::Page::Version] {
-        let text = openapi::v3_page(pintle_schema::builtin(), page, &NoDescriptions);
+        let text = openapi::v3_page(source(), page);
         let document: Value = serde_json::from_slice(&text).expect("a JSON document");
         seen.extend(
             document["components"]["schemas"].as_object().expect("schemas").keys().cloned(),

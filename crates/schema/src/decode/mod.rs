@@ -9,6 +9,7 @@
 //! decoder fails at once, others when everything has been read: syntax, then [`Refusals::scalar`],
 //! then [`Refusals::other`].
 
+mod alternative;
 mod base64;
 pub mod doubled;
 mod place;
@@ -24,7 +25,9 @@ use pintle_value::{
     yaml,
 };
 
-use crate::{Error, PROBLEMS_MAX, Problem, Schema, Shape, TypeId, members::Members, zero::zero};
+use crate::{
+    Error, PROBLEMS_MAX, Problem, Schema, Shape, TypeId, Unknown, members::Members, zero::zero,
+};
 use place::{Place, Step};
 
 /// The encodings of text.
@@ -66,9 +69,12 @@ pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8], format: Format) -> Resu
             let reader = yaml::Reader::new(&text)?;
             let repeated = reader.duplicates().map(Problem::Repeated);
             let repeated: Vec<Problem> = repeated.take(PROBLEMS_MAX).collect();
-            let decoded = Decoder::new(schema, reader).root(ty)?;
-            if decoded.problems.is_empty() {
-                return Ok(Decoded { problems: repeated, ..decoded });
+            // Of members that come twice upstream decodes the last only.
+            if repeated.is_empty() {
+                let decoded = Decoder::new(schema, reader).root(ty)?;
+                if decoded.problems.is_empty() {
+                    return Ok(decoded);
+                }
             }
             sorted(schema, ty, yaml::parse(bytes)?, repeated)
         }
@@ -149,7 +155,9 @@ impl<'s, T: Tokens> Decoder<'s, T> {
         }
         match &schema.get(ty).shape {
             Shape::Scalar(scalar) => self.scalar(*scalar, ty, place),
-            Shape::Struct { fields, .. } if fields.is_empty() => self.untyped_object(ty, place),
+            Shape::Struct { fields, unknown: Unknown::Keep, .. } if fields.is_empty() => {
+                self.untyped_object(ty, place)
+            }
             Shape::Struct { .. } => self.structure(ty, place),
             Shape::Map { value, .. } => self.map(ty, *value, place),
             Shape::List { item, .. } => self.list(ty, *item, place),
@@ -160,6 +168,11 @@ impl<'s, T: Tokens> Decoder<'s, T> {
         if !self.begins(Kind::Array, ty, place)? {
             return Ok(Value::Null);
         }
+        self.items(item_ty, place)
+    }
+
+    /// The items of a list that has begun.
+    fn items(&mut self, item_ty: TypeId, place: &Place<'_>) -> Result<Value> {
         let mut items = Vec::new();
         while self.tokens.item()? {
             let item = self.value(item_ty, &place.then(Step::Index(items.len())))?;
@@ -250,7 +263,7 @@ impl<'s, T: Tokens> Decoder<'s, T> {
     }
 
     fn type_error(&self, found: String, ty: TypeId, place: &Place<'_>) -> Error {
-        Error::Type { found, place: place.in_go(), expected: place::go_type(self.schema, ty) }
+        Error::Type { found, place: place.in_go(), expected: place.go_type(self.schema, ty) }
     }
 }
 

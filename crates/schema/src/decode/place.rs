@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{Scalar, Schema, Shape, TypeId};
+use crate::{Schema, TypeId, go_names};
 
 /// One step from the root of the object, and the way to it.
 #[derive(Clone, Copy)]
@@ -72,6 +72,17 @@ impl<'p> Place<'p> {
         path
     }
 
+    /// What Go calls the type `ty` in this place.
+    pub(super) fn go_type(&self, schema: &Schema, ty: TypeId) -> String {
+        let steps = std::iter::successors(Some(self), |place| place.before);
+        let field = steps.enumerate().find_map(|(depth, place)| match place.step {
+            Step::Field { name, of } => Some((of, name, depth)),
+            _ => None,
+        });
+        let named = field.and_then(|(of, name, depth)| go_names::inside(of, name, depth));
+        named.map_or_else(|| go_names::of_type(schema, ty), str::to_owned)
+    }
+
     /// The place as Go's decoder writes it: the struct that holds the last field, then the fields all
     /// the way from the root, without indices and keys.
     pub(super) fn in_go(&self) -> String {
@@ -82,6 +93,7 @@ impl<'p> Place<'p> {
                 Step::Field { name, of } => {
                     holder = of;
                     path.push('.');
+                    path.push_str(&go_names::embedded(of, name));
                     path.push_str(name);
                 }
                 Step::Embedded(_) => path.clear(),
@@ -93,36 +105,6 @@ impl<'p> Place<'p> {
         } else {
             format!("struct field {}{path}", last_part(holder))
         }
-    }
-}
-
-/// What Go calls a type: `v1.PodSpec` for `io.k8s.api.core.v1.PodSpec`.
-pub(super) fn go_type(schema: &Schema, ty: TypeId) -> String {
-    let ty = schema.get(ty);
-    match &ty.shape {
-        Shape::Struct { .. } => {
-            let at = ty.name.rmatch_indices('.').nth(1).map_or(0, |(at, _)| at + 1);
-            ty.name[at..].to_owned()
-        }
-        Shape::Map { value, .. } => format!("map[string]{}", go_type(schema, *value)),
-        Shape::List { item, .. } => format!("[]{}", go_type(schema, *item)),
-        Shape::Scalar(scalar) => go_scalar(*scalar).to_owned(),
-    }
-}
-
-/// What Go calls the type that a scalar is decoded as.
-const fn go_scalar(scalar: Scalar) -> &'static str {
-    match scalar {
-        Scalar::Bool => "bool",
-        Scalar::Int32 | Scalar::IntOrString => "int32",
-        Scalar::Int64 => "int64",
-        Scalar::Float64 => "float64",
-        Scalar::Bytes => "[]uint8",
-        Scalar::Quantity => "resource.Quantity",
-        Scalar::RawExtension => "runtime.RawExtension",
-        Scalar::Fields => "v1.FieldsV1",
-        Scalar::Any => "interface {}",
-        Scalar::String | Scalar::Time | Scalar::MicroTime | Scalar::Duration => "string",
     }
 }
 

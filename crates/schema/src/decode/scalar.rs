@@ -9,13 +9,16 @@ use pintle_value::{
 };
 
 use super::{Decoder, Place, Result, base64};
-use crate::{Error, Scalar, TypeId, zero::ZERO_TIME};
+use crate::{Error, Scalar, TypeId, alternative, zero::ZERO_TIME};
 
 impl<T: Tokens> Decoder<'_, T> {
     /// The next value as a scalar.
     pub(super) fn scalar(&mut self, kind: Scalar, ty: TypeId, at: &Place<'_>) -> Result<Value> {
         match kind {
-            Scalar::Any => return self.untyped(at),
+            Scalar::Any => match alternative::of(self.schema, ty) {
+                Some(of) => return self.alternative(of, at),
+                None => return self.untyped(at),
+            },
             // Upstream keeps the bytes of these and does not look for duplicate fields in them.
             Scalar::RawExtension => return self.tokens.tree(),
             Scalar::Fields => return self.tokens.json().map(Value::unread),

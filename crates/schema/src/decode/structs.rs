@@ -14,6 +14,11 @@ impl<T: Tokens> Decoder<'_, T> {
         if !self.begins(Kind::Object, ty, place)? {
             return Ok(Value::Null);
         }
+        self.members_of(ty, place)
+    }
+
+    /// The members of a struct that has begun.
+    pub(super) fn members_of(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
         let schema = self.schema;
         let holder = &schema.get(ty).name;
         let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else {

@@ -148,6 +148,21 @@ fn wrong_types_are_refused_in_go_s_words() {
         ),
         (POD, "[]", "json: cannot unmarshal array into Go value of type v1.Pod"),
         (
+            POD,
+            r#"{"spec":{"volumes":[{"emptyDir":"x"}]}}"#,
+            "json: cannot unmarshal string into Go struct field Volume.spec.volumes.VolumeSource.emptyDir of type v1.EmptyDirVolumeSource",
+        ),
+        (
+            POD,
+            r#"{"spec":{"volumes":[{"ephemeral":{"volumeClaimTemplate":{"spec":{"accessModes":[7]}}}}]}}"#,
+            "json: cannot unmarshal number into Go struct field PersistentVolumeClaimSpec.spec.volumes.VolumeSource.ephemeral.volumeClaimTemplate.spec.accessModes of type v1.PersistentVolumeAccessMode",
+        ),
+        (
+            POD,
+            r#"{"spec":{"containers":[{"resources":{"limits":[]}}]}}"#,
+            "json: cannot unmarshal array into Go struct field ResourceRequirements.spec.containers.resources.limits of type v1.ResourceList",
+        ),
+        (
             META,
             r#"{"labels":{"a":true}}"#,
             "json: cannot unmarshal bool into Go struct field ObjectMeta.labels of type string",

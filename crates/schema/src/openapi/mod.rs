@@ -14,8 +14,12 @@ mod schemas;
 mod v2;
 mod v3;
 
+use std::collections::BTreeSet;
+
 use json::Json;
 use operations::Parameter;
+
+use crate::table::Schema;
 
 pub use described::{Described, Write};
 pub use message::{v2_message, v3_message};
@@ -80,6 +84,17 @@ pub enum Page<'a> {
     Group(&'a str),
     /// The server's version.
     Version,
+    /// What verifies tokens of service accounts.
+    OpenIdConfiguration,
+    /// The keys that they are verified with.
+    OpenIdKeys,
+}
+
+impl GroupVersion {
+    /// Whether all of it is custom resources.
+    pub fn is_described(&self) -> bool {
+        self.resources.iter().all(|resource| resource.described.is_some())
+    }
 }
 
 impl Page<'_> {
@@ -90,7 +105,40 @@ impl Page<'_> {
             Self::Groups => "apis".to_owned(),
             Self::Group(group) => format!("apis/{group}"),
             Self::Version => "version".to_owned(),
+            Self::OpenIdConfiguration => ".well-known/openid-configuration".to_owned(),
+            Self::OpenIdKeys => "openid/v1/jwks".to_owned(),
         }
+    }
+}
+
+/// The pages beside the groups' versions: those of groups that are not custom resources alone.
+pub fn pages(group_versions: &[GroupVersion], open_id: bool) -> impl Iterator<Item = Page<'_>> {
+    let built_in = group_versions.iter().filter(|gv| !gv.group.is_empty() && !gv.is_described());
+    let groups: BTreeSet<&str> = built_in.map(|gv| gv.group.as_str()).collect();
+    let open_id = open_id.then_some([Page::OpenIdConfiguration, Page::OpenIdKeys]);
+    let fixed = [Page::Core, Page::Groups, Page::Version].into_iter();
+    fixed.chain(open_id.into_iter().flatten()).chain(groups.into_iter().map(Page::Group))
+}
+
+/// What documents are made from.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The types.
+    pub schema: &'a Schema,
+    /// What they are for.
+    pub descriptions: &'a dyn Descriptions,
+    /// Whether CBOR is spoken (CBOR-01).
+    pub cbor: bool,
+    /// The version that the documents are of.
+    pub version: &'a str,
+    /// Whether tokens of service accounts can be verified by others.
+    pub open_id: bool,
+}
+
+impl Source<'_> {
+    /// What is left of an operation's media types.
+    fn media_types<'m>(self, all: &'m [&'static str]) -> impl Iterator<Item = &'static str> + 'm {
+        all.iter().copied().filter(move |media_type| self.cbor || !media_type.contains("cbor"))
     }
 }
 
@@ -119,7 +167,7 @@ impl Descriptions for NoDescriptions {
 /// The dialect of OpenAPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Swagger 2.0: no defaults, no enums, references stand alone.
+    /// Swagger 2.0: no defaults, references stand alone.
     V2,
     /// OpenAPI 3.0.
     V3,
@@ -128,7 +176,9 @@ pub enum Dialect {
 /// What both versions say of a parameter besides its type.
 fn parameter(json: &mut Json, p: &Parameter, descriptions: &dyn Descriptions) {
     let options = format!("io.k8s.apimachinery.pkg.apis.meta.v1.{}", p.documented_in);
-    if let Some(text) = descriptions.of_field(&options, &p.name) {
+    if !p.says.is_empty() {
+        json.key("description").text(&p.says);
+    } else if let Some(text) = descriptions.of_field(&options, &p.name) {
         json.key("description").text(text);
     }
     json.key("in").text(if p.in_path { "path" } else { "query" });
@@ -138,11 +188,7 @@ fn parameter(json: &mut Json, p: &Parameter, descriptions: &dyn Descriptions) {
     }
 }
 
-fn info(json: &mut Json) {
-    info_of(json, "unversioned");
-}
-
-fn info_of(json: &mut Json, version: &str) {
+fn info(json: &mut Json, version: &str) {
     json.key("title").text("Kubernetes");
     json.key("version").text(version);
 }

@@ -27,6 +27,8 @@ pub(crate) struct Operation {
     /// `x-kubernetes-action`; empty for discovery.
     pub(crate) action: &'static str,
     pub(crate) id: String,
+    /// What it does, for people.
+    pub(crate) does: String,
     pub(crate) tag: String,
     /// Group, version and kind; `None` for discovery.
     pub(crate) gvk: Option<(String, String, String)>,
@@ -63,6 +65,8 @@ pub(crate) struct Parameter {
     pub(crate) kind: &'static str,
     /// The options type that documents it; empty for names in paths.
     pub(crate) documented_in: &'static str,
+    /// What it is for, where no options type says it.
+    pub(crate) says: String,
 }
 
 const OBJECTS: &[&str] = &[
@@ -141,14 +145,40 @@ pub(crate) fn page(page: Page<'_>) -> PathItem {
             (format!("get{}APIGroup", words(short, true)), words(short, false), "APIGroup")
         }
         Page::Version => ("getCodeVersion".to_owned(), "version".to_owned(), ""),
-    };
-    let mut item = discovery_path(format!("/{}/", page.path()), id, tag, answer);
-    if page == Page::Version {
-        for operation in &mut item.operations {
-            operation.answer = "io.k8s.apimachinery.pkg.version.Info".to_owned();
-            operation.produces = &["application/json"];
-            operation.consumes = &["application/json"];
+        Page::OpenIdConfiguration => {
+            ("getServiceAccountIssuerOpenIDConfiguration".to_owned(), "WellKnown".to_owned(), "")
         }
+        Page::OpenIdKeys => {
+            ("getServiceAccountIssuerOpenIDKeyset".to_owned(), "openid".to_owned(), "")
+        }
+    };
+    let does = match page {
+        Page::Core | Page::Groups => "get available API versions",
+        Page::Group(_) => "get information of a group",
+        Page::Version => "get the version information for this server",
+        Page::OpenIdConfiguration => {
+            "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'"
+        }
+        Page::OpenIdKeys => {
+            "get service account issuer OpenID JSON Web Key Set (contains public token verification \
+             keys)"
+        }
+    };
+    let mut item = discovery_path(format!("/{}/", page.path()), id, tag, answer, does);
+    for operation in &mut item.operations {
+        let (answer, produces, consumes): (_, &[_], &[_]) = match page {
+            Page::Version => (
+                "io.k8s.apimachinery.pkg.version.Info",
+                &["application/json"],
+                &["application/json"],
+            ),
+            Page::OpenIdConfiguration => ("", &["application/json"], &[]),
+            Page::OpenIdKeys => ("", &["application/jwk-set+json"], &[]),
+            _ => continue,
+        };
+        operation.answer = answer.to_owned();
+        operation.produces = produces;
+        operation.consumes = consumes;
     }
     item
 }
@@ -158,11 +188,12 @@ pub(crate) fn base(group: &str, version: &str) -> String {
     if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
 }
 
-fn discovery_path(path: String, id: String, tag: String, answer: &str) -> PathItem {
+fn discovery_path(path: String, id: String, tag: String, answer: &str, does: &str) -> PathItem {
     let operation = Operation {
         method: "get",
         action: "",
         id,
+        does: does.to_owned(),
         tag,
         gvk: None,
         parameters: Vec::new(),

@@ -1,9 +1,10 @@
 //! Types as OpenAPI schemas.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::json::Json;
-use super::{Described, Descriptions, Dialect, Resource};
+use super::{Described, Descriptions, Dialect, Resource, Source};
 use crate::builtin::builtin;
 use crate::generated::openapi::{BYTE_LISTS, GRANULAR, KINDS, UNDECLARED, UNIONS};
 use crate::generated::types::T;
@@ -18,15 +19,19 @@ pub(crate) struct Schemas<'a> {
     descriptions: &'a dyn Descriptions,
     /// By the names of their types.
     described: BTreeMap<&'a str, &'a Described>,
+    /// The group and version that the document is about, where it is about one.
+    of: Option<(&'a str, &'a str)>,
 }
 
 impl<'a> Schemas<'a> {
-    pub(crate) fn new(
-        schema: &'a Schema,
-        dialect: Dialect,
-        descriptions: &'a dyn Descriptions,
-    ) -> Self {
-        Self { schema, dialect, descriptions, described: BTreeMap::new() }
+    pub(crate) fn new(source: Source<'a>, dialect: Dialect) -> Self {
+        let Source { schema, descriptions, .. } = source;
+        Self { schema, dialect, descriptions, described: BTreeMap::new(), of: None }
+    }
+
+    /// In the document of a group and version.
+    pub(crate) fn of_version(self, group: &'a str, version: &'a str) -> Self {
+        Self { of: Some((group, version)), ..self }
     }
 
     /// With the types that resources describe themselves.
@@ -102,8 +107,14 @@ impl<'a> Schemas<'a> {
             Shape::Struct { .. } => self.structure(json, id),
             Shape::Map { .. } | Shape::List { .. } => self.anonymous(json, id, false),
         }
-        let kinds = self.of_builtin(id, &KINDS).into_iter().copied().flatten();
-        self.kinds(json, kinds);
+        // What every group has is shown as the core group's and as the document's own.
+        let kinds = self.of_builtin(id, &KINDS).copied().unwrap_or_default();
+        let shown = kinds.iter().filter(|(group, version, _)| {
+            let own =
+                |of: (&str, &str)| of == (*group, *version) || ("", "v1") == (*group, *version);
+            kinds.len() == 1 || self.of.is_none_or(own)
+        });
+        self.kinds(json, shown);
         if let Some(unions) = self.of_builtin(id, &UNIONS) {
             json.key("x-kubernetes-unions").raw(unions);
         }
@@ -185,7 +196,7 @@ impl<'a> Schemas<'a> {
         let description = self.descriptions.of_field(&self.schema.get(owner).name, &field.name);
         let granular = self.is_listed(owner, &field.name, &GRANULAR);
         if let Some(text) = description {
-            json.key("description").text(text);
+            json.key("description").text(&self.with_values(text, field));
         }
         if self.dialect == Dialect::V3 {
             self.default(json, field);
@@ -212,15 +223,24 @@ impl<'a> Schemas<'a> {
         patch(json, field);
     }
 
+    /// A field's description with the values that the field can have behind it, as upstream lists them.
+    /// What each is for is not known here.
+    fn with_values<'t>(&self, text: &'t str, field: &Field) -> Cow<'t, str> {
+        let is_list = matches!(self.schema.get(field.ty).shape, Shape::List { .. });
+        let values = enum_of(field);
+        if is_list || values.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let values: String = values.iter().map(|value| format!("\n - `{value:?}`")).collect();
+        Cow::Owned(format!("{text}\n\nPossible enum values:{values}"))
+    }
+
     fn is_listed(&self, owner: TypeId, field: &str, rows: &[(T, &str)]) -> bool {
         std::ptr::eq(self.schema.types().as_ptr(), builtin().types().as_ptr())
             && rows.iter().any(|(t, name)| *t as u32 == owner.0 && *name == field)
     }
 
     fn anonymous_field(&self, json: &mut Json, field: &Field, undeclared: bool) {
-        if self.dialect == Dialect::V2 {
-            return self.anonymous(json, field.ty, undeclared);
-        }
         match &self.schema.get(field.ty).shape {
             Shape::List { item, list_type } if !enum_of(field).is_empty() => {
                 json.key("items").object(|json| {
@@ -317,7 +337,7 @@ fn zero(ty: &Type) -> Option<&'static str> {
     }
 }
 
-fn enum_of(field: &Field) -> &[std::borrow::Cow<'static, str>] {
+fn enum_of(field: &Field) -> &[Cow<'static, str>] {
     let values = field.rules.iter().find_map(|r| match r {
         Rule::Enum(values) => Some(values.as_ref()),
         _ => None,

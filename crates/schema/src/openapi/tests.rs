@@ -6,6 +6,10 @@ use pintle_value::{Value, json};
 const ALL: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
+fn source(descriptions: &dyn Descriptions) -> Source<'_> {
+    Source { schema: builtin(), descriptions, cbor: true, version: "1.36", open_id: true }
+}
+
 fn sub(name: &str, gvk: (&str, &str, &str), verbs: &[&'static str]) -> Subresource {
     let (group, version, kind) = gvk;
     Subresource {
@@ -57,7 +61,7 @@ fn member<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
 fn v2() -> Vec<u8> {
     let mut json = Vec::new();
     let sink = &mut |piece: &[u8]| json.extend_from_slice(piece);
-    v2_document(builtin(), &[core()], "v1.36.0", &NoDescriptions, sink);
+    v2_document(source(&NoDescriptions), &[core()], sink);
     json
 }
 
@@ -115,7 +119,7 @@ fn group_names_become_words() {
 
 #[test]
 fn oas_03_v3_schemas_carry_what_clients_merge_by() {
-    let document = json::parse(&v3_document(builtin(), &core(), &NoDescriptions)).expect("JSON");
+    let document = json::parse(&v3_document(source(&NoDescriptions), &core())).expect("JSON");
     let schema = |name: &str| member(&document, &["components", "schemas", name]);
     let check = |name: &str, path: &[&str], expected: &str| {
         assert_eq!(json::to_string(member(schema(name), path)), expected, "{name} {path:?}");
@@ -165,11 +169,11 @@ fn oas_03_v3_schemas_carry_what_clients_merge_by() {
 #[test]
 fn references_of_a_document_are_in_it() {
     for document in [
-        v3_document(builtin(), &core(), &NoDescriptions),
-        v3_page(builtin(), Page::Group("apps"), &NoDescriptions),
-        v3_page(builtin(), Page::Core, &NoDescriptions),
-        v3_page(builtin(), Page::Groups, &NoDescriptions),
-        v3_page(builtin(), Page::Version, &NoDescriptions),
+        v3_document(source(&NoDescriptions), &core()),
+        v3_page(source(&NoDescriptions), Page::Group("apps")),
+        v3_page(source(&NoDescriptions), Page::Core),
+        v3_page(source(&NoDescriptions), Page::Groups),
+        v3_page(source(&NoDescriptions), Page::Version),
         v2(),
     ] {
         let document = json::parse(&document).expect("JSON");
@@ -223,7 +227,7 @@ impl Descriptions for Words {
 
 #[test]
 fn descriptions_stand_beside_references() {
-    let document = json::parse(&v3_document(builtin(), &core(), &Words)).expect("JSON");
+    let document = json::parse(&v3_document(source(&Words), &core())).expect("JSON");
     let pod = member(&document, &["components", "schemas", "io.k8s.api.core.v1.Pod"]);
     assert_eq!(json::to_string(member(pod, &["description"])), r#""a pod""#);
     let spec = member(pod, &["properties", "spec"]);

@@ -5,22 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::json::Json;
 use super::operations::{Operation, Parameter, PathItem, page, paths};
 use super::schemas::{Schemas, gvk};
-use super::{Descriptions, Dialect, GroupVersion, Page};
-use crate::table::Schema;
+use super::{Dialect, GroupVersion, Source};
 
-/// The document of all groups and versions; `version` is that of the server.
+/// The document of all groups and versions.
 pub fn v2_document(
-    schema: &Schema,
+    source: Source<'_>,
     group_versions: &[GroupVersion],
-    version: &str,
-    descriptions: &dyn Descriptions,
     sink: &mut dyn FnMut(&[u8]),
 ) {
-    let items = items(schema, group_versions);
+    let items = items(source, group_versions);
     let named: BTreeSet<&str> =
         items.iter().flat_map(|p| &p.operations).flat_map(Operation::types).collect();
-    let schemas = Schemas::new(schema, Dialect::V2, descriptions)
-        .with(group_versions.iter().flat_map(|gv| &gv.resources));
+    let schemas =
+        Schemas::new(source, Dialect::V2).with(group_versions.iter().flat_map(|gv| &gv.resources));
     // Parameters that many operations share are written once. Those in paths, and those that differ
     // between operations (`body`), are written where they are.
     let shared: BTreeMap<(&str, &str), &Parameter> = items
@@ -29,10 +26,10 @@ pub fn v2_document(
         .filter(|p| !p.documented_in.is_empty())
         .map(|p| ((p.name.as_str(), p.documented_in), p))
         .collect();
-    let writer = Writer { schemas: &schemas };
+    let writer = Writer { schemas: &schemas, source };
     let rest = Json::document(|json| {
         json.key("swagger").text("2.0");
-        json.key("info").object(|json| super::info_of(json, version));
+        json.key("info").object(|json| super::info(json, source.version));
         json.key("paths").object(|json| {
             for item in &items {
                 json.key(&item.path).object(|json| writer.path(json, item));
@@ -45,7 +42,7 @@ pub fn v2_document(
         json.key("parameters").object(|json| {
             for ((name, options), p) in shared {
                 json.key(&shared_name(name, options)).object(|json| {
-                    super::parameter(json, p, descriptions);
+                    super::parameter(json, p, source.descriptions);
                     plain(json, p);
                 });
             }
@@ -58,11 +55,9 @@ pub fn v2_document(
     sink(&rest);
 }
 
-fn items(schema: &Schema, group_versions: &[GroupVersion]) -> Vec<PathItem> {
-    let groups: BTreeSet<&str> =
-        group_versions.iter().map(|gv| gv.group.as_str()).filter(|g| !g.is_empty()).collect();
-    let pages = [Page::Core, Page::Groups, Page::Version].into_iter();
-    let pages = pages.chain(groups.into_iter().map(Page::Group));
+fn items(source: Source<'_>, group_versions: &[GroupVersion]) -> Vec<PathItem> {
+    let schema = source.schema;
+    let pages = super::pages(group_versions, source.open_id);
     let mut items: Vec<PathItem> = pages.map(page).collect();
     items.extend(group_versions.iter().flat_map(|gv| paths(schema, gv)));
     items.sort_by(|a, b| a.path.cmp(&b.path));
@@ -80,6 +75,7 @@ fn plain(json: &mut Json, p: &Parameter) {
 
 struct Writer<'a> {
     schemas: &'a Schemas<'a>,
+    source: Source<'a>,
 }
 
 impl Writer<'_> {
@@ -93,7 +89,10 @@ impl Writer<'_> {
     }
 
     fn operation(&self, json: &mut Json, o: &Operation) {
-        json.key("consumes").texts(o.consumes);
+        if !o.consumes.is_empty() {
+            json.key("consumes").texts(self.source.media_types(o.consumes));
+        }
+        json.key("description").text(&o.does);
         json.key("operationId").text(&o.id);
         if o.body.is_some() || !o.parameters.is_empty() {
             // A body is a parameter like the others here.
@@ -104,7 +103,7 @@ impl Writer<'_> {
                 None => json.object(|json| self.body(json, o)),
             });
         }
-        json.key("produces").texts(o.produces);
+        json.key("produces").texts(self.source.media_types(o.produces));
         json.key("responses").object(|json| {
             for code in o.codes {
                 json.key(code).object(|json| {

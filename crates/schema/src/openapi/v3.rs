@@ -5,23 +5,20 @@ use std::collections::BTreeSet;
 use super::json::Json;
 use super::operations::{Operation, Parameter, PathItem, paths};
 use super::schemas::{Schemas, gvk};
-use super::{Descriptions, Dialect, GroupVersion, Page};
-use crate::table::Schema;
+use super::{Dialect, GroupVersion, Page, Source};
 
 /// The document of one group and version.
-pub fn v3_document(
-    schema: &Schema,
-    group_version: &GroupVersion,
-    descriptions: &dyn Descriptions,
-) -> Vec<u8> {
-    let schemas = Schemas::new(schema, Dialect::V3, descriptions).with(&group_version.resources);
-    document(&schemas, &paths(schema, group_version), descriptions)
+pub fn v3_document(source: Source<'_>, group_version: &GroupVersion) -> Vec<u8> {
+    let schemas = Schemas::new(source, Dialect::V3)
+        .with(&group_version.resources)
+        .of_version(&group_version.group, &group_version.version);
+    document(&schemas, &paths(source.schema, group_version), source)
 }
 
 /// The document of a page.
-pub fn v3_page(schema: &Schema, page: Page<'_>, descriptions: &dyn Descriptions) -> Vec<u8> {
-    let schemas = Schemas::new(schema, Dialect::V3, descriptions);
-    document(&schemas, &[super::operations::page(page)], descriptions)
+pub fn v3_page(source: Source<'_>, page: Page<'_>) -> Vec<u8> {
+    let schemas = Schemas::new(source, Dialect::V3);
+    document(&schemas, &[super::operations::page(page)], source)
 }
 
 /// The index: for each document its path (`apis/apps/v1`) and a hash that changes with its text.
@@ -42,22 +39,23 @@ pub fn v3_path(group: &str, version: &str) -> String {
     super::operations::base(group, version).split_off(1)
 }
 
-fn document(schemas: &Schemas<'_>, paths: &[PathItem], descriptions: &dyn Descriptions) -> Vec<u8> {
+fn document(schemas: &Schemas<'_>, paths: &[PathItem], source: Source<'_>) -> Vec<u8> {
     let named: BTreeSet<&str> =
         paths.iter().flat_map(|p| &p.operations).flat_map(Operation::types).collect();
-    let writer = Writer { schemas, descriptions };
+    let writer = Writer { schemas, source };
     Json::document(|json| {
         json.key("openapi").text("3.0.0");
-        json.key("info").object(super::info);
+        json.key("info").object(|json| super::info(json, source.version));
         json.key("paths").object(|json| {
             for item in paths {
                 json.key(&item.path).object(|json| writer.path(json, item));
             }
         });
         json.key("components").object(|json| {
-            json.key("schemas").object(|json| {
-                schemas.definitions(json, &schemas.closure(&named), |_| ());
-            });
+            let types = schemas.closure(&named);
+            if !types.is_empty() {
+                json.key("schemas").object(|json| schemas.definitions(json, &types, |_| ()));
+            }
             json.key("securitySchemes").object(|json| {
                 json.key("BearerToken").object(super::bearer_token);
             });
@@ -67,7 +65,7 @@ fn document(schemas: &Schemas<'_>, paths: &[PathItem], descriptions: &dyn Descri
 
 struct Writer<'a> {
     schemas: &'a Schemas<'a>,
-    descriptions: &'a dyn Descriptions,
+    source: Source<'a>,
 }
 
 impl Writer<'_> {
@@ -79,6 +77,7 @@ impl Writer<'_> {
     }
 
     fn operation(&self, json: &mut Json, o: &Operation) {
+        json.key("description").text(&o.does);
         json.key("operationId").text(&o.id);
         self.parameters(json, &o.parameters);
         if let Some(body) = &o.body {
@@ -107,9 +106,9 @@ impl Writer<'_> {
         }
     }
 
-    fn content(&self, json: &mut Json, media_types: &[&str], type_name: &str) {
+    fn content(&self, json: &mut Json, media_types: &[&'static str], type_name: &str) {
         json.key("content").object(|json| {
-            for media_type in media_types {
+            for media_type in self.source.media_types(media_types) {
                 json.key(media_type).object(|json| {
                     json.key("schema").object(|json| match type_name {
                         "" => json.key("type").text("string"),
@@ -126,7 +125,7 @@ impl Writer<'_> {
         }
         json.key("parameters").list(parameters, |json, p| {
             json.object(|json| {
-                super::parameter(json, p, self.descriptions);
+                super::parameter(json, p, self.source.descriptions);
                 json.key("schema").object(|json| {
                     json.key("type").text(p.kind);
                     json.key("uniqueItems").raw("true");

@@ -8,12 +8,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_meta::{duration, time};
 use pintle_value::{Map, Value, json};
 
-use super::{
+use super::{is_wrapped, wire::Backwards};
+use crate::{
+    Field, Presence, Scalar, Schema, Shape, TypeId,
     alternative::{self, Alternative, Other},
-    is_wrapped,
-    wire::Backwards,
 };
-use crate::{Field, Presence, Scalar, Schema, Shape, TypeId};
 
 /// Writes messages.
 pub(super) struct Encoder<'s> {

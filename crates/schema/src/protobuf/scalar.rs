@@ -10,11 +10,10 @@ use pintle_value::{
 };
 
 use super::{
-    alternative,
     message::Messages,
     wire::{Fields, Wire},
 };
-use crate::{Error, Scalar, TypeId, zero::ZERO_TIME};
+use crate::{Error, Scalar, TypeId, alternative, zero::ZERO_TIME};
 
 /// The seconds since 1970 that RFC 3339 has years for.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_167_219_200..=253_402_300_799;

@@ -108,6 +108,8 @@ impl<'a> Nodes<'a> {
         };
         let mut this = Self { nodes: Vec::new(), lines: Vec::new(), documents: Vec::new() };
         let mut open = Vec::new();
+        // How many lists and maps in brackets are open, with what is in them.
+        let mut flow = 0_usize;
         // Anchors by their numbers, which grow.
         let mut anchors: Vec<(usize, usize)> = Vec::new();
         for event in Parser::new_from_str_with_options(text, options) {
@@ -115,6 +117,10 @@ impl<'a> Nodes<'a> {
             let at = this.nodes.len();
             if open.is_empty() && event.is_node() {
                 this.documents.push(at);
+            }
+            let start = span.start.byte_offset().unwrap_or_default();
+            if flow == 0 && event.is_node() && is_indented_by_tab(text, start) {
+                return Err(tab_refused(span.start.line()));
             }
             anchors.extend(event.anchor_id().map(|id| (id, at)));
             let line = u32::try_from(span.start.line()).unwrap_or(u32::MAX);
@@ -124,14 +130,19 @@ impl<'a> Nodes<'a> {
                     this.push(Node::Scalar { text, tag }, line);
                 }
                 Event::SequenceStart(..) => {
+                    flow += usize::from(flow > 0 || is_bracket(text, start));
                     open.push(at);
                     this.push(Node::List { end: OPEN }, line);
                 }
                 Event::MappingStart(..) => {
+                    flow += usize::from(flow > 0 || is_bracket(text, start));
                     open.push(at);
                     this.push(Node::Map { end: OPEN }, line);
                 }
-                Event::SequenceEnd | Event::MappingEnd => this.close(open.pop()),
+                Event::SequenceEnd | Event::MappingEnd => {
+                    flow = flow.saturating_sub(1);
+                    this.close(open.pop());
+                }
                 Event::Alias(id) => {
                     let found = anchors.binary_search_by_key(&id, |(id, _)| *id);
                     let target = found.map_or(at, |i| anchors[i].1);
@@ -175,20 +186,23 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// The keys that a map has already, with the lines of their values, in the order of the text.
+    /// The keys that a map has already, with the lines of their values, in the order in which these end:
+    /// go-yaml reads a value before it looks whether its key is there.
     pub(super) fn duplicates(&self) -> impl Iterator<Item = Duplicate<'_>> {
         let maps = self.nodes.iter().enumerate().filter_map(|(at, node)| match node {
             Node::Map { end } => Some((at + 1, *end)),
             _ => None,
         });
-        let mut found: Vec<Duplicate<'_>> =
+        let mut found: Vec<(usize, Duplicate<'_>)> =
             maps.flat_map(|(at, end)| self.twice(at, end)).collect();
-        found.sort_by_key(|duplicate| duplicate.line);
-        found.into_iter()
+        found.sort_by_key(|(end, _)| *end);
+        // Of values that end together the innermost is first, which began last.
+        found.chunk_by_mut(|(a, _), (b, _)| a == b).for_each(<[_]>::reverse);
+        found.into_iter().map(|(_, duplicate)| duplicate)
     }
 
-    /// The keys that come again between two places.
-    fn twice(&self, mut at: usize, end: usize) -> Vec<Duplicate<'_>> {
+    /// The keys that come again between two places, each with the place where its value ends.
+    fn twice(&self, mut at: usize, end: usize) -> Vec<(usize, Duplicate<'_>)> {
         let (mut seen, mut again) = (BTreeSet::new(), Vec::new());
         while at < end {
             let value = self.after(at);
@@ -197,7 +211,8 @@ impl<'a> Nodes<'a> {
                 && !seen.insert((&**text, *tag == Tag::Text))
             {
                 let line = self.lines.get(value).copied().unwrap_or_default();
-                again.push(Duplicate { line, key: text, plain: resolves(text, *tag) });
+                let duplicate = Duplicate { line, key: text, plain: resolves(text, *tag) };
+                again.push((self.after(value), duplicate));
             }
             at = self.after(value);
         }
@@ -213,9 +228,63 @@ impl<'a> Index<usize> for Nodes<'a> {
     }
 }
 
+fn is_bracket(text: &str, at: usize) -> bool {
+    matches!(text.as_bytes().get(at), Some(b'[' | b'{'))
+}
+
+/// Whether a node is the first on its line, behind a tab: outside of brackets indentation is of spaces.
+fn is_indented_by_tab(text: &str, at: usize) -> bool {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    let blank = before.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t'));
+    let blanks = blank.clone().count();
+    blank.into_iter().any(|byte| *byte == b'\t')
+        && matches!(before.get(..at - blanks), Some([] | [.., b'\n' | b'\r']))
+}
+
+fn tab_refused(line: usize) -> Error {
+    let place = if line > 1 { format!("line {line}: ") } else { String::new() };
+    refused(&format!("yaml: {place}found character that cannot start any token"))
+}
+
 fn scan_error(error: ScanError) -> Error {
     match error.kind() {
         ErrorKind::RecursionLimitExceeded => Error::Depth,
-        kind => refused(&format!("yaml: line {}: {kind}", error.marker().line())),
+        kind => {
+            let line = error.marker().line();
+            match upstreams_words(kind) {
+                // Upstream counts a scanner's lines from the second on, and what ends too early as one more.
+                Some((words, Where::Here)) if line <= 1 => refused(&format!("yaml: {words}")),
+                Some((words, _)) => refused(&format!("yaml: line {line}: {words}")),
+                None => refused(&format!("yaml: line {line}: {kind}")),
+            }
+        }
     }
+}
+
+/// Where upstream's reader sees that something is wrong.
+enum Where {
+    Here,
+    AtTheEnd,
+}
+
+/// What upstream's reader says of what the parser has other words for.
+fn upstreams_words(kind: &ErrorKind) -> Option<(&'static str, Where)> {
+    Some(match kind {
+        ErrorKind::UnclosedFlowCollection { .. } => {
+            ("did not find expected node content", Where::AtTheEnd)
+        }
+        ErrorKind::MisplacedFlowCollectionEnd => {
+            ("did not find expected node content", Where::Here)
+        }
+        ErrorKind::UnclosedQuotedScalar => ("found unexpected end of stream", Where::Here),
+        ErrorKind::MissingLowSurrogate
+        | ErrorKind::UnpairedLowSurrogate
+        | ErrorKind::InvalidLowSurrogate => {
+            ("found invalid Unicode character escape code", Where::Here)
+        }
+        ErrorKind::UnexpectedCharacter { character } if character.is_control() => {
+            ("control characters are not allowed", Where::Here)
+        }
+        _ => return None,
+    })
 }

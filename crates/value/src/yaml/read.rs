@@ -267,9 +267,9 @@ fn text_of_base64(text: &str) -> Result<String, Error> {
     Ok(crate::json::text(&bytes).into_owned())
 }
 
-/// An error in the words in which upstream's converter passes it on.
+/// An error in the words of upstream's converter.
 pub(super) fn refused(message: &str) -> Error {
-    Error::Yaml(format!("error converting YAML to JSON: {message}"))
+    Error::Yaml(message.to_owned())
 }
 
 fn merge_refused() -> Error {

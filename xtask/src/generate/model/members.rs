@@ -13,6 +13,8 @@ pub(super) struct Flat<'a> {
     /// The Protobuf type, where there is one.
     pub(super) message: Option<(&'a MessageField, String)>,
     pub(super) inside: Vec<u32>,
+    /// The embedded structs that the member stands in, outermost first.
+    pub(super) embedded: Vec<String>,
 }
 
 /// Lists the members of a type in the order in which JSON has them.
@@ -20,6 +22,7 @@ pub(super) fn flatten<'a>(
     sources: &'a Sources,
     name: &str,
     inside: &[u32],
+    embedded: &[String],
     out: &mut Vec<Flat<'a>>,
 ) -> Result<()> {
     let (package, members) = sources.go_struct(name).context("no Go struct")?;
@@ -32,7 +35,8 @@ pub(super) fn flatten<'a>(
         if !member.inline {
             let tag = field.map_or(0, |f| f.tag);
             let message = field.map(|f| (f, name.to_owned()));
-            out.push(Flat { member, package, tag, message, inside: inside.to_vec() });
+            let (inside, embedded) = (inside.to_vec(), embedded.to_vec());
+            out.push(Flat { member, package, tag, message, inside, embedded });
         } else if member.name == "TypeMeta" {
             let meta = "io.k8s.apimachinery.pkg.apis.meta.v1.TypeMeta";
             let (package, members) = sources.go_struct(meta).context("no TypeMeta")?;
@@ -43,15 +47,18 @@ pub(super) fn flatten<'a>(
                 tag: 0,
                 message: None,
                 inside: Vec::new(),
+                embedded: vec!["TypeMeta".to_owned()],
             }));
         } else {
-            let embedded = match field {
+            let of = match field {
                 Some(f) => definition_of_message(&f.kind, name),
                 None => definition_of_message(&member.name, name),
             };
             let mut inside = inside.to_vec();
             inside.extend(field.map(|f| f.tag));
-            flatten(sources, &embedded, &inside, out).with_context(|| embedded.clone())?;
+            let mut embedded = embedded.to_vec();
+            embedded.push(member.name.clone());
+            flatten(sources, &of, &inside, &embedded, out).with_context(|| of.clone())?;
         }
     }
     Ok(())

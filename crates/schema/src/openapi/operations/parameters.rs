@@ -27,26 +27,27 @@ pub(super) const DELETE_OPTIONS: &[(&str, &str)] = &[
 pub(super) const WRITE_OPTIONS: &[(&str, &str)] =
     &[("dryRun", "string"), ("fieldManager", "string"), ("fieldValidation", "string")];
 
-/// The parameters in the paths of a resource.
-pub(super) fn path_parameters(r: &Resource, name: bool) -> Vec<Parameter> {
+/// The parameters in the paths of a resource: with a name, if they are of one object, of that kind.
+pub(super) fn path_parameters(r: &Resource, kind: Option<&str>) -> Vec<Parameter> {
     let mut parameters = Vec::new();
-    if name {
-        parameters.push(in_path("name"));
+    if let Some(kind) = kind {
+        parameters.push(in_path("name", &format!("name of the {kind}")));
     }
     if r.namespaced {
-        parameters.push(in_path("namespace"));
+        let says = "object name and auth scope, such as for teams and projects";
+        parameters.push(in_path("namespace", says));
     }
     parameters
 }
 
 /// A parameter in the path.
-pub(super) fn in_path(name: &str) -> Parameter {
-    Parameter { name: name.to_owned(), in_path: true, kind: "string", documented_in: "" }
+pub(super) fn in_path(name: &str, says: &str) -> Parameter {
+    Parameter { in_path: true, says: says.to_owned(), ..query(name, "string", "") }
 }
 
 /// A parameter in the query.
 pub(super) fn query(name: &str, kind: &'static str, documented_in: &'static str) -> Parameter {
-    Parameter { name: name.to_owned(), in_path: false, kind, documented_in }
+    Parameter { name: name.to_owned(), in_path: false, kind, documented_in, says: String::new() }
 }
 
 /// Parameters in the query that an options type of the metadata package documents.

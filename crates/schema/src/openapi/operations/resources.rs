@@ -18,9 +18,14 @@ pub(crate) fn paths(schema: &Schema, gv: &GroupVersion) -> Vec<PathItem> {
     let api = format!("{}{}", words(group, true), words(&gv.version, true));
     let tag = format!("{}_{}", words(group, false), words(&gv.version, false));
     let place = Place { api, tag, base, gv, schema };
-    let id = format!("get{}APIResources", place.api);
-    let discovery = format!("{}/", place.base);
-    let mut paths = vec![discovery_path(discovery, id, place.tag.clone(), "APIResourceList")];
+    let mut paths = Vec::new();
+    // Of groups of custom resources upstream's documents have no discovery.
+    if !gv.is_described() {
+        let id = format!("get{}APIResources", place.api);
+        let discovery = format!("{}/", place.base);
+        let (tag, does) = (place.tag.clone(), "get available resources");
+        paths.push(discovery_path(discovery, id, tag, "APIResourceList", does));
+    }
     for resource in &gv.resources {
         place.resource(resource, &mut paths);
     }
@@ -49,6 +54,12 @@ struct Object {
     list_type: String,
     gvk: (String, String, String),
     media: &'static Media,
+    /// The kind of the resource itself.
+    kind: String,
+    /// The subresource, if it is about one.
+    part: String,
+    /// Whether who lists can watch, too.
+    watched: bool,
 }
 
 impl Place<'_> {
@@ -74,19 +85,23 @@ impl Place<'_> {
                 Some(_) => self.delete_selected(&object),
             });
         }
-        self.push(out, collection.clone(), path_parameters(r, false), operations);
+        self.push(out, collection.clone(), path_parameters(r, None), operations);
 
         let mut operations = self.reads_and_writes(&object, &r.verbs);
         if has("delete") {
             operations.push(self.delete(&object, r.delete_returns_object));
         }
-        self.push(out, format!("{collection}/{{name}}"), path_parameters(r, true), operations);
+        self.push(
+            out,
+            format!("{collection}/{{name}}"),
+            path_parameters(r, Some(&r.kind)),
+            operations,
+        );
 
         if r.namespaced && has("list") {
             let everywhere = Object { subject: r.kind.clone(), ..self.object(r) };
-            let mut list = self.list(&everywhere, "ForAllNamespaces");
-            let parameters = std::mem::take(&mut list.parameters);
-            self.push(out, format!("{}/{plural}", self.base), parameters, vec![list]);
+            let list = self.list(&everywhere, "ForAllNamespaces");
+            self.push(out, format!("{}/{plural}", self.base), Vec::new(), vec![list]);
         }
         if has("watch") && r.described.is_none() {
             self.watches(r, out);
@@ -108,6 +123,9 @@ impl Place<'_> {
             },
             gvk: (self.gv.group.clone(), self.gv.version.clone(), r.kind.clone()),
             media: if r.described.is_none() { &TYPED } else { &DESCRIBED },
+            kind: r.kind.clone(),
+            part: String::new(),
+            watched: r.verbs.contains(&"watch") && r.described.is_none(),
         }
     }
 
@@ -116,14 +134,21 @@ impl Place<'_> {
         out: &mut Vec<PathItem>,
         path: String,
         mut parameters: Vec<Parameter>,
-        operations: Vec<Operation>,
+        mut operations: Vec<Operation>,
     ) {
-        if operations.is_empty() {
-            return;
-        }
+        let Some((first, others)) = operations.split_first() else { return };
         if operations.iter().any(|o| o.action != "connect") {
             parameters.push(query("pretty", "string", ""));
         }
+        // What all operations of a path take is said once.
+        let takes = |o: &Operation, p: &Parameter| o.parameters.iter().any(|q| q.name == p.name);
+        let shared = first.parameters.iter().filter(|p| others.iter().all(|o| takes(o, p)));
+        let shared: Vec<Parameter> = shared.cloned().collect();
+        for operation in &mut operations {
+            operation.parameters.retain(|p| !shared.iter().any(|q| q.name == p.name));
+        }
+        parameters.extend(shared);
+        parameters.sort_by(|a, b| (&a.name, !a.in_path).cmp(&(&b.name, !b.in_path)));
         out.push(PathItem { path, parameters, operations });
     }
 
@@ -145,8 +170,8 @@ impl Place<'_> {
         };
         let list = format!("{}List", object.subject);
         let item = format!("{collection}/{{name}}");
-        one(item, &object.subject, "watch", path_parameters(r, true));
-        one(collection, &list, "watchlist", path_parameters(r, false));
+        one(item, &object.subject, "watch", path_parameters(r, Some(&r.kind)));
+        one(collection, &list, "watchlist", path_parameters(r, None));
         if r.namespaced {
             let list = format!("{}ListForAllNamespaces", r.kind);
             one(format!("{watch}/{plural}"), &list, "watchlist", Vec::new());
@@ -157,7 +182,12 @@ impl Place<'_> {
         let object = Object {
             subject: format!("{}{}", self.object(r).subject, title(&sub.name)),
             type_name: type_of(r, sub),
-            gvk: (sub.group.clone(), sub.version.clone(), sub.kind.clone()),
+            gvk: match r.described {
+                None => (sub.group.clone(), sub.version.clone(), sub.kind.clone()),
+                // Of custom resources upstream says whose part it is.
+                Some(_) => self.object(r).gvk,
+            },
+            part: sub.name.clone(),
             ..self.object(r)
         };
         if sub.kind.ends_with("Options") {
@@ -176,7 +206,8 @@ impl Place<'_> {
             }
             operations
         };
-        self.push(out, path.to_owned(), path_parameters(r, true), operations);
+        let kind = if r.described.is_none() { &sub.kind } else { &r.kind };
+        self.push(out, path.to_owned(), path_parameters(r, Some(kind)), operations);
     }
 
     /// A subresource that hands the connection over: `exec`, `proxy`.
@@ -201,7 +232,7 @@ impl Place<'_> {
                 operation.produces = ANY;
                 operation
             };
-            let mut parameters = path_parameters(r, true);
+            let mut parameters = path_parameters(r, Some(&sub.kind));
             // The proxy's query has a parameter of the same name as the rest of its path.
             parameters.extend(options(self.schema, &sub.kind));
             parameters.extend(rest);
@@ -209,7 +240,11 @@ impl Place<'_> {
         };
         item(path.to_owned(), "", None);
         if proxy {
-            item(format!("{path}/{{path}}"), "WithPath", Some(in_path("path")));
+            item(
+                format!("{path}/{{path}}"),
+                "WithPath",
+                Some(in_path("path", "path to the resource")),
+            );
         }
     }
 
@@ -300,6 +335,7 @@ impl Place<'_> {
             method,
             action,
             id: format!("{}{}{}", &words[..verb], self.api, &words[verb..]),
+            does: does(method, action, object),
             tag: self.tag.clone(),
             gvk: Some(object.gvk.clone()),
             parameters: Vec::new(),
@@ -309,6 +345,47 @@ impl Place<'_> {
             produces: object.media.objects,
             consumes: object.media.bodies,
         }
+    }
+}
+
+/// What an operation does, in upstream's words.
+fn does(method: &str, action: &str, object: &Object) -> String {
+    let Object { kind, part, .. } = object;
+    let of = |verb: &str| match part.as_str() {
+        "" => format!("{verb} the specified {kind}"),
+        part => format!("{verb} {part} of the specified {kind}"),
+    };
+    let article = article(kind);
+    match action {
+        "get" => of("read"),
+        "put" => of("replace"),
+        "patch" => of("partially update"),
+        "post" if part.is_empty() => format!("create {article}{kind}"),
+        "post" => format!("create {part} of {article}{kind}"),
+        "delete" => format!("delete {article}{kind}"),
+        "deletecollection" => format!("delete collection of {kind}"),
+        "list" if object.watched => format!("list or watch objects of kind {kind}"),
+        "list" => format!("list objects of kind {kind}"),
+        "watch" => format!(
+            "watch changes to an object of kind {kind}. deprecated: use the 'watch' parameter with a \
+             list operation instead, filtered to a single item with the 'fieldSelector' parameter."
+        ),
+        "watchlist" => format!(
+            "watch individual changes to a list of {kind}. deprecated: use the 'watch' parameter \
+             with a list operation instead."
+        ),
+        _ => format!("connect {} requests to {part} of {kind}", method.to_ascii_uppercase()),
+    }
+}
+
+/// The article before a kind; plurals have none.
+fn article(kind: &str) -> &'static str {
+    if kind.ends_with('s') && !kind.ends_with("ss") {
+        ""
+    } else if kind.starts_with(['A', 'E', 'I', 'O', 'U', 'a', 'e', 'i', 'o', 'u']) {
+        "an "
+    } else {
+        "a "
     }
 }
 
