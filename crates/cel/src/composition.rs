@@ -7,6 +7,7 @@
 //! Invariant: an expression knows only those before it, so that none waits for itself.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
 use pintle_value::Str;
 
@@ -28,6 +29,8 @@ const NESTED_MAX: usize = 500;
 #[derive(Debug, Default)]
 pub struct Composition {
     names: Vec<Str>,
+    /// Where each name stands, in order: a name may be given again.
+    places: HashMap<Str, Vec<usize>>,
     /// Why it does not compile, for one that does not.
     programs: Vec<Result<Program, String>>,
     /// How long the chain is that each begins.
@@ -39,6 +42,8 @@ pub struct Composition {
 pub struct Composed<'a> {
     composition: &'a Composition,
     values: RefCell<Vec<Option<Eval<'a>>>>,
+    /// Values that end a long chain have been found.
+    is_prepared: Cell<bool>,
     cost: Cell<u64>,
 }
 
@@ -46,24 +51,28 @@ impl Composition {
     /// Adds an expression, which knows all that were added before.
     pub fn add(&mut self, name: impl Into<Str>, program: Result<Program, String>) {
         let name = name.into();
-        let wanted = self
-            .names
-            .iter()
-            .zip(&self.chains)
-            .filter(|(name, _)| program.as_ref().is_ok_and(|program| program.may_want(name)));
-        let chain = 1 + wanted.map(|(_, chain)| *chain).max().unwrap_or(0);
+        let wanted = program.iter().flat_map(Program::wanted);
+        let chains =
+            wanted.filter_map(|name| Some(self.chains[self.find(name, self.names.len())?]));
+        let chain = 1 + chains.max().unwrap_or(0);
+        self.places.entry(name.clone()).or_default().push(self.names.len());
         self.names.push(name);
         self.programs.push(program);
         self.chains.push(chain);
     }
 
-    /// The declaration of `variables` for the expressions that come next; `type_name` is for messages.
-    pub fn declaration(&self, type_name: &'static str) -> Declaration {
-        let fields = self.names.iter().zip(&self.programs).rev().map(|(name, program)| {
+    /// The declaration of `variables` for an expression that comes next; `type_name` is for messages.
+    ///
+    /// Only the names that occur in the expression are declared: if all were, many named expressions would
+    /// take the square of their number in time and memory.
+    pub fn declaration(&self, type_name: &'static str, expression: &str) -> Declaration {
+        let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let fields = words.filter_map(|word| {
+            let program = &self.programs[self.find(word, self.names.len())?];
             let found = program.as_ref().map_or(&Type::Dyn, Program::output_type);
-            (name.clone(), Declaration::Typed(kept(found)))
+            Some((word.into(), Declaration::Typed(kept(found))))
         });
-        Declaration::Composed(Object::new(type_name, fields))
+        Declaration::Composed(Object::of_identifiers(type_name, fields))
     }
 
     /// Why expressions do not compile, in their order.
@@ -72,7 +81,9 @@ impl Composition {
     }
 
     fn find(&self, name: &str, before: usize) -> Option<usize> {
-        self.names[..before].iter().rposition(|known| known == name)
+        let places = self.places.get(name)?;
+        let earlier = places.partition_point(|place| *place < before);
+        places[..earlier].last().copied()
     }
 }
 
@@ -98,7 +109,7 @@ impl<'a> Composed<'a> {
     /// No values yet.
     pub fn new(composition: &'a Composition) -> Self {
         let values = RefCell::new(vec![None; composition.names.len()]);
-        Self { composition, values, cost: Cell::new(0) }
+        Self { composition, values, is_prepared: Cell::new(false), cost: Cell::new(0) }
     }
 
     /// What values cost that were found since the last time this was asked.
@@ -113,6 +124,9 @@ impl<'a> Composed<'a> {
 
     /// Finds values where a chain is too long to be followed on the way.
     pub(crate) fn prepare(&self, bindings: &Bindings<'a>) {
+        if self.is_prepared.replace(true) {
+            return;
+        }
         let long = self.composition.chains.iter().any(|chain| *chain > WAITING_MAX);
         for place in 0..if long { self.end() } else { 0 } {
             drop(self.value(place, bindings));

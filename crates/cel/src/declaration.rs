@@ -123,7 +123,23 @@ impl Object {
             let identifier = crate::escape::escape(&name)?.into();
             Some(Field { identifier, name, declaration })
         };
-        let mut fields: Vec<Field> = fields.into_iter().filter_map(named).collect();
+        Self::of_fields(name, fields.into_iter().filter_map(named).collect())
+    }
+
+    /// As [`Object::new`], where the names of fields are identifiers, so that none is escaped.
+    pub fn of_identifiers(
+        name: impl Into<Str>,
+        fields: impl IntoIterator<Item = (Str, Declaration)>,
+    ) -> Arc<Self> {
+        let named = |(name, declaration): (Str, Declaration)| Field {
+            identifier: name.clone(),
+            name,
+            declaration,
+        };
+        Self::of_fields(name, fields.into_iter().map(named).collect())
+    }
+
+    fn of_fields(name: impl Into<Str>, mut fields: Vec<Field>) -> Arc<Self> {
         fields.sort_by(|a, b| a.identifier.cmp(&b.identifier));
         fields.dedup_by(|a, b| a.identifier == b.identifier);
         let by_name = fields.iter().enumerate().map(|(i, f)| (f.name.clone(), i)).collect();

@@ -110,9 +110,9 @@ impl Program {
         index.is_some_and(|index| self.used[index])
     }
 
-    /// Whether the expression may use a value of its composition.
-    pub(crate) fn may_want(&self, name: &str) -> bool {
-        self.plan.wanted.iter().any(|wanted| **wanted == *name)
+    /// The values of its composition that the expression may use.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = &str> {
+        self.plan.wanted.iter().map(|name| &**name)
     }
 
     /// As [`Program::evaluate`], for an expression that uses `variables`.

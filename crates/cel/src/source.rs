@@ -82,6 +82,9 @@ impl std::error::Error for Issues {}
 impl Issues {
     /// Shows the line of an issue and a mark below its column; wide characters get wide marks.
     fn mark(&self, issue: &Issue, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.source.is_empty() {
+            return Ok(());
+        }
         let Some(line) = usize::try_from(issue.line).ok().and_then(|n| n.checked_sub(1)) else {
             return Ok(());
         };

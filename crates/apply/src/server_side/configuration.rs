@@ -18,12 +18,13 @@ pub struct Configuration {
 impl Configuration {
     /// Reads the body of an apply request.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
-        let refused =
-            |why: &dyn std::fmt::Display| Error::Malformed(format!("error decoding YAML: {why}"));
+        let refused = |why: pintle_value::Error| {
+            Error::Malformed(format!("error decoding YAML: error converting YAML to JSON: {why}"))
+        };
         let text = json::text(bytes);
-        let mut reader = yaml::Reader::new(&text).map_err(|e| refused(&e))?;
+        let mut reader = yaml::Reader::new(&text).map_err(refused)?;
         let duplicates = reader.duplicates().take(PROBLEMS_MAX).collect();
-        let value = reader.tree().map_err(|e| refused(&e))?;
+        let value = reader.tree().map_err(refused)?;
         Self::of(value, duplicates)
     }
 

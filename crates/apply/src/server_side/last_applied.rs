@@ -31,7 +31,7 @@ pub(super) fn fields(ty: Typing<'_>, api_version: &str, live: &Value) -> Option<
     }
     let fields = check(ty, live, false).and_then(|_| check(ty, &applied, false)).ok()?;
     let change = compare(ty, &applied, live);
-    let typed::Comparison { added, modified, removed } = change;
+    let typed::Comparison { added, modified, removed, .. } = change;
     Some(fields.difference(&modified).difference(&added).difference(&removed))
 }
 

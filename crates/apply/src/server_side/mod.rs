@@ -43,6 +43,9 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// Who does not say who it is (SSAI-03).
 const UNKNOWN: &str = "unknown";
 
+/// Nobody can be said to have had what is there.
+const NO_MANAGER: &str = "failed to create manager for existing fields";
+
 /// Field ownership for one sort of write: to a resource or to one of its parts, in one version.
 #[derive(Clone, Copy)]
 pub struct Ownership<'a> {
@@ -118,8 +121,10 @@ impl Ownership<'_> {
                 managers::grant(&mut known, who, version, fields, now_unix_micros);
                 managers::cap(&mut known, UPDATERS_MAX);
             }
-            // Rather the owners of before than none.
-            Err(_) => known = stored(),
+            // As upstream: of an object whose items cannot be told apart nobody owns anything.
+            Err(Failure::Untyped) => known.clear(),
+            // A conversion that fails once must not cost the owners of before what they have.
+            Err(Failure::Conflict(_) | Failure::Other(_)) => known = stored(),
         }
         managers::write(new, known);
     }
@@ -149,6 +154,7 @@ impl Ownership<'_> {
         let outcome = self.merge(&mut object, (applied, fields), &mut known, &who, force);
         let changed = outcome.map_err(|failure| match failure {
             Failure::Conflict(conflicts) => Error::Conflict(conflicts),
+            Failure::Untyped => self.untyped(&object),
             Failure::Other(message) => Error::Unclassified(message),
         })?;
         if let Some(owned) = known.get_mut(&who).filter(|_| changed) {
@@ -199,8 +205,9 @@ impl Ownership<'_> {
         let change = (&self.empty(), live);
         let who = self.identity(BEFORE_FIRST_APPLY, Operation::Update);
         let fields = managers::update(self.kind_of_write(), self.api_version, change, known, &who)
-            .map_err(|_| {
-                Error::Unclassified("failed to create manager for existing fields".into())
+            .map_err(|failure| match failure {
+                Failure::Untyped => self.untyped(live),
+                _ => Error::Unclassified(NO_MANAGER.into()),
             })?;
         managers::grant(known, who, self.api_version, fields, now_unix_micros);
         Ok(())
@@ -230,6 +237,17 @@ impl Ownership<'_> {
                 self.gvk()
             ))
         })
+    }
+
+    /// Nobody can apply to an object whose items cannot be told apart.
+    fn untyped(&self, live: &Value) -> Error {
+        let problems = self.typing().and_then(|ty| typed::check(ty, live, true).err());
+        let (namespace, name) = (object::namespace(live), object::name(live));
+        Error::Unclassified(format!(
+            "{NO_MANAGER}: failed to convert new object ({namespace}/{name}; {}) to smd typed: {}",
+            self.gvk(),
+            problems.unwrap_or_default()
+        ))
     }
 
     /// As Go's `GroupVersionKind` shows itself.

@@ -12,7 +12,7 @@ mod tests;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use pintle_meta::{GroupResource, Status};
+use pintle_meta::{GroupResource, Status, status};
 use pintle_value::{Str, Value};
 
 pub use binding::{Binding, Grant};
@@ -191,9 +191,8 @@ impl Policy {
             "Role" => (self.namespaces.get(namespace), "role"),
             "ClusterRole" => (Some(&self.cluster), "clusterrole"),
             _ => {
-                return Err(Status::internal(format_args!(
-                    "unsupported role reference kind: {kind:?}"
-                )));
+                let why = format!("unsupported role reference kind: {kind:?}");
+                return Err(Status::failure(status::Reason::Unknown, why));
             }
         };
         let found = scope.and_then(|scope| scope.roles.get(name));

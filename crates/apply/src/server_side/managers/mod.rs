@@ -79,6 +79,11 @@ pub trait Versions: Sync {
     /// or not any more.
     fn type_of(&self, api_version: &str) -> Option<(&Schema, TypeId)>;
 
+    /// Whether the types can have changed since managers wrote (SSA-31): those of custom resources can.
+    fn may_have_changed(&self) -> bool {
+        false
+    }
+
     /// An object of one served version as one of another, or why that cannot be.
     fn convert(&self, object: Value, from: &str, to: &str) -> Result<Value, String>;
 }

@@ -34,6 +34,8 @@ static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
 pub(crate) enum Failure {
     /// Others own what it would change.
     Conflict(Conflicts),
+    /// An object has items that have no path: nobody can own anything of it.
+    Untyped,
     /// Anything else, in upstream's words.
     Other(String),
 }
@@ -47,9 +49,12 @@ pub(crate) fn update(
     managers: &mut Managers,
     who: &Identity,
 ) -> Result<FieldSet, Failure> {
-    forget_unserved(kind, managers);
+    settle(kind, managers);
     let mut changes = Changes { kind, api_version, live, new, by_version: Vec::new() };
-    let Comparison { added, modified, .. } = changes.at(api_version)?.clone();
+    let Comparison { added, modified, unkeyed, .. } = changes.at(api_version)?.clone();
+    if unkeyed {
+        return Err(Failure::Untyped);
+    }
     let set = modified.union(added).difference(&UNTRACKED);
     // What the writer has already need not be taken from it to be given back.
     let has_all = |own: &Owned| own.api_version == api_version && own.has_all(&set);
@@ -106,7 +111,7 @@ pub(crate) fn apply(
     force: bool,
 ) -> Result<bool, Failure> {
     let Some(ty) = kind.typing(api_version) else { return Err(unknown(api_version)) };
-    forget_unserved(kind, managers);
+    settle(kind, managers);
     check_versions(kind, api_version, live, managers)?;
     let last = managers.remove(me);
     let fields = kind.filter.keep(fields);
@@ -152,9 +157,12 @@ pub(crate) fn apply(
     Ok(changed)
 }
 
-/// Entries of versions that are not served any more go.
-fn forget_unserved(kind: Kind<'_>, managers: &mut Managers) {
+/// Entries of versions that are not served any more go, and the others become ones of the types as they are.
+fn settle(kind: Kind<'_>, managers: &mut Managers) {
     managers.retain(|_, owned| kind.versions.type_of(&owned.api_version).is_some());
+    if kind.versions.may_have_changed() {
+        reconcile(kind, managers.values_mut());
+    }
 }
 
 /// What is there must be something in each version that somebody owns fields of.
@@ -193,7 +201,7 @@ fn take_over(
     let mut conflicts = Conflicts::default();
     for (who, owned) in managers.iter_mut().filter(|(who, _)| Some(*who) != me) {
         let kind = changes.kind;
-        let Comparison { added, modified, removed } = changes.at(&owned.api_version)?;
+        let Comparison { added, modified, removed, .. } = changes.at(&owned.api_version)?;
         if ![&*added, modified, removed].iter().any(|fields| owned.may_meet(fields)) {
             continue;
         }

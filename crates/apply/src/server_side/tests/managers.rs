@@ -139,6 +139,7 @@ impl State {
 fn told(failure: Failure) -> Value {
     match failure {
         Failure::Other(message) => message.into(),
+        Failure::Untyped => "untyped".into(),
         Failure::Conflict(conflicts) => {
             let causes = conflicts.status().details.unwrap_or_default().causes;
             let told = causes.into_iter().map(|cause| {

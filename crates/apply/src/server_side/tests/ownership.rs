@@ -10,6 +10,7 @@ use crate::server_side::{
 
 const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
 const CONFIG_MAP: &str = "io.k8s.api.core.v1.ConfigMap";
+const SERVICE_ACCOUNT: &str = "io.k8s.api.core.v1.ServiceAccount";
 
 /// An object and those who write it, each a second after the other.
 struct Object {
@@ -26,6 +27,7 @@ impl Object {
     fn new(name: &str) -> Self {
         let (kind, api_version) = match name {
             DEPLOYMENT => ("Deployment", "apps/v1"),
+            SERVICE_ACCOUNT => ("ServiceAccount", "v1"),
             _ => ("ConfigMap", "v1"),
         };
         let ty = builtin().find(name).expect("a built-in type");
@@ -142,6 +144,24 @@ fn an_applier_owns_what_it_says() {
     object.apply("me", WEB);
     let expected = r#"me Apply: {"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:image":{},"f:name":{},"f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}}}}}}}}}"#;
     assert_eq!(object.owners(), [expected]);
+}
+
+/// As a kube-apiserver has it: of an object with items that cannot be told apart nobody owns anything, until
+/// somebody applies again to one that can be read.
+#[test]
+fn items_without_keys_have_no_owners() {
+    let mut object = Object::new(SERVICE_ACCOUNT);
+    let sent = "metadata: {name: s, namespace: ns, labels: {a: b}}\nsecrets: [{}]";
+    assert_eq!(object.update("kubectl", sent).owners(), [""; 0]);
+    let labels = "metadata: {labels: {a: c}}";
+    let refused = object.try_apply("me", labels, false).expect_err("nothing is known");
+    let why = r#"failed to create manager for existing fields: failed to convert new object (ns/s; /v1, Kind=ServiceAccount) to smd typed: .secrets: element 0: associative list with keys has an element that omits all key fields ["name"] (and doesn't have default values for any key fields)"#;
+    assert_eq!(refused.to_string(), why);
+
+    let keyed = "metadata: {name: s, namespace: ns, labels: {a: b}}\nsecrets: [{name: x}]";
+    assert_eq!(object.update("kubectl", keyed).owners(), [""; 0]);
+    assert_eq!(object.apply("me", "metadata: {labels: {b: c}}").owners().len(), 2);
+    assert_eq!(object.update("kubectl", sent).owners(), [""; 0]);
 }
 
 /// SSA-09..12, SSA-14..19: conflicts, force, sharing and giving up, in one life.

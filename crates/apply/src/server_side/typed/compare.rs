@@ -14,6 +14,8 @@ pub(crate) struct Comparison {
     pub(crate) modified: FieldSet,
     /// Only in the old one.
     pub(crate) removed: FieldSet,
+    /// Whether what differs has items without a path: they are in none of the sets.
+    pub(crate) unkeyed: bool,
 }
 
 impl Comparison {
@@ -28,6 +30,7 @@ impl Comparison {
             added: filter.keep(self.added),
             modified: filter.keep(self.modified),
             removed: filter.keep(self.removed),
+            unkeyed: self.unkeyed,
         }
     }
 }
@@ -54,18 +57,15 @@ impl Change {
 
     /// Something that was not there.
     pub(super) fn added(ty: Typing<'_>, value: &Value) -> Self {
-        let added = everything(ty, value);
-        Self {
-            added: true,
-            below: Comparison { added, ..Comparison::default() },
-            ..Self::default()
-        }
+        let mut below = Comparison::default();
+        below.added = everything(ty, value, &mut below.unkeyed);
+        Self { added: true, below, ..Self::default() }
     }
 
     /// Something that is not there any more.
     fn removed(ty: Typing<'_>, value: &Value) -> Self {
-        let removed = everything(ty, value);
-        let below = Comparison { removed, ..Comparison::default() };
+        let mut below = Comparison::default();
+        below.removed = everything(ty, value, &mut below.unkeyed);
         Self { removed: true, below, ..Self::default() }
     }
 
@@ -86,6 +86,7 @@ pub(super) struct Children {
     added: Builder,
     modified: Builder,
     removed: Builder,
+    unkeyed: bool,
 }
 
 impl Children {
@@ -94,6 +95,7 @@ impl Children {
         self.added.add(&element, added, below.added);
         self.modified.add(&element, modified, below.modified);
         self.removed.add(&element, removed, below.removed);
+        self.unkeyed |= below.unkeyed;
     }
 
     /// The change of a path that is there before and after.
@@ -102,6 +104,7 @@ impl Children {
             added: self.added.finish(),
             modified: self.modified.finish(),
             removed: self.removed.finish(),
+            unkeyed: self.unkeyed,
         };
         Change { below, ..Change::default() }
     }
@@ -138,12 +141,14 @@ pub(super) fn walk(ty: Typing<'_>, old: &Value, new: &Value) -> Change {
 
 /// All that is below a path that comes or goes: each step on the way is a field itself. Items that
 /// come more than once are one field, whatever is in them.
-fn everything(ty: Typing<'_>, value: &Value) -> FieldSet {
+fn everything(ty: Typing<'_>, value: &Value, unkeyed: &mut bool) -> FieldSet {
     match (ty.view(), value) {
         (View::Items(items), Value::Array(list)) => {
             let mut set = Builder::with_room(list.len());
-            items.index(list).for_each(|element, only| {
-                let below = only.map(|item| everything(items.ty, item));
+            let index = items.index(list);
+            *unkeyed |= !index.is_whole;
+            index.for_each(|element, only| {
+                let below = only.map(|item| everything(items.ty, item, unkeyed));
                 set.add(|| element, true, below.unwrap_or_default());
             });
             set.finish()
@@ -151,7 +156,7 @@ fn everything(ty: Typing<'_>, value: &Value) -> FieldSet {
         (View::Members | View::Deduced, Value::Object(members)) => {
             let mut set = Builder::with_room(members.len());
             for (name, value) in members.iter() {
-                let below = everything(ty.member(name).0, value);
+                let below = everything(ty.member(name).0, value, unkeyed);
                 set.add(|| PathElement::field(name), true, below);
             }
             set.finish()
@@ -190,8 +195,9 @@ fn take<'v>(entries: &mut &'v [(Str, Value)], name: &str) -> Option<&'v Value> {
 
 /// Items that come more than once are compared as a whole: what was or is in them has no owner.
 fn of_items(items: Items<'_>, old: &[Value], new: &[Value]) -> Change {
-    let mut children = Children::default();
     let (old, new) = (items.index(old), items.index(new));
+    let unkeyed = !(old.is_whole && new.is_whole);
+    let mut children = Children { unkeyed, ..Children::default() };
     old.zip(&new, |element, old, new| {
         let change = match (old, new) {
             ([], []) => Change::default(),

@@ -120,21 +120,24 @@ impl<'s> Items<'s> {
     /// The items of a list by element; those that have none are left out.
     pub(super) fn index<'v>(self, list: &'v [Value]) -> Index<'v> {
         let keyed = list.iter().filter_map(|item| Some((self.element(item).ok()?, item)));
-        Index::of(keyed.collect())
+        Index::of(keyed.collect(), list.len())
     }
 }
 
 /// The items of a list in the order of their elements.
 pub(super) struct Index<'v> {
     entries: Vec<(PathElement, &'v Value)>,
+    /// Whether all items have one.
+    pub(super) is_whole: bool,
 }
 
 impl<'v> Index<'v> {
-    fn of(mut entries: Vec<(PathElement, &'v Value)>) -> Self {
+    fn of(mut entries: Vec<(PathElement, &'v Value)>, items: usize) -> Self {
+        let is_whole = entries.len() == items;
         if !entries.is_sorted_by(|a, b| a.0 <= b.0) {
             entries.sort_by(|a, b| a.0.cmp(&b.0)); // stable: equal ones keep their order
         }
-        Self { entries }
+        Self { entries, is_whole }
     }
 
     /// Goes through the elements, each with its item if there is only one of it.

@@ -16,7 +16,7 @@ pub(crate) struct Without<'a> {
 }
 
 /// The fields of an object that are not as they are in the `empty` one, which has items in no list. `None`
-/// where only a comparison can tell: members are in the place of something else.
+/// where only a comparison can tell: members are in the place of something else, or items have no path.
 pub(crate) fn made(
     ty: Typing<'_>,
     empty: &Value,
@@ -43,8 +43,9 @@ impl Walk {
     ) -> Option<()> {
         match (ty.view(), new) {
             (View::Items(items), Value::Array(list)) => {
-                let mut told = Some(());
-                items.index(list).for_each(|element, only| {
+                let index = items.index(list);
+                let mut told = index.is_whole.then_some(());
+                index.for_each(|element, only| {
                     // Items that come more than once are one field, whatever is in them.
                     let item = only.unwrap_or(&Value::Null);
                     told = told.and_then(|()| {

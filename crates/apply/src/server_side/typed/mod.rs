@@ -93,9 +93,7 @@ impl<'s> Typing<'s> {
 
     pub(crate) fn view(self) -> View<'s> {
         match self.shape() {
-            None | Some(Shape::Scalar(Scalar::Any | Scalar::Fields | Scalar::RawExtension)) => {
-                View::Deduced
-            }
+            None | Some(Shape::Scalar(Scalar::Any | Scalar::Fields)) => View::Deduced,
             Some(
                 Shape::Scalar(_)
                 | Shape::List { list_type: ListType::Atomic, .. }
