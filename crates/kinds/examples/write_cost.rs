@@ -14,7 +14,9 @@ use pintle_kinds::{RuntimeConfig, definitions};
 use pintle_meta::{GroupVersionResource, Status, User};
 use pintle_registry::admission::AdmitAll;
 use pintle_registry::answer::{Answer, Outcome};
-use pintle_registry::request::{Body, Context, Encoding, Now, Target, WriteOptions, granted};
+use pintle_registry::request::{
+    Body, Context, Encoding, Now, Target, Warnings, WriteOptions, granted,
+};
 use pintle_registry::{Object, Options, Registry};
 use pintle_value::{Str, Value, json, yaml};
 
@@ -88,6 +90,8 @@ async fn measure(registry: &Registry, file: &str, mut object: Value) {
             now: Now { unix_micros: 1_700_000_000_000_000 + round as i64 * 1_000_000 },
             user: Arc::new(User::server("measures")),
             user_agent: "measure/1".into(),
+            warnings: Warnings::default(),
+            waited: Arc::default(),
         };
         let name = format!("{}-{round}", kind.to_lowercase());
         object.object_entry("metadata").insert("name", name.as_str());

@@ -6,7 +6,7 @@
 
 mod apiservice;
 mod cluster;
-mod flowcontrol;
+pub(crate) mod flowcontrol;
 mod rbac;
 #[cfg(test)]
 mod tests;
@@ -115,6 +115,14 @@ impl BootstrapObject {
     fn new(resource: [&'static str; 3], object: Value, keep: Keep) -> Self {
         let [group, version, plural] = resource;
         Self { resource: GroupVersionResource::new(group, version, plural), object, keep }
+    }
+
+    /// Who it says made it; `""` for the server itself.
+    pub fn manager(&self) -> &'static str {
+        match self.resource.group.as_str() {
+            "flowcontrol.apiserver.k8s.io" => "api-priority-and-fairness-config-producer-v1",
+            _ => "",
+        }
     }
 
     /// What to do about the object, given what is stored.

@@ -12,25 +12,29 @@ pub(crate) const IMMUTABLE: &str = "field is immutable";
 /// What upstream says of a number that may not be negative.
 pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
-/// A value for a check of something that is absent.
-const ABSENT: &Value = &Value::Null;
-
 /// A member that may not change once the object exists.
 pub(crate) struct Frozen {
     /// Where it is.
     pub path: &'static [&'static str],
     /// The words, where upstream calls a change forbidden; `None` where it calls the value invalid.
     pub forbidden: Option<&'static str>,
+    /// Whether it is a text to Go, and no pointer to one: what is absent is shown as an empty one.
+    pub is_text: bool,
 }
 
 /// A member whose new value is called invalid: `field is immutable`.
 pub(crate) const fn frozen(path: &'static [&'static str]) -> Frozen {
-    Frozen { path, forbidden: None }
+    Frozen { path, forbidden: None, is_text: false }
+}
+
+/// Likewise, of a text that is always there to Go.
+pub(crate) const fn frozen_text(path: &'static [&'static str]) -> Frozen {
+    Frozen { path, forbidden: None, is_text: true }
 }
 
 /// A member whose change is called forbidden, in these words.
 pub(crate) const fn forbidden(path: &'static [&'static str], words: &'static str) -> Frozen {
-    Frozen { path, forbidden: Some(words) }
+    Frozen { path, forbidden: Some(words), is_text: false }
 }
 
 /// Which of the frozen members have changed.
@@ -41,14 +45,16 @@ pub(crate) fn unchanged(new: &Value, old: Option<&Value>, frozen: &[Frozen]) -> 
         .map(|member| match member.forbidden {
             Some(words) => Error::forbidden(&path(member.path), words),
             None => {
-                let value = new.at(member.path).unwrap_or(ABSENT);
+                let absent = if member.is_text { Value::from("") } else { Value::Null };
+                let value = new.at(member.path).unwrap_or(&absent);
                 Error::invalid(&path(member.path), value, IMMUTABLE)
             }
         })
         .collect()
 }
 
-/// Whether two values are the same to Go: what is absent equals what is null or empty.
+/// Whether two values are the same to Go, at any depth: what is absent equals what is null or empty
+/// (upstream: `Semantic.DeepEqual`).
 pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     fn visible(value: Option<&Value>) -> Option<&Value> {
         value.filter(|value| match value {
@@ -58,7 +64,16 @@ pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
             _ => true,
         })
     }
-    visible(a) == visible(b)
+    match (visible(a), visible(b)) {
+        (Some(Value::Object(a)), Some(Value::Object(b))) => {
+            a.iter().all(|(member, value)| same(Some(value), b.get(member)))
+                && b.iter().all(|(member, value)| a.contains_key(member) || same(None, Some(value)))
+        }
+        (Some(Value::Array(a)), Some(Value::Array(b))) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(Some(a), Some(b)))
+        }
+        (a, b) => a == b,
+    }
 }
 
 /// A path of members.

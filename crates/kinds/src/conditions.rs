@@ -2,13 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use pintle_meta::names;
+use pintle_meta::{names, time};
+use pintle_registry::request::Now;
+use pintle_value::Value;
 
 use crate::place::{Errors, Place};
 
 const REASON_LENGTH_MAX: usize = 1024;
 const MESSAGE_LENGTH_MAX: usize = 32 * 1024;
 const STATUSES: &[&str] = &["False", "True", "Unknown"];
+
+/// Conditions that the server gives a new object came to be with it.
+pub(crate) fn note_time(object: &mut Value, old: Option<&Value>, now: Now) {
+    let conditions = object.get_mut("status").and_then(|status| status.get_mut("conditions"));
+    let conditions = conditions.and_then(Value::as_array_mut).filter(|_| old.is_none());
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        condition.entry_or("lastTransitionTime", || time::format(now.unix_micros).into());
+    }
+}
 
 /// What is wrong with the `conditions` of a status.
 pub(crate) fn check(status: &Place<'_>, errors: &mut Errors) {

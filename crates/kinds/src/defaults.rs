@@ -102,6 +102,26 @@ fn set_members(object: &mut Map, rows: Defaults) {
     }
 }
 
+/// Makes a member and a list agree of which it is the first item (upstream keeps the list alone). Where they
+/// differ the member counts, for clients that know no list.
+pub(crate) fn first_of(
+    object: &mut Map,
+    (member, list): (&'static str, &'static str),
+    read: fn(&Value) -> Option<&str>,
+    make: fn(&str) -> Value,
+) {
+    let said = object.get(member).and_then(Value::as_str).unwrap_or_default();
+    let items = object.get(list).and_then(Value::as_array).unwrap_or_default();
+    let first = items.first().and_then(read).unwrap_or_default();
+    if !said.is_empty() && (items.is_empty() || said != first) {
+        let item = make(said);
+        object.insert(list, vec![item]);
+    } else if !items.is_empty() && said.is_empty() {
+        let first = Value::from(first);
+        object.insert(member, first);
+    }
+}
+
 fn set_member(object: &mut Map, member: &str, rows: Defaults) {
     if let Some(value) = object.get_mut(member) {
         set(value, rows);

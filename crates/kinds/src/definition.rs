@@ -140,8 +140,19 @@ fn subresource(row: &generated::Resource, sub: &generated::Subresource) -> Subre
         kind: gvk(sub.kind),
         verbs: sub.verbs.to_vec(),
         behaviour: behaviour(row.plural, sub.name),
+        tables: !(sub.name == "status" && STATUS_WITHOUT_TABLE.contains(&row.plural)),
     }
 }
+
+/// Resources of whose `status` upstream makes no Table.
+const STATUS_WITHOUT_TABLE: [&str; 6] = [
+    "apiservices",
+    "customresourcedefinitions",
+    "devicetaintrules",
+    "podgroups",
+    "resourceclaims",
+    "resourcepoolstatusrequests",
+];
 
 /// The subresources that are parts of their object, other than `status`.
 const PARTS: &[(&str, &str, Members)] = &[

@@ -119,7 +119,7 @@ pub(crate) fn subdomain_with_underscores(text: &str) -> Vec<String> {
     if !text.split('.').all(is_label) {
         wrong.push(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
-             '-' or '.', and must start and end with an alphanumeric character (e.g. \
+             '_', '-' or '.', and must start and end with an alphanumeric character (e.g. \
              'example.com', regex used for validation is \
              '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')"
                 .to_owned(),

@@ -3,14 +3,32 @@
 //!
 //! The rules of a PodSpec are in [`validation`], those of changes in [`update`].
 
+use crate::gates::{Gate, Gated};
+
 mod defaults;
 mod image;
 mod prepare;
 mod quality;
 mod status;
+mod total;
 mod update;
 mod validation;
 mod warnings;
+
+/// Fields of pod specs behind gates that are off: `ContainerStopSignals`, `GenericWorkload` and
+/// `ClusterTrustBundleProjection`.
+pub(crate) const GATED: &[Gate] = &[
+    &[
+        &["containers", "*", "lifecycle", "stopSignal"],
+        &["initContainers", "*", "lifecycle", "stopSignal"],
+        &["ephemeralContainers", "*", "lifecycle", "stopSignal"],
+    ],
+    &[&["schedulingGroup"]],
+    &[&["volumes", "*", "projected", "sources", "*", "clusterTrustBundle"]],
+];
+
+/// Likewise, of the templates of workloads.
+pub(crate) const GATED_TEMPLATE: &[Gated] = &[(&["spec", "template", "spec"], GATED)];
 
 pub(crate) use defaults::{CLAIM_SPEC, DISKS, POD, POD_TEMPLATE, template_labels};
 pub(crate) use prepare::begin;
@@ -20,9 +38,9 @@ pub(crate) use update::{
     confine_resize, difference, validate_ephemeral_containers, validate_resize, validate_update,
 };
 pub(crate) use validation::{
-    CLAIM_SPEC as CLAIM_RULES, LABELS_MISMATCH, Options, access_modes, check_node_selector,
-    check_persistent_sources, check_template, check_template_metadata, check_tolerations,
-    validate_pod,
+    CLAIM_SPEC as CLAIM_RULES, LABELS_MISMATCH, Options, access_modes, check_claim_metadata,
+    check_node_selector, check_persistent_sources, check_template, check_template_metadata,
+    check_tolerations, preemption_policy, validate_pod,
 };
 pub(crate) use warnings::{
     old_label, warn_of_claim, warn_of_name, warn_of_node_selector, warn_of_pod, warn_of_sources,

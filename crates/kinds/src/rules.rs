@@ -32,10 +32,14 @@ pub(crate) enum Rule {
     Port(&'static str),
     /// The text is one of these, if the member is there.
     OneOf(&'static str, &'static [&'static str]),
+    /// The text is one of these, also if nothing is said.
+    Supported(&'static str, &'static [&'static str]),
     /// The text must be there, and is one of these.
     Choice(&'static str, &'static [&'static str]),
     /// The text has this format, if it is not empty.
     Formatted(&'static str, Format),
+    /// The text has this format, if the member is there, empty or not: what is a pointer upstream.
+    Given(&'static str, Format),
     /// The text must be there, and has this format.
     Named(&'static str, Format),
     /// The label selector, if there is one.
@@ -86,10 +90,21 @@ impl Rule {
                     errors.push(place.not_supported(allowed));
                 }
             }
+            Self::Supported(member, allowed) => {
+                let place = object.get(member);
+                if !allowed.contains(&place.text()) {
+                    errors.push(place.not_supported(allowed));
+                }
+            }
             Self::Choice(member, allowed) => choice(&object.get(member), allowed, errors),
             Self::Formatted(member, format) => {
                 let place = object.get(member);
                 if !place.is_empty() {
+                    place.all_invalid(format(place.text()), errors);
+                }
+            }
+            Self::Given(member, format) => {
+                if let Some(place) = object.find(member) {
                     place.all_invalid(format(place.text()), errors);
                 }
             }

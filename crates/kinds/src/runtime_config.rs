@@ -16,6 +16,9 @@ pub enum Error {
         /// What stands behind it.
         value: String,
     },
+    /// There is no such group.
+    #[error("unknown api groups {0}")]
+    Group(String),
     /// The group exists and never had such a version.
     #[error("group version {0} that has not been registered")]
     Version(String),
@@ -81,13 +84,8 @@ impl RuntimeConfig {
             [group, version, resource] => (group, version, Some(resource)),
             _ => return Err(Error::Key(key.to_owned())),
         };
-        if !knows(group, None) {
-            // Upstream ignored unknown groups for long; old command lines still name gone ones.
-            return if group.is_empty() { Err(Error::Key(key.to_owned())) } else { Ok(()) };
-        }
-        if !knows(group, Some(version)) {
-            let slash = if group.is_empty() { "" } else { "/" };
-            return Err(Error::Version(format!("{group}{slash}{version}")));
+        if !knows(group, version)? {
+            return Ok(());
         }
         match resource {
             None => self.versions.push((group.to_owned(), version.to_owned(), on)),
@@ -137,7 +135,50 @@ fn truth(value: &str) -> Option<bool> {
     }
 }
 
-fn knows(group: &str, version: Option<&str>) -> bool {
-    let mut rows = generated::resources().iter();
-    rows.any(|row| row.group == group && version.is_none_or(|version| row.version == version))
+/// Groups and versions that upstream's scheme has and v1.36 does not serve: to name one is no mistake, and
+/// has no effect.
+const NOT_SERVED: &[(&str, &[&str])] = &[
+    ("admission.k8s.io", &["v1", "v1beta1"]),
+    ("admissionregistration.k8s.io", &["v1alpha1", "v1beta1"]),
+    ("apps", &["v1beta1", "v1beta2"]),
+    ("authentication.k8s.io", &["v1alpha1", "v1beta1"]),
+    ("authorization.k8s.io", &["v1beta1"]),
+    ("batch", &["v1beta1"]),
+    ("certificates.k8s.io", &["v1alpha1"]),
+    ("discovery.k8s.io", &["v1beta1"]),
+    ("events.k8s.io", &["v1beta1"]),
+    ("extensions", &["v1beta1"]),
+    ("flowcontrol.apiserver.k8s.io", &["v1beta1", "v1beta2", "v1beta3"]),
+    ("imagepolicy.k8s.io", &["v1alpha1"]),
+    ("networking.k8s.io", &["v1beta1"]),
+    ("node.k8s.io", &["v1alpha1", "v1beta1"]),
+    ("policy", &["v1beta1"]),
+    ("rbac.authorization.k8s.io", &["v1alpha1", "v1beta1"]),
+    ("scheduling.k8s.io", &["v1beta1"]),
+    ("storage.k8s.io", &["v1alpha1", "v1beta1"]),
+];
+
+/// Groups of which upstream takes every version, for others than its main scheme have them.
+const OF_OTHER_SCHEMES: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
+
+/// Whether a version can be switched on or off; or why it cannot be named.
+fn knows(group: &str, version: &str) -> Result<bool, Error> {
+    let group_version = || {
+        let slash = if group.is_empty() { "" } else { "/" };
+        format!("{group}{slash}{version}")
+    };
+    let of_group = || generated::resources().iter().filter(|row| row.group == group);
+    let not_served = NOT_SERVED.iter().find(|(name, _)| *name == group);
+    if of_group().any(|row| row.version == version) {
+        return Ok(true);
+    }
+    if not_served.is_some_and(|(_, versions)| versions.contains(&version))
+        || OF_OTHER_SCHEMES.contains(&group)
+    {
+        return Ok(false);
+    }
+    if not_served.is_none() && of_group().next().is_none() {
+        return Err(Error::Group(group_version()));
+    }
+    Err(Error::Version(group_version()))
 }

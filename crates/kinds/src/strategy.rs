@@ -7,12 +7,14 @@
 //! `metadata.generation` is reset before `prepare_create` and `prepare_update` run, so that these can
 //! set it where a kind counts in a way of its own.
 
-use pintle_meta::{User, field};
+use pintle_meta::field;
 use pintle_registry::{
-    self as registry, Dependents, Generation, GracePeriod, Members, NameRule, Owned,
-    SelectableField, request::Now,
+    self as registry, Deletion, Dependents, Generation, GracePeriod, Members, NameRule, Origin,
+    Owned, SelectableField, request::Now, unknown_field,
 };
 use pintle_value::{Str, Value};
+
+use crate::gates::{self, Gated};
 
 pub(crate) use pintle_registry::text_at as text;
 
@@ -21,23 +23,34 @@ pub(crate) use pintle_registry::text_at as text;
 #[derive(Clone)]
 pub(crate) struct Strategy {
     pub name: NameRule,
+    pub generates_names: bool,
     pub qualified_finalizers: bool,
+    pub metadata_checked_once: bool,
+    pub zeros: Members,
+    pub stand_in: Option<(&'static str, &'static str)>,
     pub create_on_update: bool,
     pub unconditional_update: bool,
     pub reset_fields: Members,
     /// The parts whose writers can own something other than is usual.
     pub owned: &'static [(&'static str, Owned)],
+    /// What is dropped, for it is behind gates that are off.
+    pub gated: &'static [Gated],
     pub generation: Generation,
     pub delete_returns_object: bool,
     pub dependents: Dependents,
+    pub dependents_warning: Option<&'static str>,
+    pub refuse_delete: fn(&str) -> Option<&'static str>,
     /// `None` where the kind knows no grace.
     pub graceful: Option<fn(&Value) -> GracePeriod>,
+    pub deletion: Deletion,
     pub terminating: fn(&mut Value),
     pub held: fn(&Value) -> bool,
     pub ttl_seconds: Option<u64>,
     pub fields: &'static [SelectableField],
+    /// The words about a field label that is none, in a version, where they are the kind's own.
+    pub unknown_label: Option<fn(api_version: &str, label: &str) -> String>,
     pub default: fn(&mut Value),
-    pub note_author: fn(&mut Value, &User),
+    pub note_origin: fn(&mut Value, Origin<'_>),
     pub prepare_create: fn(&mut Value),
     pub prepare_update: fn(&mut Value, &Value),
     pub note_time: fn(&mut Value, Option<&Value>, Now),
@@ -107,21 +120,30 @@ impl Strategy {
 /// A kind without a status and without anything particular: ConfigMaps, most of all.
 pub(crate) const PLAIN: Strategy = Strategy {
     name: NameRule::DnsSubdomain,
+    generates_names: true,
     qualified_finalizers: true,
+    metadata_checked_once: false,
+    zeros: &[],
+    stand_in: None,
     create_on_update: false,
     unconditional_update: true,
     reset_fields: &[],
     owned: &[],
+    gated: &[],
     generation: Generation::None,
     delete_returns_object: false,
     dependents: Dependents::Collected,
+    dependents_warning: None,
+    refuse_delete: |_| None,
     graceful: None,
+    deletion: Deletion::Usual,
     terminating: |_| {},
     held: |_| false,
     ttl_seconds: None,
     fields: &[],
+    unknown_label: None,
     default: |_| {},
-    note_author: |_, _| {},
+    note_origin: |_, _| {},
     prepare_create: |_| {},
     prepare_update: |_, _| {},
     note_time: |_, _, _| {},
@@ -181,6 +203,22 @@ impl registry::Strategy for Strategy {
         self.qualified_finalizers
     }
 
+    fn generates_names(&self) -> bool {
+        self.generates_names
+    }
+
+    fn metadata_checked_once(&self) -> bool {
+        self.metadata_checked_once
+    }
+
+    fn zeros(&self) -> Members {
+        self.zeros
+    }
+
+    fn stand_in(&self) -> Option<(&'static str, &'static str)> {
+        self.stand_in
+    }
+
     fn create_on_update(&self) -> bool {
         self.create_on_update
     }
@@ -216,8 +254,20 @@ impl registry::Strategy for Strategy {
         self.dependents
     }
 
+    fn dependents_warning(&self) -> Option<&'static str> {
+        self.dependents_warning
+    }
+
+    fn refuse_delete(&self, name: &str) -> Option<&'static str> {
+        (self.refuse_delete)(name)
+    }
+
     fn grace_period(&self, object: &Value) -> GracePeriod {
-        self.graceful.map_or(GracePeriod::Immediate, |period| period(object))
+        self.graceful.map_or(GracePeriod::None, |period| period(object))
+    }
+
+    fn deletion(&self) -> Deletion {
+        self.deletion
     }
 
     fn terminating(&self, object: &mut Value) {
@@ -236,19 +286,28 @@ impl registry::Strategy for Strategy {
         self.fields
     }
 
+    fn unknown_field(&self, api_version: &str, label: &str) -> String {
+        match self.unknown_label {
+            Some(words) => words(api_version, label),
+            None => unknown_field(self.fields, label),
+        }
+    }
+
     fn default(&self, object: &mut Value) {
         (self.default)(object);
     }
 
-    fn note_author(&self, object: &mut Value, author: &User) {
-        (self.note_author)(object, author);
+    fn note_origin(&self, object: &mut Value, origin: Origin<'_>) {
+        (self.note_origin)(object, origin);
     }
 
     fn prepare_create(&self, object: &mut Value) {
+        gates::drop(object, None, self.gated);
         (self.prepare_create)(object);
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
+        gates::drop(new, Some(old), self.gated);
         (self.prepare_update)(new, old);
     }
 

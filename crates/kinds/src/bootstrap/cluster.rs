@@ -58,7 +58,6 @@ fn service_cidr(settings: &Settings<'_>) -> BootstrapObject {
     let ready = Value::from([
         ("type", "Ready"),
         ("status", "True"),
-        ("reason", ""),
         ("message", "Kubernetes default Service CIDR is ready"),
     ]);
     let mut range = object("networking.k8s.io/v1", "ServiceCIDR", "", "kubernetes");
@@ -74,8 +73,6 @@ fn kubernetes(settings: &Settings<'_>, address: IpAddr) -> BootstrapObject {
     let mut spec = Map::new();
     spec.insert("type", "ClusterIP");
     spec.insert("clusterIP", address.to_string());
-    spec.insert("clusterIPs", vec![address.to_string()]);
-    spec.insert("ipFamilies", vec![family(address)]);
     spec.insert("ipFamilyPolicy", "SingleStack");
     spec.insert("sessionAffinity", "None");
     spec.insert("ports", vec![Value::Object(port)]);

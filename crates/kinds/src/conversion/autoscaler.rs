@@ -39,6 +39,12 @@ pub(crate) fn to_v2(autoscaler: &mut Value) {
     if let Some(behavior) = behavior {
         spec.insert("behavior", with_names(behavior, lower));
     }
+    if let Some(Value::Object(status)) = autoscaler.get_mut("status") {
+        // v1 always says how many pods there are.
+        if status.get("currentReplicas") == Some(&Value::Int(0)) {
+            status.remove("currentReplicas");
+        }
+    }
     let Some(Value::Object(status)) = autoscaler.get_mut("status") else {
         return set_status(autoscaler, current, conditions);
     };
@@ -59,16 +65,16 @@ pub(crate) fn from_v2(autoscaler: &mut Value) {
     let spec = autoscaler.object_entry("spec");
     if let Some(Value::Array(metrics)) = spec.remove("metrics") {
         let target = metrics.iter().find_map(|metric| cpu_utilization(metric, "target")).cloned();
-        // At the head of the list the use of CPU needs no annotation; elsewhere it keeps its place.
-        let from =
-            usize::from(metrics.first().and_then(|m| cpu_utilization(m, "target")).is_some());
-        annotations.push((METRICS, to_annotation(&metrics[from..], &SPEC)));
+        // The use of CPU needs no annotation, wherever it stands.
+        let others = metrics.into_iter().filter(|m| cpu_utilization(m, "target").is_none());
+        annotations.push((METRICS, to_annotation(&others.collect::<Vec<_>>(), &SPEC)));
         if let Some(target) = target {
             spec.insert(TARGET, target);
         }
     }
     annotations.push((BEHAVIOR, spec.remove("behavior").map(|b| with_names(b, upper))));
     if let Some(Value::Object(status)) = autoscaler.get_mut("status") {
+        status.entry_or("currentReplicas", || Value::Int(0));
         if let Some(Value::Array(metrics)) = status.remove("currentMetrics") {
             let current = metrics.iter().find_map(|metric| cpu_utilization(metric, "current"));
             if let Some(percentage) = current.cloned() {
@@ -81,8 +87,67 @@ pub(crate) fn from_v2(autoscaler: &mut Value) {
     for (annotation, value) in annotations {
         if let Some(value) = value.filter(|value| !value.is_null()) {
             let metadata = autoscaler.object_entry("metadata");
-            metadata.entry_object("annotations").insert(annotation, json::to_string(&value));
+            metadata.entry_object("annotations").insert(annotation, in_order(&value));
         }
+    }
+}
+
+/// The members of what stands in annotations, in the order in which upstream declares them.
+const ORDER: &[&str] = &[
+    "type",
+    "status",
+    "lastTransitionTime",
+    "reason",
+    "message",
+    "object",
+    "pods",
+    "resource",
+    "containerResource",
+    "external",
+    "target",
+    "kind",
+    "name",
+    "apiVersion",
+    "metricName",
+    "metricSelector",
+    "targetValue",
+    "currentValue",
+    "targetAverageUtilization",
+    "currentAverageUtilization",
+    "targetAverageValue",
+    "currentAverageValue",
+    "container",
+    "selector",
+    "averageValue",
+    "matchLabels",
+    "matchExpressions",
+    "ScaleUp",
+    "ScaleDown",
+    "StabilizationWindowSeconds",
+    "SelectPolicy",
+    "Policies",
+    "Tolerance",
+    "Type",
+    "Value",
+    "PeriodSeconds",
+];
+
+/// A value as JSON, its members in upstream's order: others compare the text.
+fn in_order(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let place = |member: &Str| ORDER.iter().position(|known| known == member);
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|(member, _)| place(member).unwrap_or(ORDER.len()));
+            let texts = members.into_iter().map(|(member, value)| {
+                format!("{}:{}", json::to_string(&Value::from(member.as_str())), in_order(value))
+            });
+            format!("{{{}}}", texts.collect::<Vec<_>>().join(","))
+        }
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(in_order).collect::<Vec<_>>().join(","))
+        }
+        other => json::to_string(other),
     }
 }
 
@@ -261,13 +326,13 @@ fn set_target_type(target: &mut Map) {
     }
 }
 
-/// Puts the use of CPU that v1 wants into the metrics: where it stood, or at the head.
+/// Puts the use of CPU that v1 wants into the metrics: where it stood, or at the end.
 fn set_cpu_target(metrics: &mut Vec<Value>, target: Option<Value>) {
     let at = metrics.iter().position(|metric| cpu_utilization(metric, "target").is_some());
     match (at, target) {
         (Some(at), Some(target)) => metrics[at] = cpu_metric("target", &target),
         (Some(at), None) => _ = metrics.remove(at),
-        (None, Some(target)) => metrics.insert(0, cpu_metric("target", &target)),
+        (None, Some(target)) => metrics.push(cpu_metric("target", &target)),
         (None, None) => {}
     }
 }

@@ -5,6 +5,7 @@ mod rules;
 mod webhooks;
 
 use crate::{
+    conditions,
     conversion::renamed,
     defaults::{
         Constant::{EmptyObject, Int, Text},
@@ -13,7 +14,8 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
-    strategy::{COUNTED, COUNTED_WITH_STATUS, STATUS_ALONE, Strategy},
+    place::{Errors, Place},
+    strategy::{COUNTED, COUNTED_WITH_STATUS, Part, STATUS_ALONE, Strategy, part},
 };
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
@@ -45,7 +47,13 @@ const POLICY_FORMS: &[Form] = &[
 ];
 
 /// What all six share.
-const BASE: Strategy = Strategy { unconditional_update: false, declared_rules: false, ..COUNTED };
+const BASE: Strategy = Strategy {
+    qualified_finalizers: false,
+    metadata_checked_once: true,
+    unconditional_update: false,
+    declared_rules: false,
+    ..COUNTED
+};
 
 const MUTATING_WEBHOOKS: Strategy = Strategy {
     default: |object| set(object, MUTATING_WEBHOOKS_DEFAULTS),
@@ -66,11 +74,20 @@ const MUTATING_POLICY: Strategy = Strategy {
 };
 
 const VALIDATING_POLICY: Strategy = Strategy {
+    qualified_finalizers: false,
     owned: STATUS_ALONE,
     unconditional_update: false,
     default: |object| set(object, POLICY_DEFAULTS),
     validate: |new, _| policies::validate_validating(new),
     declared_rules: false,
+    parts: &[Part {
+        validate: |new, _| {
+            let mut errors = Errors::new();
+            conditions::check(&Place::root(new).get("status"), &mut errors);
+            errors
+        },
+        ..part("status")
+    }],
     ..COUNTED_WITH_STATUS
 };
 

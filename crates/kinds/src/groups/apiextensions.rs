@@ -1,11 +1,8 @@
 //! `apiextensions.k8s.io/v1`. That a definition makes a resource is `pintle-crd`'s matter.
 
-use pintle_meta::{
-    field::{Error, Errors},
-    object,
-};
-use pintle_registry::NameRule;
-use pintle_value::{Map, Path, Value};
+use pintle_meta::{names, object};
+use pintle_registry::{Deletion, NameRule};
+use pintle_value::{Map, Value};
 
 use crate::{
     checks::items,
@@ -23,11 +20,30 @@ pub(crate) const KINDS: &[Kind] =
     &[kind("apiextensions.k8s.io", "customresourcedefinitions", DEFINITION)];
 
 const DEFINITION: Strategy = Strategy {
+    metadata_checked_once: true,
     // Its own finalizer has no domain; upstream's rule for it is the one of custom resources.
     qualified_finalizers: false,
-    name: NameRule::PathSegment,
+    name: NameRule::OfObject(|new, old, name, prefix| {
+        let mut wrong = names::subdomain_rule(name, prefix);
+        let of = |path: &[&str]| new.str_at(path).unwrap_or_default();
+        let needed = format!("{}.{}", of(&["spec", "names", "plural"]), of(&["spec", "group"]));
+        // What it is made of cannot change, and is told of by itself where it does.
+        if old.is_none() && name != needed {
+            wrong.push(r#"must be spec.names.plural+"."+spec.group"#.to_owned());
+        }
+        wrong
+    }),
     unconditional_update: false,
-    default: |object| set(object, DEFAULTS),
+    declared_rules: false,
+    default: |definition| {
+        set(definition, DEFAULTS);
+        let stored = definition.at(&["status", "storedVersions"]).and_then(Value::as_array);
+        if stored.is_none_or(<[Value]>::is_empty)
+            && let Some(version) = storage_version(definition)
+        {
+            definition.object_entry("status").insert("storedVersions", vec![version]);
+        }
+    },
     prepare_create: |definition| {
         let stored: Vec<Value> = storage_version(definition).into_iter().collect();
         definition.object_entry("status").insert("storedVersions", stored);
@@ -43,20 +59,10 @@ const DEFINITION: Strategy = Strategy {
         }
     },
     // The first deletion only begins: the objects go first.
+    deletion: Deletion::Marking,
     held: |definition| !object::is_terminating(definition),
     terminating: pintle_crd::life::begin_deletion,
-    validate: |new, old| {
-        let of = |path: &[&str]| new.str_at(path).unwrap_or_default();
-        let required = format!("{}.{}", of(&["spec", "names", "plural"]), of(&["spec", "group"]));
-        let mut errors = Errors::new();
-        if object::name(new) != required {
-            let path = Path::new("metadata").field("name");
-            let words = r#"must be spec.names.plural+"."+spec.group"#;
-            errors.push(Error::invalid(&path, &Value::from(object::name(new)), words));
-        }
-        errors.extend(pintle_crd::validate(new, old));
-        errors
-    },
+    validate: pintle_crd::validate,
     warnings: pintle_crd::warnings,
     ..COUNTED_WITH_STATUS
 };

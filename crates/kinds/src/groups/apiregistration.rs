@@ -1,11 +1,12 @@
-//! `apiregistration.k8s.io/v1`. Aggregation is yet to come: every APIService is a local one.
+//! `apiregistration.k8s.io/v1`. Aggregation is yet to come: no APIService of another server is available.
 
-use pintle_meta::{field::Error, names, object};
+use pintle_meta::{field::Error, names};
 use pintle_registry::NameRule;
 use pintle_value::{Path, Value};
 
 use crate::{
     checks::invalid_text,
+    conditions,
     defaults::{Constant::Int, Defaults, Row, Row::Unset, set},
     formats::port_number,
     kind::{Kind, kind},
@@ -22,8 +23,18 @@ use crate::{
 pub(crate) const KINDS: &[Kind] = &[kind("apiregistration.k8s.io", "apiservices", API_SERVICE)];
 
 const API_SERVICE: Strategy = Strategy {
+    qualified_finalizers: false,
+    metadata_checked_once: true,
     owned: STATUS_ALONE,
-    name: NameRule::PathSegment,
+    name: NameRule::OfObject(|service, _, name, prefix| {
+        let wrong = names::path_segment_rule(name, prefix);
+        let of = |member: &str| service.str_at(&["spec", member]).unwrap_or_default();
+        let needed = format!("{}.{}", of("version"), of("group"));
+        match wrong.is_empty() && name != needed {
+            true => vec![format!("must be `spec.version+\".\"+spec.group`: {needed:?}")],
+            false => wrong,
+        }
+    }),
     unconditional_update: false,
     default: |object| set(object, DEFAULTS),
     prepare_create: |service| {
@@ -37,6 +48,7 @@ const API_SERVICE: Strategy = Strategy {
             service.object_entry("status").insert("conditions", vec![available]);
         }
     },
+    note_time: conditions::note_time,
     validate: |new, _| validate(new),
     parts: &[Part { validate: |new, _| rules::errors(new, STATUS_RULES), ..part("status") }],
     ..WITH_STATUS
@@ -49,12 +61,6 @@ fn validate(service: &Value) -> Errors {
     let of = |member: &str| service.str_at(&["spec", member]).unwrap_or_default();
     let (group, version) = (of("group"), of("version"));
     let mut errors = Errors::new();
-    let required = format!("{version}.{group}");
-    if object::name(service) != required {
-        let path = Path::new("metadata").field("name");
-        let words = format!("must be `spec.version+\".\"+spec.group`: {required:?}");
-        errors.push(Error::invalid(&path, &Value::from(object::name(service)), words));
-    }
     if !group.is_empty() {
         let wrong = names::dns1123_subdomain(group);
         invalid_text(&spec.field("group"), group, wrong, &mut errors);

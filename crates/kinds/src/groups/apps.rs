@@ -17,10 +17,7 @@ use crate::{
     kind::{Kind, kind},
     place::{Errors, Place},
     pods,
-    rules::{
-        Rule::{Do, NotNegative},
-        Rules, check,
-    },
+    rules::{Rule::NotNegative, check},
     strategy::{PLAIN, Strategy},
 };
 
@@ -37,7 +34,11 @@ pub(crate) const KINDS: &[Kind] = &[
 const REVISION: Strategy = Strategy {
     validate: |new, old| {
         let mut errors = Errors::new();
-        check(&Place::root(new), REVISION_RULES, &mut errors);
+        let revision = Place::root(new);
+        check(&revision, &[NotNegative("revision")], &mut errors);
+        if old.is_none() {
+            check_data(&revision.get("data"), &mut errors);
+        }
         errors.extend(unchanged(new, old, &[frozen(&["data"])]));
         errors
     },
@@ -45,15 +46,14 @@ const REVISION: Strategy = Strategy {
     ..PLAIN
 };
 
-const REVISION_RULES: Rules = &[
-    Do(|revision, errors| {
-        let data = revision.get("data");
-        if !data.is_set() {
-            errors.push(data.required("data is mandatory"));
-        }
-    }),
-    NotNegative("revision"),
-];
+/// A revision is of an object.
+fn check_data(data: &Place<'_>, errors: &mut Errors) {
+    if !data.is_set() {
+        errors.push(data.required("data is mandatory"));
+    } else if data.value().as_object().is_none() {
+        errors.push(data.required("data must be a valid JSON object"));
+    }
+}
 
 const REPLICAS: Row = Unset("replicas", Int(1));
 const HISTORY: Row = Unset("revisionHistoryLimit", Int(10));

@@ -39,7 +39,7 @@ const SIGNING_REQUEST: Strategy = Strategy {
     ],
     name: NameRule::PathSegment,
     fields: &[SIGNER],
-    note_author: note_requester,
+    note_origin: |request, origin| note_requester(request, origin.author),
     // A request is not changed once it is made: only its metadata is.
     prepare_update: |new, old| {
         let spec = old.get("spec").cloned().unwrap_or_default();

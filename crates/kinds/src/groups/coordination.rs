@@ -43,6 +43,8 @@ const CANDIDATE: Strategy = Strategy {
 };
 
 const LEASE: Strategy = Strategy {
+    qualified_finalizers: false,
+    metadata_checked_once: true,
     create_on_update: true,
     unconditional_update: false,
     // CoordinatedLeaderElection is off.

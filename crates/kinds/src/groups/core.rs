@@ -48,6 +48,7 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 const POD_TEMPLATE: Strategy = Strategy {
+    gated: &[(&["template", "spec"], pods::GATED)],
     generation: Generation::Spec,
     delete_returns_object: true,
     default: |object| set(object, &[crate::defaults::Row::In("template", pods::POD_TEMPLATE)]),

@@ -20,8 +20,8 @@ use crate::{
     kind::{Kind, kind},
     place::{Errors, Place},
     rules::{
-        Rule,
-        Rule::{Choice, Do, Formatted},
+        Format, Rule,
+        Rule::{Choice, Do, Formatted, Given, OneOf},
         Rules, check, errors,
     },
     strategy::{PLAIN, Strategy},
@@ -30,6 +30,8 @@ use crate::{
 pub(crate) const KINDS: &[Kind] = &[kind("discovery.k8s.io", "endpointslices", SLICE)];
 
 const SLICE: Strategy = Strategy {
+    declared_rules: false,
+    metadata_checked_once: true,
     generation: Generation::SpecAnd("labels"),
     default: |object| set(object, DEFAULTS),
     prepare_create: drop_topology,
@@ -67,8 +69,8 @@ const PORTS: Rules = &[
         "ports",
         &[
             Formatted("name", names::dns1123_label),
-            Choice("protocol", &["SCTP", "TCP", "UDP"]),
-            Formatted("appProtocol", names::qualified_name),
+            OneOf("protocol", &["SCTP", "TCP", "UDP"]),
+            Given("appProtocol", names::qualified_name),
         ],
     ),
     Do(|slice, errors| {
@@ -84,6 +86,7 @@ const PORTS: Rules = &[
 const ENDPOINTS_MAX: usize = 1000;
 const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 20_000;
+const HINTS_MAX: usize = 8;
 
 fn too_many(place: &Place<'_>, max: usize, errors: &mut Errors) {
     let count = match place.value() {
@@ -118,8 +121,33 @@ fn check_addresses(slice: &Place<'_>, old: Option<&Value>, errors: &mut Errors) 
         for address in endpoint.items("addresses").filter(|one| !known.contains(one.text())) {
             check_address(&address, kind, is_servers_own(slice.value()), errors);
         }
+        if let Some(node) = endpoint.find("nodeName") {
+            node.all_invalid(names::dns1123_subdomain(node.text()), errors);
+        }
         if let Some(host) = endpoint.find("hostname") {
             host.all_invalid(names::dns1123_label(host.text()), errors);
+        }
+        check_hints(&endpoint.get("hints"), errors);
+    }
+}
+
+/// Who should use an endpoint: zones and nodes, each once.
+fn check_hints(hints: &Place<'_>, errors: &mut Errors) {
+    let lists: [(&str, Format); 2] =
+        [("forZones", names::label_value), ("forNodes", names::dns1123_subdomain)];
+    for (list, format) in lists {
+        let before = errors.len();
+        too_many(&hints.get(list), HINTS_MAX, errors);
+        if errors.len() > before {
+            return;
+        }
+        let mut seen = BTreeSet::new();
+        for hint in hints.items(list) {
+            let name = hint.get("name");
+            if !seen.insert(name.text().to_owned()) {
+                errors.push(name.duplicate());
+            }
+            name.all_invalid(format(name.text()), errors);
         }
     }
 }

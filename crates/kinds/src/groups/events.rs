@@ -9,7 +9,7 @@ use pintle_registry::{Dependents, NameRule};
 use pintle_value::{Path, Str, Value};
 
 use crate::{
-    checks::{Frozen, frozen, invalid_text, path, same, unchanged},
+    checks::{Frozen, IMMUTABLE, frozen, invalid_text, path, same, unchanged},
     conversion::event::{from_core, to_core},
     kind::{Form, Kept, Kind, kind},
     strategy::{PLAIN, Strategy, selectable, text},
@@ -26,6 +26,8 @@ const TTL_SECONDS: u64 = 3600;
 
 /// The events of the core group, which are not held to much.
 pub(super) const CORE_EVENT: Strategy = Strategy {
+    qualified_finalizers: false,
+    metadata_checked_once: true,
     name: NameRule::PathSegment,
     dependents: Dependents::None,
     create_on_update: true,
@@ -53,6 +55,8 @@ pub(super) const CORE_EVENT: Strategy = Strategy {
 
 /// The events of `events.k8s.io`, which are to be complete and do not change (EVT-05, EVT-06).
 const EVENT: Strategy = Strategy {
+    qualified_finalizers: true,
+    metadata_checked_once: false,
     name: NameRule::DnsSubdomain,
     dependents: Dependents::None,
     fields: &[
@@ -78,6 +82,13 @@ const EVENT: Strategy = Strategy {
                     check_series(new, &mut errors);
                 }
                 errors.extend(unchanged(new, Some(old), FROZEN));
+                // Its name in this group.
+                if !same(new.get("reportingComponent"), old.get("reportingComponent")) {
+                    let new = new.get("reportingComponent").unwrap_or(&Value::Null);
+                    let path = Path::new("reportingController");
+                    errors.push(Error::invalid(&path, new, IMMUTABLE));
+                }
+                errors.extend(unchanged(new, Some(old), &[frozen(&["reportingInstance"])]));
             }
         }
         errors
@@ -93,12 +104,12 @@ const FROZEN: &[Frozen] = &[
     frozen(&["firstTimestamp"]),
     frozen(&["lastTimestamp"]),
     frozen(&["count"]),
+    // Upstream looks at it twice.
+    frozen(&["reason"]),
     frozen(&["type"]),
     frozen(&["eventTime"]),
     frozen(&["action"]),
     frozen(&["related"]),
-    frozen(&["reportingComponent"]),
-    frozen(&["reportingInstance"]),
 ];
 
 /// The component, of the old way to say it or of the new.

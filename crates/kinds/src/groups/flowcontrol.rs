@@ -21,6 +21,7 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 const FLOW_SCHEMA: Strategy = Strategy {
+    metadata_checked_once: true,
     owned: STATUS_ALONE,
     default: |object| set(object, &[In("spec", &[Empty("matchingPrecedence", Int(1000))])]),
     validate: |new, _| rules::validate_schema(new),
@@ -30,6 +31,7 @@ const FLOW_SCHEMA: Strategy = Strategy {
 };
 
 const PRIORITY_LEVEL: Strategy = Strategy {
+    metadata_checked_once: true,
     owned: STATUS_ALONE,
     default: |object| set(object, PRIORITY_LEVEL_DEFAULTS),
     validate: |new, _| rules::validate_level(new),

@@ -8,7 +8,7 @@ use pintle_registry::NameRule;
 
 use crate::{
     addresses::{Range, canonical_ip, canonical_range},
-    checks::{IMMUTABLE, frozen, unchanged},
+    checks::{IMMUTABLE, frozen, frozen_text, unchanged},
     conversion::renamed,
     defaults::{
         Condition::Filled,
@@ -21,11 +21,11 @@ use crate::{
     place::{Errors, Place},
     rules::{
         Rule,
-        Rule::{Choice, Do, Formatted, Named, Required},
+        Rule::{Do, Formatted, Named, OneOf},
         Rules, errors,
     },
     strategy::{
-        COUNTED, COUNTED_WITH_STATUS, PLAIN, Part, Strategy, WITH_STATUS, keep_metadata, part,
+        COUNTED, COUNTED_WITH_STATUS, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part,
     },
 };
 
@@ -44,7 +44,7 @@ const BETA: &[Form] = &[renamed!("v1beta1", "networking.k8s.io/v1beta1" => "netw
 const INGRESS_CLASS: Strategy = Strategy {
     default: |object| set(object, INGRESS_CLASS_DEFAULTS),
     validate: |new, old| {
-        let mut wrong = unchanged(new, old, &[frozen(&["spec", "controller"])]);
+        let mut wrong = unchanged(new, old, &[frozen_text(&["spec", "controller"])]);
         wrong.extend(errors(new, INGRESS_CLASS_RULES));
         wrong
     },
@@ -65,6 +65,7 @@ const INGRESS_CLASS_DEFAULTS: Defaults =
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
 const INGRESS: Strategy = Strategy {
+    declared_rules: false,
     validate: ingress::validate,
     parts: &[Part { validate: ingress::validate_status, ..part("status") }],
     warnings: |new, old| {
@@ -83,9 +84,12 @@ const INGRESS: Strategy = Strategy {
 
 const IP_ADDRESS: Strategy = Strategy {
     name: NameRule::Custom(|name, _prefix| canonical_ip(name)),
-    validate: |new, old| match old {
-        None => errors(new, IP_ADDRESS_RULES),
-        Some(_) => unchanged(new, old, &[frozen(&["spec", "parentRef"])]),
+    // With something at its end it would be no address.
+    generates_names: false,
+    validate: |new, old| {
+        let mut wrong = errors(new, IP_ADDRESS_RULES);
+        wrong.extend(unchanged(new, old, &[frozen(&["spec", "parentRef"])]));
+        wrong
     },
     ..PLAIN
 };
@@ -93,7 +97,11 @@ const IP_ADDRESS: Strategy = Strategy {
 const IP_ADDRESS_RULES: Rules = &[Rule::At(
     "spec",
     &[
-        Required("parentRef"),
+        Do(|spec, errors| {
+            if !spec.has("parentRef") {
+                errors.push(spec.get("parentRef").required(""));
+            }
+        }),
         Rule::At(
             "parentRef",
             &[
@@ -126,8 +134,7 @@ const NETWORK_POLICY_DEFAULTS: Defaults = &[In(
 const PORTS: Row = Each("ports", &[Unset("protocol", Text("TCP"))]);
 
 const SERVICE_CIDR: Strategy = Strategy {
-    // Who writes a status can own metadata here, though not change it.
-    parts: &[Part { prepare: keep_metadata, ..part("status") }],
+    owned: STATUS_ALONE,
     validate: |new, old| {
         let mut errors = Errors::new();
         let service_cidr = Place::root(new);
@@ -194,7 +201,7 @@ const PARAMETERS: Rules = &[
     Do(ingress::api_group),
     Named("kind", names::path_segment),
     Named("name", names::path_segment),
-    Choice("scope", &["Cluster", "Namespace"]),
+    OneOf("scope", &["Cluster", "Namespace"]),
     Do(|parameters, errors| {
         let namespace = parameters.get("namespace");
         match (parameters.str("scope"), namespace.is_set()) {

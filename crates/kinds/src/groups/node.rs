@@ -1,6 +1,9 @@
 //! `node.k8s.io/v1`.
 
-use pintle_meta::names;
+use std::collections::BTreeSet;
+
+use pintle_meta::{field::Error, names};
+use pintle_value::json;
 
 use crate::{
     amounts,
@@ -9,7 +12,7 @@ use crate::{
     place::{Errors, Place},
     pods,
     rules::{
-        Rule::{At, Do, Labels},
+        Rule::{At, Do, Labels, Named},
         Rules, errors,
     },
     strategy::{PLAIN, Strategy},
@@ -18,11 +21,17 @@ use crate::{
 pub(crate) const KINDS: &[Kind] = &[kind("node.k8s.io", "runtimeclasses", RUNTIME_CLASS)];
 
 const RUNTIME_CLASS: Strategy = Strategy {
+    qualified_finalizers: false,
+    metadata_checked_once: true,
     create_on_update: true,
     unconditional_update: false,
     validate: |new, old| match old {
         None => errors(new, RULES),
-        Some(_) => unchanged(new, old, &[frozen(&["handler"])]),
+        Some(_) => {
+            let mut all = errors(new, RULES);
+            all.extend(unchanged(new, old, &[frozen(&["handler"])]));
+            all
+        }
     },
     declared_rules: false,
     warnings: |new, _| {
@@ -36,17 +45,27 @@ const RUNTIME_CLASS: Strategy = Strategy {
 };
 
 const RULES: Rules = &[
-    Do(|class, errors| {
-        let handler = class.get("handler");
-        errors.extend(
-            names::dns1123_label(handler.text())
-                .into_iter()
-                .map(|words| handler.invalid_as(handler.text(), words)),
-        );
-    }),
+    Named("handler", names::dns1123_label),
     At("overhead", &[Do(check_overhead)]),
-    At("scheduling", &[Labels("nodeSelector"), Do(pods::check_tolerations)]),
+    At("scheduling", &[Labels("nodeSelector"), Do(pods::check_tolerations), Do(same_tolerations)]),
 ];
+
+/// Tolerations differ in more than how long they tolerate.
+fn same_tolerations(scheduling: &Place<'_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for toleration in scheduling.items("tolerations") {
+        let key = ["key", "operator", "value", "effect"].map(|member| toleration.str(member));
+        if !seen.insert(key.map(str::to_owned)) {
+            // Upstream shows its own form of a toleration.
+            let [key, operator, value, effect] = key.map(|text| json::to_string(&text.into()));
+            let seconds = json::to_string(toleration.get("tolerationSeconds").value());
+            let shown = format!(
+                r#"{{"Key":{key},"Operator":{operator},"Value":{value},"Effect":{effect},"TolerationSeconds":{seconds}}}"#
+            );
+            errors.push(Error { value: Some(shown), ..toleration.duplicate() });
+        }
+    }
+}
 
 /// What running a pod of the class costs besides its containers. Upstream checks it as limits.
 fn check_overhead(overhead: &Place<'_>, errors: &mut Errors) {

@@ -18,6 +18,8 @@ use crate::{
 pub(crate) const KINDS: &[Kind] = &[kind("policy", "poddisruptionbudgets", BUDGET)];
 
 const BUDGET: Strategy = Strategy {
+    qualified_finalizers: false,
+    metadata_checked_once: true,
     // Upstream's strategy checks no metadata of its own.
     name: NameRule::PathSegment,
     unconditional_update: false,

@@ -1,6 +1,6 @@
 //! `rbac.authorization.k8s.io/v1`. Who may grant what is the authorizer's matter.
 
-use pintle_meta::{names, validation};
+use pintle_meta::{labels::Selector, names, validation};
 use pintle_registry::NameRule;
 use pintle_value::{Map, Value};
 
@@ -76,6 +76,9 @@ fn check_rules(role: &Value, is_namespaced: bool) -> Errors {
     }
     for selector in aggregation.items("clusterRoleSelectors") {
         errors.extend(validation::label_selector(selector.value(), &selector.path()));
+        if Selector::from_label_selector(selector.some()).is_err() {
+            errors.push(selector.invalid_as(Value::Null, "invalid label selector."));
+        }
     }
     errors
 }
@@ -144,10 +147,6 @@ fn check_subject(subject: &Place<'_>, needs_namespace: bool, errors: &mut Errors
             }
         }
         "User" | "Group" => {
-            if name.is_empty() {
-                let words = format!("{} name cannot be empty", kind.text().to_lowercase());
-                errors.push(name.invalid_as("", words));
-            }
             if group.text() != RBAC {
                 errors.push(group.not_supported(&[RBAC]));
             }

@@ -8,8 +8,8 @@ mod policies;
 mod slices;
 mod status;
 
-use pintle_meta::time;
-use pintle_registry::request::Now;
+use pintle_meta::{names, time};
+use pintle_registry::{NameRule, request::Now};
 use pintle_value::Value;
 
 use crate::{
@@ -81,6 +81,7 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 const CLASS: Strategy = Strategy {
+    name: NameRule::Custom(names::long_name_rule),
     delete_returns_object: true,
     validate: classes::validate,
     declared_rules: false,
@@ -177,6 +178,9 @@ const POOL_REQUEST: Strategy = Strategy {
 
 const SLICE: Strategy = Strategy {
     delete_returns_object: true,
+    unknown_label: Some(|version, label| {
+        format!("field label not supported for {version}, Kind=ResourceSlice: {label}")
+    }),
     fields: &[
         selectable!("spec.nodeName" at "spec"."nodeName"),
         selectable!("spec.driver" at "spec"."driver"),

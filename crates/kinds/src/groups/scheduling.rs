@@ -10,7 +10,7 @@ use crate::{
     defaults::{Constant::Text, Defaults, Row::Unset, set},
     kind::{Kind, kind},
     place::Place,
-    rules::{Rule::OneOf, Rules, check},
+    pods,
     strategy::{PLAIN, Strategy},
 };
 
@@ -28,6 +28,10 @@ const SYSTEM_CLASSES: [(&str, i64); 2] =
 const USER_VALUE_MAX: i64 = 1_000_000_000;
 
 const PRIORITY_CLASS: Strategy = Strategy {
+    refuse_delete: |name| {
+        let is_system = SYSTEM_CLASSES.iter().any(|(known, _)| *known == name);
+        is_system.then_some("this is a system priority class and cannot be deleted")
+    },
     default: |object| set(object, DEFAULTS),
     // Upstream starts a count that it never raises.
     prepare_create: |class| _ = class.object_entry("metadata").insert("generation", 1),
@@ -35,7 +39,7 @@ const PRIORITY_CLASS: Strategy = Strategy {
         let mut errors = Errors::new();
         if old.is_none() {
             check_value(new, &mut errors);
-            check(&Place::root(new), POLICY, &mut errors);
+            pods::preemption_policy(&Place::root(new).get("preemptionPolicy"), &mut errors);
         }
         let words = "may not be changed in an update.";
         let frozen = [forbidden(&["value"], words), frozen(&["preemptionPolicy"])];
@@ -44,8 +48,6 @@ const PRIORITY_CLASS: Strategy = Strategy {
     },
     ..PLAIN
 };
-
-const POLICY: Rules = &[OneOf("preemptionPolicy", &["Never", "PreemptLowerPriority"])];
 
 const DEFAULTS: Defaults = &[Unset("preemptionPolicy", Text("PreemptLowerPriority"))];
 

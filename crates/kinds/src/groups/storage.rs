@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_meta::{field::Error, names, object};
-use pintle_registry::NameRule;
 use pintle_value::{Path, Value};
 
 use crate::{
     amounts,
-    checks::{Frozen, IMMUTABLE, NOT_NEGATIVE, forbidden, frozen, items, unchanged},
+    checks::{Frozen, IMMUTABLE, NOT_NEGATIVE, forbidden, frozen, items, same, unchanged},
     conversion::renamed,
     defaults::{
         Constant::{Bool, Text, Texts},
@@ -21,7 +20,7 @@ use crate::{
     pods,
     rules::{
         Rule,
-        Rule::{Choice, Do, Needed, OneOf, Selector},
+        Rule::{Do, Needed, OneOf, Selector},
         Rules, errors, not_negative, required, within,
     },
     strategy::{PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
@@ -42,7 +41,10 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 const DRIVER: Strategy = Strategy {
-    name: NameRule::Custom(driver_name),
+    metadata_checked_once: true,
+    // VolumeLimitScaling is off.
+    gated: &[(&["spec"], &[&[&["preventPodSchedulingIfMissing"]]])],
+    declared_rules: false,
     unconditional_update: false,
     delete_returns_object: true,
     default: |object| set(object, DRIVER_DEFAULTS),
@@ -59,6 +61,15 @@ const DRIVER: Strategy = Strategy {
         }
         wrong.extend(unchanged(new, old, &[frozen(&["spec", "volumeLifecycleModes"])]));
         wrong
+    },
+    warnings: |new, old| {
+        let requests = |driver: &Value| driver.at(&["spec", "tokenRequests"]).cloned();
+        let is_new = old.is_none_or(|old| !same(requests(old).as_ref(), requests(new).as_ref()));
+        let asks = !items(new, &["spec", "tokenRequests"]).is_empty();
+        let says = Place::root(new).get("spec").has("serviceAccountTokenInSecrets");
+        let words = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, \
+                     set to true to prevent possible logging of tokens in volume attributes";
+        (is_new && asks && !says).then(|| words.to_owned()).into_iter().collect()
     },
     // Upstream raises a generation that it does not start.
     prepare_update: |new, old| {
@@ -123,9 +134,15 @@ fn check_token_requests(spec: &Place<'_>, errors: &mut Errors) {
         };
         errors.push(seconds.invalid(words));
     }
+    let in_secrets = spec.get("serviceAccountTokenInSecrets");
+    if in_secrets.is_set() && spec.get("tokenRequests").is_empty() {
+        let words = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        errors.push(in_secrets.invalid(words));
+    }
 }
 
 const CSI_NODE: Strategy = Strategy {
+    metadata_checked_once: true,
     unconditional_update: false,
     delete_returns_object: true,
     validate: |new, old| {
@@ -190,7 +207,7 @@ fn check_drivers_update(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
 pub(super) fn csi_driver_name(place: &Place<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 63;
     if place.is_empty() {
-        errors.push(place.required(""));
+        return errors.push(place.required(""));
     }
     if place.text().len() > LENGTH_MAX {
         errors.push(Error::too_long(&place.path(), LENGTH_MAX));
@@ -200,6 +217,7 @@ pub(super) fn csi_driver_name(place: &Place<'_>, errors: &mut Errors) {
 }
 
 const CAPACITY: Strategy = Strategy {
+    metadata_checked_once: true,
     unconditional_update: false,
     validate: |new, old| match old {
         None => errors(new, CAPACITY_RULES),
@@ -244,7 +262,11 @@ const CLASS: Strategy = Strategy {
     default: |object| set(object, CLASS_DEFAULTS),
     validate: |new, old| match old {
         None => errors(new, CLASS_RULES),
-        Some(_) => unchanged(new, old, CLASS_FROZEN),
+        Some(_) => {
+            let mut wrong = errors(new, CLASS_RULES);
+            wrong.extend(unchanged(new, old, CLASS_FROZEN));
+            wrong
+        }
     },
     declared_rules: false,
     warnings: |new, _| {
@@ -259,18 +281,25 @@ const CLASS: Strategy = Strategy {
     ..PLAIN
 };
 
+const RECLAIM_POLICIES: &[&str] = &["Delete", "Retain"];
+
 const CLASS_RULES: Rules = &[
     Do(|class, errors| provisioner(&class.get("provisioner"), errors)),
     Do(|class, errors| parameters(&class.get("parameters"), errors)),
-    OneOf("reclaimPolicy", &["Delete", "Retain"]),
-    Choice("volumeBindingMode", &["Immediate", "WaitForFirstConsumer"]),
+    Do(|class, errors| {
+        let policy = class.get("reclaimPolicy");
+        if !policy.is_empty() && !RECLAIM_POLICIES.contains(&policy.text()) {
+            errors.push(policy.not_supported(RECLAIM_POLICIES));
+        }
+    }),
+    OneOf("volumeBindingMode", &["Immediate", "WaitForFirstConsumer"]),
     Do(check_topologies),
 ];
 
 const CLASS_FROZEN: &[Frozen] = &[
-    forbidden(&["parameters"], "updates to parameters are forbidden."),
-    forbidden(&["provisioner"], "updates to provisioner are forbidden."),
-    forbidden(&["reclaimPolicy"], "updates to reclaimPolicy are forbidden."),
+    frozen(&["parameters"]),
+    frozen(&["provisioner"]),
+    frozen(&["reclaimPolicy"]),
     frozen(&["volumeBindingMode"]),
 ];
 
@@ -307,7 +336,8 @@ fn parameters(place: &Place<'_>, errors: &mut Errors) {
 
 /// Where volumes may be made: terms that differ, each of labels and the values they may have.
 fn check_topologies(class: &Place<'_>, errors: &mut Errors) {
-    let mut terms: BTreeSet<BTreeMap<String, BTreeSet<String>>> = BTreeSet::new();
+    let count = class.items("allowedTopologies").len();
+    let mut terms: Vec<BTreeMap<String, BTreeSet<String>>> = Vec::new();
     for term in class.items("allowedTopologies") {
         let mut labels = BTreeMap::new();
         for expression in term.items("matchLabelExpressions") {
@@ -326,10 +356,12 @@ fn check_topologies(class: &Place<'_>, errors: &mut Errors) {
                 errors.push(key.duplicate());
             }
         }
-        if !terms.insert(labels) {
-            let expressions = term.get("matchLabelExpressions");
-            errors.push(Error::duplicate(&expressions.path(), &"".into()));
-        }
+        // Upstream compares a term with all before it, and with one empty term for each there is.
+        let empty = if labels.is_empty() { count } else { 0 };
+        let before = terms.iter().filter(|term| **term == labels).count();
+        let expressions = term.get("matchLabelExpressions").path();
+        errors.extend((0..empty + before).map(|_| Error::duplicate(&expressions, &"".into())));
+        terms.push(labels);
     }
 }
 
@@ -337,6 +369,7 @@ const CLASS_DEFAULTS: Defaults =
     &[Unset("reclaimPolicy", Text("Delete")), Unset("volumeBindingMode", Text("Immediate"))];
 
 const ATTACHMENT: Strategy = Strategy {
+    metadata_checked_once: true,
     owned: STATUS_ALONE,
     unconditional_update: false,
     delete_returns_object: true,
@@ -363,10 +396,10 @@ const ATTACHMENT_RULES: Rules = &[Rule::At(
             match (source.has("inlineVolumeSpec"), volume.is_set()) {
                 (false, false) => errors.push(source.required(ONE_SOURCE)),
                 (true, true) => errors.push(source.forbidden(ONE_SOURCE)),
-                (false, true) if volume.is_empty() => {
-                    errors.push(volume.required("must specify non empty persistentVolumeName"));
-                }
                 (false, true) => {
+                    if volume.is_empty() {
+                        errors.push(volume.required("must specify non empty persistentVolumeName"));
+                    }
                     volume.all_invalid(names::dns1123_subdomain(volume.text()), errors);
                 }
                 (true, false) => {
@@ -436,14 +469,3 @@ const ATTRIBUTES_RULES: Rules = &[
     Do(|class, errors| parameters(&class.get("parameters"), errors)),
     Needed("parameters", "must contain at least one key/value pair"),
 ];
-
-/// A driver's name is a subdomain but for the case of its letters, and short.
-fn driver_name(name: &str, prefix: bool) -> Vec<String> {
-    const LENGTH_MAX: usize = 63;
-    let mut wrong = Vec::new();
-    if name.len() > LENGTH_MAX {
-        wrong.push(Error::too_long(&Path::root(), LENGTH_MAX).detail);
-    }
-    wrong.extend(names::subdomain_rule(&name.to_lowercase(), prefix));
-    wrong
-}

@@ -133,7 +133,7 @@ pub(super) fn check_counts(object: &Value, old: &Value, counts: &Counts) -> Erro
     }
     for (member, most, words) in counts.within {
         if number(member) > number(most) {
-            errors.push(status.get(member).invalid(*words));
+            errors.push(status.get(member).invalid_as(number(member), *words));
         }
     }
     let before = old.at(&["status", "collisionCount"]).and_then(Value::as_int);

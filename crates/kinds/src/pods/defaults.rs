@@ -2,25 +2,32 @@
 
 use pintle_value::{Map, Value};
 
-use super::image;
+use super::{image, total};
 use crate::defaults::{
     Constant::{Bool, EmptyObject, Int, Text},
     Defaults, Row,
     Row::{Also, At, Do, Each, Empty, In, Unset},
-    is_filled, is_set,
+    first_of, is_filled, is_set,
 };
 
+const GRACE: &str = "terminationGracePeriodSeconds";
+
 /// A Pod. Some rules hold for pods only and not for templates.
-pub(crate) const POD: Defaults = &[In(
-    "spec",
-    &[
-        Each("containers", &[Do(requests_from_limits)]),
-        Each("initContainers", &[Do(requests_from_limits)]),
-        Unset("enableServiceLinks", Bool(true)),
-        Do(host_ports),
-        Also(POD_SPEC),
-    ],
-)];
+pub(crate) const POD: Defaults = &[
+    In(
+        "spec",
+        &[
+            Each("containers", &[Do(requests_from_limits)]),
+            Each("initContainers", &[Do(requests_from_limits)]),
+            Do(total::set_defaults),
+            Unset("enableServiceLinks", Bool(true)),
+            Do(host_ports),
+            Also(POD_SPEC),
+            Do(shortest_grace),
+        ],
+    ),
+    At("status", &[Do(pod_ips)]),
+];
 
 /// A PodTemplateSpec, in whatever it stands.
 pub(crate) const POD_TEMPLATE: Defaults = &[In("spec", POD_SPEC)];
@@ -30,7 +37,7 @@ const POD_SPEC: Defaults = &[
     Empty("dnsPolicy", Text("ClusterFirst")),
     Empty("restartPolicy", Text("Always")),
     Unset("securityContext", EmptyObject),
-    Unset("terminationGracePeriodSeconds", Int(30)),
+    Unset(GRACE, Int(30)),
     Empty("schedulerName", Text("default-scheduler")),
     Each("volumes", VOLUME),
     Each("initContainers", CONTAINER),
@@ -174,6 +181,21 @@ fn requests_from_limits(container: &mut Map) {
             requests.insert(name, limit);
         }
     }
+}
+
+/// A pod's grace cannot be negative (upstream: `Convert_v1_Pod_To_core_Pod`); a template says what it says.
+fn shortest_grace(spec: &mut Map) {
+    if spec.get(GRACE).and_then(Value::as_int).is_some_and(|seconds| seconds < 0) {
+        spec.insert(GRACE, 1);
+    }
+}
+
+/// `podIP` is the first of `podIPs`.
+fn pod_ips(status: &mut Map) {
+    fn ip(item: &Value) -> Option<&str> {
+        item.str_at(&["ip"])
+    }
+    first_of(status, ("podIP", "podIPs"), ip, |ip| Value::from([("ip", ip)]));
 }
 
 /// On the host's network a container's port is the host's port.

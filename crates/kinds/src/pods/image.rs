@@ -28,6 +28,9 @@ fn tag(reference: &str) -> Option<&str> {
     tag.or(if digest.is_none() { Some("latest") } else { None })
 }
 
+/// The longest path of an image, without its registry.
+const PATH_BYTES_MAX: usize = 255;
+
 /// `[registry[:port]/]path/…`; upstream takes no bare identifier of 64 hexadecimal digits.
 fn is_name(name: &str) -> bool {
     let is_identifier = name.len() == 64 && name.bytes().all(is_lower_hex);
@@ -35,7 +38,7 @@ fn is_name(name: &str) -> bool {
         Some((registry, path)) if is_registry(registry) => path,
         _ => name,
     };
-    !is_identifier && path.split('/').all(is_path_component)
+    !is_identifier && path.len() <= PATH_BYTES_MAX && path.split('/').all(is_path_component)
 }
 
 /// Whether the first component names a registry rather than a part of the path.

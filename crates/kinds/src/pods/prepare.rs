@@ -25,10 +25,11 @@ fn begin_status(pod: &mut Value) {
     status.insert("qosClass", quality(pod));
     if !items(pod, &["spec", "schedulingGates"]).is_empty() {
         let gated = Value::from([
-            ("type", "PodScheduled"),
-            ("status", "False"),
-            ("reason", "SchedulingGated"),
-            ("message", "Scheduling is blocked due to non-empty scheduling gates"),
+            ("type", Value::from("PodScheduled")),
+            ("status", "False".into()),
+            ("lastProbeTime", Value::Null),
+            ("reason", "SchedulingGated".into()),
+            ("message", "Scheduling is blocked due to non-empty scheduling gates".into()),
         ]);
         status.insert("conditions", vec![gated]);
     }

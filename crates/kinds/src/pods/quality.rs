@@ -14,9 +14,8 @@ type Sums = [Option<Quantity>; COUNTED.len()];
 /// The quality of service class of a pod.
 pub(crate) fn quality(pod: &Value) -> &'static str {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
-    let is_set = |list| spec.at(&["resources", list]).is_some_and(|l| l != &Value::object());
-    // Resources of the pod as a whole make those of its containers irrelevant.
-    let owners: Vec<&Value> = if is_set("requests") || is_set("limits") {
+    // Resources of the pod as a whole make those of its containers irrelevant, even where they are empty.
+    let owners: Vec<&Value> = if spec.get("resources").is_some_and(|own| !own.is_null()) {
         vec![spec]
     } else {
         items(spec, &["containers"]).iter().chain(items(spec, &["initContainers"])).collect()

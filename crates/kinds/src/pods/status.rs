@@ -66,6 +66,10 @@ pub(crate) fn validate_status(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     check_annotation_changes(&pod, old, Options::of_pod(old), &mut errors);
     check_conditions(&status, &mut errors);
+    let observed = status.get("observedGeneration");
+    if observed.int().is_some_and(|generation| generation < 0) {
+        errors.push(observed.invalid("must be a non-negative integer"));
+    }
     let node = status.get("nominatedNodeName");
     if !node.is_empty() && Some(node.value()) != old.at(&["status", "nominatedNodeName"]) {
         node.all_invalid(names::dns1123_subdomain(node.text()), &mut errors);

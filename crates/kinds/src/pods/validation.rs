@@ -20,8 +20,8 @@ use pintle_value::{Path, Value};
 use crate::{
     place::{Errors, Place},
     rules::{
-        Rule::{Choice, Do, Formatted, OneOf, Within},
-        Rules, check,
+        Rule::{Choice, Do, Formatted, Given, Within},
+        Rules, check, choice,
     },
 };
 
@@ -33,7 +33,9 @@ pub(crate) use containers::is_sidecar;
 pub(crate) use options::Options;
 pub(crate) use scheduling::check_tolerations;
 pub(crate) use security::app_armor_profile;
-pub(crate) use volumes::{CLAIM_SPEC, access_modes, check_persistent_sources};
+pub(crate) use volumes::{
+    CLAIM_SPEC, access_modes, check_claim_metadata, check_persistent_sources,
+};
 
 /// What upstream says where a workload does not select its own pods.
 pub(crate) const LABELS_MISMATCH: &str = "`selector` does not match template `labels`";
@@ -204,9 +206,16 @@ const NAMES: Rules = &[
     Do(check_tolerations),
     Do(network::check_host_aliases),
     Formatted("priorityClassName", names::dns1123_subdomain),
-    Formatted("runtimeClassName", names::dns1123_subdomain),
-    OneOf("preemptionPolicy", &["PreemptLowerPriority", "Never"]),
+    Given("runtimeClassName", names::dns1123_subdomain),
+    Do(|spec, errors| preemption_policy(&spec.get("preemptionPolicy"), errors)),
 ];
+
+/// Whether a pod, or those of a class, may displace others.
+pub(crate) fn preemption_policy(policy: &Place<'_>, errors: &mut Errors) {
+    if policy.is_set() {
+        choice(policy, &["PreemptLowerPriority", "Never"], errors);
+    }
+}
 
 /// Checks `resourceClaims`.
 fn check_resource_claims(spec: &Place<'_>, errors: &mut Errors) {

@@ -1,5 +1,6 @@
 //! What clients should hear about pods and templates that are accepted.
 
+mod overlaps;
 mod ports;
 
 use std::collections::BTreeSet;
@@ -155,7 +156,7 @@ fn warnings_of(owner: &Place<'_>, is_template: bool) -> Vec<String> {
         }
     }
     warn_of_volumes(&spec, &mut warnings);
-    warn_of_projected(&spec, &mut warnings);
+    overlaps::warn_of_overlaps(&spec, &mut warnings.0);
     warn_of_duplicates(&spec, "hostAliases", "ip", &mut warnings);
     warn_of_duplicates(&spec, "imagePullSecrets", "name", &mut warnings);
     for secret in spec.items("imagePullSecrets") {
@@ -256,39 +257,6 @@ fn warn_of_volumes(spec: &Place<'_>, warnings: &mut Warnings) {
         }
         let claim = volume.at(&["ephemeral", "volumeClaimTemplate", "spec"]);
         warnings.0.extend(warn_of_claim(&claim));
-    }
-}
-
-/// Tokens that other files of projected volumes would hide. Upstream's paths are these.
-fn warn_of_projected(spec: &Place<'_>, warnings: &mut Warnings) {
-    let projections = || {
-        spec.items("volumes").enumerate().flat_map(|(i, volume)| {
-            let sources = volume.value().at(&["projected", "sources"]).and_then(Value::as_array);
-            sources.unwrap_or_default().iter().map(move |source| (i, source))
-        })
-    };
-    let tokens: BTreeSet<&str> = projections()
-        .filter_map(|(_, source)| source.str_at(&["serviceAccountToken", "path"]))
-        .collect();
-    let base = spec.get("volumes").path();
-    for (i, source) in projections() {
-        let base = base.index(i).field("projected").field("sources");
-        let mut warn = |path: Path, file: Option<&str>| {
-            if let Some(file) = file.filter(|file| tokens.contains(file)) {
-                let words = format!("has duplicated path with ServiceAccountToken {file:?}");
-                warnings.add(&path, &words);
-            }
-        };
-        for (member, name) in
-            [("configMap", "configMap"), ("secret", "secrets"), ("downwardAPI", "downwardAPI")]
-        {
-            let items = source.at(&[member, "items"]).and_then(Value::as_array);
-            for (j, item) in items.unwrap_or_default().iter().enumerate() {
-                warn(base.field(name).index(j), item.str_at(&["path"]));
-            }
-        }
-        let bundle = source.str_at(&["clusterTrustBundle", "path"]);
-        warn(base.field("ClusterTrustBundle"), bundle);
     }
 }
 

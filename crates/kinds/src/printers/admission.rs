@@ -3,6 +3,7 @@
 use pintle_value::Value;
 
 use super::column::Cell::{By, Count, Text};
+use super::column::Description::Words;
 use super::column::{AGE, Column, NAME, integer, string};
 use super::read::{at, items_at, str_at};
 use super::text::joined_with;
@@ -21,29 +22,56 @@ pub(super) const KINDS: &[Kind] = &[
 
 const MUTATING_ADMISSION_POLICY: Columns = &[
     NAME,
-    integer("Mutations", Count("spec.mutations"), "Number of its mutations."),
+    integer(
+        "Mutations",
+        Count("spec.mutations"),
+        Words("Mutation indicates the number of mutations rules defined in this configuration"),
+    ),
     PARAM_KIND,
     AGE,
 ];
 
 const VALIDATING_ADMISSION_POLICY: Columns = &[
     NAME,
-    integer("Validations", Count("spec.validations"), "Number of its validations."),
+    integer(
+        "Validations",
+        Count("spec.validations"),
+        Words("Validations indicates the number of validation rules defined in this configuration"),
+    ),
     PARAM_KIND,
     AGE,
 ];
 
-const PARAM_KIND: Column = string("ParamKind", By(param_kind), "The kind of its parameters.");
+const PARAM_KIND: Column = string(
+    "ParamKind",
+    By(param_kind),
+    Words("ParamKind specifies the kind of resources used to parameterize this policy"),
+);
 
 const BINDING: Columns = &[
     NAME,
-    string("PolicyName", Text("spec.policyName"), "The policy that is put to use."),
-    string("ParamRef", By(param_ref), "The parameters that it is used with."),
+    string(
+        "PolicyName",
+        Text("spec.policyName"),
+        Words("PolicyName indicates the policy definition which the policy binding binded to"),
+    ),
+    string(
+        "ParamRef",
+        By(param_ref),
+        Words("ParamRef indicates the param resource which sets the configuration param"),
+    ),
     AGE,
 ];
 
-const WEBHOOKS: Columns =
-    &[NAME, integer("Webhooks", Count("webhooks"), "Number of its webhooks."), AGE];
+const WEBHOOKS: Columns = &[
+    NAME,
+    integer(
+        "Webhooks",
+        Count("webhooks"),
+        Words("Webhooks indicates the number of webhooks registered in this configuration"),
+    ),
+    AGE,
+];
 
 fn param_kind(policy: &Value) -> Value {
     match at(policy, "spec.paramKind") {

@@ -6,6 +6,7 @@ use pintle_registry::table::Manner;
 use pintle_value::Value;
 
 use super::column::Cell::{By, Int, IntOr, Text, TextOr};
+use super::column::Description::{Field, Words};
 use super::column::{AGE, NAME, NAME_TEXT, filled, string};
 use super::read::{at, condition, int_at, is_true, items_at, str_at};
 use super::text::{first_few, qualified};
@@ -24,8 +25,12 @@ pub(super) const KINDS: &[Kind] = &[
 
 const API_SERVICE: Columns = &[
     NAME,
-    string("Service", By(service), "The service that serves this version of a group."),
-    string("Available", By(available), "Whether it can be reached."),
+    string(
+        "Service",
+        By(service),
+        Words("The reference to the service that hosts this API endpoint."),
+    ),
+    string("Available", By(available), Words("Whether this service is available.")),
     AGE,
 ];
 
@@ -34,40 +39,52 @@ const FLOW_SCHEMA: Columns = &[
     string(
         "PriorityLevel",
         Text("spec.priorityLevelConfiguration.name"),
-        "The priority level of the requests that match.",
+        Field("flowcontrol.v1.PriorityLevelConfigurationReference", "name"),
     ),
-    string("MatchingPrecedence", Int("spec.matchingPrecedence"), "The lowest that matches wins."),
+    string(
+        "MatchingPrecedence",
+        Int("spec.matchingPrecedence"),
+        Field("flowcontrol.v1.FlowSchemaSpec", "matchingPrecedence"),
+    ),
     string(
         "DistinguisherMethod",
         TextOr("spec.distinguisherMethod.type", "<none>"),
-        "What makes two requests belong to one flow.",
+        Field("flowcontrol.v1.FlowSchemaSpec", "distinguisherMethod"),
     ),
     AGE,
-    string("MissingPL", By(missing_priority_level), "Whether there is no such priority level."),
+    string(
+        "MissingPL",
+        By(missing_priority_level),
+        Words("references a broken or non-existent PriorityLevelConfiguration"),
+    ),
 ];
 
 const PRIORITY_LEVEL_CONFIGURATION: Columns = &[
     NAME,
-    string("Type", Text("spec.type"), "Whether its requests are limited."),
+    string(
+        "Type",
+        Text("spec.type"),
+        Field("flowcontrol.v1.PriorityLevelConfigurationSpec", "type"),
+    ),
     string(
         "NominalConcurrencyShares",
         IntOr("spec.limited.nominalConcurrencyShares", "<none>"),
-        "Its part of all requests that run at a time.",
+        Field("flowcontrol.v1.LimitedPriorityLevelConfiguration", "nominalConcurrencyShares"),
     ),
     string(
         "Queues",
         IntOr("spec.limited.limitResponse.queuing.queues", "<none>"),
-        "Number of queues for requests that must wait.",
+        Field("flowcontrol.v1.QueuingConfiguration", "queues"),
     ),
     string(
         "HandSize",
         IntOr("spec.limited.limitResponse.queuing.handSize", "<none>"),
-        "Number of queues that a flow may use.",
+        Field("flowcontrol.v1.QueuingConfiguration", "handSize"),
     ),
     string(
         "QueueLengthLimit",
         IntOr("spec.limited.limitResponse.queuing.queueLengthLimit", "<none>"),
-        "Requests that a queue has room for.",
+        Field("flowcontrol.v1.QueuingConfiguration", "queueLengthLimit"),
     ),
     AGE,
 ];
@@ -77,16 +94,20 @@ const STORAGE_VERSION: Columns = &[
     string(
         "CommonEncodingVersion",
         TextOr("status.commonEncodingVersion", "<unset>"),
-        "The version in which every server stores, if there is one.",
+        Field("apiserverinternal.v1alpha1.StorageVersionStatus", "commonEncodingVersion"),
     ),
-    string("StorageVersions", By(storage_versions), "The version in which each server stores."),
+    string(
+        "StorageVersions",
+        By(storage_versions),
+        Field("apiserverinternal.v1alpha1.StorageVersionStatus", "storageVersions"),
+    ),
     AGE,
 ];
 
 const STORAGE_VERSION_MIGRATION: Columns = &[
     string("Name", Text("metadata.name"), NAME_TEXT),
-    string("Resource", By(migrated), "The resource whose objects are stored anew."),
-    string("Status", By(migration_status), "How far it is."),
+    string("Resource", By(migrated), Words("GroupResource to migrate")),
+    string("Status", By(migration_status), Words("Status of the migration")),
 ];
 
 fn service(api_service: &Value) -> Value {

@@ -5,6 +5,7 @@ use pintle_meta::labels::Selector;
 use pintle_value::Value;
 
 use super::column::Cell::{By, Int, Labels};
+use super::column::Description::{Field, Words};
 use super::column::{AGE, NAME, containers, images, integer, selector, string};
 use super::read::{at, bool_at, int_at, items_at, str_at};
 use super::text::qualified;
@@ -22,50 +23,82 @@ pub(super) const KINDS: &[Kind] = &[
 
 const CONTROLLER_REVISION: Columns = &[
     NAME,
-    string("Controller", By(controller), "The object whose revision this is."),
-    string("Revision", Int("revision"), "The revision's number."),
+    string("Controller", By(controller), Words("Controller of the object")),
+    string("Revision", Int("revision"), Field("apps.v1.ControllerRevision", "revision")),
     AGE,
 ];
 
 const DAEMON_SET: Columns = &[
     NAME,
-    integer("Desired", Int("status.desiredNumberScheduled"), "Nodes that should run a pod."),
-    integer("Current", Int("status.currentNumberScheduled"), "Those that do."),
-    integer("Ready", Int("status.numberReady"), "Those whose pod is ready."),
-    integer("Up-to-date", Int("status.updatedNumberScheduled"), "Those with the newest pod."),
-    integer("Available", Int("status.numberAvailable"), "Those whose pod is available."),
-    string("Node Selector", Labels("spec.template.spec.nodeSelector"), "Labels of the nodes."),
+    integer(
+        "Desired",
+        Int("status.desiredNumberScheduled"),
+        Field("apps.v1.DaemonSetStatus", "desiredNumberScheduled"),
+    ),
+    integer(
+        "Current",
+        Int("status.currentNumberScheduled"),
+        Field("apps.v1.DaemonSetStatus", "currentNumberScheduled"),
+    ),
+    integer("Ready", Int("status.numberReady"), Field("apps.v1.DaemonSetStatus", "numberReady")),
+    integer(
+        "Up-to-date",
+        Int("status.updatedNumberScheduled"),
+        Field("apps.v1.DaemonSetStatus", "updatedNumberScheduled"),
+    ),
+    integer(
+        "Available",
+        Int("status.numberAvailable"),
+        Field("apps.v1.DaemonSetStatus", "numberAvailable"),
+    ),
+    string(
+        "Node Selector",
+        Labels("spec.template.spec.nodeSelector"),
+        Field("core.v1.PodSpec", "nodeSelector"),
+    ),
     AGE,
     containers("spec.template.spec.containers").wide(),
     images("spec.template.spec.containers").wide(),
-    selector("spec.selector").wide(),
+    selector("spec.selector", Field("apps.v1.DaemonSetSpec", "selector")).wide(),
 ];
 
 const DEPLOYMENT: Columns = &[
     NAME,
-    string("Ready", By(ready_of_desired), "Pods that are ready, of those wanted."),
-    string("Up-to-date", Int("status.updatedReplicas"), "Pods of the newest template."),
-    string("Available", Int("status.availableReplicas"), "Pods that are available."),
+    string("Ready", By(ready_of_desired), Words("Number of the pod with ready state")),
+    string(
+        "Up-to-date",
+        Int("status.updatedReplicas"),
+        Field("apps.v1.DeploymentStatus", "updatedReplicas"),
+    ),
+    string(
+        "Available",
+        Int("status.availableReplicas"),
+        Field("apps.v1.DeploymentStatus", "availableReplicas"),
+    ),
     AGE,
     containers("spec.template.spec.containers").wide(),
     images("spec.template.spec.containers").wide(),
-    string("Selector", By(deployment_selector), "Labels of its pods.").wide(),
+    string("Selector", By(deployment_selector), Field("apps.v1.DeploymentSpec", "selector")).wide(),
 ];
 
 const REPLICA_SET: Columns = &[
     NAME,
-    integer("Desired", Int("spec.replicas"), "Pods wanted."),
-    integer("Current", Int("status.replicas"), "Pods there are."),
-    integer("Ready", Int("status.readyReplicas"), "Pods that are ready."),
+    integer("Desired", Int("spec.replicas"), Field("apps.v1.ReplicaSetSpec", "replicas")),
+    integer("Current", Int("status.replicas"), Field("apps.v1.ReplicaSetStatus", "replicas")),
+    integer(
+        "Ready",
+        Int("status.readyReplicas"),
+        Field("apps.v1.ReplicaSetStatus", "readyReplicas"),
+    ),
     AGE,
     containers("spec.template.spec.containers").wide(),
     images("spec.template.spec.containers").wide(),
-    selector("spec.selector").wide(),
+    selector("spec.selector", Field("apps.v1.ReplicaSetSpec", "selector")).wide(),
 ];
 
 const STATEFUL_SET: Columns = &[
     NAME,
-    string("Ready", By(ready_of_desired), "Pods that are ready, of those wanted."),
+    string("Ready", By(ready_of_desired), Words("Number of the pod with ready state")),
     AGE,
     containers("spec.template.spec.containers").wide(),
     images("spec.template.spec.containers").wide(),

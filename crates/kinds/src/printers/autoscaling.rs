@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use pintle_value::Value;
 
 use super::column::Cell::{By, Int, Text};
+use super::column::Description::Field;
 use super::column::{AGE, NAME, NAME_TEXT, integer, string};
 use super::read::{at, items_at, str_at};
 use super::text::{amount, joined_with, with_more};
@@ -20,19 +21,35 @@ pub(super) const KINDS: &[Kind] = &[
 
 const HORIZONTAL_POD_AUTOSCALER: Columns = &[
     NAME,
-    string("Reference", By(reference), "What is scaled."),
-    string("Targets", By(targets), "What it is scaled by: each metric now, and as wanted."),
-    string("MinPods", By(min_pods), "The fewest pods there may be."),
-    string("MaxPods", Int("spec.maxReplicas"), "The most pods there may be."),
-    string("Replicas", Int("status.currentReplicas"), "Pods there are."),
+    string(
+        "Reference",
+        By(reference),
+        Field("autoscaling.v2.HorizontalPodAutoscalerSpec", "scaleTargetRef"),
+    ),
+    string("Targets", By(targets), Field("autoscaling.v2.HorizontalPodAutoscalerSpec", "metrics")),
+    string(
+        "MinPods",
+        By(min_pods),
+        Field("autoscaling.v2.HorizontalPodAutoscalerSpec", "minReplicas"),
+    ),
+    string(
+        "MaxPods",
+        Int("spec.maxReplicas"),
+        Field("autoscaling.v2.HorizontalPodAutoscalerSpec", "maxReplicas"),
+    ),
+    string(
+        "Replicas",
+        Int("status.currentReplicas"),
+        Field("autoscaling.v2.HorizontalPodAutoscalerStatus", "currentReplicas"),
+    ),
     AGE,
 ];
 
 /// What the scale subresource of a built-in kind answers.
 const SCALE: Columns = &[
     string("Name", Text("metadata.name"), NAME_TEXT),
-    integer("Desired", Int("spec.replicas"), "Pods wanted."),
-    integer("Available", Int("status.replicas"), "Pods there are."),
+    integer("Desired", Int("spec.replicas"), Field("autoscaling.v1.ScaleSpec", "replicas")),
+    integer("Available", Int("status.replicas"), Field("autoscaling.v1.ScaleStatus", "replicas")),
     AGE,
 ];
 

@@ -5,6 +5,7 @@ use pintle_registry::table::Cell;
 use pintle_value::Value;
 
 use super::column::Cell::{AgeOr, By, ByTime, Count, Text, TextOr};
+use super::column::Description::{Field, Words};
 use super::column::{AGE, NAME, boolean, containers, images, integer, selector, string};
 use super::read::{at, bool_at, deleting, holds, int_at, time_at};
 use super::{Columns, Kind};
@@ -16,30 +17,34 @@ pub(super) const KINDS: &[Kind] =
 
 const CRON_JOB: Columns = &[
     NAME,
-    string("Schedule", Text("spec.schedule"), "When it runs, in cron's form."),
-    string("Timezone", TextOr("spec.timeZone", "<none>"), "Where the schedule's clock stands."),
-    boolean("Suspend", By(suspend), "Whether runs are held back for now."),
-    integer("Active", Count("status.active"), "Jobs that are running."),
+    string("Schedule", Text("spec.schedule"), Field("batch.v1.CronJobSpec", "schedule")),
+    string(
+        "Timezone",
+        TextOr("spec.timeZone", "<none>"),
+        Field("batch.v1.CronJobSpec", "timeZone"),
+    ),
+    boolean("Suspend", By(suspend), Field("batch.v1.CronJobSpec", "suspend")),
+    integer("Active", Count("status.active"), Field("batch.v1.CronJobStatus", "active")),
     string(
         "Last Schedule",
         AgeOr("status.lastScheduleTime", "<none>"),
-        "Time since it last started a job.",
+        Field("batch.v1.CronJobStatus", "lastScheduleTime"),
     ),
     AGE,
     containers("spec.jobTemplate.spec.template.spec.containers").wide(),
     images("spec.jobTemplate.spec.template.spec.containers").wide(),
-    selector("spec.jobTemplate.spec.selector").wide(),
+    selector("spec.jobTemplate.spec.selector", Field("batch.v1.JobSpec", "selector")).wide(),
 ];
 
 const JOB: Columns = &[
     NAME,
-    string("Status", By(status), "Whether it is running, done, or held up."),
-    string("Completions", By(completions), "Pods that succeeded, of those that must."),
-    string("Duration", ByTime(duration), "How long it took or has been taking."),
+    string("Status", By(status), Words("Status of the job.")),
+    string("Completions", By(completions), Field("batch.v1.JobStatus", "succeeded")),
+    string("Duration", ByTime(duration), Words("Time required to complete the job.")),
     AGE,
     containers("spec.template.spec.containers").wide(),
     images("spec.template.spec.containers").wide(),
-    selector("spec.selector").wide(),
+    selector("spec.selector", Field("batch.v1.JobSpec", "selector")).wide(),
 ];
 
 fn suspend(cron_job: &Value) -> Value {

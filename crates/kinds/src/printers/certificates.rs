@@ -4,6 +4,7 @@ use pintle_meta::duration;
 use pintle_value::Value;
 
 use super::column::Cell::{By, FilledOr, Labels, Text};
+use super::column::Description::{Field, Words};
 use super::column::{AGE, NAME, string};
 use super::read::{at, items_at, str_at};
 use super::{Columns, Kind};
@@ -19,28 +20,64 @@ pub(super) const KINDS: &[Kind] = &[
 const CERTIFICATE_SIGNING_REQUEST: Columns = &[
     NAME,
     AGE,
-    string("SignerName", FilledOr("spec.signerName", "<none>"), "Who is asked to sign."),
-    string("Requestor", Text("spec.username"), "Who asks."),
-    string("RequestedDuration", By(requested_duration), "How long it should be valid."),
-    string("Condition", By(signing_condition), "What has been decided and done."),
+    string(
+        "SignerName",
+        FilledOr("spec.signerName", "<none>"),
+        Field("certificates.v1.CertificateSigningRequestSpec", "signerName"),
+    ),
+    string("Requestor", Text("spec.username"), Words("Base64-encoded PKCS#10 CSR data")),
+    string(
+        "RequestedDuration",
+        By(requested_duration),
+        Field("certificates.v1.CertificateSigningRequestSpec", "expirationSeconds"),
+    ),
+    string(
+        "Condition",
+        By(signing_condition),
+        Words("Conditions applied to the request, such as approval or denial."),
+    ),
 ];
 
 const CLUSTER_TRUST_BUNDLE: Columns = &[
     NAME,
-    string("SignerName", FilledOr("spec.signerName", "<none>"), "Whose certificates it trusts."),
+    string(
+        "SignerName",
+        FilledOr("spec.signerName", "<none>"),
+        Field("certificates.v1beta1.ClusterTrustBundleSpec", "signerName"),
+    ),
 ];
 
 const POD_CERTIFICATE_REQUEST: Columns = &[
     NAME,
-    string("PodName", Text("spec.podName"), "The pod that the certificate is for."),
-    string("ServiceAccountName", Text("spec.serviceAccountName"), "The pod's service account."),
-    string("NodeName", Text("spec.nodeName"), "The pod's node."),
-    string("SignerName", Text("spec.signerName"), "Who is asked to sign."),
-    string("State", By(pod_certificate_state), "What has been decided."),
+    string(
+        "PodName",
+        Text("spec.podName"),
+        Field("certificates.v1beta1.PodCertificateRequestSpec", "podName"),
+    ),
+    string(
+        "ServiceAccountName",
+        Text("spec.serviceAccountName"),
+        Field("certificates.v1beta1.PodCertificateRequestSpec", "serviceAccountName"),
+    ),
+    string(
+        "NodeName",
+        Text("spec.nodeName"),
+        Field("certificates.v1beta1.PodCertificateRequestSpec", "nodeName"),
+    ),
+    string(
+        "SignerName",
+        Text("spec.signerName"),
+        Field("certificates.v1beta1.PodCertificateRequestSpec", "signerName"),
+    ),
+    string(
+        "State",
+        By(pod_certificate_state),
+        Words("Is the request Pending, Issued, Denied, or Failed?"),
+    ),
     string(
         "UnverifiedUserAnnotations",
         Labels("spec.unverifiedUserAnnotations"),
-        "What the pod's author tells the signer.",
+        Field("certificates.v1beta1.PodCertificateRequestSpec", "unverifiedUserAnnotations"),
     ),
 ];
 

@@ -1,8 +1,11 @@
 //! The form in which a kind's columns are written down, and how a cell is computed from it.
 
+use pintle_descriptions::Excerpt;
 use pintle_meta::{labels, time};
 use pintle_registry::table;
 use pintle_value::{Str, Value};
+
+use Description::{Field, FieldBefore, Words};
 
 use super::read::{ZERO_TIME, at, bool_at, count_at, int_at, items_at, str_at, time_at};
 use super::text::{access_modes, age, amount, joined, label_text};
@@ -16,10 +19,23 @@ pub(super) struct Column {
     name: &'static str,
     kind: &'static str,
     format: &'static str,
-    description: &'static str,
+    description: Description,
     priority: i32,
     declared: bool,
     cell: Cell,
+}
+
+/// What clients are told of a column: part of the wire format, so it is upstream's.
+#[derive(Clone, Copy)]
+pub(super) enum Description {
+    /// What the printer says by itself.
+    Words(&'static str),
+    /// What a field of a type is for. Of the type's name, `io.k8s.api.` is left out; those of
+    /// `meta.v1` are apimachinery's.
+    Field(&'static str, &'static str),
+    /// What a field was for in an older version, of which the printer still speaks: up to a sentence
+    /// that came later.
+    FieldBefore(&'static str, &'static str, &'static str),
 }
 
 /// How a cell is computed from an object.
@@ -70,45 +86,54 @@ pub(super) enum Cell {
 /// The column every table but the events' begins with.
 pub(super) const NAME: Column = string("Name", Cell::Text("metadata.name"), NAME_TEXT).named();
 /// The description of a column with the object's name.
-pub(super) const NAME_TEXT: &str = "The object's name, unique among its kind and namespace.";
+pub(super) const NAME_TEXT: Description = Field("meta.v1.ObjectMeta", "name");
+/// The description of a column with the time of the object's creation.
+pub(super) const AGE_TEXT: Description = Field("meta.v1.ObjectMeta", "creationTimestamp");
 /// How long ago the object was made.
-pub(super) const AGE: Column =
-    string("Age", Cell::Age("metadata.creationTimestamp"), "Time since the object was created.");
+pub(super) const AGE: Column = string("Age", Cell::Age("metadata.creationTimestamp"), AGE_TEXT);
 /// All that there is to say of kinds whose objects say it themselves.
 pub(super) const NAME_AND_AGE: &[Column] = &[NAME, AGE];
 
 /// The names of the containers in a pod's spec.
 pub(super) const fn containers(path: Path) -> Column {
-    string("Containers", Cell::Each(path, "name"), "Names of the pod's containers.")
+    string(
+        "Containers",
+        Cell::Each(path, "name"),
+        Words("Names of each container in the template."),
+    )
 }
 
 /// The images of the containers in a pod's spec.
 pub(super) const fn images(path: Path) -> Column {
-    string("Images", Cell::Each(path, "image"), "Images of the pod's containers.")
+    string(
+        "Images",
+        Cell::Each(path, "image"),
+        Words("Images referenced by each container in the template."),
+    )
 }
 
 /// The pods that a label selector chooses.
-pub(super) const fn selector(path: Path) -> Column {
-    string("Selector", Cell::Selector(path), "Labels of the pods that belong to it.")
+pub(super) const fn selector(path: Path, description: Description) -> Column {
+    string("Selector", Cell::Selector(path), description)
 }
 
 /// A column that says it holds text. Some hold numbers nevertheless, as upstream's do.
-pub(super) const fn string(name: &'static str, cell: Cell, description: &'static str) -> Column {
+pub(super) const fn string(name: &'static str, cell: Cell, description: Description) -> Column {
     Column { name, kind: "string", format: "", description, priority: 0, declared: true, cell }
 }
 
 /// A column of integers.
-pub(super) const fn integer(name: &'static str, cell: Cell, description: &'static str) -> Column {
+pub(super) const fn integer(name: &'static str, cell: Cell, description: Description) -> Column {
     Column { kind: "integer", ..string(name, cell, description) }
 }
 
 /// A column that says it holds booleans.
-pub(super) const fn boolean(name: &'static str, cell: Cell, description: &'static str) -> Column {
+pub(super) const fn boolean(name: &'static str, cell: Cell, description: Description) -> Column {
     Column { kind: "boolean", ..string(name, cell, description) }
 }
 
 /// A column of times.
-pub(super) const fn date(name: &'static str, cell: Cell, description: &'static str) -> Column {
+pub(super) const fn date(name: &'static str, cell: Cell, description: Description) -> Column {
     Column { kind: "date", ..string(name, cell, description) }
 }
 
@@ -128,13 +153,23 @@ impl Column {
         Self { declared: false, ..self }
     }
 
+    /// The field that the column's description is about, if it is about one.
+    pub(super) fn described_field(&self) -> Option<(String, &'static str)> {
+        match self.description {
+            Field(type_name, field) | FieldBefore(type_name, field, _) => {
+                Some((full_name(type_name), field))
+            }
+            Words(_) => None,
+        }
+    }
+
     /// The column as tables announce it.
-    pub(super) fn definition(&self) -> Option<table::Column> {
+    pub(super) fn definition(&self, fields: &Excerpt) -> Option<table::Column> {
         self.declared.then(|| table::Column {
             name: Str::const_new(self.name),
             kind: self.kind,
             format: Str::const_new(self.format),
-            description: Str::const_new(self.description),
+            description: self.description.text(fields),
             priority: self.priority,
         })
     }
@@ -181,6 +216,27 @@ impl Column {
             Cell::ByTime(tell) => tell(object),
         }
     }
+}
+
+impl Description {
+    fn text(self, fields: &Excerpt) -> Str {
+        let said =
+            |type_name, field| fields.of_field(&full_name(type_name), field).unwrap_or_default();
+        match self {
+            Words(words) => Str::const_new(words),
+            Field(type_name, field) => said(type_name, field).into(),
+            FieldBefore(type_name, field, later) => {
+                let text = said(type_name, field);
+                text.split(later).next().unwrap_or(text).trim_end().into()
+            }
+        }
+    }
+}
+
+/// The name of a type as the descriptions of fields have it.
+fn full_name(type_name: &str) -> String {
+    let library = if type_name.starts_with("meta.") { "apimachinery.pkg.apis" } else { "api" };
+    format!("io.k8s.{library}.{type_name}")
 }
 
 /// A text, or another one if it is empty.

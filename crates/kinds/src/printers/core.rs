@@ -3,6 +3,7 @@
 use pintle_value::Value;
 
 use super::column::Cell::{By, Count, Int, Labels, Text};
+use super::column::Description::{Field, Words};
 use super::column::{AGE, NAME, NAME_AND_AGE, containers, images, integer, string};
 use super::read::{count_at, is_true, items_at, str_at};
 use super::text::{amount, joined_with};
@@ -22,54 +23,85 @@ pub(super) const KINDS: &[Kind] = &[
 
 const COMPONENT_STATUS: Columns = &[
     NAME,
-    string("Status", By(component_status), "Whether the component is healthy."),
-    string("Message", By(|c| healthy(c, "message")), "What the health check answered."),
-    string("Error", By(|c| healthy(c, "error")), "Why the health check failed."),
+    string("Status", By(component_status), Words("Status of the component conditions")),
+    string("Message", By(|c| healthy(c, "message")), Words("Message of the component conditions")),
+    string("Error", By(|c| healthy(c, "error")), Words("Error of the component conditions")),
 ];
 
 const CONFIG_MAP: Columns =
-    &[NAME, string("Data", By(config_map_data), "Number of entries, textual and binary."), AGE];
+    &[NAME, string("Data", By(config_map_data), Field("core.v1.ConfigMap", "data")), AGE];
 
 const NAMESPACE: Columns =
-    &[NAME, string("Status", Text("status.phase"), "Whether it is in use or on its way out."), AGE];
+    &[NAME, string("Status", Text("status.phase"), Words("The status of the namespace")), AGE];
 
 const POD_TEMPLATE: Columns = &[
     NAME,
     containers("template.spec.containers"),
     images("template.spec.containers"),
-    string("Pod Labels", Labels("template.metadata.labels"), "Labels of its pods."),
+    string(
+        "Pod Labels",
+        Labels("template.metadata.labels"),
+        Words("The labels for the pod template."),
+    ),
 ];
 
 const REPLICATION_CONTROLLER: Columns = &[
     NAME,
-    integer("Desired", Int("spec.replicas"), "Pods wanted."),
-    integer("Current", Int("status.replicas"), "Pods there are."),
-    integer("Ready", Int("status.readyReplicas"), "Pods that are ready."),
+    integer(
+        "Desired",
+        Int("spec.replicas"),
+        Field("core.v1.ReplicationControllerSpec", "replicas"),
+    ),
+    integer(
+        "Current",
+        Int("status.replicas"),
+        Field("core.v1.ReplicationControllerStatus", "replicas"),
+    ),
+    integer(
+        "Ready",
+        Int("status.readyReplicas"),
+        Field("core.v1.ReplicationControllerStatus", "readyReplicas"),
+    ),
     AGE,
     containers("spec.template.spec.containers").wide(),
     images("spec.template.spec.containers").wide(),
-    string("Selector", Labels("spec.selector"), "Labels of the pods that belong to it.").wide(),
+    string(
+        "Selector",
+        Labels("spec.selector"),
+        Field("core.v1.ReplicationControllerSpec", "selector"),
+    )
+    .wide(),
 ];
 
 const RESOURCE_QUOTA: Columns = &[
     NAME,
-    string("Request", By(|q| used_of_hard(q, false)), "Used of what may be requested."),
-    string("Limit", By(|q| used_of_hard(q, true)), "Used of what limits may add up to."),
+    string(
+        "Request",
+        By(|q| used_of_hard(q, false)),
+        Words("Request represents a minimum amount of cpu/memory that a container may consume."),
+    ),
+    string(
+        "Limit",
+        By(|q| used_of_hard(q, true)),
+        Words(
+            "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.",
+        ),
+    ),
     AGE,
 ];
 
 const SECRET: Columns = &[
     NAME,
-    string("Type", Text("type"), "What the secret is for."),
-    string("Data", Count("data"), "Number of entries."),
+    string("Type", Text("type"), Field("core.v1.Secret", "type")),
+    string("Data", Count("data"), Field("core.v1.Secret", "data")),
     AGE,
 ];
 
 /// What a request that failed or deleted something answers.
 const STATUS: Columns = &[
-    string("Status", Text("status"), "Success or Failure."),
-    string("Reason", Text("reason"), "Why, in one word for programs."),
-    string("Message", Text("message"), "Why, in words for people."),
+    string("Status", Text("status"), Field("meta.v1.Status", "status")),
+    string("Reason", Text("reason"), Field("meta.v1.Status", "reason")),
+    string("Message", Text("message"), Words("")),
 ];
 
 /// The first `Healthy` condition of a component: those have no `status` around them.

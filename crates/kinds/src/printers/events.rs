@@ -6,6 +6,7 @@ use pintle_registry::table::Cell;
 use pintle_value::Value;
 
 use super::column::Cell::{By, ByTime, Text};
+use super::column::Description::Field;
 use super::column::{NAME_TEXT, filled, string};
 use super::read::{at, has, int_at, str_at, time_at};
 use super::text::age;
@@ -18,15 +19,20 @@ pub(super) const KINDS: &[Kind] = &[
 ];
 
 const COLUMNS: Columns = &[
-    string("Last Seen", ByTime(last_seen), "Time since it was last observed."),
-    string("Type", Text("type"), "Normal or Warning."),
-    string("Reason", Text("reason"), "What happened, in one word for programs."),
-    string("Object", By(object), "What it happened to."),
-    string("Subobject", Text("involvedObject.fieldPath"), "The part of it.").wide(),
-    string("Source", By(source), "Who observed it.").wide(),
-    string("Message", By(message), "What happened, in words for people."),
-    string("First Seen", ByTime(first_seen), "Time since it was first observed.").wide(),
-    string("Count", By(count), "How often it was observed.").wide(),
+    string("Last Seen", ByTime(last_seen), Field("core.v1.Event", "lastTimestamp")),
+    string("Type", Text("type"), Field("core.v1.Event", "type")),
+    string("Reason", Text("reason"), Field("core.v1.Event", "reason")),
+    string("Object", By(object), Field("core.v1.Event", "involvedObject")),
+    string(
+        "Subobject",
+        Text("involvedObject.fieldPath"),
+        Field("core.v1.ObjectReference", "fieldPath"),
+    )
+    .wide(),
+    string("Source", By(source), Field("core.v1.Event", "source")).wide(),
+    string("Message", By(message), Field("core.v1.Event", "message")),
+    string("First Seen", ByTime(first_seen), Field("core.v1.Event", "firstTimestamp")).wide(),
+    string("Count", By(count), Field("core.v1.Event", "count")).wide(),
     string("Name", Text("metadata.name"), NAME_TEXT).named().wide(),
 ];
 

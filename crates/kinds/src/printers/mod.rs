@@ -36,12 +36,13 @@ mod text;
 mod volumes;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, OnceLock};
 
+use pintle_descriptions::Excerpt;
 use pintle_registry::table::{self, Manner, Printer, Row, RowOrder};
 use pintle_value::Value;
 
-use column::{Cell, Column, NAME, date};
+use column::{AGE_TEXT, Cell, Column, NAME, date};
 
 /// The printer of a kind in any of its versions; the default one for kinds that have none.
 ///
@@ -49,7 +50,7 @@ use column::{Cell, Column, NAME, date};
 /// no resources.
 pub fn printer(group: &str, kind: &str) -> Arc<dyn Printer> {
     let found = KINDS.iter().copied().flatten().find(|k| k.kind == kind && k.group == group);
-    Arc::new(Table::new(found.unwrap_or(&DEFAULT)))
+    Arc::new(Table { kind: found.unwrap_or(&DEFAULT), columns: OnceLock::new() })
 }
 
 const KINDS: &[&[Kind]] = &[
@@ -76,10 +77,15 @@ const KINDS: &[&[Kind]] = &[
 const DEFAULT: Kind = Kind::new("", "", NAME_AND_TIME)
     .with_manner(Manner { repeats_columns: false, null_rows: true });
 
-const NAME_AND_TIME: Columns = &[
-    NAME,
-    date("Created At", Cell::Time("metadata.creationTimestamp"), "When the object was created."),
-];
+const NAME_AND_TIME: Columns =
+    &[NAME, date("Created At", Cell::Time("metadata.creationTimestamp"), AGE_TEXT)];
+
+/// What the fields are for that descriptions of columns refer to.
+static FIELDS: LazyLock<Excerpt> = LazyLock::new(|| {
+    let kinds = KINDS.iter().copied().flatten().chain([&DEFAULT]);
+    let columns = kinds.flat_map(|kind| kind.columns);
+    Excerpt::of(columns.filter_map(Column::described_field))
+});
 
 /// The columns of a kind, in their order.
 type Columns = &'static [Column];
@@ -132,18 +138,14 @@ impl Kind {
 
 struct Table {
     kind: &'static Kind,
-    columns: Vec<table::Column>,
-}
-
-impl Table {
-    fn new(kind: &'static Kind) -> Self {
-        Self { kind, columns: kind.columns.iter().filter_map(Column::definition).collect() }
-    }
+    /// Made when they are first asked for: their descriptions are inflated then.
+    columns: OnceLock<Vec<table::Column>>,
 }
 
 impl Printer for Table {
     fn columns(&self) -> &[table::Column] {
-        &self.columns
+        let define = |column: &Column| column.definition(&FIELDS);
+        self.columns.get_or_init(|| self.kind.columns.iter().filter_map(define).collect())
     }
 
     fn row(&self, object: &Value) -> Row {

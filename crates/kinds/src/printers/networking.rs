@@ -3,6 +3,7 @@
 use pintle_value::Value;
 
 use super::column::Cell::{By, JoinedOr, Selector, Text, TextOr};
+use super::column::Description::{Field, Words};
 use super::column::{AGE, NAME, NAME_TEXT, filled, string};
 use super::read::{annotation, at, items_at, str_at};
 use super::text::{SHOWN_MAX, joined, load_balancer, qualified, with_more};
@@ -19,34 +20,63 @@ pub(super) const KINDS: &[Kind] = &[
 ];
 
 /// Upstream declares no column for the age, yet rows have one; clients put up with it.
-const IP_ADDRESS: Columns =
-    &[NAME, string("ParentRef", By(parent), "What the address is taken by."), AGE.undeclared()];
+const IP_ADDRESS: Columns = &[
+    NAME,
+    string("ParentRef", By(parent), Field("networking.v1.IPAddressSpec", "parentRef")),
+    AGE.undeclared(),
+];
 
 const INGRESS: Columns = &[
     NAME,
-    string("Class", TextOr("spec.ingressClassName", "<none>"), "Who carries it out."),
-    string("Hosts", By(hosts), "Hosts that it takes requests for."),
-    string("Address", By(|i| load_balancer(i).into()), "Where it can be reached."),
-    string("Ports", By(ports), "Ports on which it takes requests."),
+    string(
+        "Class",
+        TextOr("spec.ingressClassName", "<none>"),
+        Words(
+            "The name of the IngressClass resource that should be used for additional configuration",
+        ),
+    ),
+    string(
+        "Hosts",
+        By(hosts),
+        Words("Hosts that incoming requests are matched against before the ingress rule"),
+    ),
+    string(
+        "Address",
+        By(|i| load_balancer(i).into()),
+        Words("Address is a list containing ingress points for the load-balancer"),
+    ),
+    string("Ports", By(ports), Words("Ports of TLS configurations that open")),
     AGE,
 ];
 
 const INGRESS_CLASS: Columns = &[
     string("Name", By(ingress_class_name), NAME_TEXT).named(),
-    string("Controller", Text("spec.controller"), "Who carries out its ingresses."),
-    string("Parameters", By(parameters), "More configuration for the controller."),
+    string(
+        "Controller",
+        Text("spec.controller"),
+        Words("Controller that is responsible for handling this class"),
+    ),
+    string(
+        "Parameters",
+        By(parameters),
+        Words("A reference to a resource with additional parameters"),
+    ),
     AGE,
 ];
 
 const NETWORK_POLICY: Columns = &[
     NAME,
-    string("Pod-Selector", Selector("spec.podSelector"), "Labels of the pods it is about."),
+    string(
+        "Pod-Selector",
+        Selector("spec.podSelector"),
+        Field("networking.v1.NetworkPolicySpec", "podSelector"),
+    ),
     AGE,
 ];
 
 const SERVICE_CIDR: Columns = &[
     NAME,
-    string("CIDRs", JoinedOr("spec.cidrs", ""), "The ranges of addresses for services."),
+    string("CIDRs", JoinedOr("spec.cidrs", ""), Field("networking.v1.ServiceCIDRSpec", "cidrs")),
     AGE,
 ];
 

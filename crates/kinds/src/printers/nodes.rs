@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pintle_value::Value;
 
 use super::column::Cell::{By, FilledOr, Text};
+use super::column::Description::{Field, Words};
 use super::column::{AGE, NAME, filled, string};
 use super::read::{bool_at, is_true, items_at, str_at};
 use super::text::joined;
@@ -14,24 +15,37 @@ pub(super) const KINDS: &[Kind] = &[Kind::new("", "Node", NODE)];
 
 const NODE: Columns = &[
     NAME,
-    string("Status", By(status), "Whether the node can run pods and may get new ones."),
-    string("Roles", By(roles), "What the node is for, by its labels."),
+    string("Status", By(status), Words("The status of the node")),
+    string("Roles", By(roles), Words("The roles of the node")),
     AGE,
-    string("Version", Text("status.nodeInfo.kubeletVersion"), "The version of its kubelet."),
-    string("Internal-IP", By(|n| address(n, "InternalIP")), "Where the cluster reaches it.").wide(),
-    string("External-IP", By(|n| address(n, "ExternalIP")), "Where others reach it.").wide(),
+    string(
+        "Version",
+        Text("status.nodeInfo.kubeletVersion"),
+        Field("core.v1.NodeSystemInfo", "kubeletVersion"),
+    ),
+    string(
+        "Internal-IP",
+        By(|n| address(n, "InternalIP")),
+        Field("core.v1.NodeStatus", "addresses"),
+    )
+    .wide(),
+    string(
+        "External-IP",
+        By(|n| address(n, "ExternalIP")),
+        Field("core.v1.NodeStatus", "addresses"),
+    )
+    .wide(),
     string(
         "OS-Image",
         FilledOr("status.nodeInfo.osImage", "<unknown>"),
-        "The name of its operating system.",
+        Field("core.v1.NodeSystemInfo", "osImage"),
     )
     .wide(),
-    string("Kernel-Version", By(kernel), "The version of its kernel, and for which machine.")
-        .wide(),
+    string("Kernel-Version", By(kernel), Field("core.v1.NodeSystemInfo", "kernelVersion")).wide(),
     string(
         "Container-Runtime",
         FilledOr("status.nodeInfo.containerRuntimeVersion", "<unknown>"),
-        "What runs its containers, in which version.",
+        Field("core.v1.NodeSystemInfo", "containerRuntimeVersion"),
     )
     .wide(),
 ];

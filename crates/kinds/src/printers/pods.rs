@@ -6,6 +6,7 @@ use pintle_registry::table::{Cell, UnixSeconds};
 use pintle_value::Value;
 
 use super::column::Cell::{By, ByTime, FilledOr};
+use super::column::Description::{Field, Words};
 use super::column::{AGE, NAME, filled, string};
 use super::read::{at, bool_at, deleting, has, holds, int_at, is_true, items_at, str_at, time_at};
 use super::{Columns, Kind};
@@ -14,19 +15,31 @@ pub(super) const KINDS: &[Kind] = &[Kind::new("", "Pod", POD).with_conditions(co
 
 const POD: Columns = &[
     NAME,
-    string("Ready", By(ready), "Containers that are ready, of those that should run."),
-    string("Status", By(status), "The phase of the pod, or what keeps it from the next."),
-    string("Restarts", ByTime(restarts), "Restarts of its containers, and when the last was."),
+    string(
+        "Ready",
+        By(ready),
+        Words("The aggregate readiness state of this pod for accepting traffic."),
+    ),
+    string("Status", By(status), Words("The aggregate status of the containers in this pod.")),
+    string(
+        "Restarts",
+        ByTime(restarts),
+        Words(
+            "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted.",
+        ),
+    ),
     AGE,
-    string("IP", By(ip), "The pod's first address.").wide(),
-    string("Node", FilledOr("spec.nodeName", "<none>"), "The node it runs on.").wide(),
+    string("IP", By(ip), Field("core.v1.PodStatus", "podIP")).wide(),
+    string("Node", FilledOr("spec.nodeName", "<none>"), Field("core.v1.PodSpec", "nodeName"))
+        .wide(),
     string(
         "Nominated Node",
         FilledOr("status.nominatedNodeName", "<none>"),
-        "The node where others make room for it.",
+        Field("core.v1.PodStatus", "nominatedNodeName"),
     )
     .wide(),
-    string("Readiness Gates", By(readiness_gates), "Its readiness gates that are passed.").wide(),
+    string("Readiness Gates", By(readiness_gates), Field("core.v1.PodSpec", "readinessGates"))
+        .wide(),
 ];
 
 /// Marks a row whose pod will not run again.

@@ -4,6 +4,7 @@ use pintle_registry::table::Cell;
 use pintle_value::Value;
 
 use super::column::Cell::{AgeOr, By, ByTime, Int, Text};
+use super::column::Description::{Field, Words};
 use super::column::{AGE, NAME, NAME_AND_AGE, integer, string};
 use super::read::{count_at, deleting, has, int_at, is_true, items_at, str_at, time_at};
 use super::text::{age, joined};
@@ -22,37 +23,61 @@ pub(super) const KINDS: &[Kind] = &[
 
 const DEVICE_TAINT_RULE: Columns = &[
     NAME,
-    string("Key", Text("spec.taint.key"), "The taint's key."),
-    string("Value", Text("spec.taint.value"), "The taint's value."),
-    string("Effect", Text("spec.taint.effect"), "What it does to pods with such a device."),
-    string("TimeAdded", AgeOr("spec.taint.timeAdded", ""), "Time since devices have it."),
+    string("Key", Text("spec.taint.key"), Field("resource.v1.DeviceTaint", "key")),
+    string("Value", Text("spec.taint.value"), Field("resource.v1.DeviceTaint", "value")),
+    string("Effect", Text("spec.taint.effect"), Field("resource.v1.DeviceTaint", "effect")),
+    string(
+        "TimeAdded",
+        AgeOr("spec.taint.timeAdded", ""),
+        Field("resource.v1.DeviceTaint", "timeAdded"),
+    ),
     AGE,
 ];
 
 const RESOURCE_CLAIM: Columns = &[
     NAME,
-    string("State", By(claim_state), "Whether devices are allocated, and for someone."),
+    string(
+        "State",
+        By(claim_state),
+        Words("A summary of the current state (allocated, pending, reserved, etc.)."),
+    ),
     AGE,
 ];
 
 const RESOURCE_POOL_STATUS_REQUEST: Columns = &[
     NAME,
-    string("Driver", Text("spec.driver"), "The driver whose pools are asked for."),
-    string("Total", By(|r| devices(r, "totalDevices")), "Devices in all pools."),
-    string("Available", By(|r| devices(r, "availableDevices")), "Those that are free."),
-    string("Allocated", By(|r| devices(r, "allocatedDevices")), "Those that are taken."),
-    string("Unavailable", By(|r| devices(r, "unavailableDevices")), "Those that can't be used."),
-    string("Errors", By(pool_errors), "Number of pools that are not in order."),
-    integer("Pools", Int("status.poolCount"), "Number of pools."),
-    string("Status", By(request_status), "How far the answer is."),
-    string("Completed", ByTime(completed), "Time since the answer is complete."),
+    string("Driver", Text("spec.driver"), Words("The driver to query pools for.")),
+    string(
+        "Total",
+        By(|r| devices(r, "totalDevices")),
+        Words("Total number of devices across all pools."),
+    ),
+    string(
+        "Available",
+        By(|r| devices(r, "availableDevices")),
+        Words("Number of available devices across all pools."),
+    ),
+    string(
+        "Allocated",
+        By(|r| devices(r, "allocatedDevices")),
+        Words("Number of allocated devices across all pools."),
+    ),
+    string(
+        "Unavailable",
+        By(|r| devices(r, "unavailableDevices")),
+        Words("Number of unavailable devices across all pools."),
+    ),
+    string("Errors", By(pool_errors), Words("Number of pools with validation errors.")),
+    integer("Pools", Int("status.poolCount"), Words("Total number of matching pools.")),
+    string("Status", By(request_status), Words("Processing status.")),
+    string("Completed", ByTime(completed), Words("Time since the observation completed.")),
 ];
 
 const RESOURCE_SLICE: Columns = &[
     NAME,
-    string("Node", Text("spec.nodeName"), "The node that has the devices."),
-    string("Driver", Text("spec.driver"), "The driver of the devices."),
-    string("Pool", Text("spec.pool.name"), "The pool that they belong to."),
+    string("Node", Text("spec.nodeName"), Field("resource.v1.ResourceSliceSpec", "nodeName")),
+    string("Driver", Text("spec.driver"), Field("resource.v1.ResourceSliceSpec", "driver")),
+    string("Pool", Text("spec.pool.name"), Field("resource.v1.ResourcePool", "name")),
     AGE,
 ];
 

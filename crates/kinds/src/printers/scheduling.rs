@@ -3,6 +3,7 @@
 use pintle_value::Value;
 
 use super::column::Cell::{BoolOr, By, Int, Text};
+use super::column::Description::{Field, Words};
 use super::column::{AGE, NAME, NAME_AND_AGE, boolean, integer, string};
 use super::read::{at, has, is_true, items_at, str_at};
 use super::{Columns, Kind};
@@ -17,35 +18,50 @@ pub(super) const KINDS: &[Kind] = &[
     Kind::new(GROUP, "Workload", NAME_AND_AGE),
 ];
 
-const RUNTIME_CLASS: Columns =
-    &[NAME, string("Handler", Text("handler"), "What runs the containers of its pods."), AGE];
+const RUNTIME_CLASS: Columns = &[NAME, string("Handler", Text("handler"), Words("")), AGE];
 
 const POD_DISRUPTION_BUDGET: Columns = &[
     NAME,
-    string("Min Available", By(|b| limit(b, "spec.minAvailable")), "Pods that must remain."),
-    string("Max Unavailable", By(|b| limit(b, "spec.maxUnavailable")), "Pods that may be missed."),
-    integer("Allowed Disruptions", Int("status.disruptionsAllowed"), "Pods that may go now."),
+    string(
+        "Min Available",
+        By(|b| limit(b, "spec.minAvailable")),
+        Words("The minimum number of pods that must be available."),
+    ),
+    string(
+        "Max Unavailable",
+        By(|b| limit(b, "spec.maxUnavailable")),
+        Words("The maximum number of pods that may be unavailable."),
+    ),
+    integer(
+        "Allowed Disruptions",
+        Int("status.disruptionsAllowed"),
+        Words("Calculated number of pods that may be disrupted at this time."),
+    ),
     AGE,
 ];
 
 const POD_GROUP: Columns = &[
     NAME,
-    string("Policy", By(policy), "Whether its pods are placed together or one by one."),
-    string("Workload", By(workload), "The workload that it belongs to."),
-    string("Status", By(status), "Whether its pods have a place."),
+    string("Policy", By(policy), Field("scheduling.v1alpha2.PodGroupSpec", "schedulingPolicy")),
+    string("Workload", By(workload), Words("Name of the referenced Workload object")),
+    string("Status", By(status), Words("Status of the PodGroup")),
     AGE,
 ];
 
 const PRIORITY_CLASS: Columns = &[
     NAME,
-    integer("Value", Int("value"), "The priority of its pods."),
+    integer("Value", Int("value"), Field("scheduling.v1.PriorityClass", "value")),
     boolean(
         "Global-Default",
         BoolOr("globalDefault", false),
-        "Whether pods without a class get it.",
+        Field("scheduling.v1.PriorityClass", "globalDefault"),
     ),
     AGE,
-    string("PreemptionPolicy", Text("preemptionPolicy"), "Whether its pods may displace others."),
+    string(
+        "PreemptionPolicy",
+        Text("preemptionPolicy"),
+        Field("scheduling.v1.PriorityClass", "preemptionPolicy"),
+    ),
 ];
 
 /// A number or a percentage, as it was written.

@@ -3,6 +3,7 @@
 use pintle_value::Value;
 
 use super::column::Cell::{By, Labels, Text};
+use super::column::Description::Field;
 use super::column::{AGE, NAME, filled, string};
 use super::read::{at, int_at, items_at, str_at};
 use super::text::{first_few, joined, load_balancer};
@@ -16,22 +17,22 @@ pub(super) const KINDS: &[Kind] = &[
 
 const SERVICE: Columns = &[
     NAME,
-    string("Type", Text("spec.type"), "How the service is made reachable."),
-    string("Cluster-IP", By(cluster_ip), "Its first address in the cluster."),
-    string("External-IP", By(external_ip), "Its addresses or name outside of the cluster."),
-    string("Port(s)", By(ports), "Its ports, with the nodes' ports for them."),
+    string("Type", Text("spec.type"), Field("core.v1.ServiceSpec", "type")),
+    string("Cluster-IP", By(cluster_ip), Field("core.v1.ServiceSpec", "clusterIP")),
+    string("External-IP", By(external_ip), Field("core.v1.ServiceSpec", "externalIPs")),
+    string("Port(s)", By(ports), Field("core.v1.ServiceSpec", "ports")),
     AGE,
-    string("Selector", Labels("spec.selector"), "Labels of the pods that serve it.").wide(),
+    string("Selector", Labels("spec.selector"), Field("core.v1.ServiceSpec", "selector")).wide(),
 ];
 
 const ENDPOINTS: Columns =
-    &[NAME, string("Endpoints", By(endpoints), "Addresses that are ready."), AGE];
+    &[NAME, string("Endpoints", By(endpoints), Field("core.v1.Endpoints", "subsets")), AGE];
 
 const ENDPOINT_SLICE: Columns = &[
     NAME,
-    string("AddressType", Text("addressType"), "What its addresses are."),
-    string("Ports", By(slice_ports), "Ports of all of its endpoints."),
-    string("Endpoints", By(slice_endpoints), "Addresses of its endpoints."),
+    string("AddressType", Text("addressType"), Field("discovery.v1.EndpointSlice", "addressType")),
+    string("Ports", By(slice_ports), Field("discovery.v1.EndpointSlice", "ports")),
+    string("Endpoints", By(slice_endpoints), Field("discovery.v1.EndpointSlice", "endpoints")),
     AGE,
 ];
 

@@ -3,6 +3,7 @@
 use pintle_value::Value;
 
 use super::column::Cell::{BoolOr, By, Count, JoinedOr, Text, TextOr};
+use super::column::Description::{Field, Words};
 use super::column::{AGE, NAME, NAME_TEXT, boolean, integer, string};
 use super::read::{annotation, at, items_at, str_at};
 use super::text::joined;
@@ -23,59 +24,90 @@ const CSI_DRIVER: Columns = &[
     boolean(
         "AttachRequired",
         BoolOr("spec.attachRequired", true),
-        "Whether volumes are attached to nodes first.",
+        Field("storage.v1.CSIDriverSpec", "attachRequired"),
     ),
     boolean(
         "PodInfoOnMount",
         BoolOr("spec.podInfoOnMount", false),
-        "Whether the driver is told of the pod.",
+        Field("storage.v1.CSIDriverSpec", "podInfoOnMount"),
     ),
     boolean(
         "StorageCapacity",
         BoolOr("spec.storageCapacity", false),
-        "Whether pods are placed by the space there is.",
+        Field("storage.v1.CSIDriverSpec", "storageCapacity"),
     ),
-    string("TokenRequests", By(audiences), "Audiences of the tokens that the driver gets."),
+    string("TokenRequests", By(audiences), Field("storage.v1.CSIDriverSpec", "tokenRequests")),
     boolean(
         "RequiresRepublish",
         BoolOr("spec.requiresRepublish", false),
-        "Whether volumes are mounted again and again.",
+        Field("storage.v1.CSIDriverSpec", "requiresRepublish"),
     ),
-    string("Modes", JoinedOr("spec.volumeLifecycleModes", "<none>"), "How long volumes live."),
+    string(
+        "Modes",
+        JoinedOr("spec.volumeLifecycleModes", "<none>"),
+        Field("storage.v1.CSIDriverSpec", "volumeLifecycleModes"),
+    ),
     AGE,
 ];
 
-const CSI_NODE: Columns =
-    &[NAME, integer("Drivers", Count("spec.drivers"), "Number of drivers on the node."), AGE];
+const CSI_NODE: Columns = &[
+    NAME,
+    integer(
+        "Drivers",
+        Count("spec.drivers"),
+        Words("Drivers indicates the number of CSI drivers registered on the node"),
+    ),
+    AGE,
+];
 
 const STORAGE_CLASS: Columns = &[
     string("Name", By(storage_class_name), NAME_TEXT).named(),
-    string("Provisioner", Text("provisioner"), "What makes the volumes."),
-    string("ReclaimPolicy", TextOr("reclaimPolicy", "Delete"), "What becomes of them at the end."),
+    string("Provisioner", Text("provisioner"), Field("storage.v1.StorageClass", "provisioner")),
+    string(
+        "ReclaimPolicy",
+        TextOr("reclaimPolicy", "Delete"),
+        Field("storage.v1.StorageClass", "reclaimPolicy"),
+    ),
     string(
         "VolumeBindingMode",
         TextOr("volumeBindingMode", "Immediate"),
-        "When claims get their volumes.",
+        Field("storage.v1.StorageClass", "volumeBindingMode"),
     ),
     string(
         "AllowVolumeExpansion",
         BoolOr("allowVolumeExpansion", false),
-        "Whether claims may grow.",
+        Field("storage.v1.StorageClass", "allowVolumeExpansion"),
     ),
     AGE,
 ];
 
 const VOLUME_ATTACHMENT: Columns = &[
     NAME,
-    string("Attacher", Text("spec.attacher"), "The driver that attaches the volume.").named(),
-    string("PV", Text("spec.source.persistentVolumeName"), "The volume."),
-    string("Node", Text("spec.nodeName"), "The node that the volume is attached to."),
-    boolean("Attached", BoolOr("status.attached", false), "Whether that is done."),
+    string("Attacher", Text("spec.attacher"), Field("storage.v1.VolumeAttachmentSpec", "attacher"))
+        .named(),
+    string(
+        "PV",
+        Text("spec.source.persistentVolumeName"),
+        Field("storage.v1.VolumeAttachmentSource", "persistentVolumeName"),
+    ),
+    string("Node", Text("spec.nodeName"), Field("storage.v1.VolumeAttachmentSpec", "nodeName")),
+    boolean(
+        "Attached",
+        BoolOr("status.attached", false),
+        Field("storage.v1.VolumeAttachmentStatus", "attached"),
+    ),
     AGE,
 ];
 
-const VOLUME_ATTRIBUTES_CLASS: Columns =
-    &[NAME, string("DriverName", Text("driverName"), "The driver that knows the attributes."), AGE];
+const VOLUME_ATTRIBUTES_CLASS: Columns = &[
+    NAME,
+    string(
+        "DriverName",
+        Text("driverName"),
+        Field("storage.v1.VolumeAttributesClass", "driverName"),
+    ),
+    AGE,
+];
 
 fn audiences(driver: &Value) -> Value {
     match at(driver, "spec.tokenRequests") {

@@ -11,7 +11,8 @@ use pintle_registry::table::{Printer, Row, UnixSeconds};
 use pintle_value::{Str, Value, json, yaml};
 use proptest::prelude::*;
 
-use super::{KINDS, printer};
+use super::column::Column;
+use super::{FIELDS, KINDS, printer};
 
 const FILES: [&str; 5] = [
     include_str!("tests/autoscaling.yaml"),
@@ -339,6 +340,20 @@ proptest! {
             if let Some(order) = printer.order() {
                 prop_assert_eq!(order(&object, &object), std::cmp::Ordering::Equal);
             }
+        }
+    }
+}
+
+/// A misspelt field would be described by nothing.
+#[test]
+fn every_field_that_columns_speak_of_is_described() {
+    for kind in KINDS.iter().copied().flatten() {
+        for (type_name, field) in kind.columns.iter().filter_map(Column::described_field) {
+            assert!(
+                FIELDS.of_field(&type_name, field).is_some(),
+                "{}: {type_name}.{field}",
+                kind.kind
+            );
         }
     }
 }

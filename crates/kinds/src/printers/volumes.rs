@@ -3,6 +3,7 @@
 use pintle_value::Value;
 
 use super::column::Cell::{AccessModes, By, QuantityOr, Text, TextOr};
+use super::column::Description::{Field, Words};
 use super::column::{AGE, Column, NAME, string};
 use super::read::{annotation, at, deleting, items_at, str_at};
 use super::text::{access_modes, amount};
@@ -15,42 +16,63 @@ pub(super) const KINDS: &[Kind] = &[
 
 const PERSISTENT_VOLUME: Columns = &[
     NAME,
-    string("Capacity", QuantityOr("spec.capacity.storage", "0"), "How much it can hold."),
-    string("Access Modes", AccessModes("spec.accessModes"), "How it can be mounted."),
+    string(
+        "Capacity",
+        QuantityOr("spec.capacity.storage", "0"),
+        Field("core.v1.PersistentVolumeSpec", "capacity"),
+    ),
+    string(
+        "Access Modes",
+        AccessModes("spec.accessModes"),
+        Field("core.v1.PersistentVolumeSpec", "accessModes"),
+    ),
     string(
         "Reclaim Policy",
         Text("spec.persistentVolumeReclaimPolicy"),
-        "What becomes of it when its claim is gone.",
+        Field("core.v1.PersistentVolumeSpec", "persistentVolumeReclaimPolicy"),
     ),
-    string("Status", By(phase), "Whether it is free, taken or on its way out."),
-    string("Claim", By(claim), "The claim that has it."),
-    string("StorageClass", By(storage_class), "The class it belongs to."),
-    VOLUME_ATTRIBUTES_CLASS,
-    string("Reason", Text("status.reason"), "Why it is in a failed state."),
+    string("Status", By(phase), Field("core.v1.PersistentVolumeStatus", "phase")),
+    string("Claim", By(claim), Field("core.v1.PersistentVolumeSpec", "claimRef")),
+    string("StorageClass", By(storage_class), Words("StorageClass of the pv")),
+    volume_attributes_class("VolumeAttributesClass of the pv"),
+    string("Reason", Text("status.reason"), Field("core.v1.PersistentVolumeStatus", "reason")),
     AGE,
-    VOLUME_MODE,
+    volume_mode("core.v1.PersistentVolumeSpec"),
 ];
 
 const PERSISTENT_VOLUME_CLAIM: Columns = &[
     NAME,
-    string("Status", By(phase), "Whether it has a volume or is on its way out."),
-    string("Volume", Text("spec.volumeName"), "The volume it has."),
-    string("Capacity", By(claimed_capacity), "How much the volume can hold."),
-    string("Access Modes", By(claimed_access_modes), "How the volume can be mounted."),
-    string("StorageClass", By(storage_class), "The class of volumes that it asks for."),
-    VOLUME_ATTRIBUTES_CLASS,
+    string("Status", By(phase), Field("core.v1.PersistentVolumeClaimStatus", "phase")),
+    string(
+        "Volume",
+        Text("spec.volumeName"),
+        Field("core.v1.PersistentVolumeClaimSpec", "volumeName"),
+    ),
+    string(
+        "Capacity",
+        By(claimed_capacity),
+        Field("core.v1.PersistentVolumeClaimStatus", "capacity"),
+    ),
+    string(
+        "Access Modes",
+        By(claimed_access_modes),
+        Field("core.v1.PersistentVolumeClaimStatus", "accessModes"),
+    ),
+    string("StorageClass", By(storage_class), Words("StorageClass of the pvc")),
+    volume_attributes_class("VolumeAttributesClass of the pvc"),
     AGE,
-    VOLUME_MODE,
+    volume_mode("core.v1.PersistentVolumeClaimSpec"),
 ];
 
-const VOLUME_ATTRIBUTES_CLASS: Column = string(
-    "VolumeAttributesClass",
-    TextOr("spec.volumeAttributesClassName", "<unset>"),
-    "The class of attributes that the volume can be given.",
-);
-const VOLUME_MODE: Column =
-    string("VolumeMode", TextOr("spec.volumeMode", "<unset>"), "A file system or a block device.")
-        .wide();
+const fn volume_attributes_class(description: &'static str) -> Column {
+    let class = TextOr("spec.volumeAttributesClassName", "<unset>");
+    string("VolumeAttributesClass", class, Words(description))
+}
+
+const fn volume_mode(spec: &'static str) -> Column {
+    let mode = TextOr("spec.volumeMode", "<unset>");
+    string("VolumeMode", mode, Field(spec, "volumeMode")).wide()
+}
 
 fn phase(object: &Value) -> Value {
     if deleting(object) { "Terminating" } else { str_at(object, "status.phase") }.into()

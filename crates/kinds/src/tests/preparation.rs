@@ -47,7 +47,7 @@ fn new_objects() {
             "pods",
             r#"{"spec":{"schedulingGates":[{"name":"g"}]}}"#,
             r#"{"spec":{"schedulingGates":[{"name":"g"}]},"status":{"phase":"Pending",
-                "qosClass":"BestEffort","conditions":[{"type":"PodScheduled","status":"False",
+                "qosClass":"BestEffort","conditions":[{"type":"PodScheduled","status":"False","lastProbeTime":null,
                 "reason":"SchedulingGated",
                 "message":"Scheduling is blocked due to non-empty scheduling gates"}]}}"#,
         ),
@@ -227,8 +227,8 @@ fn the_quality_of_service_of_pods() {
 fn pods_end_gracefully_where_they_run() {
     let graceful = strategy("pods").graceful.expect("pods end gracefully");
     for (pod, expected) in [
-        (r#"{"spec":{"terminationGracePeriodSeconds":30}}"#, GracePeriod::Immediate),
-        (r#"{"spec":{"nodeName":"n"}}"#, GracePeriod::Immediate),
+        (r#"{"spec":{"terminationGracePeriodSeconds":30}}"#, GracePeriod::Zero),
+        (r#"{"spec":{"nodeName":"n"}}"#, GracePeriod::Seconds(0)),
         (
             r#"{"spec":{"nodeName":"n","terminationGracePeriodSeconds":30}}"#,
             GracePeriod::Seconds(30),
@@ -240,7 +240,7 @@ fn pods_end_gracefully_where_they_run() {
         (
             r#"{"spec":{"nodeName":"n","terminationGracePeriodSeconds":30},
                 "status":{"phase":"Succeeded"}}"#,
-            GracePeriod::Immediate,
+            GracePeriod::Zero,
         ),
     ] {
         assert_eq!(graceful(&json(pod)), expected, "{pod}");
@@ -256,7 +256,10 @@ fn namespaces_terminate() {
     assert!((namespaces.held)(&namespace));
     (namespaces.terminating)(&mut namespace);
     assert_eq!(namespace.str_at(&["status", "phase"]), Some("Terminating"));
-    assert!(!(namespaces.held)(&json(r#"{"spec":{"finalizers":[]}}"#)));
+    let marked =
+        r#"{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":[]}}"#;
+    assert!((namespaces.held)(&json(r#"{"spec":{"finalizers":[]}}"#)));
+    assert!(!(namespaces.held)(&json(marked)));
     assert!(!(strategy("pods").held)(&json(r#"{"spec":{"finalizers":["x"]}}"#)));
 }
 

@@ -210,7 +210,7 @@ fn errors(
     part: &str,
 ) -> Vec<String> {
     let strategy = &definition.strategy;
-    let rule = |name: &str, prefix: bool| strategy.name_rule().check(name, prefix);
+    let rule = |name: &str, prefix: bool| strategy.name_rule().check(new, old, name, prefix);
     let mut errors =
         validation::object_meta(new, definition.namespaced(), &rule, &Path::new("metadata"));
     let own = strategy.validate(new, old, part, &mut Vec::new());

@@ -1,6 +1,6 @@
 //! The rules for admission policies and their bindings, in upstream's order.
 //!
-//! Whether an expression is one of CEL is not looked at here.
+//! Whether an expression is one of CEL is not looked at here: `pintle-admission` adds what is wrong with those.
 
 use std::collections::BTreeSet;
 
@@ -54,19 +54,32 @@ pub(super) fn validate_mutating(policy: &Value) -> Errors {
     let policy = Place::root(policy);
     let spec = policy.get("spec");
     check_head(&spec, &mut errors);
-    let reinvocation = spec.get("reinvocationPolicy");
-    choice(&reinvocation, &["IfNeeded", "Never"], &mut errors);
+    check_mutating(&spec.get("matchConstraints"), &mut errors);
     let mutations = spec.get("mutations");
     required(&mutations, "mutations must contain at least one item", &mut errors);
     for mutation in spec.items("mutations") {
         check_mutation(&mutation, &mut errors);
     }
+    choice(&spec.get("reinvocationPolicy"), &["IfNeeded", "Never"], &mut errors);
     errors
+}
+
+/// Only what a write leaves behind can be changed. Upstream's paths do not say which rule it is.
+fn check_mutating(constraints: &Place<'_>, errors: &mut Errors) {
+    const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "UPDATE"];
+    let path = constraints.at(&["resourceRules", "operations"]);
+    for rule in constraints.items("resourceRules") {
+        for operation in rule.items("operations") {
+            if !OPERATIONS.contains(&operation.text()) {
+                errors.push(path.of(operation.value()).not_supported(OPERATIONS));
+            }
+        }
+    }
 }
 
 /// What the policies of both sorts begin with.
 fn check_head(spec: &Place<'_>, errors: &mut Errors) {
-    choice(&spec.get("failurePolicy"), FAILURE_POLICIES, errors);
+    check(spec, &[OneOf("failurePolicy", FAILURE_POLICIES)], errors);
     if let Some(kind) = spec.find("paramKind") {
         check_param_kind(&kind, errors);
     }
@@ -83,7 +96,7 @@ fn check_head(spec: &Place<'_>, errors: &mut Errors) {
         if name.text().trim().is_empty() {
             errors.push(name.required("name is not specified"));
         } else if !is_identifier(name.text()) {
-            errors.push(name.invalid("name is not a valid CEL identifier"));
+            errors.push(name.invalid("must be a valid CEL identifier"));
         }
         if expression.text().trim().is_empty() {
             errors.push(expression.required("expression is not specified"));
@@ -144,9 +157,9 @@ fn check_validation(validation: &Place<'_>, errors: &mut Errors) {
         errors.push(dynamic.invalid("must be non-empty if specified"));
     }
     if is_blank(&message) {
-        errors.push(message.invalid("message must be non-empty if specified"));
+        errors.push(message.invalid("must be non-empty if specified"));
     } else if message.text().trim().contains(['\n', '\r']) {
-        errors.push(message.invalid("message must not contain line breaks"));
+        errors.push(message.invalid("must not contain line breaks"));
     }
     check(validation, &[OneOf("reason", REASONS)], errors);
 }
@@ -170,23 +183,22 @@ fn check_annotation(annotation: &Place<'_>, policy: &str, errors: &mut Errors) {
 
 /// A patch is told in one of two ways.
 fn check_mutation(mutation: &Place<'_>, errors: &mut Errors) {
-    const WAYS: [(&str, &str); 2] =
-        [("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch")];
     let kind = mutation.get("patchType");
-    choice(&kind, &["ApplyConfiguration", "JSONPatch"], errors);
-    for (way, member) in WAYS {
-        let place = mutation.get(member);
-        if way == kind.text() {
-            if !place.is_set() {
-                let words = format!("must be specified when patchType is {way}");
-                errors.push(place.required(&words));
-            } else if place.str("expression").trim().is_empty() {
-                errors.push(place.get("expression").required("expression is not specified"));
-            }
-        } else if place.is_set() {
-            let words = format!("must not be specified when patchType is not {way}");
-            errors.push(place.invalid_without_value(words));
-        }
+    let (own, other) = match kind.text() {
+        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
+        "JSONPatch" => ("jsonPatch", "applyConfiguration"),
+        _ => return choice(&kind, &["ApplyConfiguration", "JSONPatch"], errors),
+    };
+    let (own, other) = (mutation.get(own), mutation.get(other));
+    if !own.is_set() {
+        errors.push(own.required(&format!("must be specified when patchType is {}", kind.text())));
+    } else if own.str("expression").trim().is_empty() {
+        errors.push(own.get("expression").required(""));
+    }
+    if other.is_set() {
+        let words = format!("must not be specified when patchType is {}", kind.text());
+        let shown = if kind.text() == "JSONPatch" { "{applyConfiguration}" } else { "{jsonPatch}" };
+        errors.push(other.invalid_as(shown, words));
     }
 }
 
@@ -206,11 +218,12 @@ pub(super) fn validate_binding(binding: &Value, has_actions: bool) -> Errors {
     }
     let resources = spec.get("matchResources");
     if resources.is_set() {
-        // Upstream's path misses a letter.
-        check_match(&resources.called("matchResouces"), &mut errors);
+        check_match(&resources, &mut errors);
     }
     if has_actions {
         check_actions(&spec, &mut errors);
+    } else {
+        check_mutating(&resources, &mut errors);
     }
     errors
 }

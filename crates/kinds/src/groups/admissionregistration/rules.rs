@@ -1,6 +1,6 @@
 //! What webhooks and policies share: rules that say which requests are meant, and match conditions.
 //!
-//! Whether an expression is one of CEL is not looked at here.
+//! Whether an expression is one of CEL is not looked at here: `pintle-admission` adds what is wrong with those.
 
 use std::collections::BTreeSet;
 
@@ -92,12 +92,7 @@ fn check_resources(rule: &Place<'_>, errors: &mut Errors) {
 
 /// MatchResources of policies and bindings.
 pub(super) fn check_match(place: &Place<'_>, errors: &mut Errors) {
-    let policy = place.get("matchPolicy");
-    if policy.is_empty() {
-        errors.push(policy.required(""));
-    } else if !MATCH_POLICIES.contains(&policy.text()) {
-        errors.push(policy.not_supported(MATCH_POLICIES));
-    }
+    check(place, &[OneOf("matchPolicy", MATCH_POLICIES)], errors);
     for member in ["namespaceSelector", "objectSelector"] {
         let selector = place.get(member);
         if selector.is_set() {

@@ -11,8 +11,8 @@ use crate::{
     formats::port_number,
     place::{Errors, Place},
     rules::{
-        Rule::{Each, OneOf, Required},
-        check,
+        Rule::{Each, OneOf},
+        check, required,
     },
 };
 
@@ -108,7 +108,10 @@ fn check_client(config: &Place<'_>, errors: &mut Errors) {
     match (url.is_set(), service.is_set()) {
         (true, false) => check_url(&url, errors),
         (false, true) => {
-            check(&service, &[Required("name"), Required("namespace")], errors);
+            // Upstream calls each by the other's name.
+            for (member, called) in [("namespace", "name"), ("name", "namespace")] {
+                required(&service.get(member).called(called), "", errors);
+            }
             let port = service.get("port");
             if let Some(words) = port_number(port.int().unwrap_or(0)) {
                 errors.push(port.invalid(format!("port is not valid: {words}")));

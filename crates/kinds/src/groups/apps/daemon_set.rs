@@ -25,12 +25,14 @@ use crate::{
 };
 
 pub(super) const DAEMON_SET: Strategy = Strategy {
+    gated: pods::GATED_TEMPLATE,
     default: |object| {
         // As with upstream's conversion, whoever writes a DaemonSet writes this too.
         let annotations = object::metadata_mut(object).entry_object("annotations");
         annotations.entry_or(TEMPLATE_GENERATION, || "0".into());
         set(object, DEFAULTS);
     },
+    stand_in: Some((TEMPLATE_GENERATION, "0")),
     prepare_create: |new| set_template_generation(new, 1),
     prepare_update: |new, old| {
         let path = &["spec", "template"];

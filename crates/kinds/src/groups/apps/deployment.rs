@@ -16,6 +16,7 @@ use crate::{
         set,
     },
     place::{Errors, Place},
+    pods,
     rules::{
         Rule::{Do, NotNegative},
         Rules, check,
@@ -24,6 +25,7 @@ use crate::{
 };
 
 pub(super) const DEPLOYMENT: Strategy = Strategy {
+    gated: pods::GATED_TEMPLATE,
     owned: &[("status", Owned::Except(&[&["metadata", "labels"], &["spec"]]))],
     generation: Generation::SpecAnd("annotations"),
     default: |object| set(object, DEFAULTS),
@@ -45,6 +47,7 @@ pub(super) const DEPLOYMENT: Strategy = Strategy {
         validate: |new, old| workload::check_counts(new, old, COUNTS),
         ..part("status")
     }],
+    zeros: &[&["spec", "replicas"]],
     ..COUNTED_WITH_STATUS
 };
 

@@ -4,11 +4,13 @@ use super::{super::workload, REPLICAS, TEMPLATE};
 use crate::{
     defaults::{Defaults, Row::In, set},
     place::{Errors, Place},
+    pods,
     rules::{Rule::NotNegative, check},
     strategy::{COUNTED_WITH_STATUS, Part, Strategy, part},
 };
 
 pub(super) const REPLICA_SET: Strategy = Strategy {
+    gated: pods::GATED_TEMPLATE,
     default: |object| set(object, DEFAULTS),
     validate: |new, old| {
         let object = Place::root(new);
@@ -27,6 +29,7 @@ pub(super) const REPLICA_SET: Strategy = Strategy {
         validate: |new, old| workload::check_counts(new, old, workload::REPLICA_COUNTS),
         ..part("status")
     }],
+    zeros: &[&["spec", "replicas"]],
     ..COUNTED_WITH_STATUS
 };
 

@@ -25,6 +25,11 @@ use crate::{
 };
 
 pub(super) const STATEFUL_SET: Strategy = Strategy {
+    // MaxUnavailableStatefulSet is off.
+    gated: &[
+        (&["spec", "template", "spec"], pods::GATED),
+        (&["spec", "updateStrategy"], &[&[&["rollingUpdate", "maxUnavailable"]]]),
+    ],
     name: NameRule::DnsLabel,
     default: |object| set(object, DEFAULTS),
     validate,
@@ -34,6 +39,7 @@ pub(super) const STATEFUL_SET: Strategy = Strategy {
         validate: |new, old| workload::check_counts(new, old, COUNTS),
         ..part("status")
     }],
+    zeros: &[&["spec", "replicas"]],
     ..COUNTED_WITH_STATUS
 };
 
@@ -76,12 +82,18 @@ fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let spec = object.get("spec");
     let mut errors = Errors::new();
     check(&spec, RULES, &mut errors);
+    let is_new = old.is_none();
+    if is_new {
+        check(&spec, CLAIMS, &mut errors);
+    }
+    check(&spec, NUMBERS, &mut errors);
+    if is_new {
+        check(&spec, SERVICE, &mut errors);
+    }
     workload::check_selector(&spec, "empty selector is invalid for statefulset", &mut errors);
     check_template(&spec, old, &mut errors);
-    match old {
-        None => check(&spec, RULES_OF_NEW, &mut errors),
-        Some(old) if !same_but_for(new, old, MAY_CHANGE) => errors.push(spec.forbidden(FROZEN)),
-        Some(_) => {}
+    if old.is_some_and(|old| !same_but_for(new, old, MAY_CHANGE)) {
+        errors.push(spec.forbidden(FROZEN));
     }
     errors
 }
@@ -96,6 +108,9 @@ const RULES: Rules = &[
             Rule::OneOf("whenScaled", &["Retain", "Delete"]),
         ],
     ),
+];
+
+const NUMBERS: Rules = &[
     Rule::NotNegative("replicas"),
     Rule::NotNegative("minReadySeconds"),
     Rule::Do(|spec, errors| not_negative(&spec.get("ordinals.start").of(start(spec)), errors)),
@@ -106,10 +121,8 @@ fn start<'a>(spec: &Place<'a>) -> &'a Value {
 }
 
 /// What cannot change is checked once.
-const RULES_OF_NEW: Rules = &[
-    Rule::Formatted("serviceName", names::dns1123_label),
-    Rule::Each("volumeClaimTemplates", &[Rule::At("spec", pods::CLAIM_RULES)]),
-];
+const CLAIMS: Rules = &[Rule::Each("volumeClaimTemplates", &[Rule::At("spec", pods::CLAIM_RULES)])];
+const SERVICE: Rules = &[Rule::Formatted("serviceName", names::dns1123_label)];
 
 fn management(spec: &Place<'_>, errors: &mut Errors) {
     let policy = spec.get("podManagementPolicy");
@@ -167,31 +180,35 @@ fn check_template(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
         check_pods(&Place::root(old).get("spec"), old_template, &mut wrong);
         !wrong.is_empty()
     });
-    if was_wrong {
-        let options = pods::Options::of_template(old_template);
-        pods::check_template_metadata(&spec.get("template"), options, errors);
-    } else {
+    if !was_wrong {
         check_pods(spec, old_template, errors);
     }
+    // Upstream looks at the metadata once more.
+    let options = pods::Options::of_template(old_template);
+    pods::check_template_metadata(&spec.get("template"), options, errors);
     workload::check_lasting(spec, "StatefulSet", errors);
 }
 
-/// The pods have more volumes than their template says: those of the claims that are made for them.
+/// The pods have names of their own, and more volumes than their template says: those of the claims that
+/// are made for them.
 fn check_pods(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
     let template = spec.get("template");
-    let claims: Vec<&str> =
+    let claims: BTreeSet<&str> =
         spec.items("volumeClaimTemplates").map(|claim| claim_name(claim.value())).collect();
-    if claims.is_empty() {
+    let is_renamed = ["hostname", "subdomain"].iter().any(|m| template.get("spec").has(m));
+    if claims.is_empty() && !is_renamed {
         return pods::check_template(&template, old, errors);
     }
     let mut whole = template.value().clone();
-    let volumes = whole.object_entry("spec").entry_or("volumes", || Value::Array(Vec::new()));
+    let pod = whole.object_entry("spec");
+    pod.remove("hostname");
+    pod.remove("subdomain");
+    let volumes = pod.entry_or("volumes", || Value::Array(Vec::new()));
     if let Value::Array(volumes) = volumes {
-        let names: BTreeSet<&str> = claims.iter().copied().collect();
         let is_own =
-            |volume: &Value| volume.str_at(&["name"]).is_none_or(|name| !names.contains(name));
+            |volume: &Value| !claims.contains(volume.str_at(&["name"]).unwrap_or_default());
         volumes.retain(is_own);
-        volumes.extend(claims.iter().map(|name| claimed_volume(name)));
+        volumes.splice(0..0, claims.iter().map(|name| claimed_volume(name)));
     }
     pods::check_template(&template.of(&whole), old, errors);
 }

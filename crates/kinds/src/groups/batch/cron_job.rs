@@ -29,6 +29,7 @@ const NAME_LENGTH_MAX: usize = 63 - 11;
 const TEMPLATE: &[&str] = &["spec", "jobTemplate", "spec", "template"];
 
 pub(super) const CRON_JOB: Strategy = Strategy {
+    gated: &[(&["spec", "jobTemplate", "spec", "template", "spec"], pods::GATED)],
     default: |object| set(object, DEFAULTS),
     validate,
     declared_rules: false,

@@ -32,14 +32,28 @@ const OLD_UID_LABEL: &str = "controller-uid";
 const OLD_NAME_LABEL: &str = "job-name";
 
 pub(super) const JOB: Strategy = Strategy {
+    gated: pods::GATED_TEMPLATE,
     dependents: Dependents::Orphaned,
+    dependents_warning: Some(
+        "child pods are preserved by default when jobs are deleted; set \
+         propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \
+         this warning",
+    ),
     fields: &[selectable!(
         "status.successful" by |job| count(job, &["status", "succeeded"]), of "status"."succeeded"
     )],
+    unknown_label: Some(|_, label| format!("field label {label:?} not supported for Job")),
     default: |object| set(object, DEFAULTS),
+    note_origin: |job, origin| {
+        // Upstream's default is the template's own map: labels that the server adds to that, the job
+        // has, too. So they are taken anew, once the template has them.
+        let of_template = job.at(&["spec", "template", "metadata", "labels"]);
+        if !origin.is_labelled && job.at(&["metadata", "labels"]) == of_template {
+            job.object_entry("metadata").remove("labels");
+        }
+    },
     prepare_create: |job| {
         select_own_pods(job);
-        // Upstream defaults once more what it reads from its store.
         labels_from_template(job.make_object());
     },
     validate,
@@ -118,7 +132,19 @@ fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let spec = job.get("spec");
     let mut errors = Errors::new();
     check_generated(&job, old, &mut errors);
-    check_spec(&spec, old.and_then(|old| old.get("spec")), &mut errors);
+    check_selecting_spec(&spec, old, &mut errors);
+    check_hostname(&job, &mut errors);
+    if let Some(old) = old {
+        // Upstream checks the spec of an update twice, and tells of it twice.
+        check_selecting_spec(&spec, Some(old), &mut errors);
+        check_changes(&spec, old, &mut errors);
+    }
+    errors
+}
+
+/// The spec with the selector, which a CronJob's has not; `old` is the job that is replaced.
+fn check_selecting_spec(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+    check_spec(spec, old.and_then(|old| old.get("spec")), errors);
     let selector = spec.get("selector");
     if selector.is_set() {
         errors.extend(validation::label_selector(selector.value(), &selector.path()));
@@ -126,13 +152,8 @@ fn validate(new: &Value, old: Option<&Value>) -> Errors {
         errors.push(selector.required(""));
     }
     if let Ok(labels) = Selector::from_label_selector(selector.some()) {
-        workload::check_labels(&spec, &labels, &mut errors);
+        workload::check_labels(spec, &labels, errors);
     }
-    check_hostname(&job, &mut errors);
-    if let Some(old) = old {
-        check_changes(&spec, old, &mut errors);
-    }
-    errors
 }
 
 /// The labels and the selector are those that were made for the job, unless it has its own.
@@ -178,7 +199,8 @@ fn check_hostname(job: &Place<'_>, errors: &mut Errors) {
         let hostname = format!("{}-{}", object::name(job.value()), completions - 1);
         if !names::dns1123_label(&hostname).is_empty() {
             let words = format!("will not able to create pod with invalid DNS label: {hostname}");
-            errors.push(job.at(&["metadata", "name"]).invalid(words));
+            let name = object::name(job.value());
+            errors.push(job.at(&["metadata", "name"]).invalid_as(name, words));
         }
     }
 }

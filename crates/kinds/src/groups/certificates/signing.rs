@@ -12,6 +12,7 @@ use pintle_value::Value;
 
 use crate::{
     checks::items,
+    pem,
     place::{Errors, Place},
 };
 
@@ -75,9 +76,9 @@ pub(super) fn validate(request: &Value) -> Errors {
     let request = Place::root(request);
     let spec = request.get("spec");
     let pem = decoded(&spec.get("request"));
-    if blocks(&pem).next().is_none_or(|block| block != "CERTIFICATE REQUEST") {
+    if pem::kinds(&pem).first().is_none_or(|kind| *kind != "CERTIFICATE REQUEST") {
         let words = "PEM block type must be CERTIFICATE REQUEST";
-        errors.push(spec.get("request").invalid_as(spec.str("request"), words));
+        errors.push(spec.get("request").invalid(words));
     }
     let usages = spec.get("usages");
     if usages.is_empty() {
@@ -132,7 +133,7 @@ pub(super) fn validate_bundle(bundle: &Value) -> Errors {
     }
     let anchors = spec.get("trustBundle");
     let text = anchors.text();
-    if blocks(text).next().is_none() {
+    if pem::kinds(text).is_empty() {
         let words = "must contain at least one trust anchor";
         errors.push(anchors.invalid_as("<value omitted>", words));
     }
@@ -282,21 +283,13 @@ fn decoded(place: &Place<'_>) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// What PEM text has blocks of.
-fn blocks(text: &str) -> impl Iterator<Item = &str> {
-    text.split("-----BEGIN ").skip(1).filter_map(|block| {
-        let (kind, rest) = block.split_once("-----")?;
-        rest.contains(&format!("-----END {kind}-----")).then_some(kind)
-    })
-}
-
 fn wrong_certificate(pem: &str) -> Option<String> {
     if pem.is_empty() {
         return None;
     }
-    if let Some(other) = blocks(pem).find(|block| *block != "CERTIFICATE") {
+    let kinds = pem::kinds(pem);
+    if let Some(other) = kinds.iter().find(|kind| **kind != "CERTIFICATE") {
         return Some(format!("only CERTIFICATE PEM blocks are allowed, found {other:?}"));
     }
-    let is_empty = blocks(pem).next().is_none();
-    is_empty.then(|| "must contain at least one CERTIFICATE PEM block".to_owned())
+    kinds.is_empty().then(|| "must contain at least one CERTIFICATE PEM block".to_owned())
 }

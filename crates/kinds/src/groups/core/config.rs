@@ -12,6 +12,7 @@ use crate::{
         set,
     },
     formats::config_key,
+    pem,
     strategy::{PLAIN, Strategy, selectable},
 };
 
@@ -54,8 +55,49 @@ pub(super) const SECRET: Strategy = Strategy {
         check_type(new, &mut errors);
         errors
     },
+    warnings: |secret, _| {
+        if secret.str_at(&["type"]) != Some("kubernetes.io/tls") {
+            return Vec::new();
+        }
+        let [certificate, key] = ["tls.crt", "tls.key"].map(|member| {
+            let text = members(secret, &["data"]).get(member).and_then(Value::as_str);
+            let bytes = BASE64.decode(text.unwrap_or_default()).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        wrong_pair(&pem::kinds(&certificate), &pem::kinds(&key)).into_iter().collect()
+    },
     ..PLAIN
 };
+
+/// Why the blocks of a certificate and those of its key are no pair. Whether the one fits the other is not looked at.
+fn wrong_pair(certificate: &[&str], key: &[&str]) -> Option<String> {
+    let is_key = |kind: &&str| *kind == "PRIVATE KEY" || kind.ends_with(" PRIVATE KEY");
+    let among = |kinds: &[&str]| {
+        format!("after skipping PEM blocks of the following types: [{}]", kinds.join(" "))
+    };
+    let (certified, keyed) = (certificate.contains(&"CERTIFICATE"), key.iter().any(is_key));
+    let wrong = match (certified, certificate, keyed, key) {
+        (false, [], ..) => "failed to find any PEM data in certificate input".to_owned(),
+        (false, [one], ..) if one.ends_with("PRIVATE KEY") => {
+            "failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may \
+             have been switched"
+                .to_owned()
+        }
+        (false, kinds, ..) => {
+            format!("failed to find \"CERTIFICATE\" PEM block in certificate input {}", among(kinds))
+        }
+        (true, _, false, []) => "failed to find any PEM data in key input".to_owned(),
+        (true, _, false, ["CERTIFICATE"]) => {
+            "found a certificate rather than a key in the PEM for the private key".to_owned()
+        }
+        (true, _, false, kinds) => format!(
+            "failed to find PEM block with type ending in \"PRIVATE KEY\" in key input {}",
+            among(kinds)
+        ),
+        (true, _, true, _) => return None,
+    };
+    Some(format!("tls: {wrong}"))
+}
 
 /// `stringData` is `data` for people: it is written over it, and never read back.
 fn merge_string_data(secret: &mut Map) {

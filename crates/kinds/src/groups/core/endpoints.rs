@@ -14,7 +14,7 @@ use crate::{
     formats::{ip, odd_ip},
     place::{Errors, Place},
     rules::{
-        Rule::{Choice, Do, Each, Formatted, Port},
+        Rule::{Choice, Do, Each, Formatted, Given, Port},
         Rules, check, errors,
     },
     strategy::{PLAIN, Strategy},
@@ -79,7 +79,7 @@ pub(crate) fn is_servers_own(endpoints: &Value) -> bool {
 const PORT: Rules = &[
     Port("port"),
     Choice("protocol", &["SCTP", "TCP", "UDP"]),
-    Formatted("appProtocol", names::qualified_name),
+    Given("appProtocol", names::qualified_name),
 ];
 
 fn check_ports(subset: &Place<'_>, errors: &mut Errors) {

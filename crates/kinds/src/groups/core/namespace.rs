@@ -4,7 +4,7 @@ use pintle_meta::{
     field::{Error, Errors},
     names, object,
 };
-use pintle_registry::NameRule;
+use pintle_registry::{Deletion, NameRule};
 use pintle_value::{Map, Path, Value};
 
 use crate::{
@@ -57,7 +57,11 @@ pub(super) const NAMESPACE: Strategy = Strategy {
         },
     ],
     terminating: |namespace| set_phase(namespace, "Terminating"),
-    held: |namespace| !items(namespace, &["spec", "finalizers"]).is_empty(),
+    deletion: Deletion::Heeding,
+    // The first request only marks it (upstream: the storage of namespaces).
+    held: |namespace| {
+        !object::is_terminating(namespace) || !items(namespace, &["spec", "finalizers"]).is_empty()
+    },
     ..WITH_STATUS
 };
 

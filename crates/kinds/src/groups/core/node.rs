@@ -8,7 +8,7 @@ use pintle_value::{Map, Value};
 use crate::{
     defaults::{
         Row::{At, Do},
-        is_set, set,
+        first_of, is_set, set,
     },
     strategy::{PLAIN, Part, Strategy, part, selectable, truth},
 };
@@ -19,7 +19,10 @@ pub(super) const NODE: Strategy = Strategy {
     fields: &[selectable!(
         "spec.unschedulable" by |node| truth(node, &["spec", "unschedulable"]), of "spec"."unschedulable"
     )],
-    default: |object| set(object, &[At("status", &[Do(allocatable_is_capacity)])]),
+    default: |object| {
+        let rows = &[At("spec", &[Do(pod_ranges)]), At("status", &[Do(allocatable_is_capacity)])];
+        set(object, rows);
+    },
     prepare_create: |node| {
         remove(node, "spec", "configSource");
         remove(node, "status", "config");
@@ -37,7 +40,7 @@ pub(super) const NODE: Strategy = Strategy {
     validate: rules::validate,
     declared_rules: false,
     owned: &[("", Owned::Except(&[&["status"]]))],
-    parts: &[Part { validate: |new, old| rules::validate(new, Some(old)), ..part("status") }],
+    parts: &[Part { validate: rules::validate_update, ..part("status") }],
     warnings: |node, _| {
         let mut warnings = Vec::new();
         if node.at(&["spec", "configSource"]).is_some() {
@@ -51,6 +54,11 @@ pub(super) const NODE: Strategy = Strategy {
     },
     ..PLAIN
 };
+
+/// `podCIDR` is the first of `podCIDRs`.
+fn pod_ranges(spec: &mut Map) {
+    first_of(spec, ("podCIDR", "podCIDRs"), Value::as_str, |range| Value::from(range));
+}
 
 fn allocatable_is_capacity(status: &mut Map) {
     if let Some(capacity) = status.get("capacity").cloned()

@@ -5,32 +5,22 @@ use pintle_value::{Str, Value};
 
 use crate::{
     checks::items,
+    conditions,
     defaults::set,
     pods,
     strategy::{Part, Strategy, WITH_STATUS, keep_metadata, part, selectable, text, truth},
 };
 
 pub(super) const POD: Strategy = Strategy {
-    owned: &[
-        ("ephemeralcontainers", Owned::Only(&[&["spec", "ephemeralContainers"]])),
-        (
-            "resize",
-            Owned::Only(&[
-                &["spec", "containers", "*", "resizePolicy"],
-                &["spec", "containers", "*", "resources"],
-                &["spec", "initContainers", "*", "resizePolicy"],
-                &["spec", "initContainers", "*", "resources"],
-            ]),
-        ),
-        (
-            "status",
-            Owned::Except(&[
-                &["metadata", "deletionTimestamp"],
-                &["metadata", "ownerReferences"],
-                &["spec"],
-            ]),
-        ),
-    ],
+    // Writers of the other parts can own anything, though only what the part has is kept.
+    owned: &[(
+        "status",
+        Owned::Except(&[
+            &["metadata", "deletionTimestamp"],
+            &["metadata", "ownerReferences"],
+            &["spec"],
+        ]),
+    )],
     generation: Generation::Spec,
     delete_returns_object: true,
     graceful: Some(grace_period),
@@ -50,6 +40,8 @@ pub(super) const POD: Strategy = Strategy {
     ],
     default: |object| set(object, pods::POD),
     prepare_create: pods::begin,
+    note_time: conditions::note_time,
+    gated: &[(&["spec"], pods::GATED)],
     validate: |new, old| match old {
         None => pods::validate_pod(new),
         Some(old) => pods::validate_update(new, old),
@@ -86,11 +78,11 @@ fn grace_period(pod: &Value) -> GracePeriod {
     let is_scheduled = pod.str_at(&["spec", "nodeName"]).is_some_and(|node| !node.is_empty());
     let is_finished = matches!(pod.str_at(&["status", "phase"]), Some("Succeeded" | "Failed"));
     if !is_scheduled || is_finished {
-        return GracePeriod::Immediate;
+        return GracePeriod::Zero;
     }
     let seconds = pod.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_int);
     match seconds {
-        None | Some(0) => GracePeriod::Immediate,
+        None | Some(0) => GracePeriod::Seconds(0),
         // Upstream takes any negative period for the shortest.
         Some(seconds) => GracePeriod::Seconds(seconds.max(1)),
     }

@@ -3,6 +3,7 @@
 mod limit_rules;
 mod quota_rules;
 
+use pintle_meta::object;
 use pintle_value::{Map, Value};
 
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
 };
 
 pub(super) const QUOTA: Strategy = Strategy {
+    declared_rules: false,
     delete_returns_object: true,
     validate: quota_rules::validate,
     parts: &[Part { validate: |new, _| quota_rules::validate_status(new), ..part("status") }],
@@ -24,8 +26,16 @@ pub(super) const QUOTA: Strategy = Strategy {
 };
 
 pub(super) const LIMIT_RANGE: Strategy = Strategy {
+    metadata_checked_once: true,
     create_on_update: true,
     default: |object| set(object, DEFAULTS),
+    // One without a name gets any that nothing else has.
+    prepare_create: |range| {
+        if object::name(range).is_empty() {
+            let unique = object::uid(range).to_owned();
+            object::set_text(range, "name", unique);
+        }
+    },
     validate: |new, _| limit_rules::validate(new),
     ..PLAIN
 };

@@ -1,7 +1,7 @@
 //! ReplicationControllers.
 
-use pintle_meta::labels::Selector;
-use pintle_registry::Dependents;
+use pintle_meta::{labels::Selector, names};
+use pintle_registry::{Dependents, NameRule};
 use pintle_value::{Map, Value};
 
 use super::super::workload;
@@ -22,6 +22,8 @@ use crate::{
 };
 
 pub(super) const CONTROLLER: Strategy = Strategy {
+    name: NameRule::Custom(names::long_name_rule),
+    gated: pods::GATED_TEMPLATE,
     dependents: Dependents::Orphaned,
     fields: &[selectable!("status.replicas" by |controller| {
         count(controller, &["status", "replicas"])

@@ -1,6 +1,6 @@
 //! PersistentVolumes.
 
-use pintle_meta::{names, time};
+use pintle_meta::{field::Error, names, time};
 use pintle_registry::request::Now;
 use pintle_value::Value;
 
@@ -23,6 +23,7 @@ use crate::{
 };
 
 pub(super) const VOLUME: Strategy = Strategy {
+    metadata_checked_once: true,
     delete_returns_object: true,
     default: |object| set(object, DEFAULTS),
     prepare_create: pending,
@@ -30,9 +31,12 @@ pub(super) const VOLUME: Strategy = Strategy {
     validate: |new, old| {
         let volume = Place::root(new);
         let spec = volume.get("spec");
+        let name = pintle_meta::object::name(new);
         let mut errors = Errors::new();
-        check_spec(&spec, pintle_meta::object::name(new), old, &mut errors);
+        check_spec(&spec, name, old, &mut errors);
         if let Some(old) = old {
+            // Upstream checks an update as a volume and as an update, and tells of it twice.
+            check_spec(&spec, name, Some(old), &mut errors);
             check_changes(&volume, old, &mut errors);
         }
         errors
@@ -167,7 +171,7 @@ fn check_capacity(capacity: &Place<'_>, errors: &mut Errors) {
         errors.push(capacity.required(""));
     }
     if !capacity.has("storage") || capacity.pairs().count() > 1 {
-        errors.push(capacity.not_supported(&["storage"]));
+        errors.push(Error::not_supported(&capacity.path(), capacity.value(), &["storage"]));
     }
     for (_, amount) in capacity.pairs() {
         let Some(quantity) = amounts::parse(&amount) else { continue };

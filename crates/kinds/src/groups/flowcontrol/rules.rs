@@ -6,10 +6,12 @@ use pintle_meta::{names, object};
 use pintle_value::Value;
 
 use crate::{
+    bootstrap::flowcontrol::mandatory_spec,
+    checks::same,
     place::{Errors, Place},
     rules::{
         Rule::{Do, Each, Needed},
-        Rules, check, required, within,
+        Rules, check, choice, required, within,
     },
 };
 
@@ -55,6 +57,10 @@ pub(super) fn validate_schema(schema: &Value) -> Errors {
         level.all_invalid(names::dns1123_subdomain(level.text()), &mut errors);
     }
     check(&spec, &[Each("rules", RULE)], &mut errors);
+    let mandatory = mandatory_spec("flowSchemas", name);
+    if mandatory.is_some_and(|mandatory| !same(Some(mandatory), Some(spec.value()))) {
+        errors.push(spec.invalid(format!("spec of '{name}' must equal the fixed value")));
+    }
     errors
 }
 
@@ -191,7 +197,7 @@ pub(super) fn validate_level(level: &Value) -> Errors {
     let spec = level.get("spec");
     let kind = spec.get("type");
     if (name == EXEMPT) != (kind.text() == "Exempt") {
-        let words = "type must be 'Exempt' if and only if name is 'exempt'";
+        let words = "must be 'Exempt' if and only if `name` is 'exempt'";
         errors.push(kind.invalid_as(kind.text(), words));
     }
     let (exempt, limited) = (spec.get("exempt"), spec.get("limited"));
@@ -214,9 +220,24 @@ pub(super) fn validate_level(level: &Value) -> Errors {
                 errors.push(limited.required("must not be empty when type is Limited"));
             }
         }
-        _ => errors.push(kind.not_supported(&["Exempt", "Limited"])),
+        _ => choice(&kind, &["Exempt", "Limited"], &mut errors),
     }
+    check_mandatory_level(name, &spec, &mut errors);
     errors
+}
+
+/// The levels that are always there are as they are, but for what `exempt` reserves.
+fn check_mandatory_level(name: &str, spec: &Place<'_>, errors: &mut Errors) {
+    let Some(mandatory) = mandatory_spec("priorityLevels", name) else { return };
+    let (mut found, mut but) = (spec.value().clone(), "");
+    if name == EXEMPT {
+        but = " except the 'spec.exempt' field";
+        let exempt = mandatory.get("exempt").cloned().unwrap_or_default();
+        found.make_object().insert("exempt", exempt);
+    }
+    if !same(Some(mandatory), Some(&found)) {
+        errors.push(spec.invalid(format!("spec of '{name}'{but} must equal the fixed value")));
+    }
 }
 
 fn check_shares(level: &Place<'_>, errors: &mut Errors) {
@@ -261,7 +282,7 @@ fn check_response(response: &Place<'_>, errors: &mut Errors) {
             let words = "must not be empty if limited.limitResponse.type is Limited";
             errors.push(queuing.required(words));
         }
-        _ => errors.push(kind.not_supported(&["Queue", "Reject"])),
+        _ => choice(&kind, &["Queue", "Reject"], errors),
     }
 }
 

@@ -50,7 +50,8 @@ fn check_port(port: &Place<'_>, errors: &mut Errors) {
             errors.extend(port_number(*number).map(|words| first.invalid(words)));
             let Some(last) = end.int() else { return };
             if last < *number {
-                errors.push(end.invalid("must be greater than or equal to `port`"));
+                // Upstream shows the other number.
+                errors.push(end.invalid_as(*number, "must be greater than or equal to `port`"));
             }
             errors.extend(port_number(last).map(|words| end.invalid(words)));
         }

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_meta::{field::Error, names, validation};
-use pintle_value::{Map, Value};
+use pintle_value::Value;
 
 use super::{expressions::check_selectors, named};
 use crate::{
     place::{Errors, Place},
+    pods,
     rules::{
         Rule::{Formatted, OneOf},
         check,
@@ -36,12 +37,7 @@ pub(super) fn validate_template(spec: &Place<'_>) -> Errors {
     let at = |member| metadata.get(member).path();
     let mut errors = validation::annotations(Some(metadata.map("annotations")), &at("annotations"));
     errors.extend(validation::labels(Some(metadata.map("labels")), &at("labels")));
-    for member in metadata.value().as_object().into_iter().flat_map(Map::keys) {
-        let place = metadata.get(member);
-        if !matches!(member.as_str(), "annotations" | "labels") && !place.is_empty() {
-            errors.push(place.forbidden("cannot be set"));
-        }
-    }
+    pods::check_claim_metadata(&metadata, &mut errors);
     errors.extend(validate(&spec.get("spec")));
     errors
 }

@@ -108,8 +108,10 @@ pub(super) fn check_ephemeral_containers(spec: &Spec<'_>, errors: &mut Errors) {
         if !target.is_empty() && !others.contains(target.text()) {
             errors.push(target.not_found());
         }
-        for place in NOT_EPHEMERAL.iter().map(|member| container.get(member)) {
-            if !place.is_empty() {
+        for member in NOT_EPHEMERAL {
+            let place = container.get(member);
+            // Resources are a struct to Go, which is there with nothing in it.
+            if place.is_set() && !(*member == "resources" && place.is_empty()) {
                 errors.push(place.forbidden(WORDS));
             }
         }

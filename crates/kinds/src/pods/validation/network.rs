@@ -98,14 +98,13 @@ pub(super) fn check_host_aliases(spec: &Place<'_>, errors: &mut Errors) {
 /// Checks `hostnameOverride`, which leaves nothing else to say about the pod's name.
 pub(super) fn check_hostname(spec: &Place<'_>, errors: &mut Errors) {
     let Some(name) = spec.find("hostnameOverride") else { return };
-    for member in ["hostNetwork", "setHostnameAsFQDN"] {
-        let other = spec.get(member);
-        if other.is_true() {
-            errors.push(other.forbidden("may not be set to true when `hostnameOverride` is set"));
+    for member in ["setHostnameAsFQDN", "hostNetwork"] {
+        if spec.get(member).is_true() {
+            errors.push(name.forbidden(format!("may not be specified when {member} is true")));
         }
     }
-    name.all_invalid(names::dns1123_subdomain(name.text()), errors);
     if name.text().len() > HOSTNAME_LENGTH_MAX {
         errors.push(Error::too_long(&name.path(), HOSTNAME_LENGTH_MAX));
     }
+    name.all_invalid(names::dns1123_subdomain(name.text()), errors);
 }

@@ -30,6 +30,8 @@ pub(crate) struct Options {
     pub(super) devices_with_own_users: bool,
     /// Deletion costs that are no numbers.
     pub(super) any_deletion_cost: bool,
+    /// How volumes are labelled otherwise than `Recursive`.
+    pub(super) any_selinux_policy: bool,
 }
 
 impl Options {
@@ -59,6 +61,7 @@ impl Options {
             any_host_parameters: security::sets_host_parameters(spec),
             devices_with_own_users: has_devices(&place),
             any_deletion_cost: annotations::has_invalid_cost(old.at(&["metadata", "annotations"])),
+            any_selinux_policy: place.get("securityContext").has("seLinuxChangePolicy"),
         }
     }
 }

@@ -34,6 +34,13 @@ pub(super) fn check_pod(spec: &Spec<'_>, errors: &mut Errors) {
     }
     sysctls::check_sysctls(spec, &context, errors);
     check(&context, POD_CONTEXT, errors);
+    // SELinuxMount is off: only an old pod may have the other one.
+    let policy = context.get("seLinuxChangePolicy");
+    let is_new = !spec.options.any_selinux_policy;
+    let allowed: &[&str] = if is_new { &["Recursive"] } else { &["MountOption", "Recursive"] };
+    if policy.is_set() && !allowed.contains(&policy.text()) {
+        errors.push(policy.not_supported(allowed));
+    }
 }
 
 const IDS: Rules = &[
@@ -55,7 +62,6 @@ const POD_CONTEXT: Rules = &[
     WINDOWS,
     APP_ARMOR,
     OneOf("supplementalGroupsPolicy", &["Merge", "Strict"]),
-    OneOf("seLinuxChangePolicy", &["MountOption", "Recursive"]),
 ];
 
 const SECCOMP: crate::rules::Rule = At("seccompProfile", &[Do(seccomp_profile)]);

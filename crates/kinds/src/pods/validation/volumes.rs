@@ -21,6 +21,7 @@ pub(crate) use claim::{SPEC as CLAIM_SPEC, access_modes};
 pub(super) use files::{field_reference, resource_reference};
 pub(super) use files::{has_backsteps, local_path, not_reserved};
 pub(crate) use persistent::check_persistent_sources;
+pub(crate) use sources::check_claim_metadata;
 
 /// The volumes of a pod that are as they should be, by name. Only these can be mounted.
 pub(super) type Volumes<'a> = BTreeMap<&'a str, &'a Value>;

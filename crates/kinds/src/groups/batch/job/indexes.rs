@@ -15,7 +15,7 @@ pub(super) fn check_numbers(spec: &Place<'_>, errors: &mut Errors) {
     let per_index = spec.get("backoffLimitPerIndex");
     let failed = spec.get("maxFailedIndexes");
     if !super::is_indexed(spec) {
-        if matches!(spec.str("completionMode"), "" | "NonIndexed") {
+        if !spec.has("completionMode") || spec.str("completionMode") == "NonIndexed" {
             let set = [&per_index, &failed].into_iter().filter(|place| place.is_set());
             errors.extend(set.map(|place| place.invalid("requires indexed completion mode")));
         }

@@ -8,28 +8,29 @@ use crate::{
     place::{Errors, Place},
 };
 
-/// Members of the pods' metadata and spec that say where pods may run.
-const DIRECTIVES: &[&[&str]] = &[
-    &["spec", "nodeSelector"],
-    &["spec", "tolerations"],
-    &["spec", "schedulingGates"],
-    &["metadata", "annotations"],
-    &["metadata", "labels"],
-];
+/// Members of the pods' spec that say where pods may run. Upstream compares no other metadata than it
+/// lets change, so metadata is not looked at at all.
+const DIRECTIVES: &[&[&str]] =
+    &[&["spec", "nodeSelector"], &["spec", "tolerations"], &["spec", "schedulingGates"]];
 
 /// Checks that the template is the old one but for what may change.
 pub(super) fn check_change(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
     let template = spec.get("template");
     let mut allowed = old.at(&["spec", "template"]).cloned().unwrap_or_default();
-    if may_change(old) {
-        for path in DIRECTIVES {
-            take(&mut allowed, template.value(), path);
+    if !may_change(old) {
+        if allowed != *template.value() {
+            errors.push(template.invalid(IMMUTABLE));
         }
-        take_node_affinity(&mut allowed, template.value());
-        take_resources(&mut allowed, template.value());
+        return;
     }
-    if allowed != *template.value() {
-        errors.push(template.invalid(IMMUTABLE));
+    for path in DIRECTIVES {
+        take(&mut allowed, template.value(), path);
+    }
+    take_node_affinity(&mut allowed, template.value());
+    take_resources(&mut allowed, template.value());
+    let pod = template.get("spec");
+    if allowed.get("spec") != pod.some() {
+        errors.push(pod.invalid(IMMUTABLE));
     }
 }
 
@@ -43,7 +44,7 @@ fn may_change(job: &Value) -> bool {
             && condition.str_at(&["status"]) == Some("True")
     });
     let is_suspended = job.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true);
-    is_suspended && (!has_started || (is_told && !has_pods))
+    is_suspended && (!has_started || is_told) && !has_pods
 }
 
 fn take(to: &mut Value, from: &Value, path: &[&str]) {

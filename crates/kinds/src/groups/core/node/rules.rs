@@ -1,7 +1,8 @@
-//! The rules for Nodes, in upstream's order. All of them hold for writes of the status too.
+//! The rules for Nodes, in upstream's order. Those of an update hold for writes of the status too.
 
 use std::collections::BTreeSet;
 
+use pintle_meta::quote::quote;
 use pintle_meta::{
     field::{Error, ErrorType},
     names,
@@ -21,17 +22,23 @@ const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let node = Place::root(new);
-    match old {
-        None => {
-            check_taints(&node, &mut errors);
-            check_resources(&node, &mut errors);
-            check_ranges(&node, &mut errors);
-        }
-        Some(old) => {
-            check_resources(&node, &mut errors);
-            check_update(&node, &Place::root(old), &mut errors);
-        }
-    }
+    check_taints(&node, &mut errors);
+    check_resources(&node, &mut errors);
+    check_swap(&node, &mut errors);
+    check_features(&node, &mut errors);
+    check_ranges(&node, &mut errors);
+    // Some rules hold of nodes and of updates, and what breaks them is told twice.
+    errors.extend(old.into_iter().flat_map(|old| validate_update(new, old)));
+    errors
+}
+
+/// What is wrong with an update of a node, or of its status.
+pub(super) fn validate_update(new: &Value, old: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let node = Place::root(new);
+    check_resources(&node, &mut errors);
+    check_features(&node, &mut errors);
+    check_update(&node, &Place::root(old), &mut errors);
     errors
 }
 
@@ -83,6 +90,53 @@ fn check_resources(node: &Place<'_>, errors: &mut Errors) {
     }
 }
 
+/// Upstream's path is this.
+fn check_swap(node: &Place<'_>, errors: &mut Errors) {
+    let capacity = node.at(&["status", "nodeInfo", "swap", "capacity"]);
+    if let Some(bytes @ ..=0) = capacity.int() {
+        let path = path(&["metadata", "nodeSwapStatus", "capacity"]);
+        errors.push(Error::invalid(&path, &bytes.into(), "must be greater than zero"));
+    }
+}
+
+/// What a node can do that others cannot, by names in their order.
+fn check_features(node: &Place<'_>, errors: &mut Errors) {
+    const LENGTH_MAX: usize = 253;
+    let mut before: Option<&str> = None;
+    let status = node.get("status");
+    for feature in status.items("declaredFeatures") {
+        let name = feature.text();
+        match before {
+            Some(before) if before == name => errors.push(feature.duplicate()),
+            Some(before) if before > name => {
+                errors.push(feature.invalid("list must be sorted alphabetically"));
+            }
+            _ => {}
+        }
+        let words = if name.len() > LENGTH_MAX {
+            format!("must be no more than {LENGTH_MAX} characters")
+        } else if !is_feature(name) {
+            "must start with an UpperCamelCase segment, with subsequent segments separated by '/' \
+             (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters \
+             and slashes"
+                .to_owned()
+        } else {
+            before = Some(name);
+            continue;
+        };
+        errors.push(feature.invalid(format!("invalid feature name {}: {words}", quote(name))));
+        before = Some(name);
+    }
+}
+
+fn is_feature(name: &str) -> bool {
+    let is_segment = |segment: &str| {
+        segment.bytes().all(|b| b.is_ascii_alphanumeric())
+            && segment.starts_with(|c: char| c.is_ascii_alphabetic())
+    };
+    name.starts_with(|c: char| c.is_ascii_uppercase()) && name.split('/').all(is_segment)
+}
+
 fn check_ranges(node: &Place<'_>, errors: &mut Errors) {
     let spec = node.get("spec");
     let list = spec.get("podCIDRs");
@@ -94,15 +148,17 @@ fn check_ranges(node: &Place<'_>, errors: &mut Errors) {
         return;
     }
     let ranges: Vec<_> = spec.items("podCIDRs").map(|range| Range::parse(range.text())).collect();
+    if let Some(i) = ranges.iter().position(Option::is_none) {
+        let text = spec.items("podCIDRs").nth(i).map_or("", |range| range.text());
+        let why = format!(
+            "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{i}]: <nil> \
+             (invalid CIDR address: {text})"
+        );
+        errors.push(Error::internal(&list.path(), why));
+    }
     let has = |v6: bool| ranges.iter().flatten().any(|range| range.is_ipv6() == v6);
     if !(has(true) && has(false)) || count > 2 {
         errors.push(list.invalid("may specify no more than one CIDR for each IP family"));
-    }
-    let mut seen = BTreeSet::new();
-    for range in spec.items("podCIDRs") {
-        if !seen.insert(range.text().to_owned()) {
-            errors.push(range.duplicate());
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     formats::{ip, parse_ip, port_name, port_number},
     place::{Errors, Place},
     rules::{
-        Rule::{At, Choice, Do, Each, Formatted, Labels, OneOf, Port},
+        Rule::{At, Choice, Do, Each, Formatted, Given, Labels, OneOf, Port},
         Rules, check,
     },
 };
@@ -61,7 +61,7 @@ const PORT: Rules = &[
     Port("port"),
     Choice("protocol", &["SCTP", "TCP", "UDP"]),
     Do(|port, errors| port_or_name(&port.get("targetPort"), errors)),
-    Formatted("appProtocol", names::qualified_name),
+    Given("appProtocol", names::qualified_name),
 ];
 
 const PORTS_AND_TYPE: Rules = &[
@@ -355,7 +355,7 @@ fn check_source_ranges(service: &Place<'_>, old: Option<&Value>, errors: &mut Er
     }
 }
 
-fn check_class(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_class(spec: &Place<'_>, errors: &mut Errors) {
     let class = spec.get("loadBalancerClass");
     if is_balanced(spec) {
         if class.is_set() {

@@ -29,6 +29,10 @@ pub(super) fn drop_unneeded(new: &mut Value, old: &Value) {
     if needs_external_policy(old) && !needs_external_policy(spec) {
         drop_unchanged(spec, old, &["externalTrafficPolicy"]);
     }
+    // Upstream keeps it, and shows it nowhere.
+    if of(spec, "type") == "ExternalName" {
+        spec.remove("internalTrafficPolicy");
+    }
     if !is_balanced(spec) {
         new.object_entry("status").insert("loadBalancer", Map::new());
     }

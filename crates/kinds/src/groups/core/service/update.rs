@@ -3,7 +3,7 @@
 
 use pintle_value::Value;
 
-use super::rules::{is_balanced, is_headless, needs_health_check};
+use super::rules::{check_class, is_balanced, is_headless, needs_health_check};
 use crate::place::{Errors, Place};
 
 const STAYS: &str = "may not change once set";
@@ -24,6 +24,8 @@ pub(super) fn check(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
     if is_balanced(new) && is_balanced(old) && has_changed {
         errors.push(class.invalid(STAYS));
     }
+    // As upstream: what is wrong with a class is told twice where there was one before.
+    check_class(new, errors);
     let port = new.get("healthCheckNodePort");
     let is_checked = needs_health_check(new) && needs_health_check(old);
     if is_checked && port.some() != old.get("healthCheckNodePort").some() {

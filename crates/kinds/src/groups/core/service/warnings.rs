@@ -19,6 +19,10 @@ pub(super) fn warnings(service: &Value, old: Option<&Value>) -> Vec<String> {
     }
     let rows = [
         (
+            has_external_ips && !is_headless && !is_external,
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+        ),
+        (
             is_headless && !of("loadBalancerIP").is_empty(),
             "spec.loadBalancerIP is ignored for headless services",
         ),

@@ -111,18 +111,20 @@ fn name_or_prefix(name: &str) -> Vec<String> {
     names::subdomain_rule(name, true)
 }
 
-/// Variables may be read from files of empty directories only.
+/// Variables may be read from files of empty directories only. A volume without a name is told apart from
+/// none, too.
 pub(in crate::pods::validation) fn check_file_references(spec: &Spec<'_>, errors: &mut Errors) {
     for container in spec.all_containers() {
         for variable in container.items("env") {
-            let volume = variable.at(&["valueFrom", "fileKeyRef", "volumeName"]);
-            if volume.is_empty() {
-                continue;
-            }
-            match spec.volumes.get(volume.text()) {
+            let Some(source) = variable.find("valueFrom") else { continue };
+            let Some(reference) = source.find("fileKeyRef") else { continue };
+            let volume = reference.get("volumeName");
+            let mut volumes = spec.place.items("volumes").rev();
+            match volumes.find(|found| found.str("name") == volume.text()) {
                 None => errors.push(volume.not_found()),
-                Some(found) if found.get("emptyDir").is_none() => {
-                    errors.push(volume.invalid("referenced volume must be of type emptyDir"));
+                Some(found) if !found.has("emptyDir") => {
+                    let words = "referenced volume must be of type emptyDir";
+                    errors.push(volume.invalid_as(volume.text(), words));
                 }
                 Some(_) => {}
             }

@@ -5,12 +5,13 @@ use pintle_meta::field::Error;
 use crate::{
     place::{Errors, Place},
     rules::{
-        Rule::{At, Choice, Do, OneOf},
+        Rule::{At, Do, OneOf, Supported},
         Rules, check,
     },
 };
 
 const POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
+const NEEDED: &str = "must specify restartPolicy when restart rules are used";
 const RULES_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
 
@@ -21,14 +22,20 @@ pub(super) fn check_regular(container: &Place<'_>, errors: &mut Errors) {
     if policy.is_set() {
         check(container, &[OneOf("restartPolicy", POLICIES)], errors);
     } else if !rules.is_empty() {
-        errors.push(policy.required("must specify restartPolicy when restart rules are used"));
+        errors.push(policy.required(NEEDED));
     }
     check_rules(container, errors);
 }
 
-/// Likewise of an init container: a sidecar is one that always restarts.
+/// Likewise of an init container: a sidecar is one that always restarts. Without a policy, rules are not
+/// looked at.
 pub(super) fn check_init(container: &Place<'_>, errors: &mut Errors) {
-    check_regular(container, errors);
+    let policy = container.get("restartPolicy");
+    if policy.is_set() {
+        check_regular(container, errors);
+    } else if !container.get("restartPolicyRules").is_empty() {
+        errors.push(policy.required(NEEDED));
+    }
 }
 
 fn check_rules(container: &Place<'_>, errors: &mut Errors) {
@@ -41,7 +48,7 @@ fn check_rules(container: &Place<'_>, errors: &mut Errors) {
 }
 
 const RULE: Rules = &[
-    Choice("action", &["Restart", "RestartAllContainers"]),
+    Supported("action", &["Restart", "RestartAllContainers"]),
     Do(|rule, errors| {
         if !rule.has("exitCodes") {
             errors.push(rule.get("exitCodes").required("must be specified"));
@@ -50,13 +57,11 @@ const RULE: Rules = &[
     At(
         "exitCodes",
         &[
-            Choice("operator", &["In", "NotIn"]),
+            Supported("operator", &["In", "NotIn"]),
             Do(|codes, errors| {
                 let values = codes.items("values").len();
-                let path = codes.get("values").path();
-                if values == 0 {
-                    errors.push(Error::required(&path, "must be specified"));
-                } else if values > EXIT_CODES_MAX {
+                if values > EXIT_CODES_MAX {
+                    let path = codes.get("values").path();
                     errors.push(Error::too_many(&path, values, EXIT_CODES_MAX));
                 }
             }),

@@ -51,7 +51,7 @@ pub(in crate::pods::validation) fn check_os(spec: &Spec<'_>, errors: &mut Errors
     match name.text() {
         "linux" => check_linux(spec, errors),
         "windows" => check_windows(spec, errors),
-        "" => errors.push(name.required("cannot be empty")),
+        "" => errors.push(name.required("")),
         _ => errors.push(os.of(name.value()).not_supported(&["linux", "windows"])),
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     place::{Errors, Place},
     pods::validation::Spec,
     rules::{
-        Rule::{Do, Formatted},
+        Rule::{Do, Given},
         Rules,
     },
 };
@@ -17,7 +17,7 @@ const USER_LENGTH_MAX: usize = 104;
 
 /// `windowsOptions` of pods and containers.
 pub(super) const OPTIONS: Rules =
-    &[Formatted("gmsaCredentialSpecName", names::dns1123_subdomain), Do(credential), Do(user_name)];
+    &[Given("gmsaCredentialSpecName", names::dns1123_subdomain), Do(credential), Do(user_name)];
 
 fn credential(options: &Place<'_>, errors: &mut Errors) {
     let Some(spec) = options.find("gmsaCredentialSpec") else { return };

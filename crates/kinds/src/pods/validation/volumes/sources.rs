@@ -229,7 +229,9 @@ fn disk_address(disk: &Place<'_>, errors: &mut Errors) {
 pub(crate) fn driver_name(source: &Place<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 63;
     let driver = source.get("driver");
-    required(&driver, "", errors);
+    if driver.is_empty() {
+        return errors.push(driver.required(""));
+    }
     if driver.text().len() > LENGTH_MAX {
         errors.push(Error::too_long(&driver.path(), LENGTH_MAX));
     }
@@ -262,13 +264,20 @@ fn ephemeral(source: &Place<'_>, errors: &mut Errors) {
     let annotations = Some(metadata.map("annotations"));
     errors.extend(validation::annotations(annotations, &at("annotations")));
     errors.extend(validation::labels(Some(metadata.map("labels")), &at("labels")));
+    check_claim_metadata(&metadata, errors);
+    check(&template.get("spec"), claim::SPEC, errors);
+}
+
+/// The metadata of a claim that is made from a template says nothing but its labels and annotations.
+pub(crate) fn check_claim_metadata(metadata: &Place<'_>, errors: &mut Errors) {
     for member in metadata.value().as_object().into_iter().flat_map(Map::keys) {
         let place = metadata.get(member);
         if !matches!(member.as_str(), "annotations" | "labels") && !place.is_empty() {
-            errors.push(place.forbidden("cannot be set"));
+            // Upstream makes the first letter of Go's name small, and that is `UID`.
+            let name = if member == "uid" { "uID" } else { member.as_str() };
+            errors.push(place.called(name).forbidden("cannot be set"));
         }
     }
-    check(&template.get("spec"), claim::SPEC, errors);
 }
 
 const FORMS: &str = "must be valid format starting with iqn, eui, or naa";
