@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 
-use pintle_meta::{GroupVersionKind, Status, User};
+use pintle_measure::Counter;
+use pintle_meta::{GroupVersionKind, Status, User, field::Errors};
 use pintle_value::Value;
 
 use crate::allocation::Companion;
@@ -26,6 +27,9 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Create, Self::Update, Self::Delete, Self::Connect];
+
     /// The name by which rules and reviews call it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -58,6 +62,8 @@ pub struct Attributes<'a> {
     pub old: Option<&'a Value>,
     /// Who writes.
     pub user: &'a User,
+    /// How long webhooks took, in nanoseconds.
+    pub waited: &'a Counter,
     /// Nothing will come of the write.
     pub dry_run: bool,
     /// How it is to be done.
@@ -177,6 +183,10 @@ pub trait Admission: Send + Sync {
         Ok(())
     }
 
+    /// Adds what is wrong with an object that the rules of its kind cannot see, before it is refused for what
+    /// they see.
+    fn complete(&self, _: &Attributes<'_>, _: &mut Errors) {}
+
     /// Refuses what is valid otherwise, or lets it pass with texts for `Warning` headers.
     fn judge(&self, _: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
         Ok(Vec::new())
@@ -224,6 +234,10 @@ impl Admission for Chain {
 
     fn authorize(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         self.0.iter().try_for_each(|one| one.authorize(attributes, registry))
+    }
+
+    fn complete(&self, attributes: &Attributes<'_>, errors: &mut Errors) {
+        self.0.iter().for_each(|one| one.complete(attributes, errors));
     }
 
     fn charge(

@@ -16,8 +16,6 @@ pub struct Outcome {
     pub created: bool,
     /// 202: the deletion is accepted and goes on.
     pub accepted: bool,
-    /// Texts for `Warning` headers.
-    pub warnings: Vec<String>,
 }
 
 /// What to send.

@@ -128,7 +128,7 @@ impl ResourceDefinition {
     pub fn etcd_key(&self, namespace: &str, name: &str) -> String {
         let prefix = self.storage.as_ref().map_or("", |storage| storage.etcd_prefix.as_str());
         let slash = if namespace.is_empty() { "" } else { "/" };
-        format!("/registry/{prefix}/{namespace}{slash}{name}")
+        format!("{ETCD_PREFIX}/{prefix}/{namespace}{slash}{name}")
     }
 
     /// The type of the stored form of its objects.
@@ -160,6 +160,9 @@ impl ResourceDefinition {
         self.subresources.iter().find(|s| s.name == name)
     }
 }
+
+/// What upstream's keys in etcd begin with.
+pub(crate) const ETCD_PREFIX: &str = "/registry";
 
 /// Where a resource's objects are kept.
 #[derive(Clone)]
@@ -224,6 +227,8 @@ pub struct Subresource {
     pub verbs: Vec<Verb>,
     /// How it behaves.
     pub behaviour: SubresourceBehaviour,
+    /// Whether it can be answered as a Table.
+    pub tables: bool,
 }
 
 impl Subresource {

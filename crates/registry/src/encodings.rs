@@ -255,12 +255,16 @@ const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectM
 fn partial(resource: &Resource, object: &Object) -> Value {
     let metadata = if resource.is_stored_version() {
         let bytes = object.json_bytes();
-        let metadata = json::member(bytes, "metadata").and_then(|range| bytes.get(range));
-        metadata.and_then(|bytes| json::parse(bytes).ok())
+        resource.metadata(bytes).and_then(|bytes| json::parse(&bytes).ok())
     } else {
         None
     };
-    let metadata = metadata.or_else(|| shown(resource, object).get("metadata").cloned());
+    let converted = || {
+        let mut object = shown(resource, object);
+        resource.forget_stand_in(&mut object);
+        object.get("metadata").cloned()
+    };
+    let metadata = metadata.or_else(converted);
     Value::from([
         ("kind", Value::from("PartialObjectMetadata")),
         ("apiVersion", Value::from("meta.k8s.io/v1")),

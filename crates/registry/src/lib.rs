@@ -9,12 +9,14 @@ pub mod action;
 pub mod admission;
 pub mod allocation;
 pub mod answer;
+mod attached;
 mod cache;
 pub mod definer;
 mod definition;
 mod encodings;
 mod feed;
 mod list;
+pub mod measures;
 mod object;
 mod registry;
 pub mod request;
@@ -29,6 +31,7 @@ pub mod webhook;
 pub mod work;
 mod write;
 
+pub use attached::Attached;
 pub use definer::Definer;
 pub use definition::{
     Conversion, Keeping, Kept, Members, ResourceDefinition, ScalePaths, Scope, Storage,
@@ -40,6 +43,6 @@ pub use object::{FRAME_TAIL, Index, Object, Unreadable, frame_head};
 pub use registry::{Options, Registry};
 pub use resource::Resource;
 pub use strategy::{
-    Dependents, FieldText, Generation, GracePeriod, NameRule, Owned, Paths, SelectableField,
-    Strategy, text_at,
+    Deletion, Dependents, FieldText, Generation, GracePeriod, NameRule, Origin, Owned, Paths,
+    SelectableField, Strategy, text_at, unknown_field,
 };

@@ -1,13 +1,14 @@
 //! Lists: a snapshot of a collection, selected and cut into pages.
 
+use std::cell::Cell;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pintle_meta::Status;
 use pintle_store::Revision;
 
 use crate::answer::List;
-use crate::cache::{Cache, Snapshot};
+use crate::cache::{Cache, Collection, Snapshot};
 use crate::request::{ListOptions, Target};
 use crate::revision::{self, Wanted};
 use crate::select::Selection;
@@ -37,8 +38,15 @@ pub(crate) async fn list(
     if selection.is_by_content() {
         index(snapshot.within(&target.namespace, &from), &target.resource).await;
     }
+    let reads = &target.resource.collection()?.reads;
+    let looked_at = Cell::new(0);
+    let all = all.inspect(|_| looked_at.set(looked_at.get() + 1));
     let selected = all.filter(|object| selection.matches(object));
-    page(target, revision, selected, options.limit, selection.is_everything())
+    let list = page(target, revision, selected, options.limit, selection.is_everything())?;
+    reads.lists.add(1);
+    reads.looked_at.add(looked_at.get() - list.remaining.unwrap_or(0));
+    reads.listed.add(list.objects.len() as u64);
+    Ok(list)
 }
 
 /// How much work it is to go through objects, up to what decides about it ([`work::ahead`]).
@@ -89,19 +97,22 @@ async fn state(
     let collection = target.resource.collection()?;
     let newest = || collection.snapshot(cache.visible());
     match wanted {
-        Wanted::Newest => Ok((newest(), String::new())),
+        Wanted::Newest => {
+            collection.reads.consistent.add(1);
+            Ok((newest(), String::new()))
+        }
         Wanted::NotOlderThan(revision) => {
-            reach(cache, revision).await?;
+            reach(cache, collection, revision).await?;
             Ok((newest(), String::new()))
         }
         Wanted::Exact(revision) => {
-            reach(cache, revision).await?;
+            reach(cache, collection, revision).await?;
             let objects = collection.snapshot_at(revision);
             let objects = objects.ok_or_else(|| Status::expired(EXPIRED))?;
             Ok((Snapshot { objects, revision, next: 0 }, String::new()))
         }
         Wanted::Continue { revision, from } => {
-            reach(cache, revision).await?;
+            reach(cache, collection, revision).await?;
             let Some(objects) = collection.snapshot_at(revision) else {
                 let mut status = Status::expired(CONTINUE_EXPIRED);
                 status.continue_token = Some(revision::encode_token(None, &from));
@@ -114,8 +125,15 @@ async fn state(
 }
 
 /// Waits until a revision is visible (RV-29).
-pub(crate) async fn reach(cache: &Cache, revision: Revision) -> Result<(), Status> {
-    if cache.wait_for(revision, PATIENCE).await {
+pub(crate) async fn reach(
+    cache: &Cache,
+    collection: &Collection,
+    revision: Revision,
+) -> Result<(), Status> {
+    let began = Instant::now();
+    let reached = cache.wait_for(revision, PATIENCE).await;
+    collection.reads.waits.took(began.elapsed());
+    if reached {
         return Ok(());
     }
     Err(Status::too_large_resource_version(revision.0, cache.visible().0))

@@ -16,10 +16,12 @@ use crate::answer::{Answer, List, Outcome};
 use crate::cache::Cache;
 use crate::encodings::Shelf;
 use crate::list;
+use crate::measures::{PhaseDurations, Stored};
 use crate::request::{
     Body, Context, DeleteOptions, ListOptions, MayCreate, PatchType, Target, WriteOptions, granted,
 };
 use crate::revision;
+use crate::select::Selection;
 use crate::watch::Watch;
 use crate::write::{Tills, Turns, Write};
 use crate::{Feed, Object, Resource, ResourceDefinition};
@@ -53,6 +55,8 @@ pub struct Registry {
     pub(crate) garbage_collection: bool,
     pub(crate) turns: Turns,
     pub(crate) tills: Tills,
+    /// How long admission took.
+    pub admission_phases: PhaseDurations,
     shelf: Arc<Shelf>,
     served: ArcSwap<Served>,
     /// The number of the next resource.
@@ -84,6 +88,7 @@ impl Registry {
             garbage_collection: options.garbage_collection,
             turns: Turns::new(),
             tills: Tills::new(),
+            admission_phases: PhaseDurations::default(),
             shelf: Arc::new(Shelf::new(options.encodings_bytes_max)),
             served: ArcSwap::from_pointee(empty),
             next_number: AtomicU64::new(1),
@@ -191,9 +196,14 @@ impl Registry {
         self.cache.visible()
     }
 
-    /// How many objects each collection holds, for metrics.
-    pub fn object_counts(&self) -> Vec<(Arc<str>, usize)> {
-        self.cache.counts()
+    /// What each collection holds and what was read of it, for metrics.
+    pub fn stored(&self) -> Vec<Stored> {
+        self.cache.stored()
+    }
+
+    /// How many bytes the store takes on the disk, where it is on one.
+    pub fn disk_bytes(&self) -> Option<u64> {
+        self.store.disk_bytes()
     }
 
     /// Whether writes are taken; the error says why not.
@@ -234,7 +244,7 @@ impl Registry {
     /// One object. `resource_version` as the client gave it, `""` for the newest (RV-G1 … RV-G3).
     pub async fn get(&self, target: &Target, resource_version: &str) -> Result<Outcome, Status> {
         if let Some(revision) = revision::parse(resource_version)? {
-            list::reach(&self.cache, revision).await?;
+            list::reach(&self.cache, target.resource.collection()?, revision).await?;
         }
         let object = self.peek(&target.resource, &target.namespace, &target.name);
         let object = object
@@ -287,15 +297,14 @@ impl Registry {
     }
 
     /// Reads what is posted to a virtual resource, or to a subresource of a kind of its own, lets the
-    /// admission chain have its say, and does nothing with it: somebody else answers (PATH-13). Gives
-    /// texts for `Warning` headers too.
+    /// admission chain have its say, and does nothing with it: somebody else answers (PATH-13).
     pub fn receive<'a>(
         &'a self,
         target: &'a Target,
         body: &'a Body,
         options: &'a WriteOptions,
         context: &'a Context,
-    ) -> Waited<'a, (Value, Vec<String>)> {
+    ) -> Waited<'a, Value> {
         Box::pin(async move {
             let resource = &target.resource;
             let (kind, ty) = match resource.subresource(&target.subresource) {
@@ -318,7 +327,7 @@ impl Registry {
         target: &'a Target,
         connection: Value,
         context: &'a Context,
-    ) -> Waited<'a, Vec<String>> {
+    ) -> Waited<'a, ()> {
         Box::pin(async move {
             let options = WriteOptions::default();
             self.write(target, &options, context, &granted).connect(connection).await
@@ -375,6 +384,11 @@ impl Registry {
         context: &'a Context,
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
+            if let Some(why) = target.resource.strategy.refuse_delete(&target.name) {
+                let resource = target.resource.group_resource();
+                return Err(Status::forbidden(&resource, &target.name, why));
+            }
+            crate::write::warn_of_dependents(target, options, context);
             Self::answered(target, self.delete_object(target, options, context).await?).await
         })
     }
@@ -388,7 +402,19 @@ impl Registry {
         context: &'a Context,
     ) -> Waited<'a, List> {
         Box::pin(async move {
-            let list = self.list(target, selection).await?;
+            // Nothing is told of dependents where it is not even clear which objects are meant.
+            revision::check_list(selection)?;
+            Selection::of(target, selection)?;
+            crate::write::warn_of_dependents(target, options, context);
+            // Upstream reads the collection in pages, which are of exactly the version that is asked for.
+            let mut selection = selection.clone();
+            if selection.version_match.is_empty() && !selection.resource_version.is_empty() {
+                selection.version_match = match &*selection.resource_version {
+                    "0" => "".into(),
+                    _ => "Exact".into(),
+                };
+            }
+            let list = self.list(target, &selection).await?;
             let deletions = stream::iter(list.objects.clone()).map(|object| async move {
                 let one = Target {
                     resource: target.resource.clone(),

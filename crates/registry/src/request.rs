@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
+use pintle_measure::Counter;
 use pintle_meta::{Status, User};
 use pintle_value::Str;
 
@@ -30,6 +32,32 @@ pub struct Context {
     pub user: Arc<User>,
     /// The `User-Agent`, from which a field manager's name is derived.
     pub user_agent: Str,
+    /// What the client should hear.
+    pub warnings: Warnings,
+    /// How long it waited for webhooks, in nanoseconds: whoever asks them adds it.
+    pub waited: Arc<Counter>,
+}
+
+/// Texts for `Warning` headers. They belong to the request and not to its outcome: a client hears them
+/// whether or not its request succeeds (FV-06, DEP-12).
+#[derive(Clone, Debug, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    /// One more.
+    pub fn add(&self, text: impl Into<String>) {
+        self.0.lock().push(text.into());
+    }
+
+    /// More of them.
+    pub fn extend(&self, texts: impl IntoIterator<Item = String>) {
+        self.0.lock().extend(texts);
+    }
+
+    /// All so far, in their order.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock())
+    }
 }
 
 /// A point in time: microseconds since 1970, UTC.

@@ -7,20 +7,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pintle_apply::server_side::Filter;
-use pintle_meta::Status;
+use pintle_meta::{Status, object};
 use pintle_store::Key;
-use pintle_value::{Str, Value};
+use pintle_value::{Map, Str, Value, json};
 use tokio::sync::watch;
 
 use crate::cache::Collection;
 use crate::encodings::{Extra, Shelf};
 use crate::object::Index;
-use crate::{FieldText, Keeping, Object, Owned, ResourceDefinition, Unreadable, work};
+use crate::{Attached, FieldText, Keeping, Object, Owned, ResourceDefinition, Unreadable, work};
+
+/// The type of metadata.
+const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// A served resource.
 pub struct Resource {
     /// What it is.
     pub definition: ResourceDefinition,
+    /// What those who serve it keep with it.
+    pub attached: Attached,
     /// Its objects; `None` for a virtual resource.
     collection: Option<Arc<Collection>>,
     /// Where further encodings of its objects are kept.
@@ -60,7 +65,8 @@ impl Resource {
         let filters = [""].into_iter().chain(parts).map(filter).collect();
         let retired = Arc::new(watch::Sender::new(false));
         let fields_id = fields_id(&definition);
-        Self { definition, collection, shelf, number, fields_id, retired, filters }
+        let attached = Attached::default();
+        Self { definition, attached, collection, shelf, number, fields_id, retired, filters }
     }
 
     /// What selectors look at in an object of the stored form.
@@ -111,6 +117,49 @@ impl Resource {
         Ok(Key { collection: storage.collection.clone(), item: item(namespace, name).into() })
     }
 
+    /// The metadata of an object in JSON, as it is shown by itself.
+    pub fn metadata<'j>(&self, object: &'j [u8]) -> Option<Cow<'j, [u8]>> {
+        let metadata = object.get(json::member(object, "metadata")?)?;
+        if self.strategy.stand_in().is_none() {
+            return Some(Cow::Borrowed(metadata));
+        }
+        let mut tree = Value::from([("metadata", json::parse(metadata).ok()?)]);
+        self.forget_stand_in(&mut tree);
+        let (ty, mut shown) =
+            (self.schema.find(METADATA_TYPE)?, Vec::with_capacity(metadata.len()));
+        pintle_schema::encode::write(&self.schema, ty, tree.get("metadata")?, &mut shown);
+        Some(Cow::Owned(shown))
+    }
+
+    /// Takes out of an object's metadata what stands there for something else.
+    pub(crate) fn forget_stand_in(&self, object: &mut Value) {
+        let Some((name, _)) = self.strategy.stand_in() else { return };
+        let metadata = object::metadata_mut(object);
+        let Some(annotations) = metadata.get_mut("annotations") else { return };
+        annotations.make_object().remove(name);
+        if annotations.as_object().is_none_or(Map::is_empty) {
+            metadata.remove("annotations");
+        }
+    }
+
+    /// An object of this resource of which nothing is known but its metadata.
+    pub fn zero(&self) -> Value {
+        let mut object = pintle_schema::zero(&self.schema, self.ty);
+        let members = object.make_object();
+        members.insert("kind", Value::from(self.kind.as_str()));
+        members.insert("apiVersion", Value::from(self.api_version()));
+        if let Some((name, zero)) = self.strategy.stand_in() {
+            members.entry_object("metadata").entry_object("annotations").insert(name, zero);
+        }
+        for path in self.strategy.zeros() {
+            let Some((last, parents)) = path.split_last() else { continue };
+            let parent =
+                parents.iter().fold(object.make_object(), |at, name| at.entry_object(name));
+            parent.insert(*last, Value::Int(0));
+        }
+        object
+    }
+
     /// The JSON of an object in this resource's version: the stored bytes themselves where this is the
     /// stored version.
     pub fn view(&self, object: &Arc<Object>) -> Bytes {
@@ -157,6 +206,7 @@ impl Resource {
     }
 
     fn unreadable(&self, why: &Unreadable) -> Status {
+        self.collection.iter().for_each(|collection| collection.reads.unreadable.add(1));
         tracing::error!(resource = %self.group_resource(), "{why}");
         Status::internal(format_args!("{}: {why}", self.group_resource()))
     }

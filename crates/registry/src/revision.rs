@@ -27,12 +27,13 @@ impl Wanted {
     /// Reads it out of list options that passed [`check_list`].
     pub(crate) fn of(options: &ListOptions) -> Result<Self, Status> {
         if !options.continue_token.is_empty() {
+            let wanted = decode_token(&options.continue_token)?;
             if !matches!(options.resource_version.as_str(), "" | "0") {
                 return Err(Status::bad_request(
                     "specifying resource version is not allowed when using continue",
                 ));
             }
-            return decode_token(&options.continue_token);
+            return Ok(wanted);
         }
         let Some(revision) = parse(&options.resource_version)? else { return Ok(Self::Newest) };
         Ok(match options.version_match.as_str() {
@@ -98,18 +99,18 @@ pub(crate) fn check_watch(options: &ListOptions) -> Result<(), Status> {
     if options.send_initial_events.is_some() && wanted != "NotOlderThan" {
         forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
     }
-    if !wanted.is_empty() {
-        if options.send_initial_events.is_none() {
-            forbid(
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            );
-        }
-        if !options.continue_token.is_empty() {
-            forbid("resourceVersionMatch is forbidden when continue is provided");
-        }
-        if wanted != "NotOlderThan" {
-            errors.push(field::Error::not_supported(&path, &wanted.into(), &["NotOlderThan"]));
-        }
+    if !wanted.is_empty() && options.send_initial_events.is_none() {
+        forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    }
+    if !wanted.is_empty() && wanted != "NotOlderThan" {
+        errors.push(field::Error::not_supported(&path, &wanted.into(), &["NotOlderThan"]));
+    }
+    // A watch from no version or from any begins with the state, as if that had been asked for.
+    let from_state = options.send_initial_events.is_none()
+        && matches!(options.resource_version.as_str(), "" | "0");
+    if !options.continue_token.is_empty() && (from_state || !wanted.is_empty()) {
+        let why = "resourceVersionMatch is forbidden when continue is provided";
+        errors.push(field::Error::forbidden(&path, why));
     }
     invalid_options(&errors)
 }

@@ -132,7 +132,10 @@ impl Field {
             }
             _ => match selectable.iter().position(|field| field.label == label) {
                 Some(i) => Ok(Self::Indexed(i)),
-                None => Err(Status::bad_request(resource.strategy.unknown_field(label))),
+                None => {
+                    let why = resource.strategy.unknown_field(&resource.api_version(), label);
+                    Err(Status::bad_request(why))
+                }
             },
         }
     }

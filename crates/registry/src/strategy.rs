@@ -21,9 +21,32 @@ pub trait Strategy: Send + Sync {
         NameRule::DnsSubdomain
     }
 
-    /// Finalizers must be qualified names, but for Kubernetes' own (upstream: the built-in kinds).
+    /// A `generateName` is made a name by something random at its end. Where it is not, it is the name.
+    fn generates_names(&self) -> bool {
+        true
+    }
+
+    /// Finalizers must be qualified names, but for Kubernetes' own (upstream: the built-in kinds
+    /// that check their metadata themselves).
     fn qualified_finalizers(&self) -> bool {
         false
+    }
+
+    /// An update's metadata is checked for all kinds alike and not by the kind again, so that what is wrong
+    /// has one cause and not two.
+    fn metadata_checked_once(&self) -> bool {
+        false
+    }
+
+    /// An annotation that the versions which are served have in place of a member of upstream's internal
+    /// form, and its zero value: where nothing but metadata is shown, it is not among it.
+    fn stand_in(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// Optional members that upstream's internal form has as plain numbers, so that its zero objects have them.
+    fn zeros(&self) -> Members {
+        &[]
     }
 
     /// PUT to a name that is free creates (STRAT-01).
@@ -69,7 +92,12 @@ pub trait Strategy: Send + Sync {
     /// How long a DELETE lets the object live on.
     fn grace_period(&self, object: &Value) -> GracePeriod {
         let _ = object;
-        GracePeriod::Immediate
+        GracePeriod::None
+    }
+
+    /// How the deletion of an object begins.
+    fn deletion(&self) -> Deletion {
+        Deletion::Usual
     }
 
     /// Changes an object whose deletion begins and cannot be finished at once (a namespace's phase).
@@ -100,13 +128,9 @@ pub trait Strategy: Send + Sync {
         &[]
     }
 
-    /// The refusal of a field selector that names none of them.
-    fn unknown_field(&self, label: &str) -> String {
-        if self.fields().is_empty() {
-            let known = "only \"metadata.name\", \"metadata.namespace\"";
-            return format!("{label:?} is not a known field selector: {known}");
-        }
-        format!("field label not supported: {label}")
+    /// The refusal of a field selector that names none of them, in a version.
+    fn unknown_field(&self, _api_version: &str, label: &str) -> String {
+        unknown_field(self.fields(), label)
     }
 
     /// Leaves out of a body what its schema takes for nothing said. What is applied says what it says:
@@ -120,9 +144,9 @@ pub trait Strategy: Send + Sync {
         let _ = object;
     }
 
-    /// Notes in a new object who asks for it, whatever the client says of that.
-    fn note_author(&self, object: &mut Value, author: &User) {
-        let _ = (object, author);
+    /// Notes in a new object where it comes from, whatever the client says of that.
+    fn note_origin(&self, object: &mut Value, origin: Origin<'_>) {
+        let _ = (object, origin);
     }
 
     /// Changes a new object before it is validated: drops what clients may not set.
@@ -137,6 +161,17 @@ pub trait Strategy: Send + Sync {
 
     /// Why no object may be created for now, where that is so.
     fn refuse_create(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Why the object of this name may not be deleted, where that is so.
+    fn refuse_delete(&self, name: &str) -> Option<&'static str> {
+        let _ = name;
+        None
+    }
+
+    /// What a client should hear that deletes objects and does not say what becomes of their dependents.
+    fn dependents_warning(&self) -> Option<&'static str> {
         None
     }
 
@@ -185,6 +220,15 @@ pub trait Strategy: Send + Sync {
     }
 }
 
+/// What is known of a new object besides what it says.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// Who asks for it.
+    pub author: &'a User,
+    /// Whether the client gave it labels; if not, those that it has are defaults.
+    pub is_labelled: bool,
+}
+
 /// Which fields the writers of a part of an object can own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owned {
@@ -207,12 +251,15 @@ pub enum NameRule {
     PathSegment,
     /// A rule of the kind's own.
     Custom(fn(name: &str, prefix: bool) -> Vec<String>),
+    /// A rule of the kind's own, that goes by the object and what it replaces.
+    OfObject(fn(new: &Value, old: Option<&Value>, name: &str, prefix: bool) -> Vec<String>),
 }
 
 impl NameRule {
-    /// What is wrong with a name; `prefix` for the beginning of a generated one.
-    pub fn check(self, name: &str, prefix: bool) -> Vec<String> {
+    /// What is wrong with a name of an object; `prefix` for the beginning of a generated one.
+    pub fn check(self, new: &Value, old: Option<&Value>, name: &str, prefix: bool) -> Vec<String> {
         match self {
+            Self::OfObject(rule) => rule(new, old, name, prefix),
             Self::DnsSubdomain => names::subdomain_rule(name, prefix),
             Self::DnsLabel => names::label_rule(name, prefix),
             Self::Dns1035Label => names::dns1035_rule(name, prefix),
@@ -220,6 +267,15 @@ impl NameRule {
             Self::Custom(rule) => rule(name, prefix),
         }
     }
+}
+
+/// What most kinds say of a field label that is none of theirs.
+pub fn unknown_field(fields: &[SelectableField], label: &str) -> String {
+    if fields.is_empty() {
+        let known = "only \"metadata.name\", \"metadata.namespace\"";
+        return format!("{label:?} is not a known field selector: {known}");
+    }
+    format!("field label not supported: {label}")
 }
 
 /// When `metadata.generation` grows.
@@ -247,6 +303,17 @@ impl Generation {
     }
 }
 
+/// How the deletion of an object begins (upstream: namespaces and definitions have storage of their own).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// With a period of grace, a new generation, and what is to become of its dependents.
+    Usual,
+    /// With the last of these only.
+    Heeding,
+    /// With nothing but the mark.
+    Marking,
+}
+
 /// What becomes of the dependents of a deleted object (upstream: `GarbageCollectionPolicy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependents {
@@ -261,8 +328,10 @@ pub enum Dependents {
 /// How long after a DELETE an object lives on, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GracePeriod {
-    /// It goes at once.
-    Immediate,
+    /// The kind knows no grace: it goes at once.
+    None,
+    /// This one needs none: it is marked as going, and goes at once.
+    Zero,
     /// So long, unless the client says otherwise.
     Seconds(i64),
 }

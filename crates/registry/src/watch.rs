@@ -53,25 +53,28 @@ impl Watch {
             bookmarks: options.bookmarks,
         };
         match (options.send_initial_events, since) {
-            (Some(true), since) => match reach(cache, since.unwrap_or_default()).await {
-                Ok(()) => watch.begin_with_state(&target.namespace, true).await?,
-                // Upstream's cache has begun to answer by then.
-                Err(status) => watch.waiting = vec![Event::Error(Box::new(status))],
-            },
+            (Some(true), since) => {
+                match reach(cache, target.resource.collection()?, since.unwrap_or_default()).await {
+                    Ok(()) => watch.begin_with_state(&target.namespace).await?,
+                    // Upstream's cache has begun to answer by then.
+                    Err(status) => watch.waiting = vec![Event::Error(Box::new(status))],
+                }
+            }
             (Some(false), None) => {
                 let snapshot = target.resource.collection()?.snapshot(cache.visible());
                 watch.after = snapshot.revision;
                 watch.cursor =
                     Some(Cursor::at(target.resource.collection()?.clone(), snapshot.next));
             }
-            (None, None) => watch.begin_with_state(&target.namespace, false).await?,
+            // Likewise where nothing is asked for (upstream: `SetListOptionsDefaults`).
+            (None, None) => watch.begin_with_state(&target.namespace).await?,
             (_, Some(since)) => watch.begin_after(since)?,
         }
         Ok(watch)
     }
 
-    /// The whole state as ADDED events, then what changes.
-    async fn begin_with_state(&mut self, namespace: &Str, mark_end: bool) -> Result<(), Status> {
+    /// The whole state as ADDED events, their end marked for who wants bookmarks, then what changes.
+    async fn begin_with_state(&mut self, namespace: &Str) -> Result<(), Status> {
         let collection = self.resource.collection()?;
         let snapshot = collection.snapshot(self.cache.visible());
         work::ahead(list::survey(snapshot.within(namespace, ""), &self.selection, 0)).await;
@@ -86,7 +89,8 @@ impl Watch {
         } else {
             all.filter(|o| self.selection.matches(o)).cloned().map(Event::Added).collect()
         };
-        if mark_end && self.bookmarks {
+        collection.reads.initial_events.add(self.waiting.len() as u64);
+        if self.bookmarks {
             self.waiting.push(Event::Bookmark { revision: snapshot.revision, initial_end: true });
         }
         self.after = snapshot.revision;
@@ -155,6 +159,8 @@ impl Watch {
                 match cursor.next().await {
                     Ok(changes) => self.unread = changes,
                     Err(Lagged) => {
+                        let collection = self.resource.collection();
+                        collection.iter().for_each(|collection| collection.reads.outrun.add(1));
                         self.cursor = None;
                         let status = Status::expired(
                             "The resourceVersion for the provided watch is too old.",

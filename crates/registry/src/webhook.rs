@@ -22,7 +22,24 @@ pub struct Endpoint {
 }
 
 /// The body of an answer with status 200, or why there is none.
-pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
+pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, Unanswered>> + Send + 'a>>;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Unanswered {
+    /// In the words of upstream's client.
+    pub why: String,
+    /// The status that the webhook's server answered with, or 503 where it did not answer.
+    pub code: u16,
+}
+
+impl Unanswered {
+    /// Nothing came back.
+    pub const fn silent(why: String) -> Self {
+        Self { why, code: 503 }
+    }
+}
 
 /// Carries requests to webhooks.
 pub trait Caller: Send + Sync {

@@ -382,8 +382,12 @@ fn kinds(
     let kind = |write: &Write, newest| outcome(write.expect, &write.change, newest);
     let current = newest(&group.first.key);
     let first = kind(&group.first, current).ok_or(Refusal::First(current))?;
-    let rest = group.rest.iter().map(|write| {
-        kind(write, newest(&write.key)).ok_or_else(|| Refusal::Rest(write.key.clone()))
+    let rest = group.rest.iter().zip(group.writes()).map(|(write, before)| {
+        let kind = match write.expect {
+            Expect::Left => successor(write, before),
+            Expect::Absent | Expect::At(_) => kind(write, newest(&write.key)),
+        };
+        kind.ok_or_else(|| Refusal::Rest(write.key.clone()))
     });
     let rest = rest.collect::<Result<_, _>>()?;
     let changed = group
@@ -394,6 +398,15 @@ fn kinds(
         Some((key, _)) => Err(Refusal::Rest(key.clone())),
         None => Ok((first, rest)),
     }
+}
+
+/// What becomes of the key that the write before has just written, or `None` if it has not.
+fn successor(write: &Write, before: &Write) -> Option<Kind> {
+    let is_left = before.key == write.key && matches!(before.change, Change::Put(_));
+    is_left.then_some(match write.change {
+        Change::Put(_) => Kind::Updated,
+        Change::Delete(_) => Kind::Deleted,
+    })
 }
 
 /// What becomes of the key, or `None` if the write expects something else.

@@ -62,6 +62,11 @@ pub(crate) trait Engine: Send + Sync {
     /// write these again, in which nothing is read or committed.
     fn trim(&self, record_bytes: u64) -> Result<(), Failure>;
 
+    /// How many bytes the medium takes on the disk, where it is on one.
+    fn disk_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Opens the medium again after it failed: it is asked first whether it has room.
     fn reopen(&self) -> Result<(), Failure>;
 }

@@ -94,6 +94,8 @@ pub enum Expect {
     Absent,
     /// The key was last written at this revision.
     At(Revision),
+    /// The key is as the write before it in its [`Group`] leaves it: what is told before something goes.
+    Left,
 }
 
 /// What a write does.
@@ -133,7 +135,7 @@ pub struct Write {
 pub struct Group {
     /// The write that it is about.
     pub first: Write,
-    /// What is written with it, each of another key.
+    /// What is written with it, each of another key, but for those that expect [`Expect::Left`].
     pub rest: Vec<Write>,
     /// Keys that are not written, but must still have been written last at these revisions.
     pub unchanged: Vec<(Key, Revision)>,
@@ -188,6 +190,9 @@ pub trait Store: Send + Sync {
 
     /// Whether the store takes writes; the error is the reason why not.
     fn check(&self) -> Result<(), Error>;
+
+    /// How many bytes the store takes on the disk, where it is on one.
+    fn disk_bytes(&self) -> Option<u64>;
 
     /// Stops taking writes, and returns when those under way are done.
     fn close(&self) -> BoxFuture<'_, ()>;

@@ -161,6 +161,10 @@ impl Store for Local {
         self.shared.writable()
     }
 
+    fn disk_bytes(&self) -> Option<u64> {
+        self.shared.engine.disk_bytes()
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();

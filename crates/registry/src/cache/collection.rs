@@ -10,6 +10,7 @@ use pintle_store::{Kind, Record, Revision};
 use tokio::sync::Notify;
 
 use crate::Object;
+use crate::measures::{Reads, Stored};
 
 /// The live set; cloning it is a snapshot and costs nothing.
 pub(crate) type Objects = OrdMap<Arc<str>, Arc<Object>>;
@@ -28,6 +29,8 @@ pub(crate) struct Collection {
     pub(super) state: RwLock<State>,
     /// Woken after each batch of changes.
     pub(super) changed: Notify,
+    /// What was read.
+    pub(crate) reads: Arc<Reads>,
     /// The last states that were worked out for exact reads: pages of one list share one.
     recalled: Mutex<VecDeque<(Revision, Objects)>>,
 }
@@ -35,6 +38,8 @@ pub(crate) struct Collection {
 #[derive(Default)]
 pub(super) struct State {
     live: Objects,
+    /// The size of the live objects' JSON.
+    live_bytes: usize,
     pub(super) log: VecDeque<Change>,
     /// The memory that the log's changes take, and would give back if they were forgotten; but for
     /// those whose object is the newest of its key.
@@ -70,6 +75,7 @@ impl Collection {
         Self {
             state: RwLock::new(State { floor, last: floor, ..State::default() }),
             changed: Notify::new(),
+            reads: Arc::default(),
             recalled: Mutex::default(),
         }
     }
@@ -94,9 +100,17 @@ impl Collection {
         self.state.read().live.get(item).cloned()
     }
 
-    /// How many objects there are.
-    pub(crate) fn len(&self) -> usize {
-        self.state.read().live.len()
+    /// What it holds, under its name.
+    pub(super) fn stored(&self, name: Arc<str>) -> Stored {
+        let state = self.state.read();
+        Stored {
+            name,
+            objects: state.live.len(),
+            bytes: state.live_bytes,
+            revision: state.last,
+            changes: state.end(),
+            reads: self.reads.clone(),
+        }
     }
 
     /// The newest state. `visible` is what the cache had made visible before this call: the state is at
@@ -156,6 +170,8 @@ impl State {
             Kind::Created | Kind::Updated => self.live.insert(object.item.clone(), object.clone()),
         };
         self.last = object.revision;
+        self.live_bytes -= previous.as_ref().map_or(0, |previous| previous.size());
+        self.live_bytes += if object.kind() == Kind::Deleted { 0 } else { object.size() };
         if object.revision <= self.floor {
             return; // the state at the store's floor, not a change after it
         }

@@ -26,6 +26,8 @@ use parking_lot::{Mutex, RwLock};
 use pintle_store::{Follower, Record, Revision};
 use tokio::sync::watch;
 
+use crate::measures::Stored;
+
 pub(crate) use collection::{Change, Collection, Snapshot};
 pub(crate) use cursor::{Cursor, Lagged};
 
@@ -95,10 +97,13 @@ impl Cache {
         }
     }
 
-    /// How many objects each collection holds.
-    pub(crate) fn counts(&self) -> Vec<(Arc<str>, usize)> {
+    /// What each collection holds, by their names.
+    pub(crate) fn stored(&self) -> Vec<Stored> {
         let collections = self.collections.read();
-        collections.iter().map(|(name, c)| (name.clone(), c.len())).collect()
+        let mut stored: Vec<_> =
+            collections.iter().map(|(name, c)| c.stored(name.clone())).collect();
+        stored.sort_by(|one, other| one.name.cmp(&other.name));
+        stored
     }
 }
 

@@ -1,5 +1,6 @@
 //! POST of what makes something happen.
 
+use pintle_apply::server_side::{Alike, Filter, Ownership};
 use pintle_meta::{GroupVersionKind, Status, object};
 use pintle_schema::TypeId;
 use pintle_value::{Value, json};
@@ -40,7 +41,7 @@ impl Write<'_> {
             .chain(action.old_versions().iter().copied())
             .collect();
         let draft = self.decode_any(body, &resource.schema, ty, (&kind.kind, &versions))?;
-        let Draft { mut tree, mut warnings, .. } = draft;
+        let Draft { mut tree, .. } = draft;
         tree.make_object().insert("kind", kind.kind.clone());
         tree.make_object().insert("apiVersion", api_version.clone());
         self.place(&mut tree)?;
@@ -49,7 +50,7 @@ impl Write<'_> {
         } else {
             self.target.name.to_string()
         };
-        warnings.extend(self.pass(&name, &mut tree, ty, (&kind.kind, &versions)).await?);
+        self.pass(&name, &mut tree, ty, (&kind.kind, &versions)).await?;
         let answer = action
             .perform(Request {
                 registry: self.registry,
@@ -59,44 +60,50 @@ impl Write<'_> {
                 context: self.context,
             })
             .await?;
-        Ok(Outcome { created: true, ..Outcome::ok(answer).warn(warnings) })
+        Ok(Outcome { created: true, ..Outcome::ok(answer) })
     }
 
-    /// Reads what is posted and asks the admission chain: for what others answer (PATH-13). Gives texts for
-    /// `Warning` headers too.
+    /// Reads what is posted and asks the admission chain: for what others answer (PATH-13).
     pub(crate) async fn receive(
         &self,
         body: &Body,
         ty: TypeId,
         kind: &GroupVersionKind,
-    ) -> Result<(Value, Vec<String>), Status> {
+    ) -> Result<Value, Status> {
         work::ahead(body.bytes.len()).await;
         let version = kind.group_version().to_string();
         let named = (kind.kind.as_str(), version.as_str());
         let draft = self.decode_as(body, &self.target.resource.schema, ty, named)?;
-        let Draft { mut tree, mut warnings, .. } = draft;
+        let Draft { mut tree, .. } = draft;
         let object = tree.make_object();
         object.insert("kind", kind.kind.clone());
         object.insert("apiVersion", version.clone());
+        let ownership = Ownership {
+            versions: &Alike(&self.target.resource.schema, ty),
+            api_version: &version,
+            kind: &kind.kind,
+            subresource: &self.target.subresource,
+            filter: &Filter::ALL,
+        };
+        let (manager, now) = (self.manager(), self.context.now.unix_micros);
+        ownership.track_update(None, &mut tree, &manager, now);
         let name = &self.target.name;
-        warnings.extend(self.pass(name, &mut tree, ty, (named.0, &[named.1])).await?);
-        Ok((tree, warnings))
+        self.pass(name, &mut tree, ty, (named.0, &[named.1])).await?;
+        Ok(tree)
     }
 
     /// Asks the admission chain about a connection.
-    pub(crate) async fn connect(&self, mut connection: Value) -> Result<Vec<String>, Status> {
+    pub(crate) async fn connect(&self, mut connection: Value) -> Result<(), Status> {
         if let Some(part) = self.target.resource.subresource(&self.target.subresource) {
             let object = connection.make_object();
             object.insert("kind", part.kind.kind.clone());
             object.insert("apiVersion", part.kind.group_version().to_string());
         }
         let (operation, name) = (Operation::Connect, self.target.name.as_str());
-        self.admit(operation, name, &mut connection, None).await?;
         // How the connection is made is not told by what others make of its options.
         let read = |_, object: &Value| Ok(object.clone());
-        let mut warnings = self.mutate_by(operation, name, &mut connection, None, &read).await?;
-        warnings.extend(self.review(operation, name, &connection, None).await?);
-        Ok(warnings)
+        self.change_by(operation, name, &mut connection, None, &read).await?;
+        self.review(operation, name, &connection, None).await
     }
 
     /// Asks the admission chain about what is posted.
@@ -106,15 +113,13 @@ impl Write<'_> {
         posted: &mut Value,
         ty: TypeId,
         kind: (&str, &[&str]),
-    ) -> Result<Vec<String>, Status> {
-        self.admit(Operation::Create, name, posted, None).await?;
+    ) -> Result<(), Status> {
         let read = |object: Value, _: &Value| {
             let bytes = json::to_string(&object).into();
             let body = Body { bytes, encoding: Encoding::Json };
             Ok(self.decode_any(&body, &self.target.resource.schema, ty, kind)?.tree)
         };
-        let mut warnings = self.mutate_by(Operation::Create, name, posted, None, &read).await?;
-        warnings.extend(self.review(Operation::Create, name, posted, None).await?);
-        Ok(warnings)
+        self.change_by(Operation::Create, name, posted, None, &read).await?;
+        self.review(Operation::Create, name, posted, None).await
     }
 }

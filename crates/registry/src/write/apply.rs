@@ -7,7 +7,7 @@ use pintle_value::Value;
 use super::Write;
 use super::update::{ATTEMPTS_MAX, Attempt};
 use crate::answer::Outcome;
-use crate::request::{Encoding, FieldValidation};
+use crate::request::Encoding;
 use crate::work;
 
 impl Write<'_> {
@@ -48,7 +48,7 @@ impl Write<'_> {
         };
         let is_new = live.is_none();
         let mut draft = self.merge(live, &configuration.value).await?;
-        draft.warnings = self.check_duplicates(configuration)?;
+        self.check_duplicates(configuration)?;
         self.target.resource.stamp(&mut draft.tree);
         if is_new {
             self.check_no_uid(&draft.tree)?;
@@ -75,20 +75,11 @@ impl Write<'_> {
 
     /// Keys that come more than once in a configuration are all that can be wrong with its form
     /// besides what its types refuse (FV-04).
-    pub(super) fn check_duplicates(
-        &self,
-        configuration: &Configuration,
-    ) -> Result<Vec<String>, Status> {
-        match self.options.strictness() {
-            FieldValidation::Ignore => Ok(Vec::new()),
-            FieldValidation::Warn => Ok(configuration.duplicates.clone()),
-            FieldValidation::Strict => match configuration.strict_error() {
-                None => Ok(Vec::new()),
-                Some(error) => {
-                    Err(Status::bad_request(format!("error strict decoding YAML: {error}")))
-                }
-            },
-        }
+    pub(super) fn check_duplicates(&self, configuration: &Configuration) -> Result<(), Status> {
+        self.heed(configuration.duplicates.iter().cloned(), || {
+            let error = configuration.strict_error().unwrap_or_default();
+            Status::bad_request(format!("error strict decoding YAML: {error}"))
+        })
     }
 
     /// A configuration that names a uid is of an object that is there.

@@ -7,10 +7,11 @@ use std::fmt::Write as _;
 use pintle_meta::Status;
 use pintle_schema::decode::{self, Decoded, Format};
 use pintle_schema::{Error, Problem, Schema, TypeId, protobuf};
-use pintle_value::cbor;
+use pintle_value::{Value, cbor, json, yaml};
 
+use super::coordinates::META_KINDS;
 use super::{Draft, Write};
-use crate::request::{Body, Encoding, FieldValidation};
+use crate::request::{Body, Encoding};
 
 impl Write<'_> {
     /// Reads a body that holds an object of the resource.
@@ -18,7 +19,10 @@ impl Write<'_> {
         let resource = &self.target.resource;
         let kind = (resource.kind.as_str(), resource.api_version());
         let mut draft = self.decode_as(body, &resource.schema, resource.ty, (kind.0, &kind.1))?;
-        resource.stamp(&mut draft.tree);
+        // What an object without a Go type says of its kind stays, so that it is found invalid where all is.
+        if draft.tree.str_at(&["kind"]).is_none_or(|said| !resource.typed_items || said == kind.0) {
+            resource.stamp(&mut draft.tree);
+        }
         Ok(draft)
     }
 
@@ -41,6 +45,7 @@ impl Write<'_> {
         ty: TypeId,
         (kind, api_versions): (&str, &[&str]),
     ) -> Result<Draft, Status> {
+        let resource = &self.target.resource;
         let api_version = api_versions.first().copied().unwrap_or_default();
         let version = api_version.rsplit('/').next().unwrap_or_default();
         let refuse = |why: &dyn std::fmt::Display| {
@@ -50,22 +55,40 @@ impl Write<'_> {
         };
         let decoded = read(body, schema, ty).map_err(|error| match without_kind(body, &error) {
             Some(why) => unrecognized(kind, &why, &body.bytes),
-            None => refuse(&error),
+            None => match self.check_kind(body, kind, api_version) {
+                Err(other) => other,
+                Ok(()) => refuse(&error),
+            },
         })?;
         let said = decoded.value.str_at(&["apiVersion"]).unwrap_or_default();
         let said = api_versions.iter().find(|version| **version == said).unwrap_or(&api_version);
-        self.check_coordinates(&decoded.value, kind, said)?;
-        let problems = decoded.problems;
-        let warnings = match self.options.strictness() {
-            FieldValidation::Ignore => Vec::new(),
-            FieldValidation::Strict if !problems.is_empty() => {
-                return Err(refuse(&Problem::strict(&problems)));
-            }
-            FieldValidation::Warn | FieldValidation::Strict => {
-                problems.iter().map(ToString::to_string).collect()
-            }
+        let coordinates = self.check_coordinates(&decoded.value, kind, said);
+        let problems = match (&coordinates, resource.typed_items && resource.kind == kind) {
+            (_, true) => self.told(&decoded),
+            (Err(_), false) => Vec::new(),
+            (Ok(()), false) => decoded.problems,
         };
-        Ok(Draft { tree: decoded.value, warnings, tracked: false, whole: true })
+        let strict = || refuse(&Problem::strict(&problems));
+        self.heed(problems.iter().map(ToString::to_string), strict)?;
+        coordinates?;
+        Ok(Draft { tree: decoded.value, tracked: false, whole: true })
+    }
+}
+
+impl Write<'_> {
+    /// What a text that cannot be read says of its kind, which may be why.
+    fn check_kind(&self, body: &Body, kind: &str, api_version: &str) -> Result<(), Status> {
+        let tree = match body.encoding {
+            Encoding::Json => json::parse(&body.bytes),
+            Encoding::Yaml => yaml::parse(&body.bytes),
+            Encoding::Cbor | Encoding::Protobuf => return Ok(()),
+        };
+        let said =
+            |tree: &Value| tree.str_at(&["kind"]).is_some_and(|said| META_KINDS.contains(&said));
+        match tree {
+            Ok(tree) if said(&tree) => self.check_coordinates(&tree, kind, api_version),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -92,7 +115,12 @@ fn without_kind(body: &Body, error: &Error) -> Option<String> {
     const TOP: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                        Kind string \"json:\\\"kind,omitempty\\\"\" }";
     let why = match (body.encoding, error) {
-        (Encoding::Yaml, Error::Syntax(error)) => return Some(error.to_string()),
+        (Encoding::Yaml, Error::Syntax(error)) => {
+            // Upstream's reader of bodies does not say what it was about to do.
+            let why = error.to_string();
+            let bare = why.strip_prefix("error converting YAML to JSON: ");
+            return Some(bare.filter(|why| why.starts_with("yaml: ")).unwrap_or(&why).to_owned());
+        }
         (Encoding::Json, Error::Syntax(error)) => error.to_string(),
         (Encoding::Json | Encoding::Yaml, Error::Type { found, place, .. }) => {
             let member = place.strip_prefix("struct field ").and_then(|p| p.split_once('.'));
@@ -113,10 +141,18 @@ fn without_kind(body: &Body, error: &Error) -> Option<String> {
 
 /// 400: nobody knows what the body is; its beginning is shown.
 fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
+    let shown = summary(body);
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
+    ))
+}
+
+/// The beginning of a body, as text where that is JSON.
+pub(super) fn summary(body: &[u8]) -> String {
     const SHOWN_BYTES: usize = 30;
     let start = &body[..body.len().min(SHOWN_BYTES)];
     let more = if body.len() > SHOWN_BYTES { " ..." } else { "" };
-    let summary = match start {
+    let shown = match start {
         [] => "<empty>".to_owned(),
         [b'{', ..] => String::from_utf8_lossy(start).into_owned(),
         _ => start.iter().fold(String::new(), |mut hex, byte| {
@@ -124,7 +160,5 @@ fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
             hex
         }),
     };
-    Status::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): {why} ({summary}{more})"
-    ))
+    format!("{shown}{more}")
 }

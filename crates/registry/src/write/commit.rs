@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pintle_meta::{Reason, Status, object};
 use pintle_schema::protobuf;
-use pintle_store::{Change, Error, Expect, Group, Key, Kind};
+use pintle_store::{Change, Error, Expect, Group, Key, Kind, Record};
 use pintle_value::{OBJECT_DEPTH_MAX, Value};
 
 use super::Write;
@@ -26,6 +26,18 @@ pub(super) enum Committed {
     Outrun,
 }
 
+impl Committed {
+    /// What the records of a group say: the object is what the last of those that begin it, and are of one
+    /// key, left of it.
+    pub(super) fn by(records: &[Record]) -> Result<Self, Status> {
+        let key = records.first().map(|record| &record.key);
+        let last = records.iter().take_while(|record| Some(&record.key) == key).last();
+        let last =
+            last.ok_or_else(|| Status::internal("a write was committed without a record"))?;
+        Ok(Self::Done(Arc::new(Object::from_record(last))))
+    }
+}
+
 impl Registry {
     /// Writes `tree`, which is what is to be kept, under a key, if the key is as expected, and with it
     /// what belongs to it.
@@ -41,7 +53,7 @@ impl Registry {
         self.commit_encoded(encode(resource, place, tree, expect, kind)?, companions).await
     }
 
-    async fn commit_encoded(
+    pub(super) async fn commit_encoded(
         &self,
         first: pintle_store::Write,
         companions: Vec<Companion>,
@@ -59,10 +71,7 @@ impl Registry {
             return self.post(group, postings).await;
         }
         match self.store.commit_together(group).await {
-            Ok(records) => match records.first() {
-                Some(record) => Ok(Committed::Done(Arc::new(Object::from_record(record)))),
-                None => Err(Status::internal("a write was committed without a record")),
-            },
+            Ok(records) => Committed::by(&records),
             Err(Error::Conflict { .. }) => Ok(Committed::Conflict),
             Err(Error::CompanionConflict { .. }) => Ok(Committed::Outrun),
             Err(error) => Err(not_committed(error)),
@@ -130,7 +139,7 @@ pub(crate) fn encode(
     }
     let template = template(&resource.definition, tree, kind);
     if template.len() > OBJECT_BYTES_MAX && message_len(resource, tree) > OBJECT_BYTES_MAX {
-        return Err(Status::failure(Reason::Unknown, TOO_LARGE));
+        return Err(Status::failure(Reason::Unknown, too_large(&template, resource, tree)));
     }
     let change = match kind {
         Kind::Created | Kind::Updated => Change::Put(template),
@@ -157,7 +166,7 @@ impl Write<'_> {
         let (registry, resource) = (self.registry, &self.target.resource);
         let place = (self.target.namespace.as_str(), name);
         let write = match encode(resource, place, tree, expect, kind) {
-            Err(refusal) if refusal.message == TOO_LARGE => {
+            Err(refusal) if is_too_large(&refusal) => {
                 let mut bare = tree.clone();
                 let managers = object::metadata_mut(&mut bare).remove("managedFields");
                 if self.applies || managers.is_none() {
@@ -181,20 +190,34 @@ impl Write<'_> {
 impl Outcome {
     /// 200 with an answer.
     pub(crate) const fn ok(answer: Answer) -> Self {
-        Self { answer, created: false, accepted: false, warnings: Vec::new() }
-    }
-
-    /// With texts for `Warning` headers.
-    pub(crate) fn warn(mut self, warnings: Vec<String>) -> Self {
-        self.warnings = warnings;
-        self
+        Self { answer, created: false, accepted: false }
     }
 }
 
 /// The largest object that is kept: what etcd takes in one request by default.
 const OBJECT_BYTES_MAX: usize = 1536 * 1024;
-/// How etcd refuses one that is larger, which upstream hands on as it is.
+/// The largest that upstream's client of etcd sends.
+const SENT_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// How etcd refuses an object that is larger than it takes, which upstream hands on as it is …
 const TOO_LARGE: &str = "etcdserver: request is too large";
+/// … and how its client does, which is asked first.
+const TOO_LARGE_TO_SEND: &str = "trying to send message larger than max";
+
+/// How an object is refused that is too large.
+fn too_large(template: &pintle_store::Template, resource: &Resource, tree: &Value) -> String {
+    let bytes = template.len().min(message_len(resource, tree));
+    if bytes > SENT_BYTES_MAX {
+        return format!(
+            "rpc error: code = ResourceExhausted desc = {TOO_LARGE_TO_SEND} ({bytes} vs. \
+             {SENT_BYTES_MAX})"
+        );
+    }
+    TOO_LARGE.to_owned()
+}
+
+fn is_too_large(refusal: &Status) -> bool {
+    refusal.message == TOO_LARGE || refusal.message.contains(TOO_LARGE_TO_SEND)
+}
 
 /// How long an object is as a message, which is what upstream keeps of those that have one.
 fn message_len(resource: &Resource, tree: &Value) -> usize {

@@ -1,10 +1,14 @@
 //! What an object says about itself: its kind and version, its name and namespace. They must be those of
 //! the URL, or may go without saying.
 
+use std::collections::BTreeSet;
+
 use pintle_meta::{GroupKind, Status, field};
-use pintle_value::{Path, Str, Value, json};
+use pintle_schema::{Problem, decode::Decoded};
+use pintle_value::{Map, Path, Str, Value, json};
 
 use super::Write;
+use super::body::summary;
 use crate::Resource;
 
 impl Write<'_> {
@@ -17,7 +21,7 @@ impl Write<'_> {
     ) -> Result<(), Status> {
         let resource = &self.target.resource;
         if resource.typed_items && resource.kind == kind {
-            return check_typed(tree, kind, api_version, &resource.resource.group);
+            return check_typed(tree, kind, api_version);
         }
         let said = |member| tree.str_at(&[member]).filter(|said| !said.is_empty());
         let said_version = said("apiVersion").unwrap_or(api_version);
@@ -36,7 +40,12 @@ impl Write<'_> {
             !r.typed_items && named && r.api_version() == said_version
         };
         if !served.iter().any(|resource| known(resource)) {
-            return refuse(&not_registered(said_kind, said_version));
+            if !(said_version == "v1" && META_KINDS.contains(&said_kind)) {
+                return refuse(&not_registered(said_kind, said_version));
+            }
+            if let Err(why) = check_meta(said_kind, tree) {
+                return refuse(&why.to_string());
+            }
         }
         if said_kind == kind {
             return Err(Status::bad_request(format!(
@@ -80,11 +89,13 @@ impl Write<'_> {
                 return refuse(&missing_kind(tree));
             }
             if version != api_version {
-                return refuse(&format!(
-                    "request to convert CR from an invalid group/version: {version}"
-                ));
+                let words = format!("must be {api_version}");
+                let error = field::Error::invalid(&Path::new("apiVersion"), &version.into(), words);
+                let named = GroupKind::new(resource.resource.group.clone(), kind);
+                return Err(Status::invalid(&named, pintle_meta::object::name(tree), &[error]));
             }
-            return check_typed(tree, &resource.kind, &api_version, &resource.resource.group);
+            check_typed(tree, &resource.kind, &api_version)?;
+            return self.check_own_kind(tree);
         }
         // What is not said is as it was.
         let kind = if kind.is_empty() { resource.kind.to_string() } else { kind };
@@ -97,6 +108,53 @@ impl Write<'_> {
             return Ok(());
         }
         refuse(&no_conversion((&version, &kind), (&resource.api_version(), &resource.kind)))
+    }
+
+    /// An object that no Go type stands for may say that it is of another kind until it is validated
+    /// (upstream: `ValidateTypeMeta`).
+    pub(super) fn check_own_kind(&self, tree: &Value) -> Result<(), Status> {
+        let resource = &self.target.resource;
+        let said = tree.str_at(&["kind"]).unwrap_or(&resource.kind);
+        if !resource.typed_items || said == resource.kind {
+            return Ok(());
+        }
+        let words = format!("must be {}", resource.kind);
+        let error = field::Error::invalid(&Path::new("kind"), &said.into(), words);
+        let named = GroupKind::new(resource.resource.group.clone(), said);
+        Err(Status::invalid(&named, pintle_meta::object::name(tree), &[error]))
+    }
+
+    /// What is told of the form of an object that no Go type stands for, which may be another object than
+    /// is meant (upstream: `unstructuredSchemaCoercer`): where it says that it is of the kind, but of another
+    /// version, no schema knows anything but its metadata; in one of another kind nothing else is looked at.
+    pub(super) fn told(&self, decoded: &Decoded) -> Vec<Problem> {
+        let (resource, tree) = (&self.target.resource, &decoded.value);
+        let said = |member| tree.str_at(&[member]).unwrap_or_default();
+        let (kind, (group, version)) =
+            (said("kind"), said("apiVersion").split_once('/').unwrap_or_default());
+        if kind.is_empty() {
+            return Vec::new();
+        }
+        let is_of_kind = kind == resource.kind && group == resource.resource.group;
+        if is_of_kind && version == resource.resource.version {
+            return decoded.problems.clone();
+        }
+        let is_apart = |problem: &&Problem| match problem {
+            Problem::Unknown(path) => path.starts_with("metadata."),
+            Problem::Duplicate(_) | Problem::Repeated(_) => true,
+        };
+        let (told, unknown): (Vec<&Problem>, Vec<_>) = decoded.problems.iter().partition(is_apart);
+        let mut told: Vec<Problem> = told.into_iter().cloned().collect();
+        if is_of_kind {
+            let top = |path: &str| !path.contains(['.', '[']);
+            let members = tree.as_object().into_iter().flat_map(Map::keys);
+            let dropped = unknown.into_iter().map(Problem::path).filter(|path| top(path));
+            let all: BTreeSet<&str> = members.map(|key| &**key).chain(dropped).collect();
+            let known = ["apiVersion", "kind", "metadata"];
+            let unknown = all.into_iter().filter(|name| !known.contains(name));
+            told.extend(unknown.map(|name| Problem::Unknown(name.to_owned())));
+        }
+        told
     }
 
     /// The namespace in the body must be the one in the URL, or none (META-32). A cluster-scoped object
@@ -141,31 +199,37 @@ impl Write<'_> {
     }
 }
 
-/// An object that no Go type stands for must say what it is, and one of another kind is read and found
-/// invalid (upstream: `UnstructuredJSONScheme`, `ValidateTypeMeta`).
-fn check_typed(tree: &Value, kind: &str, api_version: &str, group: &str) -> Result<(), Status> {
-    let version = api_version.rsplit('/').next().unwrap_or_default();
+/// Kinds that are registered though no resource has them.
+pub(super) const META_KINDS: &[&str] =
+    &["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"];
+
+/// Whether what says that it is of such a kind can be read as one.
+fn check_meta(kind: &str, tree: &Value) -> Result<(), pintle_schema::Error> {
+    let schema = pintle_schema::builtin();
+    let name = format!("io.k8s.apimachinery.pkg.apis.meta.v1.{kind}");
+    let Some(ty) = schema.find(&name) else { return Ok(()) };
+    pintle_schema::decode::conform(schema, ty, &mut tree.clone()).map(|_| ())
+}
+
+/// An object that no Go type stands for must say what it is, and in which version (upstream:
+/// `UnstructuredJSONScheme`). One of another kind is read, and found invalid: [`Write::check_own_kind`].
+fn check_typed(tree: &Value, kind: &str, api_version: &str) -> Result<(), Status> {
     let said = |member| tree.str_at(&[member]).unwrap_or_default();
     if said("kind").is_empty() {
-        let why = missing_kind(tree);
+        let (why, shown) = (missing_kind(tree), json::to_string(tree));
         return Err(Status::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+            "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+            summary(shown.as_bytes())
         )));
     }
     let said_version = said("apiVersion");
-    if !said_version.is_empty() && said_version != api_version {
+    if said_version != api_version {
         return Err(Status::bad_request(format!(
             "the API version in the data ({said_version}) does not match the expected API version \
              ({api_version})"
         )));
     }
-    if said("kind") == kind {
-        return Ok(());
-    }
-    let words = format!("must be {kind}");
-    let error = field::Error::invalid(&Path::new("kind"), &said("kind").into(), words);
-    let named = GroupKind::new(Str::from(group), said("kind"));
-    Err(Status::invalid(&named, pintle_meta::object::name(tree), &[error]))
+    Ok(())
 }
 
 fn missing_kind(tree: &Value) -> String {
@@ -184,6 +248,20 @@ fn no_conversion(from: (&str, &str), to: (&str, &str)) -> String {
     let version = from.0.rsplit('/').next().unwrap_or_default();
     let package = internal_package(to.0);
     format!("converting ({version}.{}) to ({package}.{}): unknown conversion", from.1, to.1)
+}
+
+impl Resource {
+    /// What Go calls the type of the resource's objects, or of lists of them, in upstream's internal form.
+    pub fn internal_type(&self, is_list: bool) -> String {
+        match (self.typed_items, is_list) {
+            (true, false) => "*unstructured.Unstructured".to_owned(),
+            (true, true) => "*unstructured.UnstructuredList".to_owned(),
+            (false, _) => {
+                let kind = if is_list { &self.list_kind } else { &self.kind };
+                format!("*{}.{kind}", internal_package(&self.api_version()))
+            }
+        }
+    }
 }
 
 /// The Go package of a group's internal types, as upstream's words have it.

@@ -14,8 +14,9 @@ use crate::admission::{Attributes, Operation, Options};
 use crate::allocation::Companion;
 use crate::answer::{Answer, Outcome};
 use crate::definition::Subresource;
+use crate::measures::Phase;
 use crate::request::{Body, Now};
-use crate::{Registry, Resource, work};
+use crate::{Origin, Registry, Resource, work};
 
 /// How often a generated name is tried again (META-30; upstream: maxNameGenerationCreateAttempts).
 const NAME_ATTEMPTS_MAX: usize = 8;
@@ -43,7 +44,7 @@ impl Write<'_> {
         work::ahead(self.target.resource.work(body.bytes.len())).await;
         let mut draft = self.decode(body)?;
         self.place(&mut draft.tree)?;
-        // It is upstream's storage that refuses, and a dry run ends before it.
+        // It is upstream's storage that refuses, and a dry run ends before it: what is said stays.
         if !object::resource_version(&draft.tree).is_empty() && !self.options.dry_run {
             return Err(Status::failure(
                 Reason::Unknown,
@@ -55,18 +56,18 @@ impl Write<'_> {
 
     /// Creates what a body holds: POST, and PUT to a free name where the kind allows that.
     pub(super) async fn create_draft(&self, draft: Draft) -> Result<Outcome, Status> {
-        let Draft { mut tree, mut warnings, tracked, .. } = draft;
+        let Draft { mut tree, tracked, .. } = draft;
         let resource = &self.target.resource;
         let given: Str = object::name(&tree).into();
+        let is_labelled = object::labels(&tree).is_some_and(|labels| !labels.is_empty());
         self.store_form(&mut tree, tracked);
-        warnings.extend(metadata::unite_owners(&mut tree));
+        self.context.warnings.extend(metadata::unite_owners(&mut tree));
         // What admission makes of an object belongs to nobody, and neither does what the server sets.
         if !tracked {
             metadata::forget_system(&mut tree);
             self.track(None, &mut tree).await;
         }
-        self.admit(Operation::Create, &given, &mut tree, None).await?;
-        warnings.extend(self.mutate(Operation::Create, &given, &mut tree, None).await?);
+        self.change(Operation::Create, &given, &mut tree, None).await?;
         metadata::begin(
             &mut tree,
             resource.strategy.generation(),
@@ -76,7 +77,8 @@ impl Write<'_> {
         let unset = pintle_schema::zero(&resource.schema, resource.stored_type());
         copy_members(&mut tree, &unset, resource.strategy.reset_fields());
 
-        resource.strategy.note_author(&mut tree, &self.context.user);
+        let origin = Origin { author: &self.context.user, is_labelled };
+        resource.strategy.note_origin(&mut tree, origin);
 
         let base: Str = object::text(&tree, "generateName").into();
         let generated = given.is_empty() && !base.is_empty();
@@ -87,18 +89,23 @@ impl Write<'_> {
             let only = attempts == 1 && resource.allocator.is_none();
             let mut tree = if only { std::mem::take(&mut tree) } else { tree.clone() };
             if generated {
-                object::set_text(&mut tree, "name", names::generate(&base, self.random_u64()));
+                let name = match resource.strategy.generates_names() {
+                    true => names::generate(&base, self.random_u64()).into(),
+                    false => base.clone(),
+                };
+                object::set_text(&mut tree, "name", name);
             }
             self.assign(&mut tree, None)?;
             resource.strategy.prepare_create(&mut tree);
             resource.strategy.note_time(&mut tree, None, self.context.now);
-            self.validate(&tree, None, &mut warnings)?;
+            self.validate(&tree, None)?;
+            self.context.warnings.extend(resource.strategy.warnings(&tree, None));
             let name = object::name(&tree);
-            warnings.extend(self.review(Operation::Create, name, &tree, None).await?);
+            self.review(Operation::Create, name, &tree, None).await?;
+            pintle_schema::forget_empty(&resource.schema, resource.stored_type(), &mut tree);
             match self.try_create(&tree).await? {
                 Tried::Done(answer) => {
-                    warnings.extend(resource.strategy.warnings(&tree, None));
-                    return Ok(Outcome { answer, created: true, accepted: false, warnings });
+                    return Ok(Outcome { created: true, ..Outcome::ok(answer) });
                 }
                 Tried::Taken if attempts == 1 => {
                     return Err(self.taken(object::name(&tree), generated));
@@ -164,7 +171,7 @@ impl Write<'_> {
         status
     }
 
-    /// Asks the admission chain, which may change the new state.
+    /// Asks the server's own plugins, which may change the new state.
     pub(super) async fn admit(
         &self,
         operation: Operation,
@@ -217,21 +224,25 @@ impl Write<'_> {
         self.registry.admission.charge(&attributes, self.registry)
     }
 
-    /// Asks whether a valid new state may be; gives warnings.
+    /// Asks whether a valid new state may be.
     pub(super) async fn review(
         &self,
         operation: Operation,
         name: &str,
         object: &Value,
         old: Option<&Value>,
-    ) -> Result<Vec<String>, Status> {
+    ) -> Result<(), Status> {
         let (seen, old) = (self.seen(object), old.map(|old| self.seen(old)));
         let attributes = self.attributes(operation, name, Some(&seen), old.as_deref());
-        let mut warnings = self.registry.admission.judge(&attributes, self.registry)?;
-        if let Some(reviewed) = self.registry.admission.review(&attributes, self.registry) {
-            warnings.extend(reviewed.await?);
-        }
-        Ok(warnings)
+        let reviewed = async {
+            let warnings = &self.context.warnings;
+            warnings.extend(self.registry.admission.judge(&attributes, self.registry)?);
+            if let Some(reviewed) = self.registry.admission.review(&attributes, self.registry) {
+                warnings.extend(reviewed.await?);
+            }
+            Ok(())
+        };
+        self.registry.admission_phases.measured(Phase::Validate, operation, reviewed).await
     }
 
     /// What admission sees of an object.
@@ -264,6 +275,7 @@ impl Write<'_> {
             object,
             old,
             user: &self.context.user,
+            waited: &self.context.waited,
             dry_run: self.options.dry_run,
             options: match operation {
                 Operation::Connect => Options::None,

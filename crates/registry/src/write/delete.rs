@@ -7,12 +7,14 @@ use pintle_meta::{GroupKind, GroupResource, Status, field, object, time};
 use pintle_store::{Expect, Kind};
 use pintle_value::{Path, Str, Value};
 
-use super::commit::Committed;
+use super::commit::{Committed, encode};
 use super::metadata;
 use crate::admission::{Attributes, Memory, Operation, Options};
+use crate::allocation::{Companion, Part};
 use crate::answer::{Answer, Outcome};
+use crate::measures::Phase;
 use crate::request::{Context, DeleteOptions, Propagation, Target};
-use crate::{Dependents, GracePeriod, Object, Registry, work};
+use crate::{Deletion, Dependents, GracePeriod, Object, Registry, work};
 
 const ATTEMPTS_MAX: usize = 100;
 
@@ -20,6 +22,8 @@ const ATTEMPTS_MAX: usize = 100;
 enum Step {
     /// It goes now, in this state.
     Remove(Value),
+    /// It goes now, and whoever watches is told first that it is marked.
+    MarkAndRemove(Value),
     /// It stays for now, in this state.
     Keep(Value),
     /// It is on its way already.
@@ -52,10 +56,10 @@ impl Registry {
             // As upstream has it, what cannot be shown in the version of the request cannot go by it.
             let tree = resource.current(&existing).await?;
             check_preconditions(target, options, &tree)?;
-            let warnings = self.admit_deletion(target, options, context, &tree).await?;
+            self.admit_deletion(target, options, context, &tree).await?;
             let step = self.next_step(target, options, context, tree);
             if let Some(outcome) = self.take(target, options, context, &existing, step).await? {
-                return Ok(outcome.warn(warnings));
+                return Ok(outcome);
             }
             turn = self.turn(target, turn).await;
         }
@@ -85,27 +89,34 @@ impl Registry {
         Ok(Some(Outcome::ok(Answer::Status(status))))
     }
 
-    /// Asks the admission chain, and whoever is asked elsewhere; gives warnings.
+    /// Asks the admission chain, and whoever is asked elsewhere.
     async fn admit_deletion(
         &self,
         target: &Target,
         options: &DeleteOptions,
         context: &Context,
         tree: &Value,
-    ) -> Result<Vec<String>, Status> {
+    ) -> Result<(), Status> {
         let attributes = deletion(target, options, context, tree);
-        self.admission.admit(&attributes, self)?;
-        let mut warnings = Vec::new();
-        for mutator in self.admission.mutators() {
-            if let Some(mutated) = mutator.mutate(&attributes, self, &mut Memory::default()) {
-                warnings.extend(mutated.await?.warnings);
+        let (phases, warnings) = (&self.admission_phases, &context.warnings);
+        let admitted = async {
+            self.admission.admit(&attributes, self)?;
+            for mutator in self.admission.mutators() {
+                if let Some(mutated) = mutator.mutate(&attributes, self, &mut Memory::default()) {
+                    warnings.extend(mutated.await?.warnings);
+                }
             }
-        }
-        warnings.extend(self.admission.judge(&attributes, self)?);
-        if let Some(reviewed) = self.admission.review(&attributes, self) {
-            warnings.extend(reviewed.await?);
-        }
-        Ok(warnings)
+            Ok(())
+        };
+        phases.measured(Phase::Admit, Operation::Delete, admitted).await?;
+        let validated = async {
+            warnings.extend(self.admission.judge(&attributes, self)?);
+            if let Some(reviewed) = self.admission.review(&attributes, self) {
+                warnings.extend(reviewed.await?);
+            }
+            Ok(())
+        };
+        phases.measured(Phase::Validate, Operation::Delete, validated).await
     }
 
     /// Decides, without doing anything (upstream: rest.BeforeDelete and markAsDeleting).
@@ -117,13 +128,24 @@ impl Registry {
         mut tree: Value,
     ) -> Step {
         let strategy = &*target.resource.strategy;
-        let finalizers = self.finalizers(&tree, options, strategy.dependents());
+        let (deletion, begins) = (strategy.deletion(), !object::is_terminating(&tree));
+        if deletion != Deletion::Usual && !begins && strategy.held(&tree) {
+            return Step::Nothing;
+        }
+        let finalizers = match deletion {
+            Deletion::Marking if begins => object::finalizers(&tree).map(str::to_owned).collect(),
+            _ => self.finalizers(&tree, options, strategy.dependents()),
+        };
         let held = !finalizers.is_empty() || strategy.held(&tree);
-        let due = due(&tree, options, strategy.grace_period(&tree), context.now.unix_micros);
+        let period = strategy.grace_period(&tree);
+        let due = due(&tree, options, period, context.now.unix_micros);
         match due {
             Due::Pending => return Step::Nothing,
-            Due::At(_, 0) | Due::Passed if !held => return Step::Remove(tree),
-            Due::Passed if object::finalizers(&tree).eq(&finalizers) => return Step::Nothing,
+            Due::At(_, 0) if !held && period == GracePeriod::None => return Step::Remove(tree),
+            Due::Passed if !held => return Step::Remove(tree),
+            Due::Passed if object::finalizers(&tree).eq(&finalizers) && has_grace(&tree) => {
+                return Step::Nothing;
+            }
             _ => {}
         }
         let metadata = object::metadata_mut(&mut tree);
@@ -132,14 +154,20 @@ impl Registry {
         } else {
             metadata.insert("finalizers", finalizers);
         }
+        if matches!(due, Due::Passed) {
+            metadata.entry_or(GRACE, || 0.into());
+        }
         if let Due::At(time, seconds) = due {
-            let begins = !object::is_terminating(&tree);
-            if begins {
+            let grace = (deletion == Deletion::Usual).then_some(seconds);
+            if begins && grace.is_some() {
                 metadata::bump_generation(&mut tree);
             }
-            metadata::mark_deleting(&mut tree, time, seconds);
+            metadata::mark_deleting(&mut tree, time, grace);
             if begins {
                 strategy.terminating(&mut tree);
+            }
+            if !held && seconds == 0 {
+                return Step::MarkAndRemove(tree);
             }
         }
         Step::Keep(tree)
@@ -155,14 +183,15 @@ impl Registry {
         step: Step,
     ) -> Result<Option<Outcome>, Status> {
         let resource = &target.resource;
-        let gone = matches!(step, Step::Remove(_));
+        let marked = matches!(step, Step::MarkAndRemove(_));
         let (state, kind) = match step {
-            Step::Remove(state) => (state, Kind::Deleted),
+            Step::Remove(state) | Step::MarkAndRemove(state) => (state, Kind::Deleted),
             Step::Keep(state) => (state, Kind::Updated),
             Step::Nothing => {
                 return Ok(Some(Outcome::ok(Answer::Object(existing.clone()))));
             }
         };
+        let gone = kind == Kind::Deleted;
         let uid: Str = object::uid(&state).into();
         let answer = if options.dry_run {
             let mut state = state;
@@ -178,12 +207,18 @@ impl Registry {
                 companions.extend(self.admission.charge(&attributes, self)?);
             }
             // What goes is told as it was stored.
-            let kept = match gone {
+            let kept = match gone && !marked {
                 true if resource.sees_as_kept(existing) => Cow::Borrowed(&state),
                 true => Cow::Owned(existing.tree()?),
                 false => resource.kept(&state).await?,
             };
-            match self.commit(resource, place, &kept, expect, kind, companions).await? {
+            let told = if marked { Kind::Updated } else { kind };
+            let write = encode(resource, place, &kept, expect, told)?;
+            if marked {
+                let end = encode(resource, place, &kept, Expect::Left, kind)?;
+                companions.insert(0, Companion(Part::Write(end)));
+            }
+            match self.commit_encoded(write, companions).await? {
                 Committed::Done(object) => Answer::Object(object),
                 Committed::Conflict | Committed::Outrun => return Ok(None),
             }
@@ -228,6 +263,14 @@ impl Registry {
     }
 }
 
+/// Tells a client what becomes of the dependents, where the kind's answer may surprise it.
+pub(crate) fn warn_of_dependents(target: &Target, options: &DeleteOptions, context: &Context) {
+    if options.propagation.is_none() && options.orphan_dependents.is_none() {
+        let warning = target.resource.strategy.dependents_warning();
+        context.warnings.extend(warning.map(str::to_owned));
+    }
+}
+
 /// A deletion as admission sees it.
 fn deletion<'a>(
     target: &'a Target,
@@ -245,11 +288,17 @@ fn deletion<'a>(
         object: None,
         old: Some(tree),
         user: &context.user,
+        waited: &context.waited,
         dry_run: options.dry_run,
         options: Options::Delete(options),
     }
 }
 
+fn has_grace(tree: &Value) -> bool {
+    tree.at(&["metadata", GRACE]).is_some()
+}
+
+const GRACE: &str = "deletionGracePeriodSeconds";
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
@@ -270,7 +319,7 @@ fn due(tree: &Value, options: &DeleteOptions, period: GracePeriod, now: i64) -> 
         let grace = grace_seconds(period, options);
         return Due::At(now + micros(grace), grace);
     }
-    let current = tree.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);
+    let current = tree.at(&["metadata", GRACE]).and_then(Value::as_int);
     let Some(current @ 1..) = current else { return Due::Passed };
     match options.grace_period_seconds.map(at_least_a_second) {
         Some(0) => Due::At(now, 0),
@@ -286,7 +335,7 @@ fn due(tree: &Value, options: &DeleteOptions, period: GracePeriod, now: i64) -> 
 /// How long the object may live on: what the client says, else what the kind says.
 const fn grace_seconds(period: GracePeriod, options: &DeleteOptions) -> i64 {
     match period {
-        GracePeriod::Immediate => 0,
+        GracePeriod::None | GracePeriod::Zero => 0,
         GracePeriod::Seconds(default) => match options.grace_period_seconds {
             Some(said) => at_least_a_second(said),
             None => default,
@@ -323,14 +372,23 @@ fn check_preconditions(
     options: &DeleteOptions,
     tree: &Value,
 ) -> Result<(), Status> {
+    let resource = &target.resource;
     let conflict = |what: &str, wanted: &str, stored: &str, hint: &str| {
+        // What has a deletion of its own checks them by itself, in its own words.
+        if resource.strategy.deletion() != Deletion::Usual {
+            let why = format!(
+                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {stored}"
+            );
+            return Status::conflict(&resource.group_resource(), &target.name, &why);
+        }
         let why = format!(
             "the {what} in the precondition ({wanted}) does not match the {what} in record \
              ({stored}). {hint}"
         );
-        // Upstream names the kind here, where every other conflict names the resource.
-        let resource = &target.resource;
-        let named = GroupResource::new(&*resource.resource.group, &*resource.kind);
+        // Upstream names the kind here, of the stored form, where every other conflict names the resource.
+        let stored = tree.str_at(&["apiVersion"]).unwrap_or_default();
+        let group = stored.split_once('/').map_or("", |(group, _)| group);
+        let named = GroupResource::new(group, &*resource.kind);
         Status::conflict(&named, &target.name, &why)
     };
     let (uid, version) = (object::uid(tree), object::resource_version(tree));

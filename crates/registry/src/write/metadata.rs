@@ -10,16 +10,10 @@ use pintle_value::{Str, Value, order::Ordered};
 use crate::Generation;
 use crate::request::Now;
 
-/// Members that only the server sets; a client's values are dropped when an object is created.
-const SYSTEM: &[&str] = &[
-    "uid",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "generation",
-    "resourceVersion",
-];
+/// Members that only the server sets; a client's values are dropped when an object is created. A generation
+/// stays where the kind counts none, as upstream has it.
+const SYSTEM: &[&str] =
+    &["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
 /// Takes away what a client says of what only the server sets (upstream: `WipeObjectMetaSystemFields`).
 pub(super) fn forget_system(tree: &mut Value) {
@@ -29,7 +23,8 @@ pub(super) fn forget_system(tree: &mut Value) {
     }
 }
 
-/// Gives a new object its metadata.
+/// Gives a new object its metadata. The generation of a kind that has none stays what the client says, as
+/// upstream's strategies leave it.
 pub(super) fn begin(tree: &mut Value, generation: Generation, uid: Str, now: Now) {
     forget_system(tree);
     let metadata = metadata_mut(tree);
@@ -44,7 +39,6 @@ pub(super) fn begin(tree: &mut Value, generation: Generation, uid: Str, now: Now
 pub(super) fn carry_over(new: &mut Value, old: &Value) {
     let old_metadata = old.get("metadata").and_then(Value::as_object);
     let metadata = metadata_mut(new);
-    metadata.remove("selfLink");
     let mut keep = |field: &str, only_if_absent: bool| {
         let stored = old_metadata.and_then(|m| m.get(field)).filter(|v| !v.is_null());
         match stored {
@@ -127,11 +121,13 @@ pub(super) fn unite_owners(tree: &mut Value) -> Option<String> {
     Some(warning)
 }
 
-/// Marks an object as going, at a time, in so many seconds of grace.
-pub(super) fn mark_deleting(tree: &mut Value, at_unix_micros: i64, grace_seconds: i64) {
+/// Marks an object as going, at a time, in so many seconds of grace where its kind tells them.
+pub(super) fn mark_deleting(tree: &mut Value, at_unix_micros: i64, grace_seconds: Option<i64>) {
     let metadata = metadata_mut(tree);
     metadata.insert("deletionTimestamp", time::format(at_unix_micros));
-    metadata.insert("deletionGracePeriodSeconds", grace_seconds);
+    if let Some(seconds) = grace_seconds {
+        metadata.insert("deletionGracePeriodSeconds", seconds);
+    }
 }
 
 /// Whether an object that is being deleted has nothing left to wait for (DEL-05; upstream:

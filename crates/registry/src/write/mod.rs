@@ -24,17 +24,18 @@ mod versions;
 
 use std::collections::HashSet;
 
-use pintle_meta::Status;
-use pintle_meta::field;
+use pintle_meta::{GroupKind, Status, field, object};
 use pintle_value::{Path, Value};
 
+use crate::admission::Operation;
 use crate::definition::ScalePaths;
 use crate::registry::Registry;
-use crate::request::{Context, MayCreate, Target, WriteOptions};
+use crate::request::{Context, FieldValidation, MayCreate, Target, WriteOptions};
 
 pub(crate) use act::action;
 pub(crate) use commit::encode;
 pub(crate) use create::begin;
+pub(crate) use delete::warn_of_dependents;
 pub(crate) use posting::Tills;
 pub(crate) use scale::scale_paths;
 pub(crate) use turns::Turns;
@@ -53,13 +54,11 @@ pub(crate) struct Write<'a> {
     pub(crate) may_create: &'a MayCreate<'a>,
 }
 
-/// What a client sent, as a tree, with what it should hear about it.
+/// What a client sent, as a tree.
 #[derive(Clone)]
 pub(crate) struct Draft {
     /// In the version that the client sent, until [`Write::store_form`].
     pub(crate) tree: Value,
-    /// Texts for `Warning` headers.
-    pub(crate) warnings: Vec<String>,
     /// Its managed fields say already who owns what.
     pub(crate) tracked: bool,
     /// It is a body, all of it: the uid that it names must be that of the object which is there. What a
@@ -69,6 +68,21 @@ pub(crate) struct Draft {
 }
 
 impl Write<'_> {
+    /// What is wrong with the form of what a client sent, and can be borne, is refused, told or ignored,
+    /// as the client wants it.
+    fn heed(
+        &self,
+        problems: impl ExactSizeIterator<Item = String>,
+        refusal: impl FnOnce() -> Status,
+    ) -> Result<(), Status> {
+        match self.options.strictness() {
+            FieldValidation::Strict if problems.len() > 0 => return Err(refusal()),
+            FieldValidation::Warn => self.context.warnings.extend(problems),
+            FieldValidation::Strict | FieldValidation::Ignore => {}
+        }
+        Ok(())
+    }
+
     /// The declared defaults and the kind's own, then the stored form.
     fn store_form(&self, tree: &mut Value, applied: bool) {
         let resource = &self.target.resource;
@@ -80,24 +94,28 @@ impl Write<'_> {
     }
 
     /// Everything that is wrong with an object of the stored form, as one Status (VAL-01, VAL-06).
-    fn validate(
-        &self,
-        new: &Value,
-        old: Option<&Value>,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), Status> {
+    fn validate(&self, new: &Value, old: Option<&Value>) -> Result<(), Status> {
         let resource = &self.target.resource;
+        self.check_own_kind(new)?;
         let path = Path::new("metadata");
-        let rule = |name: &str, prefix: bool| resource.strategy.name_rule().check(name, prefix);
+        let rule =
+            |name: &str, prefix: bool| resource.strategy.name_rule().check(new, old, name, prefix);
         let mut errors =
             pintle_meta::validation::object_meta(new, resource.namespaced(), &rule, &path);
         if let Some(old) = old {
-            errors.extend(pintle_meta::validation::object_meta_update(new, old, &path));
+            let found = pintle_meta::validation::object_meta_update(new, old, &path);
+            // Upstream looks at it for every kind, and most kinds do so again: a cause for each.
+            if !resource.strategy.metadata_checked_once() {
+                errors.extend(found.iter().cloned());
+            }
+            errors.extend(found);
         }
         if resource.strategy.qualified_finalizers() {
             errors.extend(unqualified_finalizers(new));
         }
-        let own = resource.strategy.validate(new, old, &self.target.subresource, warnings);
+        let mut borne = Vec::new();
+        let own = resource.strategy.validate(new, old, &self.target.subresource, &mut borne);
+        self.context.warnings.extend(borne);
         if resource.strategy.declared_rules() {
             // What a kind says of a field counts; the table's rule would only say it again.
             let (schema, ty) = (&resource.schema, resource.stored_type());
@@ -106,10 +124,17 @@ impl Write<'_> {
             errors.extend(declared.filter(|error| !said.contains(&*error.field)));
         }
         errors.extend(own);
+        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        let attributes = self.attributes(operation, object::name(new), Some(new), old);
+        self.registry.admission.complete(&attributes, &mut errors);
         if errors.is_empty() {
             return Ok(());
         }
-        Err(Status::invalid(&resource.group_kind(), pintle_meta::object::name(new), &errors))
+        // The kind is that of the stored form: an Event is one of the core group in every version.
+        let api_version = new.str_at(&["apiVersion"]).unwrap_or_default();
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let kind = GroupKind::new(group, resource.kind.clone());
+        Err(Status::invalid(&kind, object::name(new), &errors))
     }
 }
 

@@ -12,43 +12,58 @@ use pintle_value::{Value, json};
 
 use super::{Draft, Write, metadata};
 use crate::admission::{Memory, Operation};
-use crate::request::{Body, Encoding};
+use crate::measures::Phase;
+use crate::request::{Body, Encoding, FieldValidation, WriteOptions};
 
 /// Reads what somebody made of a state.
 type ReadBack<'a> = dyn Fn(Value, &Value) -> Result<Value, Status> + Send + Sync + 'a;
 
 impl Write<'_> {
-    /// Has a new state of the stored form changed, and refuses it where it grants rights that its writer
-    /// does not have; gives warnings.
-    pub(super) async fn mutate(
+    /// Has a new state of the stored form changed, by the server's own plugins and by those whom users
+    /// registered, and refuses it where it grants rights that its writer does not have.
+    pub(super) async fn change(
         &self,
         operation: Operation,
         name: &str,
         object: &mut Value,
         old: Option<&Value>,
-    ) -> Result<Vec<String>, Status> {
+    ) -> Result<(), Status> {
         let read = |changed, object: &Value| self.read_back(changed, object, old);
-        let warnings = self.mutate_by(operation, name, object, old, &read).await?;
+        self.change_by(operation, name, object, old, &read).await?;
         let (seen, before) = (self.seen(object), old.map(|old| self.seen(old)));
         let attributes = self.attributes(operation, name, Some(&seen), before.as_deref());
-        self.registry.admission.authorize(&attributes, self.registry)?;
-        Ok(warnings)
+        self.registry.admission.authorize(&attributes, self.registry)
     }
 
-    /// Likewise, where `read` tells how what comes back is read.
-    pub(super) async fn mutate_by(
+    /// Likewise, where `read` tells how what comes back is read, and nothing is granted.
+    pub(super) async fn change_by(
         &self,
         operation: Operation,
         name: &str,
         object: &mut Value,
         old: Option<&Value>,
         read: &ReadBack<'_>,
-    ) -> Result<Vec<String>, Status> {
+    ) -> Result<(), Status> {
+        let changed = async {
+            self.admit(operation, name, object, old).await?;
+            self.mutate(operation, name, object, old, read).await
+        };
+        self.registry.admission_phases.measured(Phase::Admit, operation, changed).await
+    }
+
+    async fn mutate(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: &mut Value,
+        old: Option<&Value>,
+        read: &ReadBack<'_>,
+    ) -> Result<(), Status> {
         let before = old.map(|old| self.seen(old));
         let before = before.as_deref();
         let asked = (operation, name, before);
         let mut memories = BTreeMap::new();
-        let mut warnings = self.mutate_once(asked, object, read, &mut memories, false).await?;
+        self.mutate_once(asked, object, read, &mut memories, false).await?;
         if memories.values().any(|memory| memory.changed) {
             {
                 let seen = self.seen(object);
@@ -56,9 +71,9 @@ impl Write<'_> {
                 self.registry.admission.admit(&attributes, self.registry)?;
             }
             self.shape(operation, name, object, before)?;
-            warnings.extend(self.mutate_once(asked, object, read, &mut memories, true).await?);
+            self.mutate_once(asked, object, read, &mut memories, true).await?;
         }
-        Ok(warnings)
+        Ok(())
     }
 
     async fn mutate_once(
@@ -68,8 +83,7 @@ impl Write<'_> {
         read: &ReadBack<'_>,
         memories: &mut BTreeMap<usize, Memory>,
         again: bool,
-    ) -> Result<Vec<String>, Status> {
-        let mut warnings = Vec::new();
+    ) -> Result<(), Status> {
         for (place, mutator) in self.registry.admission.mutators().iter().enumerate() {
             let mut memory = memories.remove(&place).unwrap_or_default();
             if again {
@@ -83,14 +97,14 @@ impl Write<'_> {
                     None => continue,
                 }
             };
-            warnings.extend(mutated.warnings);
+            self.context.warnings.extend(mutated.warnings);
             if let Some(changed) = mutated.object {
                 *object = read(changed, object)?;
             }
             memory.leave(object);
             memories.insert(place, memory);
         }
-        Ok(warnings)
+        Ok(())
     }
 
     /// What somebody made of a state, read like what a client sends: checked against the schema, with
@@ -107,7 +121,12 @@ impl Write<'_> {
             return Ok(tree);
         }
         let body = Body { bytes: json::to_string(&changed).into(), encoding: Encoding::Json };
-        let Draft { mut tree, .. } = self.decode(&body)?;
+        // Nobody is told of what the schema does not have: it is not the client who said it.
+        let options = WriteOptions {
+            field_validation: Some(FieldValidation::Ignore),
+            ..self.options.clone()
+        };
+        let Draft { mut tree, .. } = Write { options: &options, ..*self }.decode(&body)?;
         self.place(&mut tree)?;
         self.store_form(&mut tree, false);
         if let Some(old) = old {

@@ -94,7 +94,7 @@ impl Write<'_> {
             );
             Status::failure(pintle_meta::Reason::Unknown, failed)
         })?;
-        Ok(Draft { tree, warnings: Vec::new(), tracked: true, whole: false })
+        Ok(Draft { tree, tracked: true, whole: false })
     }
 
     /// What `step` comes to once all that it wants in other versions is there.

@@ -10,7 +10,7 @@ use pintle_value::{Path, Value, json};
 use super::update::{ATTEMPTS_MAX, Attempt};
 use super::{Draft, Write};
 use crate::answer::Outcome;
-use crate::request::{FieldValidation, PatchType};
+use crate::request::PatchType;
 use crate::work;
 use pintle_schema::{Schema, TypeId};
 
@@ -64,20 +64,29 @@ impl Write<'_> {
         let apply = || pintle_apply::apply(algorithm, schema, ty, current, patch);
         let pintle_apply::Patched { value: mut tree, mut problems } =
             apply().map_err(|e| e.status())?;
-        let refused = |why: &str| refused(algorithm, patch, || Some(apply().ok()?.value), why);
+        let result = || Some(shown(schema, ty, &apply().ok()?.value));
+        let refused = |why: &str| refused(algorithm, patch, result, why);
         let of_fields = pintle_schema::decode::conform(schema, ty, &mut tree)
             .map_err(|e| refused(&e.to_string()))?;
         problems.extend(of_fields.iter().map(ToString::to_string));
-        let warnings = match self.options.strictness() {
-            FieldValidation::Ignore => Vec::new(),
-            FieldValidation::Strict if !problems.is_empty() => {
-                let why = format!("strict decoding error: {}", problems.join(", "));
-                return Err(refused(&why));
-            }
-            FieldValidation::Warn | FieldValidation::Strict => problems,
-        };
-        Ok(Draft { tree, warnings, tracked: false, whole: false })
+        let strict = || refused(&format!("strict decoding error: {}", problems.join(", ")));
+        self.heed(problems.iter().cloned(), strict)?;
+        Ok(Draft { tree, tracked: false, whole: false })
     }
+}
+
+/// What a patch made, as upstream shows it: members of the object sorted, and what is in them in the order of
+/// their declaration.
+fn shown(schema: &Schema, ty: TypeId, made: &Value) -> String {
+    let Some(members) = made.as_object() else { return json::to_string(made) };
+    let members = members.iter().map(|(key, value)| {
+        let mut alone = Vec::new();
+        let object = Value::from([(key.as_str(), value.clone())]);
+        pintle_schema::encode::write(schema, ty, &object, &mut alone);
+        let text = String::from_utf8_lossy(&alone).into_owned();
+        text.trim_start_matches('{').strip_suffix('}').unwrap_or_default().to_owned()
+    });
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
 /// The Status of a patch whose result is not an object of the kind (STRAT-09). It shows what the patch
@@ -85,11 +94,11 @@ impl Write<'_> {
 fn refused(
     algorithm: Algorithm,
     patch: &[u8],
-    result: impl Fn() -> Option<Value>,
+    result: impl Fn() -> Option<String>,
     why: &str,
 ) -> Status {
     let shown = match algorithm {
-        Algorithm::Json | Algorithm::Merge => result().map(|tree| json::to_string(&tree)),
+        Algorithm::Json | Algorithm::Merge => result(),
         Algorithm::StrategicMerge => json::parse(patch).ok().map(|patch| plain(&patch)),
     };
     let shown = Value::from(shown.unwrap_or_default());

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use pintle_meta::Status;
-use pintle_store::{Error, Expect, Group, Key, Kind, Revision, Store};
+use pintle_store::{Error, Expect, Group, Key, Kind, Record, Revision, Store};
 use pintle_value::Value;
 use tokio::sync::oneshot;
 
@@ -300,12 +300,9 @@ impl Round {
             Ok(records) => {
                 let mut records = records.into_iter();
                 for customer in mem::take(&mut self.taken) {
-                    let record = records.next();
-                    records.by_ref().take(customer.group.rest.len()).for_each(drop);
-                    customer.answer(match record {
-                        Some(record) => Ok(Committed::Done(Arc::new(Object::from_record(&record)))),
-                        None => Err(Status::internal("a write was committed without a record")),
-                    });
+                    let count = 1 + customer.group.rest.len();
+                    let own: Vec<Record> = records.by_ref().take(count).collect();
+                    customer.answer(Committed::by(&own));
                 }
                 self.close(None)
             }

@@ -156,8 +156,8 @@ impl Write<'_> {
             // What fits the type as it is applied may still be no value of it.
             pintle_schema::conform(schema, ty, &mut tree)
                 .map_err(|e| Status::failure(pintle_meta::Reason::Unknown, e.to_string()))?;
-            let warnings = self.check_duplicates(configuration)?;
-            Ok((Draft { tree, warnings, tracked: true, whole: false }, conditional))
+            self.check_duplicates(configuration)?;
+            Ok((Draft { tree, tracked: true, whole: false }, conditional))
         };
         self.change_scale(paths, applied).await
     }
@@ -219,7 +219,8 @@ impl Write<'_> {
     ) -> Result<Attempt, Status> {
         self.check_name(&scale.tree)?;
         let wanted = paths.wanted(&scale.tree);
-        if wanted < 0 {
+        // Of a custom resource it is the member that is wrong, not the Scale.
+        if wanted < 0 && !self.target.resource.typed_items {
             let path = Path::new("spec").field("replicas");
             let why = "must be greater than or equal to 0";
             let error = field::Error::invalid(&path, &Value::Int(wanted), why);
@@ -238,8 +239,7 @@ impl Write<'_> {
             }
         }
         paths.set(&mut tree, wanted);
-        let Draft { warnings, whole: says_all, .. } = scale;
-        let draft = Draft { tree, warnings, tracked: true, whole: says_all };
+        let draft = Draft { tree, tracked: true, whole: scale.whole };
         let outcome = match whole.replace(existing, draft).await? {
             Attempt::Done(outcome) => outcome,
             Attempt::Raced => return Ok(Attempt::Raced),

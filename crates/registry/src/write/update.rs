@@ -11,7 +11,7 @@ use super::commit::Committed;
 use super::{Draft, Write, metadata, ownership};
 use crate::admission::Operation;
 use crate::answer::{Answer, Outcome};
-use crate::definition::{Members, SubresourceBehaviour};
+use crate::definition::{ETCD_PREFIX, Members, SubresourceBehaviour};
 use crate::request::{Body, Target};
 use crate::{Object, Owned, revision, work};
 
@@ -81,7 +81,8 @@ impl Write<'_> {
         existing: &Arc<Object>,
         draft: Draft,
     ) -> Result<Attempt, Status> {
-        let Draft { tree: mut new, mut warnings, tracked, whole } = draft;
+        let Draft { tree: mut new, tracked, whole } = draft;
+        let warnings = &self.context.warnings;
         let resource = &self.target.resource;
         work::ahead(resource.work(existing.size())).await;
         let old = resource.current(existing).await?;
@@ -90,17 +91,27 @@ impl Write<'_> {
         }
         self.check_version(&new, existing.revision)?;
         self.store_form(&mut new, tracked);
-        let mut new = self.confine(new, &old);
+        let part = self.target.subresource.as_str();
+        // Upstream's managers own what they meant to change of a part, whether the part has it or not.
+        let late = !tracked && self.is_part();
+        if !late {
+            new = self.confine(new, &old);
+        }
         metadata::carry_over(&mut new, &old);
+        // It is upstream's storage that forgets it, and a dry run ends before.
+        if !self.options.dry_run {
+            object::metadata_mut(&mut new).remove("selfLink");
+        }
         warnings.extend(metadata::unite_owners(&mut new));
         let name = &self.target.name;
         // What admission makes of an object belongs to nobody.
         if !tracked {
             self.track(Some(&old), &mut new).await;
+            if late {
+                new = self.confine(new, &old);
+            }
         }
-        self.admit(Operation::Update, name, &mut new, Some(&old)).await?;
-        warnings.extend(self.mutate(Operation::Update, name, &mut new, Some(&old)).await?);
-        let part = self.target.subresource.as_str();
+        self.change(Operation::Update, name, &mut new, Some(&old)).await?;
         if part.is_empty() {
             self.assign(&mut new, Some(&old))?;
             resource.strategy.prepare_update(&mut new, &old);
@@ -111,18 +122,15 @@ impl Write<'_> {
         let generation = resource.strategy.generation();
         let generation = if part.is_empty() { generation } else { generation.of_part() };
         metadata::grow_generation(&mut new, &old, generation);
-        self.validate(&new, Some(&old), &mut warnings)?;
-        warnings.extend(self.review(Operation::Update, name, &new, Some(&old)).await?);
+        self.validate(&new, Some(&old))?;
         warnings.extend(if part.is_empty() {
             resource.strategy.warnings(&new, Some(&old))
         } else {
             resource.strategy.part_warnings(&new, &old, part)
         });
-        let attempt = self.settle(existing, &old, new).await?;
-        Ok(match attempt {
-            Attempt::Done(outcome) => Attempt::Done(outcome.warn(warnings)),
-            Attempt::Raced => Attempt::Raced,
-        })
+        self.review(Operation::Update, name, &new, Some(&old)).await?;
+        pintle_schema::forget_empty(&resource.schema, resource.stored_type(), &mut new);
+        self.settle(existing, &old, new).await
     }
 
     /// Commits the new state: as nothing if nothing changed, as a deletion if that was all that a
@@ -203,8 +211,17 @@ impl Write<'_> {
         }
         let Target { resource, namespace, name, .. } = self.target;
         let key = resource.etcd_key(namespace, name);
+        // Upstream's dry run asks above the part of its storage that puts the prefix before keys.
+        let prefix = if self.options.dry_run { ETCD_PREFIX } else { "" };
+        let key = key.strip_prefix(prefix).unwrap_or(&key);
         let facts = ("UID", said, stored);
-        Err(Status::failed_precondition(&resource.group_resource(), name, &key, facts))
+        Err(Status::failed_precondition(&resource.group_resource(), name, key, facts))
+    }
+
+    /// Whether the target is a part of an object that has members of its own.
+    fn is_part(&self) -> bool {
+        let part = self.target.resource.subresource(&self.target.subresource);
+        matches!(part.map(|part| &part.behaviour), Some(SubresourceBehaviour::Part(_)))
     }
 
     /// Lets through only what the target may change: on the resource itself everything but the reset

@@ -117,6 +117,10 @@ impl Versions for KindVersions<'_> {
         self.version(api_version).map(|resource| (&*resource.schema, resource.ty))
     }
 
+    fn may_have_changed(&self) -> bool {
+        self.resource.storage.as_ref().is_some_and(|storage| storage.definer.is_some())
+    }
+
     fn convert(&self, mut object: Value, from: &str, to: &str) -> Result<Value, String> {
         if self.resource.keeping().is_some() {
             return self.asked(object, from, to);

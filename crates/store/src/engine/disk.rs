@@ -127,6 +127,10 @@ impl Open {
 }
 
 impl Engine for DiskEngine {
+    fn disk_bytes(&self) -> Option<u64> {
+        self.place.size().ok()
+    }
+
     fn commit(&self, batch: &Batch) -> Result<u64, Failure> {
         let write = self.database()?.begin_write().map_err(failure)?;
         let mut removed = 0;

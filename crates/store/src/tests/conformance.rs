@@ -31,6 +31,7 @@ conformance! {
     a_write_needs_what_it_expects
     a_conflict_has_the_current_record
     writes_go_together_or_not_at_all
+    a_key_is_marked_and_goes_in_one_group
     each_write_of_a_group_has_a_revision
     what_a_group_hangs_on_must_be_unchanged
     nobody_is_left_in_what_is_gone
@@ -128,6 +129,24 @@ async fn writes_go_together_or_not_at_all(store: Arc<dyn Store>) {
     }
     let all = store.list("things", "", At::Head).await.unwrap();
     assert_eq!(texts(&all), ["4 Updated a=2", "6 Updated c=2", "7 Created f=1"]);
+}
+
+/// The last state of what goes is told before it goes, in one group; nothing else is left by a write.
+async fn a_key_is_marked_and_goes_in_one_group(store: Arc<dyn Store>) {
+    let seen = followed(&store).await;
+    store.commit(create("a", "1")).await.unwrap();
+    let end = |item| Write { expect: Expect::Left, ..delete(item, 1, "2") };
+    for (rest, expected) in [
+        (vec![end("b")], "b in things was written at another revision"),
+        (vec![create("b", "1"), end("a")], "a in things was written at another revision"),
+        (vec![end("a"), end("a")], "a in things was written at another revision"),
+        (vec![end("a"), create("b", "1")], "2 Updated a=2"),
+    ] {
+        let group = Group { first: update("a", 1, "2"), rest, unchanged: Vec::new() };
+        assert_eq!(outcome(first_of(store.commit_together(group).await)), expected);
+    }
+    let all = ["1 Created a=1", "2 Updated a=2", "3 Deleted a=2", "4 Created b=1"];
+    assert_eq!(seen.texts(), all);
 }
 
 /// Whoever saw any one of them has the state at its revision, and misses nothing after it: a client may

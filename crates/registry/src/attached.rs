@@ -1,0 +1,24 @@
+//! What those who serve a resource keep with it.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// A place on a [`Resource`](crate::Resource) for something that a user of the registry would otherwise look
+/// up by the resource's name at each request. The first one who wants it has it.
+#[derive(Default)]
+pub struct Attached(OnceLock<Arc<dyn Any + Send + Sync>>);
+
+impl Attached {
+    /// What is kept there; made if nothing is, or if somebody else keeps something there.
+    pub fn get_or_make<T: Any + Send + Sync>(&self, make: impl Fn() -> Arc<T>) -> Arc<T> {
+        let kept = self.0.get_or_init(|| make());
+        kept.clone().downcast().unwrap_or_else(|_| make())
+    }
+}
+
+impl fmt::Debug for Attached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Attached").field(&self.0.get().is_some()).finish()
+    }
+}
