@@ -8,7 +8,7 @@ use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes};
 use pintle_value::Value;
 
-use crate::pods::{Changed, items, read};
+use crate::pods::{Changed, items};
 
 /// Whether a change from one state of a pod to another takes a feature.
 type Takes = fn(&Value, &Value) -> bool;
@@ -16,12 +16,16 @@ type Takes = fn(&Value, &Value) -> bool;
 /// What changes of pods take of their nodes. Upstream knows more features, which matter where a pod is to
 /// run, and not when it changes.
 const FEATURES: [(&str, Takes); 2] = [
-    ("GuaranteedQoSPodCPUResize", |old, new| {
-        old.str_at(&["status", "qosClass"]) == Some("Guaranteed") && asks_for_other_cpu(old, new)
-    }),
     ("InPlacePodLevelResourcesVerticalScaling", |old, new| {
         let whole = |pod: &Value| pod.at(&["spec", "resources"]).cloned();
         whole(old) != whole(new)
+    }),
+    ("InPlacePodVerticalScalingInitContainers", |old, new| {
+        let containers = |pod| items(pod, &["spec", "initContainers"]).iter();
+        let is_sidecar = |one: &Value| one.str_at(&["restartPolicy"]) == Some("Always");
+        containers(old)
+            .zip(containers(new))
+            .any(|(old, new)| !is_sidecar(old) && old.get("resources") != new.get("resources"))
     }),
 ];
 
@@ -48,11 +52,4 @@ impl Admission for NodeDeclaredFeatures {
             pod.node_name
         )))
     }
-}
-
-/// Whether a container asks for another amount of processor time than before.
-fn asks_for_other_cpu(old: &Value, new: &Value) -> bool {
-    let containers = |pod| items(pod, &["spec", "containers"]).iter();
-    let cpu = |one: &Value| one.at(&["resources", "requests", "cpu"]).and_then(read);
-    containers(old).zip(containers(new)).any(|(old, new)| cpu(old) != cpu(new))
 }

@@ -68,10 +68,10 @@ impl Variables {
 pub(crate) struct Compiler {
     /// What all know but authorizers and variables.
     facts: Environment,
-    /// Whether they are those of a policy, which may name values.
+    /// Whether they know `variables`.
     names: bool,
-    /// With authorizers and variables.
-    environment: Environment,
+    /// With authorizers.
+    authorized: Environment,
     variables: Variables,
 }
 
@@ -119,15 +119,11 @@ pub(crate) const ANYTHING: Declaration = Declaration::Dyn { size_max: SIZE_MAX }
 impl Compiler {
     /// For the conditions of a webhook.
     pub(crate) fn of_webhook() -> Self {
-        Self::new(ANYTHING, None, false)
+        Self::of_policy(ANYTHING, None)
     }
 
     /// For a policy that knows so much of objects and of its parameters, if it has any.
     pub(crate) fn of_policy(object: Declaration, params: Option<Declaration>) -> Self {
-        Self::new(object, params, true)
-    }
-
-    fn new(object: Declaration, params: Option<Declaration>, names: bool) -> Self {
         let namespace = Declaration::Nullable(Arc::new(declarations::namespace()));
         let object = Arc::new(object);
         let mut facts = Environment::new()
@@ -138,10 +134,16 @@ impl Compiler {
         if let Some(params) = params {
             facts = facts.with("params", params);
         }
-        let environment = Environment::new();
-        let mut compiler = Self { facts, names, environment, variables: Variables::default() };
-        compiler.declare();
-        compiler
+        let authorized = facts
+            .clone()
+            .with("authorizer", Declaration::AUTHORIZER)
+            .with("authorizer.requestResource", Declaration::RESOURCE_CHECK);
+        Self { facts, names: false, authorized, variables: Variables::default() }
+    }
+
+    /// Lets expressions that come later know `variables`.
+    pub(crate) const fn compose(&mut self) {
+        self.names = true;
     }
 
     /// Reads an expression.
@@ -154,7 +156,6 @@ impl Compiler {
         let program = self.program(text, Wanted::Anything);
         self.variables.composition.add(name, program);
         self.variables.texts.push(text.to_owned());
-        self.declare();
     }
 
     /// The named values, when all is read.
@@ -163,13 +164,12 @@ impl Compiler {
     }
 
     fn program(&self, text: &str, wanted: Wanted) -> Result<Program, String> {
-        let program = match wanted {
-            Wanted::Message => self.composing(self.facts.clone()).compile(text),
-            Wanted::Object | Wanted::Patches => {
-                self.environment.clone().with_patches().compile(text)
-            }
-            _ => self.environment.compile(text),
+        let environment = match wanted {
+            Wanted::Message => self.facts.clone(),
+            Wanted::Object | Wanted::Patches => self.authorized.clone().with_patches(),
+            _ => self.authorized.clone(),
         };
+        let program = self.composing(environment, text).compile(text);
         let program = program.map_err(|why| format!("compilation failed: {why}"))?;
         match wanted.refuse(program.output_type()) {
             Some(why) => Err(why),
@@ -177,22 +177,13 @@ impl Compiler {
         }
     }
 
-    fn declare(&mut self) {
-        let authorized = self
-            .facts
-            .clone()
-            .with("authorizer", Declaration::AUTHORIZER)
-            .with("authorizer.requestResource", Declaration::RESOURCE_CHECK);
-        self.environment = self.composing(authorized);
-    }
-
-    fn composing(&self, environment: Environment) -> Environment {
-        match self.names {
-            true => {
-                environment.with("variables", self.variables.composition.declaration(VARIABLES))
-            }
-            false => environment,
+    /// With the named values that an expression may use.
+    fn composing(&self, environment: Environment, text: &str) -> Environment {
+        if !self.names {
+            return environment;
         }
+        let variables = self.variables.composition.declaration(VARIABLES, text);
+        environment.with("variables", variables)
     }
 }
 

@@ -17,6 +17,7 @@ mod images;
 mod known;
 mod limits;
 mod matching;
+mod measures;
 mod namespace;
 mod node_selector;
 mod nodes;
@@ -40,6 +41,7 @@ mod topology;
 mod webhooks;
 
 pub use configuration::Configuration;
+pub use measures::{CALL_BOUNDS, CONDITION_BOUNDS, Measures, POLICY_BOUNDS};
 pub use namespace::NamespaceLifecycle;
 pub use permissions::Permissions;
 pub use plugins::{Plugins, UnknownPlugin};

@@ -10,6 +10,7 @@ use crate::declared_features::NodeDeclaredFeatures;
 use crate::default_class::{INGRESS, STORAGE};
 use crate::images::AlwaysPullImages;
 use crate::limits::LimitRanger;
+use crate::measures::Measures;
 use crate::node_selector::PodNodeSelector;
 use crate::nodes::TaintNodesByCondition;
 use crate::permissions::Permissions;
@@ -153,6 +154,7 @@ impl Plugins {
         &self,
         entropy: fn(&mut [u8]),
         permissions: &Arc<dyn Permissions>,
+        measures: &Arc<Measures>,
         others: impl IntoIterator<Item = (&'static str, Box<dyn Admission>)>,
     ) -> impl Iterator<Item = Box<dyn Admission>> {
         let own: [(&str, Box<dyn Admission>); 25] = [
@@ -177,8 +179,14 @@ impl Plugins {
             ("PodTopologyLabels", Box::new(PodTopologyLabels)),
             ("NodeDeclaredFeatureValidator", Box::new(NodeDeclaredFeatures)),
             ("PodResizeValidator", Box::new(PodResize)),
-            ("MutatingAdmissionPolicy", Box::new(Mutating::new(permissions.clone()))),
-            ("ValidatingAdmissionPolicy", Box::new(Validating::new(permissions.clone()))),
+            (
+                "MutatingAdmissionPolicy",
+                Box::new(Mutating::new(permissions.clone(), measures.clone())),
+            ),
+            (
+                "ValidatingAdmissionPolicy",
+                Box::new(Validating::new(permissions.clone(), measures.clone())),
+            ),
             ("ResourceQuota", Box::new(ResourceQuota::new(self.configuration.limited.clone()))),
             ("AlwaysDeny", Box::new(refusals::ALWAYS_DENY)),
         ];

@@ -21,6 +21,7 @@ use pintle_registry::admission::Attributes;
 use pintle_registry::{Object, Registry, Resource, Unreadable};
 
 use crate::known::Known;
+use crate::measures::Measures;
 
 use binding::Binding;
 use head::Head;
@@ -50,6 +51,7 @@ const EXEMPT: [(&str, &str); 10] = [
 struct Policies<P> {
     policies: Known<P>,
     bindings: Known<Binding>,
+    measures: Arc<Measures>,
 }
 
 /// A policy that a write concerns, with the bindings by which it does.
@@ -65,10 +67,12 @@ impl<P: AsRef<Head>> Policies<P> {
         policies: &'static str,
         bindings: &'static str,
         read: fn(&Object) -> Result<P, Unreadable>,
+        measures: Arc<Measures>,
     ) -> Self {
         Self {
             policies: Known::new(GROUP, policies, read),
             bindings: Known::new(GROUP, bindings, Binding::of),
+            measures,
         }
     }
 

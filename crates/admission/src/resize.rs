@@ -50,5 +50,5 @@ fn excess(pod: &Value, node: &Value) -> Option<String> {
         })
         .collect();
     (!parts.is_empty())
-        .then(|| format!("Node didn't have enough allocatable resources: {}", parts.join("; ")))
+        .then(|| format!("node didn't have enough allocatable resources: {}", parts.join("; ")))
 }

@@ -17,6 +17,7 @@ mod tests;
 use std::borrow::Cow;
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
@@ -24,12 +25,13 @@ use pintle_apply::PatchType;
 use pintle_meta::{GroupVersionResource, Status, field};
 use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Waited};
 use pintle_registry::trail::Trail;
-use pintle_registry::webhook::Caller;
+use pintle_registry::webhook::{Caller, Unanswered};
 use pintle_registry::{Registry, Resource};
 use pintle_value::{Path, Value};
 
 use crate::Plugins;
 use crate::expressions::{Evaluation, Facts, Variables};
+use crate::measures::{Asker, Measures, Rejection, Step};
 use crate::permissions::{Permissions, resource_of};
 use crate::request::{returned, shown, taken};
 use hook::Hook;
@@ -41,6 +43,7 @@ const GROUP: &str = "admissionregistration.k8s.io";
 pub struct Webhooks {
     caller: Arc<dyn Caller>,
     permissions: Arc<dyn Permissions>,
+    measures: Arc<Measures>,
     /// `None` where nobody is to be asked.
     mutating: Option<Configurations>,
     validating: Option<Configurations>,
@@ -66,6 +69,7 @@ impl Webhooks {
         caller: Arc<dyn Caller>,
         permissions: Arc<dyn Permissions>,
         plugins: &Plugins,
+        measures: Arc<Measures>,
     ) -> Self {
         let of = |resource, plugin| {
             let runs = plugins.has(plugin);
@@ -74,6 +78,7 @@ impl Webhooks {
         Self {
             caller,
             permissions,
+            measures,
             mutating: of("mutatingwebhookconfigurations", "MutatingAdmissionWebhook"),
             validating: of("validatingwebhookconfigurations", "ValidatingAdmissionWebhook"),
         }
@@ -108,6 +113,20 @@ impl Admission for Webhooks {
     }
 }
 
+/// Adds to what a write waited for webhooks.
+fn timed<'a, T: Send>(
+    write: &'a Attributes<'a>,
+    asked: impl Future<Output = Result<T, Status>> + Send + 'a,
+) -> Waited<'a, T> {
+    Box::pin(async move {
+        let began = Instant::now();
+        let result = asked.await;
+        let nanoseconds = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        write.waited.add(nanoseconds);
+        result
+    })
+}
+
 impl Webhooks {
     /// Has an object changed by one webhook after the other.
     fn change<'a>(
@@ -116,7 +135,7 @@ impl Webhooks {
         concerned: Vec<Concerned>,
         memory: &'a mut Memory,
     ) -> Waited<'a, Mutated> {
-        Box::pin(async move {
+        timed(write, async move {
             let mut mutated = Mutated::default();
             let mut object = write.object.map(Cow::Borrowed);
             for one in concerned {
@@ -142,7 +161,7 @@ impl Webhooks {
         object: &mut Option<Cow<'_, Value>>,
         mutated: &mut Mutated,
     ) -> Result<bool, Status> {
-        let Some(verdict) = self.ask(write, one, object.as_deref()).await? else {
+        let Some(verdict) = self.ask(write, one, object.as_deref(), Step::Admit).await? else {
             return Ok(false);
         };
         mutated.warnings.extend(verdict.warnings);
@@ -172,8 +191,9 @@ impl Webhooks {
         write: &'a Attributes<'a>,
         concerned: Vec<Concerned>,
     ) -> Waited<'a, Vec<String>> {
-        Box::pin(async move {
-            let verdicts = concerned.iter().map(|one| self.ask(write, one, write.object));
+        timed(write, async move {
+            let verdicts =
+                concerned.iter().map(|one| self.ask(write, one, write.object, Step::Validate));
             let mut warnings = Vec::new();
             for (one, verdict) in concerned.iter().zip(join_all(verdicts).await) {
                 let Some(verdict) = verdict? else { continue };
@@ -193,6 +213,7 @@ impl Webhooks {
         write: &Attributes<'_>,
         one: &Concerned,
         object: Option<&Value>,
+        step: Step,
     ) -> Result<Option<Verdict>, Status> {
         let hook = &one.hook;
         let uid = self.caller.uid();
@@ -212,19 +233,34 @@ impl Webhooks {
             object: object.as_ref(),
             old: old.as_ref(),
         };
-        if !self.is_wanted(hook, &inquiry)? {
+        if !self.is_wanted(hook, &inquiry, step)? {
             return Ok(None);
         }
+        let began = Instant::now();
+        let count = |code, rejection| {
+            let call = (&*hook.name, step, write.operation);
+            self.measures.called(call, began.elapsed(), code, rejection);
+        };
         if write.dry_run {
-            hook.supports_dry_run()?;
+            hook.supports_dry_run().inspect_err(|_| count(0, Some(Rejection::Internal)))?;
         }
         match self.call(hook, &inquiry).await {
-            Ok(verdict) => Ok(Some(verdict)),
-            Err(why) if hook.lenient => {
+            Ok(verdict) if verdict.allowed => {
+                count(200, None);
+                Ok(Some(verdict))
+            }
+            Ok(verdict) => {
+                count(denial(&hook.name, &verdict.result).code, Some(Rejection::Said));
+                Ok(Some(verdict))
+            }
+            Err(Unanswered { why, code }) if hook.lenient => {
                 tracing::warn!(webhook = %hook.name, %why, "failed calling a webhook, failing open");
+                count(code, None);
+                self.measures.failed_open(&hook.name, step);
                 Ok(None)
             }
-            Err(why) => {
+            Err(Unanswered { why, code }) => {
+                count(code, Some(Rejection::NotAsked));
                 Err(Status::internal(format_args!("failed calling webhook {:?}: {why}", hook.name)))
             }
         }
@@ -232,7 +268,7 @@ impl Webhooks {
 
     /// Whether a webhook's conditions hold; one that cannot be judged is a refusal, or none where failures
     /// are to be ignored.
-    fn is_wanted(&self, hook: &Hook, inquiry: &Inquiry<'_>) -> Result<bool, Status> {
+    fn is_wanted(&self, hook: &Hook, inquiry: &Inquiry<'_>, step: Step) -> Result<bool, Status> {
         if hook.conditions.is_empty() {
             return Ok(true);
         }
@@ -246,7 +282,14 @@ impl Webhooks {
             authorizer: &self.permissions.of(write.user),
             resource: &resource_of(write),
         };
-        match hook.conditions.hold(&Evaluation::new(facts, &Variables::default())) {
+        let began = Instant::now();
+        let judged = hook.conditions.hold(&Evaluation::new(facts, &Variables::default()));
+        let asker = Asker::Webhook(&hook.name, step);
+        self.measures.judged(asker, write.operation, began.elapsed(), judged.is_err());
+        if !matches!(judged, Ok(true)) && (judged.is_ok() || hook.lenient) {
+            self.measures.excluded(&hook.name, step, write.operation);
+        }
+        match judged {
             Ok(wanted) => Ok(wanted),
             Err(why) if hook.lenient => {
                 tracing::warn!(
@@ -262,15 +305,17 @@ impl Webhooks {
         }
     }
 
-    async fn call(&self, hook: &Hook, inquiry: &Inquiry<'_>) -> Result<Verdict, String> {
+    async fn call(&self, hook: &Hook, inquiry: &Inquiry<'_>) -> Result<Verdict, Unanswered> {
         if hook.version.is_none() {
-            return Err(
-                "webhook does not accept known AdmissionReview versions (v1, v1beta1)".into()
-            );
+            let why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+            return Err(Unanswered { why: why.to_owned(), code: 400 });
         }
         let answer = self.caller.call(&hook.endpoint, inquiry.body(), hook.timeout).await;
-        let answer = answer.map_err(|why| format!("failed to call webhook: {why}"))?;
-        inquiry.verdict(&answer)
+        let answer = answer.map_err(|Unanswered { why, code }| {
+            let why = format!("failed to call webhook: {why}");
+            Unanswered { why, code }
+        })?;
+        inquiry.verdict(&answer).map_err(Unanswered::silent)
     }
 }
 

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_kinds::bootstrap::{BootstrapObject, Step};
-use pintle_meta::{Reason, Status, object};
+use pintle_meta::{Reason, Status, object, time};
 use pintle_registry::Resource;
-use pintle_registry::answer::{Answer, Outcome};
 use pintle_registry::request::{Context, DeleteOptions, WriteOptions, granted};
-use pintle_value::Value;
+use pintle_value::{Str, Value};
 use tokio::task::JoinSet;
 
-use crate::{Environment, SERVER, body, target, until};
+use crate::{Environment, SERVER, apply_status, body, target, until};
 
+/// Who says that the range of addresses is ready, which is the only object that begins with a status.
+const STATUS_MANAGER: &str = "kubernetes-service-cidr-controller";
 /// How often the objects are looked after.
 const INTERVAL: Duration = Duration::from_secs(60);
 /// How often those are by which the members of a cluster find the server (upstream: `EndpointInterval`).
@@ -88,9 +89,7 @@ pub async fn ensure(environment: &Environment, objects: &Arc<[BootstrapObject]>)
                 continue;
             }
             let (environment, objects) = (environment.clone(), objects.clone());
-            tasks.spawn(async move {
-                take(&environment, &resource, &objects[index].object, step).await
-            });
+            tasks.spawn(async move { take(&environment, &resource, &objects[index], step).await });
         }
         while let Some(done) = tasks.join_next().await {
             if let Ok(Err(status)) = done {
@@ -104,13 +103,13 @@ pub async fn ensure(environment: &Environment, objects: &Arc<[BootstrapObject]>)
 async fn take(
     environment: &Environment,
     resource: &Arc<Resource>,
-    wanted: &Value,
+    wanted: &BootstrapObject,
     step: Step,
 ) -> Result<(), Status> {
-    let (namespace, name) = (object::namespace(wanted), object::name(wanted));
+    let (namespace, name) = (object::namespace(&wanted.object), object::name(&wanted.object));
     let one = target(resource, namespace, name, "");
     let context = environment.context(SERVER);
-    let options = WriteOptions::default();
+    let options = options(wanted);
     match step {
         Step::Nothing => Ok(()),
         Step::Create => create(environment, resource, wanted, &context).await,
@@ -130,24 +129,29 @@ async fn take(
 async fn create(
     environment: &Environment,
     resource: &Arc<Resource>,
-    wanted: &Value,
+    wanted: &BootstrapObject,
     context: &Context,
 ) -> Result<(), Status> {
-    let namespace = object::namespace(wanted);
+    let (object, options) = (&wanted.object, options(wanted));
+    let namespace = object::namespace(object);
     let collection = target(resource, namespace, "", "");
-    let options = WriteOptions::default();
-    let created = environment.registry.create(&collection, &body(wanted), &options, context).await;
-    let created = match created {
+    let created = environment.registry.create(&collection, &body(object), &options, context).await;
+    match created {
         Err(status) if status.reason == Some(Reason::AlreadyExists) => return Ok(()),
         other => other?,
     };
-    let (Some(status), Outcome { answer: Answer::Object(created), .. }) =
-        (wanted.get("status"), created)
-    else {
-        return Ok(());
-    };
-    let mut state = resource.tree(&created)?;
-    state.make_object().insert("status", status.clone());
-    let part = target(resource, namespace, object::name(wanted), "status");
-    environment.registry.update(&part, &body(&state), &options, context, &granted).await.map(|_| ())
+    let Some(status) = object.get("status") else { return Ok(()) };
+    let now = time::format((environment.clock)().unix_micros);
+    let conditions = status.get("conditions").and_then(Value::as_array).unwrap_or_default();
+    let dated = conditions.iter().cloned().map(|mut condition| {
+        condition.make_object().insert("lastTransitionTime", now.as_str());
+        condition
+    });
+    let status = Value::from([("conditions", dated.collect::<Vec<_>>())]);
+    let part = target(resource, namespace, object::name(object), "status");
+    apply_status(environment, &part, status, STATUS_MANAGER).await
+}
+
+fn options(wanted: &BootstrapObject) -> WriteOptions {
+    WriteOptions { field_manager: Str::const_new(wanted.manager()), ..WriteOptions::default() }
 }

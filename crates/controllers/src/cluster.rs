@@ -13,7 +13,7 @@ use pintle_registry::request::{
     DeleteOptions, ListOptions, Now, Propagation, WriteOptions, granted,
 };
 use pintle_registry::watch::Watch;
-use pintle_registry::{Options, Registry, Resource};
+use pintle_registry::{Options, Registry, Resource, ResourceDefinition};
 use pintle_value::{Value, json};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -76,7 +76,19 @@ impl Admission for Gate {
 
 impl Cluster {
     pub(crate) async fn start() -> Self {
-        Self::start_with(Arc::new(NamespaceLifecycle)).await
+        Self::start_with(Arc::new(NamespaceLifecycle), definitions(&RuntimeConfig::default())).await
+    }
+
+    /// One in which services are given addresses.
+    pub(crate) async fn assigning() -> Self {
+        let mut definitions = definitions(&RuntimeConfig::default());
+        let effects = pintle_effects::Settings {
+            service_ranges: &["10.0.0.0/16"],
+            node_ports: pintle_effects::PortRange::default(),
+            entropy,
+        };
+        pintle_effects::attach(&mut definitions, &effects).expect("a range");
+        Self::start_with(Arc::new(NamespaceLifecycle), definitions).await
     }
 
     /// One with a gate that new objects have to pass.
@@ -84,10 +96,14 @@ impl Cluster {
         let gate = Gate(Arc::new((Semaphore::new(0), Semaphore::new(0))));
         let chain: Vec<Box<dyn Admission>> =
             vec![Box::new(NamespaceLifecycle), Box::new(gate.clone())];
-        (Arc::new(Self::start_with(Arc::new(Chain(chain))).await), gate)
+        let definitions = definitions(&RuntimeConfig::default());
+        (Arc::new(Self::start_with(Arc::new(Chain(chain)), definitions).await), gate)
     }
 
-    async fn start_with(admission: Arc<dyn Admission>) -> Self {
+    async fn start_with(
+        admission: Arc<dyn Admission>,
+        definitions: Vec<ResourceDefinition>,
+    ) -> Self {
         let options = Options {
             store: pintle_store::memory(u64::MAX).expect("memory is to be had"),
             admission,
@@ -96,7 +112,6 @@ impl Cluster {
             history_bytes_max: usize::MAX,
             encodings_bytes_max: 1 << 20,
         };
-        let definitions = definitions(&RuntimeConfig::default());
         let registry = Registry::open(options, definitions).await.expect("an empty store opens");
         let now_seconds = Arc::new(AtomicI64::new(1_000_000));
         let clock = {

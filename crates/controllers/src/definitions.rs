@@ -114,7 +114,8 @@ fn outline(stored: &Object) -> Result<Value, Status> {
 impl Definitions {
     /// Serves what the definitions in the store say; before the server takes requests.
     pub fn restore(environment: Environment, built_in: BuiltIn, caller: Arc<dyn Caller>) -> Self {
-        let (known, queue, under_way) = (BTreeMap::new(), Queue::default(), JoinSet::new());
+        let queue = Queue::measured(environment.queues.with(["crd_naming_condition_controller"]));
+        let (known, under_way) = (BTreeMap::new(), JoinSet::new());
         let built_in = Arc::new(built_in);
         let mut definitions = Self { environment, caller, built_in, known, queue, under_way };
         let Some(crds) = definitions.crds() else { return definitions };

@@ -34,6 +34,10 @@ impl Reconciler for Jobs<'_> {
         "delete a finished job"
     }
 
+    fn queue(&self) -> &'static str {
+        "ttl_jobs_to_delete"
+    }
+
     fn sources(&self) -> Vec<Source> {
         vec![Source::new(&self.jobs, that_ends)]
     }

@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use pintle_meta::{Status, object, quote::quote, time};
-use pintle_registry::request::{WriteOptions, granted};
 use pintle_registry::{Object, Resource};
 use pintle_value::{Map, Str, Value};
 
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
-use crate::{Environment, SERVER, body, target, until};
+use crate::{Environment, apply_status, target, until};
 
 const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 const CONDITION: &str = "Dangling";
@@ -40,6 +39,10 @@ impl Reconciler for Teller<'_> {
         "say whether the priority level of a flow schema is there"
     }
 
+    fn queue(&self) -> &'static str {
+        "priority_and_fairness_config_queue"
+    }
+
     fn sources(&self) -> Vec<Source> {
         vec![Source::new(&self.schemas, its_level), Source::new(&self.levels, itself)]
     }
@@ -60,42 +63,33 @@ impl Teller<'_> {
         let is_there = registry.peek(&self.levels, "", level).is_some();
         for schema in registry.objects(&self.schemas) {
             if its_level(&schema).is_some_and(|its| its == level) {
-                self.tell(self.schemas.tree(&schema)?, level, is_there).await?;
+                self.tell(&self.schemas.tree(&schema)?, level, is_there).await?;
             }
         }
         Ok(Progress::Done)
     }
 
     /// Writes the condition into a schema, unless it says that already.
-    async fn tell(&self, mut schema: Value, level: &str, is_there: bool) -> Result<(), Status> {
+    async fn tell(&self, schema: &Value, level: &str, is_there: bool) -> Result<(), Status> {
         let conditions = schema.at(&["status", "conditions"]).and_then(Value::as_array);
-        let mut conditions = conditions.unwrap_or_default().to_vec();
-        let is_ours = |condition: &Value| condition.str_at(&["type"]) == Some(CONDITION);
-        let place = conditions.iter().position(is_ours);
+        let is_ours = |condition: &&Value| condition.str_at(&["type"]) == Some(CONDITION);
+        let said = conditions.unwrap_or_default().iter().find(is_ours);
         let members = members(level, is_there);
         let says = |condition: &Value| {
             members.iter().all(|(member, text)| condition.str_at(&[*member]) == Some(text.as_str()))
         };
-        if place.is_some_and(|place| says(&conditions[place])) {
+        if said.is_some_and(says) {
             return Ok(());
         }
         let mut condition: Map =
             members.into_iter().map(|(member, text)| (member.into(), text.into())).collect();
         let now = (self.environment.clock)().unix_micros;
         condition.insert("lastTransitionTime", time::format(now));
-        match place {
-            Some(place) => conditions[place] = condition.into(),
-            None => conditions.push(condition.into()),
-        }
-        schema.object_entry("status").insert("conditions", conditions);
-        let one = target(&self.schemas, "", object::name(&schema), "status");
-        let manager = Str::const_new(MANAGER);
-        let options = WriteOptions { field_manager: manager, ..WriteOptions::default() };
-        let context = self.environment.context(SERVER);
-        let registry = &self.environment.registry;
-        match registry.update(&one, &body(&schema), &options, &context, &granted).await {
+        let one = target(&self.schemas, "", object::name(schema), "status");
+        let status = Value::from([("conditions", vec![Value::from(condition)])]);
+        match apply_status(self.environment, &one, status, MANAGER).await {
             Err(status) if status.code != 404 => Err(status),
-            Ok(_) | Err(_) => Ok(()),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 }

@@ -19,6 +19,8 @@ const NAMESPACE: &str = "kube-system";
 /// The label of such leases, and its value.
 const COMPONENT: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
 const HOSTNAME: &str = "kubernetes.io/hostname";
+/// The annotation that says where other servers reach this one.
+const ADDRESS: &str = "kubernetes.io/peer-advertise-address";
 const DURATION_SECONDS: i64 = 3600;
 const RENEWAL: Duration = Duration::from_secs(10);
 /// How soon a renewal is tried again that somebody else came before.
@@ -34,6 +36,8 @@ pub struct Identity {
     pub holder: Str,
     /// The machine.
     pub hostname: Str,
+    /// Where other servers reach it: an address and a port.
+    pub address: Str,
 }
 
 /// Renews the lease, and deletes those of others that are over, until told to stop.
@@ -97,7 +101,9 @@ impl Leases<'_> {
         let spec = lease.object_entry("spec");
         spec.insert("leaseDurationSeconds", DURATION_SECONDS);
         spec.insert("renewTime", time::format_micro(now));
-        let labels = object::metadata_mut(&mut lease).entry_object("labels");
+        let metadata = object::metadata_mut(&mut lease);
+        metadata.entry_object("annotations").insert(ADDRESS, self.identity.address.clone());
+        let labels = metadata.entry_object("labels");
         labels.insert(COMPONENT.0, COMPONENT.1);
         labels.insert(HOSTNAME, self.identity.hostname.clone());
         lease

@@ -8,6 +8,7 @@
 //! Must not know: HTTP, how it is decided who may do what, where objects are kept, how keys sign.
 
 pub mod aggregation;
+pub mod availability;
 pub mod bootstrap;
 #[cfg(test)]
 mod cluster;
@@ -20,6 +21,7 @@ pub mod flow_schemas;
 pub mod garbage;
 pub mod identity;
 pub mod manifests;
+pub mod measures;
 pub mod namespaces;
 pub mod policy_types;
 pub mod quotas;
@@ -41,8 +43,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_meta::user::{service_account_groups, split_service_account};
-use pintle_meta::{GroupVersionResource, User};
-use pintle_registry::request::{Body, Context, Encoding, Now, Target};
+use pintle_meta::{GroupVersionResource, Status, User};
+use pintle_registry::request::{
+    Body, Context, Encoding, Now, PatchType, Target, Warnings, WriteOptions, granted,
+};
 use pintle_registry::{Registry, Resource};
 use pintle_value::{Str, Value, json};
 
@@ -61,12 +65,14 @@ pub struct Environment {
     pub clock: Clock,
     /// How far the garbage collector is.
     pub collector: Arc<garbage::Progress>,
+    /// What is measured of queues.
+    pub queues: Arc<measures::Queues>,
 }
 
 impl Environment {
     /// What controllers work with that begin now.
     pub fn new(registry: Arc<Registry>, clock: Clock) -> Self {
-        Self { registry, clock, collector: Arc::default() }
+        Self { registry, clock, collector: Arc::default(), queues: Arc::default() }
     }
 
     /// A controller as the author of a write: the server itself, or one that a kube-controller-manager
@@ -81,6 +87,8 @@ impl Environment {
             now: (self.clock)(),
             user: Arc::new(author.authenticated()),
             user_agent: Str::const_new(user_agent),
+            warnings: Warnings::default(),
+            waited: Arc::default(),
         }
     }
 
@@ -114,6 +122,26 @@ fn split(item: &str) -> (&str, &str) {
 /// An object as a request's body.
 fn body(object: &Value) -> Body {
     Body { bytes: json::to_string(object).into(), encoding: Encoding::Json }
+}
+
+/// Applies a status to an object, as `manager`.
+async fn apply_status(
+    environment: &Environment,
+    part: &Target,
+    status: Value,
+    manager: &'static str,
+) -> Result<(), Status> {
+    let configuration = Value::from([
+        ("apiVersion", Value::from(part.resource.api_version())),
+        ("kind", part.resource.kind.clone().into()),
+        ("metadata", Value::from([("name", part.name.clone())])),
+        ("status", status),
+    ]);
+    let field_manager = Str::const_new(manager);
+    let options = WriteOptions { field_manager, force: true, ..WriteOptions::default() };
+    let (patch, kind) = (body(&configuration).bytes, PatchType::Apply(Encoding::Json));
+    let context = environment.context(SERVER);
+    environment.registry.patch(part, &patch, kind, &options, &context, &granted).await.map(|_| ())
 }
 
 /// Works until told to stop.

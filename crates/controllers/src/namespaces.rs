@@ -44,6 +44,10 @@ impl Reconciler for Namespaces<'_> {
         "finish a namespace"
     }
 
+    fn queue(&self) -> &'static str {
+        "namespace"
+    }
+
     fn sources(&self) -> Vec<Source> {
         vec![Source::new(&self.namespaces, that_terminates)]
     }

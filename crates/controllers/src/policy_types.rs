@@ -38,6 +38,10 @@ impl Reconciler for PolicyTypes<'_> {
         "tell whether a policy's expressions fit"
     }
 
+    fn queue(&self) -> &'static str {
+        "validatingadmissionpolicy-status"
+    }
+
     fn sources(&self) -> Vec<Source> {
         vec![Source::new(&self.policies, itself)]
     }

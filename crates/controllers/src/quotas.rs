@@ -40,6 +40,10 @@ impl Reconciler for Quotas<'_> {
         "count what a quota is about"
     }
 
+    fn queue(&self) -> &'static str {
+        "resourcequota_primary"
+    }
+
     fn sources(&self) -> Vec<Source> {
         vec![Source::new(&self.quotas, itself)]
     }

@@ -30,6 +30,9 @@ pub(crate) trait Reconciler: Sync {
     /// For the log: what cannot be done.
     fn purpose(&self) -> &'static str;
 
+    /// The queue's name in metrics: upstream's, where it has such a controller.
+    fn queue(&self) -> &'static str;
+
     /// What to follow.
     fn sources(&self) -> Vec<Source>;
 
@@ -87,7 +90,8 @@ pub(crate) fn its_namespace(object: &Object) -> Option<Str> {
 pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler) {
     let sources = reconciler.sources();
     let mut watches: Vec<Option<Watch>> = sources.iter().map(|_| None).collect();
-    let mut queue = Queue::<Str>::default();
+    let measures = environment.queues.with([reconciler.queue()]);
+    let mut queue = Queue::<Str>::measured(measures);
     let mut under_way = FuturesUnordered::new();
     loop {
         // None of these comes first: under steady changes the names that they bring up are settled, too.

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use crate::measures::QueueMeasures;
 
 const DELAY_MIN: Duration = Duration::from_millis(10);
 const DELAY_MAX: Duration = Duration::from_secs(5);
@@ -14,6 +17,7 @@ const DELAY_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Queue<N> {
     due: BTreeSet<(Instant, N)>,
     entries: HashMap<N, Entry>,
+    measures: Arc<QueueMeasures>,
 }
 
 /// A name that waits. What is [begun](Queue::begin) has no place among those that are due.
@@ -21,24 +25,29 @@ pub(crate) struct Queue<N> {
 struct Entry {
     due: Instant,
     attempts: u32,
-    begun: bool,
+    begun: Option<Instant>,
     /// It came up again after it was begun.
     again: Option<Instant>,
 }
 
 impl Entry {
     const fn at(due: Instant, attempts: u32) -> Self {
-        Self { due, attempts, begun: false, again: None }
+        Self { due, attempts, begun: None, again: None }
     }
 }
 
 impl<N> Default for Queue<N> {
     fn default() -> Self {
-        Self { due: BTreeSet::new(), entries: HashMap::new() }
+        Self { due: BTreeSet::new(), entries: HashMap::new(), measures: Arc::default() }
     }
 }
 
 impl<N: Clone + Eq + Hash + Ord> Queue<N> {
+    /// An empty queue that is measured.
+    pub(crate) fn measured(measures: Arc<QueueMeasures>) -> Self {
+        Self { measures, ..Self::default() }
+    }
+
     /// Makes a name due now, unless it waits already.
     pub(crate) fn add(&mut self, name: &N) {
         self.add_after(name, Duration::ZERO);
@@ -56,7 +65,7 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
         let due = Instant::now() + delay;
         match self.entries.get_mut(name) {
             None => self.set(name.clone(), Entry::at(due, 0)),
-            Some(entry) if entry.begun => {
+            Some(entry) if entry.begun.is_some() => {
                 entry.again = Some(entry.again.map_or(due, |again| again.min(due)));
             }
             Some(entry) if entry.due <= due => {}
@@ -81,8 +90,12 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
     /// Takes a name up: until it is done or to be tried again, it is not due.
     pub(crate) fn begin(&mut self, name: &N) {
         if let Some(entry) = self.entries.get_mut(name) {
-            self.due.remove(&(entry.due, name.clone()));
-            (entry.begun, entry.again) = (true, None);
+            let now = Instant::now();
+            if self.due.remove(&(entry.due, name.clone())) {
+                self.measures.depth.add(-1);
+            }
+            self.measures.begin(entry.due, now);
+            (entry.begun, entry.again) = (Some(now), None);
         }
     }
 
@@ -99,13 +112,17 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
         let attempts = self.entries.get(name).map_or(0, |entry| entry.attempts);
         let delay = DELAY_MIN.saturating_mul(1 << attempts.min(16)).min(DELAY_MAX);
         let entry = Entry::at(Instant::now() + delay, attempts.saturating_add(1));
+        self.measures.retries.add(1);
         self.set(name.clone(), entry);
     }
 
     /// Takes a name out.
     pub(crate) fn forget(&mut self, name: &N) {
         if let Some(entry) = self.entries.remove(name) {
-            self.due.remove(&(entry.due, name.clone()));
+            if self.due.remove(&(entry.due, name.clone())) {
+                self.measures.depth.add(-1);
+            }
+            entry.begun.into_iter().for_each(|began| self.measures.end(began));
         }
     }
 
@@ -122,8 +139,11 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
     }
 
     fn set(&mut self, name: N, entry: Entry) {
+        let waits = self.entries.get(&name).is_some_and(|entry| entry.begun.is_none());
+        self.measures.adds.add(u64::from(!waits));
         self.forget(&name);
         self.due.insert((entry.due, name.clone()));
+        self.measures.depth.add(1);
         self.entries.insert(name, entry);
     }
 }

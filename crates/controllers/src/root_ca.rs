@@ -45,6 +45,10 @@ impl Reconciler for Publisher<'_> {
         "publish the root authority in a namespace"
     }
 
+    fn queue(&self) -> &'static str {
+        "root_ca_cert_publisher"
+    }
+
     fn sources(&self) -> Vec<Source> {
         vec![
             Source::new(&self.namespaces, itself),

@@ -38,6 +38,10 @@ impl Reconciler for ServiceAccounts<'_> {
         "make a namespace's default service account"
     }
 
+    fn queue(&self) -> &'static str {
+        "serviceaccount"
+    }
+
     fn sources(&self) -> Vec<Source> {
         vec![
             Source::new(&self.namespaces, itself),

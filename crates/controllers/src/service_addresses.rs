@@ -58,6 +58,10 @@ impl Reconciler for Repairer<'_> {
         "repair the addresses of a service"
     }
 
+    fn queue(&self) -> &'static str {
+        "services"
+    }
+
     fn sources(&self) -> Vec<Source> {
         vec![
             Source::new(&self.services, itself),

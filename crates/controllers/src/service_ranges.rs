@@ -45,6 +45,10 @@ impl Reconciler for Keeper<'_> {
         "look after a range of service addresses"
     }
 
+    fn queue(&self) -> &'static str {
+        "ipaddresses"
+    }
+
     fn sources(&self) -> Vec<Source> {
         vec![Source::new(&self.ranges, itself)]
     }

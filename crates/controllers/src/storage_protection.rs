@@ -22,6 +22,7 @@ use crate::{Environment, body, split, target, until};
 /// What is protected: claims.
 pub const CLAIMS: Protected = Protected {
     resource: ("", "persistentvolumeclaims"),
+    queue: "pvcprotection",
     finalizer: "kubernetes.io/pvc-protection",
     user: "system:serviceaccount:kube-system:pvc-protection-controller",
     is_used: is_mounted,
@@ -30,6 +31,7 @@ pub const CLAIMS: Protected = Protected {
 /// What is protected: volumes.
 pub const VOLUMES: Protected = Protected {
     resource: ("", "persistentvolumes"),
+    queue: "pvprotection",
     finalizer: "kubernetes.io/pv-protection",
     user: "system:serviceaccount:kube-system:pv-protection-controller",
     is_used: |_, volume| Ok(volume.str_at(&["status", "phase"]) == Some("Bound")),
@@ -38,6 +40,7 @@ pub const VOLUMES: Protected = Protected {
 /// What is protected: classes of volumes' attributes.
 pub const ATTRIBUTES_CLASSES: Protected = Protected {
     resource: ("storage.k8s.io", "volumeattributesclasses"),
+    queue: "vacprotection",
     finalizer: "kubernetes.io/vac-protection",
     user: "system:serviceaccount:kube-system:volumeattributesclass-protection-controller",
     is_used: is_referred_to,
@@ -48,6 +51,8 @@ pub const ATTRIBUTES_CLASSES: Protected = Protected {
 pub struct Protected {
     /// Group and resource.
     resource: (&'static str, &'static str),
+    /// The name of the queue in metrics.
+    queue: &'static str,
     /// What holds an object back.
     finalizer: &'static str,
     user: &'static str,
@@ -71,6 +76,10 @@ struct Protection<'e> {
 impl Reconciler for Protection<'_> {
     fn purpose(&self) -> &'static str {
         "let an unused object go"
+    }
+
+    fn queue(&self) -> &'static str {
+        self.of.queue
     }
 
     fn sources(&self) -> Vec<Source> {

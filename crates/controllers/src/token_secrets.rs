@@ -58,6 +58,10 @@ impl Reconciler for TokenSecrets<'_> {
         "keep a secret with a token"
     }
 
+    fn queue(&self) -> &'static str {
+        "serviceaccount_tokens_service"
+    }
+
     fn sources(&self) -> Vec<Source> {
         let selector = format!("type={TYPE}");
         vec![

@@ -36,12 +36,9 @@ pub fn validate(new: &Value, old: Option<&Value>) -> Errors {
 
 /// What a client should hear of a definition that is accepted.
 pub fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
-    let known = old.map(|old| (unknown_formats(Crd(old)), odd_sets(Crd(old)))).unwrap_or_default();
-    let formats = unknown_formats(Crd(new)).into_iter().filter(|format| !known.0.contains(format));
-    let mut warnings: Vec<String> =
-        formats.map(|format| format!("unrecognized format {}", quote(&format))).collect();
-    warnings.extend(odd_sets(Crd(new)).into_iter().filter(|warning| !known.1.contains(warning)));
-    warnings
+    let known = old.map(|old| unknown_formats(Crd(old))).unwrap_or_default();
+    let formats = unknown_formats(Crd(new)).into_iter().filter(|format| !known.contains(format));
+    formats.map(|format| format!("unrecognized format {}", quote(&format))).collect()
 }
 
 fn stored_versions(crd: Crd<'_>) -> Errors {
@@ -54,7 +51,12 @@ fn stored_versions(crd: Crd<'_>) -> Errors {
     }
     let mut errors = Errors::new();
     let is_stored = |name: &str| stored.iter().any(|v| v.as_str() == Some(name));
-    for version in crd.versions().filter(|v| v.is_storage() && !is_stored(v.name())) {
+    for (i, version) in crd.versions().enumerate() {
+        // A stored version is found once: a second one of its name misses it.
+        let is_second = || crd.versions().take(i).any(|other| other.name() == version.name());
+        if !version.is_storage() || is_stored(version.name()) && !is_second() {
+            continue;
+        }
         let words = format!("must have the storage version {}", version.name());
         errors.push(Error::invalid(&path, &shown, words));
     }
@@ -125,22 +127,4 @@ fn unknown_formats(crd: Crd<'_>) -> Vec<String> {
         });
     }
     formats
-}
-
-fn odd_sets(crd: Crd<'_>) -> Vec<String> {
-    let mut warnings = std::collections::BTreeSet::new();
-    for schema in crd.versions().filter_map(|version| version.schema()) {
-        walk(schema, &mut |schema| {
-            let is_set = schema.str_at(&["x-kubernetes-list-type"]) == Some("set");
-            let ty = schema.str_at(&["items", "type"]).unwrap_or_default();
-            if is_set && matches!(ty, "object" | "array") {
-                warnings.insert(format!(
-                    "x-kubernetes-list-type: set for items of type {} is not supported by \
-                     server-side apply or CEL validation rules",
-                    quote(ty)
-                ));
-            }
-        });
-    }
-    warnings.into_iter().collect()
 }

@@ -1,5 +1,8 @@
 //! The tables of custom resources: a name, and the columns that the definition says.
 
+use std::sync::LazyLock;
+
+use pintle_descriptions::Excerpt;
 use pintle_meta::quote::plain;
 use pintle_meta::time;
 use pintle_registry::table::{Cell, Column, Printer, Row};
@@ -7,9 +10,16 @@ use pintle_value::{Str, Value, json};
 
 use crate::json_path::JsonPath;
 
-/// What upstream's documentation says of the two members that every table shows.
-const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+/// What the two members are for that every table shows.
+static FIELDS: LazyLock<Excerpt> =
+    LazyLock::new(|| Excerpt::of([NAME, AGE].map(|field| (META.to_owned(), field))));
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const NAME: &str = "name";
+const AGE: &str = "creationTimestamp";
+
+fn about(field: &'static str) -> Str {
+    FIELDS.of_field(META, field).unwrap_or_default().into()
+}
 
 /// The printer of a version.
 pub(crate) struct Columns {
@@ -22,9 +32,9 @@ impl Columns {
     /// Reads `additionalPrinterColumns`. From the first that has no path on, upstream shows none.
     pub(crate) fn read(columns: &[Value]) -> Self {
         let mut table = Self { columns: Vec::new(), paths: Vec::new() };
-        table.columns.push(column("Name", "string", "name", Str::const_new(NAME), 0));
+        table.columns.push(column("Name", "string", "name", about(NAME), 0));
         if columns.is_empty() {
-            table.columns.push(column("Age", "date", "", Str::const_new(AGE), 0));
+            table.columns.push(column("Age", "date", "", about(AGE), 0));
             table.paths.extend(JsonPath::parse(".metadata.creationTimestamp"));
             return table;
         }

@@ -257,12 +257,14 @@ fn subresources(
         kind: own.clone(),
         verbs: verbs.clone(),
         behaviour: SubresourceBehaviour::Part(&[&["status"]]),
+        tables: true,
     });
     let scale = scale.map(|paths| Subresource {
         name: "scale".into(),
         kind: GroupVersionKind::new("autoscaling", "v1", "Scale"),
         verbs,
         behaviour: SubresourceBehaviour::Scale(paths),
+        tables: true,
     });
     status.into_iter().chain(scale).collect()
 }

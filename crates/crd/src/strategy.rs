@@ -54,7 +54,14 @@ const fn blocks_rules(error: &Error) -> bool {
 }
 
 fn check_replicas(object: &Value, path: &str) -> Option<Error> {
-    let count = object.at(&members(path))?;
+    let steps = members(path);
+    // Upstream's accessor goes no further than to what is no object.
+    let mut passed = (1..steps.len()).filter_map(|depth| object.at(&steps[..depth]));
+    if let Some(other) = passed.find(|value| value.as_object().is_none()) {
+        let words = accessor_error(path, other, "map[string]interface{}");
+        return Some(Error::invalid(&Path::new(path), &Value::Int(0), words));
+    }
+    let count = object.at(&steps)?;
     let words = match count {
         Value::Int(0..=0x7fff_ffff) => return None,
         Value::Int(..0) => "should be a non-negative integer".to_owned(),
@@ -87,7 +94,7 @@ impl Strategy for Custom {
         &self.fields
     }
 
-    fn unknown_field(&self, label: &str) -> String {
+    fn unknown_field(&self, _: &str, label: &str) -> String {
         format!("field label not supported: {label}")
     }
 

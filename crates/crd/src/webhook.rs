@@ -89,7 +89,11 @@ impl Webhook {
             ),
         ]);
         let body = json::to_string(&review).into_bytes();
-        let answer = self.caller.call(&self.endpoint, body, PATIENCE).await?;
+        let answer = self
+            .caller
+            .call(&self.endpoint, body, PATIENCE)
+            .await
+            .map_err(|unanswered| unanswered.why)?;
         let answer = json::parse(&answer).map_err(|error| error.to_string())?;
         read_answer(answer, version, &uid)
     }

@@ -7,7 +7,7 @@ mod tests;
 
 use std::net::IpAddr;
 
-use pintle_meta::{GroupVersionResource, Reason, Status};
+use pintle_meta::{GroupResource, GroupVersionResource, Reason, Status};
 use pintle_registry::Registry;
 use pintle_registry::request::Target;
 use pintle_value::Value;
@@ -37,7 +37,8 @@ pub fn destination(
     target: &Target,
     container: &str,
 ) -> Result<Destination, Status> {
-    let finder = Finder { registry, namespace: &target.namespace };
+    let asked = target.resource.group_resource();
+    let finder = Finder { registry, namespace: &target.namespace, asked: &asked };
     let name = target.name.as_str();
     match (target.resource.resource.resource.as_str(), target.subresource.as_str()) {
         ("pods", "proxy") => finder.pod(name),
@@ -53,6 +54,8 @@ pub fn destination(
 struct Finder<'a> {
     registry: &'a Registry,
     namespace: &'a str,
+    /// What the request is about: by this resource's name whatever is missing is called.
+    asked: &'a GroupResource,
 }
 
 impl Finder<'_> {
@@ -60,7 +63,7 @@ impl Finder<'_> {
         let gvr = GroupVersionResource::new("", "v1", plural);
         let resource = self.registry.resource(&gvr);
         let found = resource.and_then(|resource| self.registry.peek(&resource, namespace, name));
-        let missing = || Status::not_found(&gvr.group_resource(), name);
+        let missing = || Status::not_found(self.asked, name);
         Ok(found.ok_or_else(missing)?.tree()?)
     }
 

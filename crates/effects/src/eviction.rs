@@ -55,7 +55,9 @@ struct Eviction<'a> {
 impl Eviction<'_> {
     /// Deletes a pod that no budget guards, as it does not run; `false` if it does.
     async fn delete_unguarded(&self) -> Result<bool, Status> {
-        for _ in 0..ATTEMPTS_MAX {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
             let pod = self.current()?;
             if !budget::is_unguarded(&pod) {
                 return Ok(false);
@@ -64,11 +66,13 @@ impl Eviction<'_> {
             let pending = pod.str_at(&["status", "phase"]) == Some("Pending");
             let fix = pending && !object::is_terminating(&pod);
             match self.delete(fix.then_some(&pod)).await {
-                Err(status) if status.code == 409 && self.options.resource_version.is_none() => {}
+                Err(status)
+                    if status.code == 409
+                        && self.options.resource_version.is_none()
+                        && attempt < ATTEMPTS_MAX => {}
                 done => return done.map(|()| true),
             }
         }
-        Err(Status::stale(&self.pod.resource.group_resource(), &self.pod.name))
     }
 
     /// Deletes a pod that runs, if its budget allows it.

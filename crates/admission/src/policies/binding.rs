@@ -17,6 +17,8 @@ pub(super) struct Binding {
     /// What becomes of what a validating policy objects to.
     pub(super) denies: bool,
     pub(super) warns: bool,
+    /// It is told in the audit log.
+    pub(super) audits: bool,
 }
 
 /// Which objects are parameters.
@@ -49,6 +51,7 @@ impl Binding {
             }),
             denies: acts("Deny"),
             warns: acts("Warn"),
+            audits: acts("Audit"),
         })
     }
 }

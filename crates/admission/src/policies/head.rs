@@ -21,8 +21,13 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads a policy's head, and with `rest` what is its own.
-    pub(super) fn read<T>(policy: &Value, rest: impl FnOnce(&Value, &Compiler) -> T) -> (Self, T) {
+    /// Reads a policy's head, and with `rest` what is its own. Expressions know `variables` where there are
+    /// some, or always if the policy `composes`.
+    pub(super) fn read<T>(
+        policy: &Value,
+        composes: bool,
+        rest: impl FnOnce(&Value, &Compiler) -> T,
+    ) -> (Self, T) {
         let spec = policy.get("spec").unwrap_or(&Value::Null);
         let params = spec.get("paramKind").map(|kind| {
             let version = GroupVersion::parse(text(kind, "apiVersion"));
@@ -30,10 +35,19 @@ impl Head {
             (version, Str::from(text(kind, "kind")))
         });
         let mut compiler = Compiler::of_policy(ANYTHING, params.is_some().then_some(ANYTHING));
-        for variable in items(spec, "variables") {
-            compiler.name(text(variable, "name"), text(variable, "expression"));
+        // Conditions do not know the variables.
+        let conditions = Conditions::of(spec, &compiler);
+        let variables = items(spec, "variables");
+        if composes || !variables.is_empty() {
+            compiler.compose();
         }
-        let (conditions, rest) = (Conditions::of(spec, &compiler), rest(spec, &compiler));
+        for variable in variables {
+            let expression = text(variable, "expression");
+            // One without an expression cannot be spoken of.
+            let name = if expression.trim().is_empty() { "" } else { text(variable, "name") };
+            compiler.name(name, expression);
+        }
+        let rest = rest(spec, &compiler);
         let head = Self {
             name: object::name(policy).into(),
             matching: Matching::of_policy(spec.get("matchConstraints").unwrap_or(&Value::Null)),

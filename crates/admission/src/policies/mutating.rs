@@ -11,6 +11,7 @@ mod tests;
 
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Instant;
 
 use pintle_meta::{Reason, Status, object};
 use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Operation, Waited};
@@ -21,6 +22,7 @@ use super::binding::Binding;
 use super::head::Head;
 use super::seen::{Seen, is_wanted};
 use super::{Concerned, Policies, params};
+use crate::measures::Measures;
 use crate::permissions::Permissions;
 use crate::request::{returned, taken};
 use patch::Problem;
@@ -60,9 +62,9 @@ struct Failures {
 
 impl Mutating {
     /// The plugin, whose policies ask `permissions` what users may do.
-    pub fn new(permissions: Arc<dyn Permissions>) -> Self {
+    pub fn new(permissions: Arc<dyn Permissions>, measures: Arc<Measures>) -> Self {
         let bindings = "mutatingadmissionpolicybindings";
-        let policies = Policies::new("mutatingadmissionpolicies", bindings, Policy::of);
+        let policies = Policies::new("mutatingadmissionpolicies", bindings, Policy::of, measures);
         Self { policies, permissions }
     }
 }
@@ -83,53 +85,57 @@ impl Admission for Mutating {
             Err(status) => return Some(Box::pin(ready(Err(status)))),
         };
         (!concerned.is_empty()).then(|| -> Waited<'a, Mutated> {
-            let permissions = &*self.permissions;
-            Box::pin(async move { change(write, registry, &concerned, permissions, memory).await })
+            Box::pin(async move { self.change(write, registry, &concerned, memory).await })
         })
     }
 }
 
-/// Has an object changed by one policy after the other.
-async fn change(
-    write: &Attributes<'_>,
-    registry: &Registry,
-    concerned: &[Concerned<Policy>],
-    permissions: &dyn Permissions,
-    memory: &mut Memory,
-) -> Result<Mutated, Status> {
-    let mut failures = Failures::default();
-    work::ahead_of_expressions().await;
-    let invocations = invocations(write, registry, concerned, &mut failures);
-    // What was made of the object, in the stored form, but for what the last one made of it.
-    let mut object: Option<Value> = None;
-    let mut is_touched = false;
-    let mut last: Option<(Seen, bool)> = None;
-    for invocation in &invocations {
-        let version = invocation.version;
-        let (mut seen, mut changed) = match last.take() {
-            Some((seen, changed)) if seen.version.resource == version.resource => (seen, changed),
-            before => {
-                if let Some((seen, true)) = before {
-                    object = Some(taken(seen.object, write, &seen.version).await?);
+impl Mutating {
+    /// Has an object changed by one policy after the other.
+    async fn change(
+        &self,
+        write: &Attributes<'_>,
+        registry: &Registry,
+        concerned: &[Concerned<Policy>],
+        memory: &mut Memory,
+    ) -> Result<Mutated, Status> {
+        let (permissions, measures) = (&*self.permissions, &*self.policies.measures);
+        let mut failures = Failures::default();
+        work::ahead_of_expressions().await;
+        let invocations = invocations(write, registry, concerned, &mut failures);
+        // What was made of the object, in the stored form, but for what the last one made of it.
+        let mut object: Option<Value> = None;
+        let mut is_touched = false;
+        let mut last: Option<(Seen, bool)> = None;
+        for invocation in &invocations {
+            let version = invocation.version;
+            let (mut seen, mut changed) = match last.take() {
+                Some((seen, changed)) if seen.version.resource == version.resource => {
+                    (seen, changed)
                 }
-                let object = object.as_ref().or(write.object);
-                (Seen::of(write, object, registry, version, permissions).await?, false)
-            }
-        };
-        let done = invocation.run(&mut seen, write, memory, &mut failures)?;
-        changed |= done == Done::Changed;
-        is_touched |= done != Done::Nothing;
-        last = Some((seen, changed));
+                before => {
+                    if let Some((seen, true)) = before {
+                        object = Some(taken(seen.object, write, &seen.version).await?);
+                    }
+                    let object = object.as_ref().or(write.object);
+                    (Seen::of(write, object, registry, version, permissions).await?, false)
+                }
+            };
+            let done = invocation.run(&mut seen, write, memory, &mut failures, measures)?;
+            changed |= done == Done::Changed;
+            is_touched |= done != Done::Nothing;
+            last = Some((seen, changed));
+        }
+        // As upstream has it, whoever wants to be asked again is, once any has done its work.
+        if is_touched {
+            memory.wake();
+        }
+        if let Some((seen, true)) = last {
+            object = Some(taken(seen.object, write, &seen.version).await?);
+        }
+        failures.result(write)?;
+        Ok(Mutated { object: object.map(|object| returned(object, write)), warnings: Vec::new() })
     }
-    // As upstream has it, whoever wants to be asked again is, once any has done its work.
-    if is_touched {
-        memory.wake();
-    }
-    if let Some((seen, true)) = last {
-        object = Some(taken(seen.object, write, &seen.version).await?);
-    }
-    failures.result(write)?;
-    Ok(Mutated { object: object.map(|object| returned(object, write)), warnings: Vec::new() })
 }
 
 /// All that policies are to do, with the parameters that they are to do it with.
@@ -175,12 +181,13 @@ impl Invocation<'_> {
         write: &Attributes<'_>,
         memory: &mut Memory,
         failures: &mut Failures,
+        measures: &Measures,
     ) -> Result<Done, Status> {
         let head = &self.policy.head;
         let mut fail = |why: &str| {
             failures.add(head, Some(&self.binding.name), why, Some(Reason::Invalid));
         };
-        match is_wanted(head, seen.facts(head, &self.params)) {
+        match is_wanted(head, seen.facts(head, &self.params), (measures, write.operation)) {
             Ok(true) => {}
             Ok(false) => return Ok(Done::Nothing),
             Err(why) => {
@@ -197,7 +204,14 @@ impl Invocation<'_> {
             if seen.object.is_null() {
                 break;
             }
+            let began = Instant::now();
             let patched = patch::patched(head, mutation, seen, &self.params, write.kind);
+            let failure = match &patched {
+                Ok(_) => None,
+                Err(Problem::Policy(why)) => Some(why.as_str()),
+                Err(Problem::Request(status)) => Some(status.message.as_str()),
+            };
+            measures.mutated((&head.name, &self.binding.name), failure, began.elapsed());
             match patched {
                 Ok(object) => {
                     let step = if object == seen.object { Done::Same } else { Done::Changed };

@@ -1,10 +1,11 @@
 //! A write as a policy sees it.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use pintle_cel::{Authorizer, ResourceCheck};
 use pintle_meta::Status;
-use pintle_registry::admission::Attributes;
+use pintle_registry::admission::{Attributes, Operation};
 use pintle_registry::{Registry, Resource};
 use pintle_value::Value;
 
@@ -12,6 +13,7 @@ use super::head::Head;
 use crate::expressions::{Evaluation, Facts};
 use crate::find;
 use crate::matching::is_namespace;
+use crate::measures::{Asker, Measures};
 use crate::permissions::{Permissions, resource_of};
 use crate::request::{describe, shown};
 
@@ -74,12 +76,19 @@ impl Seen {
     }
 }
 
-/// Whether a policy wants to be asked: its conditions hold.
-pub(super) fn is_wanted(policy: &Head, facts: Facts<'_>) -> Result<bool, String> {
+/// Whether a policy wants to be asked about a write of this operation: its conditions hold.
+pub(super) fn is_wanted(
+    policy: &Head,
+    facts: Facts<'_>,
+    (measures, operation): (&Measures, Operation),
+) -> Result<bool, String> {
     if policy.conditions.is_empty() {
         return Ok(true);
     }
     // Conditions are judged before the namespace is looked at.
     let facts = Facts { namespace: &Value::Null, ..facts };
-    policy.conditions.hold(&Evaluation::new(facts, &policy.variables))
+    let began = Instant::now();
+    let judged = policy.conditions.hold(&Evaluation::new(facts, &policy.variables));
+    measures.judged(Asker::Policy(&policy.name), operation, began.elapsed(), judged.is_err());
+    judged
 }

@@ -12,6 +12,7 @@ mod typing;
 
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pintle_meta::{Reason, Status, object};
 use pintle_registry::admission::{Admission, Attributes, Waited};
@@ -20,8 +21,9 @@ use pintle_registry::{Registry, work};
 use super::binding::Binding;
 use super::seen::Seen;
 use super::{Concerned, Policies, params};
+use crate::measures::Measures;
 use crate::permissions::Permissions;
-use decision::{Objection, objections};
+use decision::{Objection, Weight, objections};
 pub(crate) use policy::Policy;
 pub use typing::{ExpressionWarning, type_warnings};
 
@@ -39,9 +41,9 @@ struct Denial {
 
 impl Validating {
     /// The plugin, whose policies ask `permissions` what users may do.
-    pub fn new(permissions: Arc<dyn Permissions>) -> Self {
+    pub fn new(permissions: Arc<dyn Permissions>, measures: Arc<Measures>) -> Self {
         let bindings = "validatingadmissionpolicybindings";
-        let policies = Policies::new("validatingadmissionpolicies", bindings, Policy::of);
+        let policies = Policies::new("validatingadmissionpolicies", bindings, Policy::of, measures);
         Self { policies, permissions }
     }
 }
@@ -57,81 +59,96 @@ impl Admission for Validating {
             Err(status) => return Some(Box::pin(ready(Err(status)))),
         };
         (!concerned.is_empty()).then(|| -> Waited<'a, Vec<String>> {
-            Box::pin(async move { judge(write, registry, &concerned, &*self.permissions).await })
+            Box::pin(async move { self.judge(write, registry, &concerned).await })
         })
     }
 }
 
-/// Asks all; the first denial is the answer.
-async fn judge(
-    write: &Attributes<'_>,
-    registry: &Registry,
-    concerned: &[Concerned<Policy>],
-    permissions: &dyn Permissions,
-) -> Result<Vec<String>, Status> {
-    let (mut warnings, mut denials) = (Vec::new(), Vec::new());
-    work::ahead_of_expressions().await;
-    for one in concerned {
-        let Concerned { policy, bindings, version } = one;
-        let head = &policy.head;
-        let kind = match params::resource(head, registry) {
-            Ok(kind) => kind,
-            Err(_) if head.lenient => continue,
-            Err(why) => {
-                let message = format!(
-                    "ValidatingAdmissionPolicy '{}' denied request: failed to configure policy: {why}",
-                    head.name
-                );
-                denials.push(Denial { message, reason: Reason::Invalid });
-                continue;
-            }
-        };
-        let seen = Seen::of(write, write.object, registry, version, permissions).await?;
-        for binding in bindings {
-            let found = match params::collect(kind.as_deref(), binding, write, registry) {
-                Ok(params) => {
-                    let asked = params.iter().map(|params| seen.facts(head, params));
-                    asked.flat_map(|facts| objections(policy, facts)).collect()
+impl Validating {
+    /// Asks all; the first denial is the answer.
+    async fn judge(
+        &self,
+        write: &Attributes<'_>,
+        registry: &Registry,
+        concerned: &[Concerned<Policy>],
+    ) -> Result<Vec<String>, Status> {
+        let (permissions, measures) = (&*self.permissions, &*self.policies.measures);
+        let (mut warnings, mut denials) = (Vec::new(), Vec::new());
+        work::ahead_of_expressions().await;
+        for one in concerned {
+            let Concerned { policy, bindings, version } = one;
+            let head = &policy.head;
+            let kind = match params::resource(head, registry) {
+                Ok(kind) => kind,
+                Err(_) if head.lenient => continue,
+                Err(why) => {
+                    let message = format!(
+                        "ValidatingAdmissionPolicy '{}' denied request: failed to configure policy: {why}",
+                        head.name
+                    );
+                    denials.push(Denial { message, reason: Reason::Invalid });
+                    continue;
                 }
-                Err(_) if head.lenient => Vec::new(),
-                Err(why) => vec![Objection {
-                    message: format!("failed to configure binding: {why}"),
-                    reason: Reason::Invalid,
-                    always: true,
-                }],
             };
-            speak(policy, binding, found, &mut warnings, &mut denials);
+            let seen = Seen::of(write, write.object, registry, version, permissions).await?;
+            for binding in bindings {
+                let found = match params::collect(kind.as_deref(), binding, write, registry) {
+                    Ok(params) => {
+                        let asked = params.iter().map(|params| seen.facts(head, params));
+                        let measured = (measures, write.operation);
+                        asked.flat_map(|facts| objections(policy, facts, measured)).collect()
+                    }
+                    Err(_) if head.lenient => Vec::new(),
+                    Err(why) => vec![Objection {
+                        message: format!("failed to configure binding: {why}"),
+                        reason: Reason::Invalid,
+                        weight: Weight::Full,
+                        took: Duration::ZERO,
+                    }],
+                };
+                speak((policy, binding), found, measures, &mut warnings, &mut denials);
+            }
         }
-    }
-    match denials.into_iter().next() {
-        Some(Denial { message, reason }) => {
-            let named = write.object.or(write.old).map(object::name).unwrap_or_default();
-            let name = [write.name, named, "Unknown"].into_iter().find(|name| !name.is_empty());
-            let resource = write.resource.group_resource();
-            let name = name.unwrap_or_default();
-            Err(Status::denied_by_policy(&resource, name, &message, reason))
+        match denials.into_iter().next() {
+            Some(Denial { message, reason }) => {
+                let named = write.object.or(write.old).map(object::name).unwrap_or_default();
+                let name = [write.name, named, "Unknown"].into_iter().find(|name| !name.is_empty());
+                let resource = write.resource.group_resource();
+                let name = name.unwrap_or_default();
+                Err(Status::denied_by_policy(&resource, name, &message, reason))
+            }
+            None => Ok(warnings),
         }
-        None => Ok(warnings),
     }
 }
 
 /// Makes of a policy's objections what a binding wants of them.
 fn speak(
-    policy: &Policy,
-    binding: &Binding,
+    (policy, binding): (&Policy, &Binding),
     found: Vec<Objection>,
+    measures: &Measures,
     warnings: &mut Vec<String>,
     denials: &mut Vec<Denial>,
 ) {
     let (policy, name) = (&policy.head.name, &binding.name);
-    for Objection { message, reason, always } in found {
-        if binding.warns && !always {
+    for Objection { message, reason, weight, took } in found {
+        let count = |action| measures.validated((policy, name), action, &message, took);
+        let is_bound = weight == Weight::AsBound;
+        if weight == Weight::None {
+            count("allow");
+        }
+        if is_bound && binding.audits {
+            count("audit");
+        }
+        if is_bound && binding.warns {
+            count("warn");
             warnings.push(format!(
                 "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{name}': \
                  {message}"
             ));
         }
-        if binding.denies || always {
+        if weight == Weight::Full || is_bound && binding.denies {
+            count("deny");
             let message = format!(
                 "ValidatingAdmissionPolicy '{policy}' with binding '{name}' denied request: {message}"
             );

@@ -7,7 +7,7 @@ use pintle_registry::allocation::Posted;
 use pintle_value::Value;
 
 use super::Quota;
-use crate::pods::{Amounts, amounts};
+use crate::pods::{Amounts, read};
 
 /// What a write takes of a quota or gives back.
 #[derive(Debug)]
@@ -30,8 +30,12 @@ impl Entry {
         if TERMS.iter().any(|path| quota.at(path) != self.quota.tree.at(path)) {
             return Ok(Posted::Outdated);
         }
-        let used = amounts(quota.at(&["status", "used"]));
-        let used = |name: &str| used.get(name).copied().unwrap_or(Quantity::ZERO);
+        // Only what is posted is read: a quota may limit much else.
+        let all_used = quota.at(&["status", "used"]);
+        let used = |name: &str| {
+            let amount = all_used.and_then(|all| all.get(name)).and_then(read);
+            amount.unwrap_or(Quantity::ZERO)
+        };
         let mut after = Vec::with_capacity(self.more.len());
         let mut exceeded = Vec::new();
         for (name, more) in &self.more {

@@ -27,8 +27,9 @@ const DEVICES_MAX: usize = 32;
 
 /// Whether a quota's item of that name is about a resource.
 pub fn measures(resource: &GroupResource, name: &str) -> bool {
-    if count_name(resource) == name {
-        return true;
+    if let Some(counted) = name.strip_prefix("count/") {
+        let plural_and_group = counted.split_once('.').unwrap_or((counted, ""));
+        return plural_and_group == (resource.resource.as_str(), resource.group.as_str());
     }
     if is_device_claim(resource) {
         return name.ends_with(DEVICES);

@@ -28,7 +28,7 @@ fn messages(failures: Vec<pintle_meta::Status>) -> Vec<String> {
 /// BOOT-01
 #[tokio::test]
 async fn everything_is_made_and_then_left_alone() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::assigning().await;
     let objects = wanted();
     assert_eq!(messages(ensure(&cluster.environment, &objects).await), [""; 0]);
     for made in objects.iter() {
@@ -50,17 +50,18 @@ async fn everything_is_made_and_then_left_alone() {
 
 #[tokio::test]
 async fn what_is_missing_or_wrong_is_made_good() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::assigning().await;
     let objects = wanted();
     ensure(&cluster.environment, &objects).await;
     const SCHEMAS: &str = "flowcontrol.apiserver.k8s.io/flowschemas";
     const ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
     cluster.delete(ROLES, "", "cluster-admin").await.expect("deleted");
-    let mut exempt = cluster.get(SCHEMAS, "", "exempt").expect("made");
-    exempt.object_entry("spec").insert("matchingPrecedence", 5);
-    cluster.update(SCHEMAS, exempt).await.expect("updated");
+    // Nobody may change `exempt` and `catch-all`; the others are the server's while they say so.
+    let mut schema = cluster.get(SCHEMAS, "", "global-default").expect("made");
+    schema.object_entry("spec").insert("matchingPrecedence", 5000);
+    cluster.update(SCHEMAS, schema).await.expect("updated");
     assert_eq!(messages(ensure(&cluster.environment, &objects).await), [""; 0]);
     assert!(cluster.get(ROLES, "", "cluster-admin").is_some());
-    let exempt = cluster.get(SCHEMAS, "", "exempt").expect("made");
-    assert_eq!(exempt.at(&["spec", "matchingPrecedence"]), Some(&Value::Int(1)));
+    let schema = cluster.get(SCHEMAS, "", "global-default").expect("made");
+    assert_eq!(schema.at(&["spec", "matchingPrecedence"]), Some(&Value::Int(9900)));
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_registry::webhook::{Answer, Caller, Endpoint};
+use pintle_registry::webhook::{Answer, Caller, Endpoint, Unanswered};
 use pintle_value::{Str, Value};
 
 use super::Definitions;
@@ -18,7 +18,7 @@ struct Nobody;
 
 impl Caller for Nobody {
     fn call<'a>(&'a self, _: &'a Endpoint, _: Vec<u8>, _: Duration) -> Answer<'a> {
-        Box::pin(async { Err("there is nobody".to_owned()) })
+        Box::pin(async { Err(Unanswered::silent("there is nobody".to_owned())) })
     }
 
     fn uid(&self) -> Str {

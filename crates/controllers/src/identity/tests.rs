@@ -28,8 +28,12 @@ async fn a_server_renews_its_lease_and_deletes_those_that_are_over() {
     }
 
     let mut watch = cluster.watch(LEASES).await;
-    let identity =
-        Identity { name: "apiserver-a".into(), holder: "a_1".into(), hostname: "m".into() };
+    let identity = Identity {
+        name: "apiserver-a".into(),
+        holder: "a_1".into(),
+        hostname: "m".into(),
+        address: "1.2.3.4:5".into(),
+    };
     let environment = cluster.environment.clone();
     let controller = Running::start(|stopped| {
         super::run(environment, identity, async move { _ = stopped.await })
@@ -43,6 +47,9 @@ async fn a_server_renews_its_lease_and_deletes_those_that_are_over() {
     let label = |name| made.at(labels).and_then(|labels| labels.str_at(&[name]));
     assert_eq!(label("apiserver.kubernetes.io/identity"), Some("kube-apiserver"));
     assert_eq!(label("kubernetes.io/hostname"), Some("m"));
+    let annotations = made.at(&["metadata", "annotations"]);
+    let address = annotations.and_then(|a| a.str_at(&["kubernetes.io/peer-advertise-address"]));
+    assert_eq!(address, Some("1.2.3.4:5"));
     gone(&mut watch, "old").await;
 
     cluster.pass_seconds(10);

@@ -37,6 +37,10 @@ impl Reconciler for Approver<'_> {
         "approve a signing request"
     }
 
+    fn queue(&self) -> &'static str {
+        "certificate"
+    }
+
     fn sources(&self) -> Vec<Source> {
         let of_kubelets = format!("spec.signerName={KUBELET_CLIENT}");
         vec![Source::new(&self.requests, itself).with_fields(of_kubelets)]

@@ -34,6 +34,10 @@ impl Reconciler for Cleaner<'_> {
         "delete an old signing request"
     }
 
+    fn queue(&self) -> &'static str {
+        "certificate_cleaner"
+    }
+
     fn sources(&self) -> Vec<Source> {
         vec![Source::new(&self.requests, itself)]
     }

@@ -61,6 +61,10 @@ impl Reconciler for Signing<'_> {
         "sign a signing request"
     }
 
+    fn queue(&self) -> &'static str {
+        "certificate"
+    }
+
     fn sources(&self) -> Vec<Source> {
         vec![Source::new(&self.requests, itself)]
     }

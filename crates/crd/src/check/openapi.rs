@@ -56,10 +56,22 @@ pub(super) fn validate(
             .push(Error::forbidden(&path.field("nullable"), "nullable cannot be true at the root"));
     }
     let unchanged = old == Some(schema);
-    let wrong = structural::validate(schema, unchanged, &path);
-    let structural = wrong.is_empty().then(|| Structural::read(schema));
+    // What no structure can be made of is not judged as one.
+    let unreadable = structural::unreadable(schema);
+    let wrong = match unreadable {
+        Some(_) => Errors::new(),
+        None => structural::validate(schema, unchanged, &path),
+    };
+    let is_structural = unreadable.is_none() && wrong.is_empty();
+    let structural = is_structural.then(|| Structural::read(schema));
     errors.extend(wrong);
-    let wrong = structural.as_ref().map_or_else(Errors::new, |s| defaults::validate(s, &path));
+    let wrong = structural.as_ref().map_or_else(Errors::new, |s| {
+        if s.default.is_some() {
+            defaults::validate(&Structural::read(&as_embedded(schema)), &path)
+        } else {
+            defaults::validate(s, &path)
+        }
+    });
     // Rules have types where there is structure, and defaults that fit it.
     let typed = structural.filter(|_| wrong.is_empty());
     errors.extend(wrong);
@@ -71,7 +83,38 @@ pub(super) fn validate(
     });
     errors.extend(checker.errors);
     errors.extend(rules);
+    if let Some(words) = unreadable.filter(|_| errors.is_empty()) {
+        errors.push(Error::invalid(&path, &"".into(), words));
+    }
     errors
+}
+
+/// What upstream's first version of schemas could say and this one cannot.
+const UNSUPPORTED: &[&str] =
+    &["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
+
+/// Whether a schema says one of these.
+fn says(schema: &Value, key: &str) -> bool {
+    schema.get(key).is_some_and(|said| match said {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty() || key == "$ref",
+        Value::Object(map) => key == "additionalItems" || !map.is_empty(),
+        _ => true,
+    })
+}
+
+/// Whether the schema of items is a list of schemas.
+fn lists_items(schema: &Value) -> bool {
+    schema.get("items").and_then(Value::as_array).is_some_and(|items| !items.is_empty())
+}
+
+/// The schema of whole objects, which their default must be.
+fn as_embedded(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Value::Object(members) = &mut schema {
+        members.insert("x-kubernetes-embedded-resource", Value::Bool(true));
+    }
+    schema
 }
 
 fn check_root(schema: &Value, path: &Path, errors: &mut Errors) {
@@ -141,7 +184,6 @@ impl Checker {
         self.depth -= 1;
     }
 
-    /// What upstream's first version of schemas could say and this one cannot.
     fn unsupported(&mut self, schema: &Value, path: &Path, place: &Place) {
         let ty = schema.str_at(&["type"]).unwrap_or_default();
         if !ty.is_empty() && !TYPES.contains(&ty) {
@@ -151,24 +193,14 @@ impl Checker {
         if let (Some(reason), Some(_)) = (&place.no_default, schema.get("default")) {
             self.forbid(&path.field("default"), &format!("must not be set {reason}"));
         }
-        for key in
-            ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"]
-        {
-            let is_said = schema.get(key).is_some_and(|said| match said {
-                Value::Null => false,
-                Value::String(text) => !text.is_empty() || key == "$ref",
-                Value::Object(map) => !map.is_empty(),
-                _ => true,
-            });
-            if is_said {
-                self.forbid(&path.field(key), &format!("{key} is not supported"));
-            }
+        for key in UNSUPPORTED.iter().filter(|key| says(schema, key)) {
+            self.forbid(&path.field(key), &format!("{key} is not supported"));
         }
         if ty == "null" {
             let words = "type cannot be set to null, use nullable as an alternative";
             self.forbid(&path.field("type"), words);
         }
-        if schema.get("items").is_some_and(|items| items.as_array().is_some()) {
+        if lists_items(schema) {
             let words = "items must be a schema object and not an array";
             self.forbid(&path.field("items"), words);
         }
@@ -229,7 +261,7 @@ impl Checker {
         }
         for (key, wanted, allowed) in [
             ("x-kubernetes-map-type", "object", &["atomic", "granular"][..]),
-            ("x-kubernetes-list-type", "array", &["atomic", "map", "set"]),
+            ("x-kubernetes-list-type", "array", &["atomic", "set", "map"]),
         ] {
             let Some(said) = schema.get(key).filter(|said| !said.is_null()) else { continue };
             if ty != wanted {
@@ -301,6 +333,13 @@ impl Checker {
         let Some(items) = schema.get("items") else {
             return self.require(&at, "must have a schema if x-kubernetes-list-type is map");
         };
+        if items.as_object().is_none() {
+            let words = "must only have a single schema if x-kubernetes-list-type is map";
+            // Upstream shows its own form of what is neither a schema nor schemas.
+            let listed = items.as_array().map_or("null", |_| "[]");
+            let shown = format!(r#"{{"Schema":null,"JSONSchemas":{listed}}}"#);
+            return self.errors.push(Error::invalid_shown(&at, shown, words));
+        }
         if items.str_at(&["type"]) != Some("object") {
             let shown = items.get("type").cloned().unwrap_or_else(|| "".into());
             let words = "must be object if parent array's x-kubernetes-list-type is map";

@@ -89,6 +89,12 @@ fn check_versions(crd: Crd<'_>, spec: &Path, errors: &mut Errors) {
         let words = "must have exactly one version marked as storage version";
         errors.push(Error::invalid(&path, shown(), words));
     }
+    // Upstream's internal form has the first version's name once more.
+    let first = crd.versions().next().map(|version| version.name()).unwrap_or_default();
+    let wrong = dns1035_label(first);
+    if !first.is_empty() && !wrong.is_empty() {
+        errors.push(Error::invalid(&spec.field("version"), &first.into(), wrong.join(",")));
+    }
 }
 
 fn wrong_warning(is_deprecated: bool, warning: &Value) -> Vec<String> {
@@ -124,7 +130,8 @@ fn check_names(names: &Value, required: bool, errors: &mut Errors) {
     let mut check = |path: Path, name: &str, is_kind: bool| {
         let lower = name.to_lowercase();
         let wrong = dns1035_label(if is_kind { &lower } else { name });
-        if name.is_empty() || wrong.is_empty() {
+        let is_listed = path.as_str().ends_with(']');
+        if name.is_empty() && !is_listed || wrong.is_empty() {
             return;
         }
         let head = if is_kind { "may have mixed case, but should otherwise match: " } else { "" };
@@ -193,8 +200,20 @@ impl<'a> Parts<'a> {
         }
         for (path, version, said) in self.each("selectableFields", "selectableFields") {
             let fields = said.as_array().unwrap_or_default();
-            if let Some(schema) = version.schema().filter(|_| !fields.is_empty()) {
-                check_selectable(fields, &Structural::read(schema), &path, errors);
+            if fields.is_empty() {
+                continue;
+            }
+            match version.schema() {
+                Some(schema) => check_selectable(fields, &Structural::read(schema), &path, errors),
+                None => {
+                    let is_top = path == self.spec.field("selectableFields");
+                    let words = if is_top {
+                        "may only be set when validations.schema is included"
+                    } else {
+                        "may only be set when `version.schema.openAPIV3Schema` is not included"
+                    };
+                    errors.push(Error::invalid(&path, &"".into(), words));
+                }
             }
         }
     }
@@ -264,6 +283,11 @@ fn check_selectable(fields: &[Value], schema: &Structural, path: &Path, errors: 
             continue;
         }
         let mut invalid = |words: &str| errors.push(Error::invalid(&path, &said.into(), words));
+        if !said.starts_with(['.', '[']) {
+            let found = said.split(['.', '[']).next().unwrap_or_default();
+            invalid(&format!("is an invalid path: expected [ or . but got: {found}"));
+            continue;
+        }
         let members = JsonPath::parse(said).and_then(|path| path.members());
         let Some(members) = members.filter(|_| said.starts_with('.')) else {
             invalid("is an invalid path: does not refer to a valid field");

@@ -32,6 +32,33 @@ pub(super) fn validate(schema: &Value, unchanged: bool, path: &Path) -> Errors {
     errors
 }
 
+/// Why upstream can make no structure of a schema, in its words (`NewStructural`).
+pub(super) fn unreadable(schema: &Value) -> Option<&'static str> {
+    const UNSUPPORTED: [(&str, &str); 7] = [
+        ("id", "OpenAPIV3Schema 'id' is not supported"),
+        ("$schema", "OpenAPIV3Schema 'schema' is not supported"),
+        ("$ref", "OpenAPIV3Schema '$ref' is not supported"),
+        ("patternProperties", "OpenAPIV3Schema 'patternProperties' is not supported"),
+        ("dependencies", "OpenAPIV3Schema 'dependencies' is not supported"),
+        ("additionalItems", "OpenAPIV3Schema 'additionalItems' is not supported"),
+        ("definitions", "OpenAPIV3Schema 'definitions' is not supported"),
+    ];
+    let mut found = None;
+    super::walk(schema, &mut |schema| {
+        let is_said = |key: &str| match schema.get(key) {
+            None | Some(Value::Null) => false,
+            Some(Value::String(text)) => !text.is_empty(),
+            Some(Value::Object(map)) => key == "additionalItems" || !map.is_empty(),
+            Some(_) => true,
+        };
+        let said = UNSUPPORTED.iter().find(|(key, _)| is_said(key)).map(|(_, words)| *words);
+        let is_list = schema.get("items").is_some_and(|items| items.as_array().is_some());
+        let listed = is_list.then_some("OpenAPIV3Schema 'items' must be a schema, but is an array");
+        found = found.or(said).or(listed);
+    });
+    found
+}
+
 #[derive(Default)]
 struct Checker<'s> {
     errors: Errors,

@@ -24,8 +24,11 @@ impl Validator<'_> {
     fn check_length_and_pattern(&mut self, rules: &Rules, text: &str) {
         let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         if let Some(most) = rules.max_length.filter(|most| length > *most) {
-            let most = usize::try_from(most).unwrap_or(0);
-            let error = Error::too_long(&self.place(), most);
+            let bound = usize::try_from(most).unwrap_or(0);
+            let mut error = Error::too_long(&self.place(), bound);
+            if most < 0 {
+                error.detail = "value is too long".to_owned();
+            }
             self.findings.errors.push(error);
         } else if let Some(least) = rules.min_length.filter(|least| length < *least) {
             self.invalid(&text.into(), format!("should be at least {least} chars long"));
@@ -85,7 +88,7 @@ impl Validator<'_> {
             "float" => x.abs() <= f64::from(f32::MAX),
             _ => !(is_integer && matches!(value, Value::Float(_)) && x.abs() >= 2f64.powi(63)),
         };
-        if !fits {
+        if !fits || (is_integer && x.fract() != 0.0) {
             let place = Path::new(if self.prefix.is_empty() { "<nil>" } else { self.prefix });
             let ty = schema.ty.map_or("number", Type::name);
             let format = match rules.format.as_str() {

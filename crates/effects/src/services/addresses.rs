@@ -70,7 +70,13 @@ impl Pool<'_> {
         let parsed: IpAddr = address.parse().map_err(|_| TAKEN)?;
         let networks = self.networks().map_err(|status| status.message)?;
         if !networks.iter().any(|network| network.contains(parsed)) {
-            return Err("the provided network does not match the current range".to_owned());
+            // Upstream's rehearsal asks the first range alone.
+            return Err(match networks.first().filter(|_| self.dry_run) {
+                Some(range) => format!(
+                    "the provided IP ({parsed}) is not in the valid range. The range of valid IPs is {range}"
+                ),
+                None => "the provided network does not match the current range".to_owned(),
+            });
         }
         if !self.dry_run && is_taken(self.registry, &parsed.to_string()) {
             return Err(TAKEN.to_owned());

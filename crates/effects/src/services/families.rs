@@ -47,7 +47,7 @@ pub(super) fn complete(
     if !needs_address(new) || old.is_some_and(|old| keeps_preference(new, old)) {
         return Ok(());
     }
-    if text(new, "ipFamilyPolicy").is_empty() {
+    if new.at(&["spec", "ipFamilyPolicy"]).is_none_or(Value::is_null) {
         let policy = inferred_policy(new, old);
         new.object_entry("spec").insert("ipFamilyPolicy", policy);
     }

@@ -37,7 +37,7 @@ impl Policy {
     }
 
     pub(crate) fn read(policy: &Value) -> Self {
-        let (head, (mutations, again)) = Head::read(policy, |spec, compiler| {
+        let (head, (mutations, again)) = Head::read(policy, true, |spec, compiler| {
             let expression = |mutation: &Value, member: &str, wanted| {
                 let text = mutation.str_at(&[member, "expression"]).unwrap_or_default();
                 compiler.compile(text, wanted)

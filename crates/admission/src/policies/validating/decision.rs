@@ -1,11 +1,15 @@
 //! What a policy says of a request, given its parameters (upstream: `validator.Validate`).
 
+use std::time::{Duration, Instant};
+
 use pintle_cel::Budget;
 use pintle_meta::Reason;
+use pintle_registry::admission::Operation;
 use pintle_value::Value;
 
 use super::policy::{Policy, Validation};
 use crate::expressions::{Evaluation, Facts, Failure};
+use crate::measures::Measures;
 use crate::policies::seen::is_wanted;
 
 /// What one evaluation of a policy may cost (upstream: `RuntimeCELCostBudget`).
@@ -18,43 +22,63 @@ const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 pub(super) struct Objection {
     pub(super) message: String,
     pub(super) reason: Reason,
-    /// It counts whatever a binding says should come of objections.
-    pub(super) always: bool,
+    pub(super) weight: Weight,
+    /// How long it took to find.
+    pub(super) took: Duration,
+}
+
+/// What an objection counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// Nothing: the policy's failures are ignored.
+    None,
+    /// What a binding says should come of it.
+    AsBound,
+    /// It refuses the write, whatever a binding says.
+    Full,
 }
 
 impl Objection {
     /// Something is wrong with the policy itself.
-    fn failure(message: String) -> Self {
-        Self { message, reason: Reason::Invalid, always: false }
+    fn failure(message: String, weight: Weight, took: Duration) -> Self {
+        Self { message, reason: Reason::Invalid, weight, took }
     }
 }
 
-/// Everything that a policy has against a request. Where it cannot decide, that is an objection, or
-/// nothing for a lenient one.
-pub(super) fn objections<'a>(policy: &'a Policy, facts: Facts<'a>) -> Vec<Objection> {
+/// Everything that a policy has against a request. Where it cannot decide, that is an objection, of no
+/// weight for a lenient one.
+pub(super) fn objections<'a>(
+    policy: &'a Policy,
+    facts: Facts<'a>,
+    measured: (&Measures, Operation),
+) -> Vec<Objection> {
     let head = &policy.head;
-    let failed = |why: String| match head.lenient {
-        true => Vec::new(),
-        false => vec![Objection::failure(why)],
-    };
-    match is_wanted(head, facts) {
+    let weight = if head.lenient { Weight::None } else { Weight::AsBound };
+    let began = Instant::now();
+    match is_wanted(head, facts, measured) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),
-        Err(why) => return failed(why),
+        Err(why) => return vec![Objection::failure(why, weight, began.elapsed())],
     }
     let evaluation = Evaluation::new(facts, &head.variables);
     let mut budget = Budget::new(COST_MAX);
     let mut objections = Vec::new();
     for validation in &policy.validations {
+        let began = Instant::now();
         match evaluation.of(&validation.expression, &mut budget) {
             Ok(Value::Bool(true)) => {}
             Ok(_) => {
                 let message = message(validation, &evaluation, &mut budget);
                 let reason = validation.reason;
-                objections.push(Objection { message, reason, always: false });
+                let took = began.elapsed();
+                objections.push(Objection { message, reason, weight: Weight::AsBound, took });
             }
-            Err(Failure::Expression(why)) => objections.extend(failed(why)),
-            Err(why) => return failed(why.into_text()),
+            Err(Failure::Expression(why)) => {
+                objections.push(Objection::failure(why, weight, began.elapsed()));
+            }
+            Err(why) => {
+                return vec![Objection::failure(why.into_text(), weight, began.elapsed())];
+            }
         }
     }
     objections.extend(annotations(policy, &evaluation));
@@ -85,11 +109,15 @@ fn message<'a>(
 /// What cannot be written into the audit log is an objection.
 fn annotations<'a>(policy: &'a Policy, evaluation: &Evaluation<'a>) -> Vec<Objection> {
     let mut budget = Budget::new(COST_MAX);
-    let values = policy.annotations.iter().map(|one| evaluation.of(one, &mut budget));
-    let failures = values.filter_map(Result::err).filter(|_| !policy.head.lenient);
-    let objections = failures.map(|why| {
-        let always = matches!(why, Failure::Expression(_));
-        Objection { always, ..Objection::failure(why.into_text()) }
-    });
-    objections.collect()
+    let mut objections = Vec::new();
+    for annotation in &policy.annotations {
+        let began = Instant::now();
+        let Err(why) = evaluation.of(annotation, &mut budget) else { continue };
+        if !policy.head.lenient {
+            let is_its_own = matches!(why, Failure::Expression(_));
+            let weight = if is_its_own { Weight::Full } else { Weight::AsBound };
+            objections.push(Objection::failure(why.into_text(), weight, began.elapsed()));
+        }
+    }
+    objections
 }

@@ -41,7 +41,7 @@ impl Policy {
     }
 
     pub(crate) fn read(policy: &Value) -> Self {
-        let (head, (validations, annotations)) = Head::read(policy, |spec, compiler| {
+        let (head, (validations, annotations)) = Head::read(policy, false, |spec, compiler| {
             let annotation = |annotation: &Value| {
                 compiler.compile(text(annotation, "valueExpression"), Wanted::TextOrNull)
             };

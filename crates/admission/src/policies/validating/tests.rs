@@ -1,10 +1,12 @@
 use pintle_cel::ResourceCheck;
 use pintle_meta::Reason;
+use pintle_registry::admission::Operation;
 use pintle_value::{Value, json};
 
-use super::decision::objections;
+use super::decision::{Weight, objections};
 use super::policy::Policy;
 use crate::expressions::Facts;
+use crate::measures::Measures;
 use crate::permissions::strict;
 
 fn tree(text: &str) -> Value {
@@ -28,7 +30,9 @@ fn said(spec: &str) -> Vec<(String, Reason)> {
         authorizer: &strict(),
         resource: &ResourceCheck::default(),
     };
-    let found = objections(&policy, facts);
+    let measures = Measures::default();
+    let mut found = objections(&policy, facts, (&measures, Operation::Create));
+    found.retain(|objection| objection.weight != Weight::None);
     found.into_iter().map(|objection| (objection.message, objection.reason)).collect()
 }
 
@@ -82,7 +86,7 @@ fn what_is_not_known_is_told() {
     for (expression, expected) in [
         ("params.max > 1", "undeclared reference to 'params'"),
         ("request.none == ''", "undefined field 'none'"),
-        ("variables.none == ''", "undefined field 'none'"),
+        ("variables.none == ''", "undeclared reference to 'variables'"),
     ] {
         let spec = validations(&format!(r#"{{"expression":"{expression}"}}"#));
         let said = said(&spec);
@@ -232,7 +236,7 @@ fn what_makes_no_sense_is_refused_when_it_is_written() {
             r#"{"variables":[{"name":"a","expression":"1"}],"matchConditions":[{"expression":"variables.a"}],
             "auditAnnotations":[{"valueExpression":"2"}]}"#,
             &[
-                "spec.matchConditions[0].expression: Invalid value: \"variables.a\": must evaluate to bool but got int",
+                "spec.matchConditions[0].expression: Invalid value: \"variables.a\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'variables' (in container '')\n | variables.a\n | ^",
                 "spec.auditAnnotations[0].valueExpression: Invalid value: \"2\": must evaluate to one of [string null_type] but got int",
             ],
         ),

@@ -32,6 +32,7 @@ pub fn type_warnings(policy: &Value, registry: &Registry) -> Vec<ExpressionWarni
     let compilers = types(spec, registry).into_iter().map(|(name, resource)| {
         let object = declaration(&resource.schema, resource.ty, &resource.kind);
         let mut compiler = Compiler::of_policy(object, params.clone());
+        compiler.compose();
         for variable in items(spec, "variables") {
             compiler.name(text(variable, "name"), text(variable, "expression"));
         }

@@ -1,0 +1,47 @@
+use pintle_value::Value;
+
+use crate::cluster::{Cluster, Running};
+
+const API_SERVICES: &str = "apiregistration.k8s.io/apiservices";
+const API_SERVICE: &str = r#"{"metadata":{"name":"v1.a.io"},"spec":{"group":"a.io","version":"v1",
+    "groupPriorityMinimum":1,"versionPriority":1,"insecureSkipTLSVerify":true,
+    "service":{"namespace":"n","name":"s","port":443}}}"#;
+
+#[tokio::test]
+async fn an_api_service_says_what_its_server_lacks() {
+    let cluster = Cluster::start().await;
+    cluster.create("namespaces", r#"{"metadata":{"name":"n"}}"#).await.expect("created");
+    cluster.create(API_SERVICES, API_SERVICE).await.expect("created");
+    let environment = cluster.environment.clone();
+    let controller =
+        Running::start(|stopped| super::run(environment, async move { _ = stopped.await }));
+    let service = |port: u16| {
+        format!(
+            r#"{{"metadata":{{"name":"s","namespace":"n"}},"spec":{{"ports":[{{"port":{port}}}]}}}}"#
+        )
+    };
+    says(&cluster, "ServiceNotFound", "service/s in \"n\" is not present").await;
+    cluster.create("services", &service(80)).await.expect("created");
+    says(&cluster, "ServicePortError", "service/s in \"n\" is not listening on port 443").await;
+    cluster.delete("services", "n", "s").await.expect("deleted");
+    cluster.create("services", &service(443)).await.expect("created");
+    let words = "cannot find endpointslices for service/s in \"n\"";
+    says(&cluster, "EndpointsNotFound", words).await;
+    let slice = r#"{"metadata":{"name":"s","namespace":"n","labels":{
+        "kubernetes.io/service-name":"s"}},"addressType":"IPv4","endpoints":[]}"#;
+    cluster.create("discovery.k8s.io/endpointslices", slice).await.expect("created");
+    let words = "endpointslices for service/s in \"n\" have no addresses with port name \"\"";
+    says(&cluster, "MissingEndpoints", words).await;
+    controller.stop().await;
+}
+
+/// Waits until the only condition has a reason.
+async fn says(cluster: &Cluster, reason: &str, message: &str) {
+    let condition = |one: &Value| match one.at(&["status", "conditions"]) {
+        Some(Value::Array(conditions)) if conditions.len() == 1 => Some(conditions[0].clone()),
+        _ => None,
+    };
+    let has = |one: &Value| condition(one).is_some_and(|c| c.str_at(&["reason"]) == Some(reason));
+    let seen = condition(&cluster.see(API_SERVICES, "v1.a.io", has).await).expect("it was seen");
+    assert_eq!(seen.str_at(&["message"]), Some(message));
+}
