@@ -9,9 +9,9 @@ pub mod writes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::load::{Client, Figures, Worker, run};
 use crate::objects::Sample;
@@ -54,6 +54,24 @@ impl Namespace {
         let accounts = format!("/api/v1/namespaces/{name}/serviceaccounts");
         server.ask("POST", &accounts, "{\"metadata\":{\"name\":\"default\"}}", &[404, 409]).await?;
         Ok(Self { server: server.clone(), name: name.to_owned() })
+    }
+
+    /// Adds a quota that nobody exceeds, and waits until the server has counted for it.
+    pub async fn add_quota(&self) -> Result<()> {
+        let hard = r#"{"configmaps":"1G","pods":"1G","requests.cpu":"1G"}"#;
+        let object = format!(r#"{{"metadata":{{"name":"quota"}},"spec":{{"hard":{hard}}}}}"#);
+        let path = self.path("resourcequotas");
+        self.server.ask("POST", &path, &object, &[409]).await?;
+        let deadline = Instant::now() + PREPARATION;
+        loop {
+            let (_, body) = self.server.ask("GET", &format!("{path}/quota"), "", &[]).await?;
+            let quota: serde_json::Value = serde_json::from_slice(&body)?;
+            if quota["status"]["used"]["pods"].is_string() {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "nobody counts what quotas limit");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// The path of a resource's collection.
@@ -133,6 +151,6 @@ pub async fn fill(
     let clients = Client::connect(&namespace.server, 32, false).await?;
     create(namespace, sample, clients, counter, count as u64, PREPARATION).await?;
     let there = counter.load(Ordering::Relaxed);
-    anyhow::ensure!(there >= count as u64, "only {there} of {count} objects could be made in time");
+    ensure!(there >= count as u64, "only {there} of {count} objects could be made in time");
     Ok(())
 }

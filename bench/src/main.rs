@@ -85,6 +85,9 @@ struct Measure {
     /// A pod to measure with, in YAML, instead of our own.
     #[arg(long, value_name = "FILE")]
     pod: Option<PathBuf>,
+    /// Put a ResourceQuota into the namespaces in which single objects are written.
+    #[arg(long)]
+    quota: bool,
     /// Send single requests over HTTP/2.
     #[arg(long)]
     http2: bool,
@@ -232,6 +235,9 @@ async fn measure_requests(
         for sample in &samples {
             let name = format!("bench-{unique}-{}", sample.resource);
             let namespace = Namespace::create(server, &name).await?;
+            if options.quota {
+                namespace.add_quota().await?;
+            }
             let result = writes::measure(&namespace, running, sample, extent, wanted, report).await;
             namespace.delete().await?;
             result?;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use pintle_meta::quantity::Quantity;
 use pintle_server::{
     Config, Cors, FeatureGates, Plugins, PortRange, RuntimeConfig, Selection, TlsParameters,
@@ -187,9 +187,15 @@ struct ApiFlags {
     runtime_config: Vec<String>,
     /// Features to switch on or off: APIResponseCompression=true|false (default true),
     /// CBORServingAndStorage=true|false (default false), ComponentFlagz=true|false (default true),
-    /// ComponentStatusz=true|false (default true)
+    /// ComponentStatusz=true|false (default true), WatchList=true|false (default true), AllAlpha, AllBeta.
+    /// kube-apiserver's other gates are known: those of other components may be set and change nothing,
+    /// the rest may be set to what this server does
     #[arg(long, value_name = "NAME=BOOL,…")]
     feature_gates: Vec<String>,
+    /// The version before this one, 1.35: shows metrics that this version hides as deprecated
+    #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true)]
+    #[arg(value_parser = hidden_metrics, action = ArgAction::Set)]
+    show_hidden_metrics_for_version: bool,
     /// Admission plugins to run besides the usual ones, by kube-apiserver's names
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     enable_admission_plugins: Vec<String>,
@@ -305,6 +311,7 @@ impl Serve {
             cors,
             runtime_config,
             feature_gates,
+            show_hidden_metrics: api.show_hidden_metrics_for_version,
             admission_plugins,
             controllers,
             namespace_deletion_delay: api.namespace_deletion_delay,
@@ -320,6 +327,18 @@ impl Serve {
         };
         access.apply(&mut config)?;
         Ok(config)
+    }
+}
+
+/// Whether metrics are shown that the version before showed: the only version that may be named.
+fn hidden_metrics(version: &str) -> Result<bool, String> {
+    match version {
+        "" => Ok(false),
+        "1.35" => Ok(true),
+        _ => Err(
+            "must be omitted or have the value '1.35'; only the previous minor version is allowed"
+                .to_owned(),
+        ),
     }
 }
 
@@ -339,6 +358,8 @@ fn bytes(text: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
+    use pintle_server::Feature;
+
     use super::*;
 
     fn config(flags: &[&str]) -> anyhow::Result<Config> {
@@ -396,12 +417,14 @@ mod tests {
             "--tls-cipher-suites=TLS_AES_128_GCM_SHA256",
             "--tls-curve-preferences=29,23",
             "--watch-history-size=1500k",
+            "--show-hidden-metrics-for-version=1.35",
             "-v=4",
         ];
         let config = config(&flags).unwrap();
         assert_eq!(config.watch_history_bytes, 1_500_000);
         assert!(!config.anonymous_auth);
-        assert!(!config.feature_gates.api_response_compression);
+        assert!(config.show_hidden_metrics);
+        assert!(!config.feature_gates.has(Feature::ApiResponseCompression));
         assert_eq!(config.request_timeout, Duration::from_secs(90));
         assert_eq!(config.min_request_timeout, Duration::from_secs(60));
         assert_eq!(config.tls_files, Some(("a".into(), "b".into())));
@@ -414,6 +437,7 @@ mod tests {
         for flag in [
             "--runtime-config=a/b/c/d",
             "--feature-gates=Nonsense=true",
+            "--show-hidden-metrics-for-version=1.34",
             "--request-timeout=abc",
             "--request-timeout=-1s",
             "--request-timeout=0s",

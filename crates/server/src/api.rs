@@ -1,22 +1,22 @@
 //! The API: everything that a request may need, and the way of a request through it.
 //!
-//! The order: who asks (401), as whom (403), whether they may (403), whether there is room (429), the
-//! handler (400, 404 and others), headers, compression, counts. Upstream looks for room first; here who may
-//! not do a thing takes no room either.
+//! The order: its time (400), who asks (401), as whom (403), whether they may (403), whether there is room
+//! (429), the handler (400, 404 and others), headers, compression, counts. Upstream looks for room first;
+//! here who may not do a thing takes no room either.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
-use pintle_auth::{Attributes, Authorizer, User};
-use pintle_controllers::garbage::Progress;
+use pintle_auth::{Attributes, Authorizer, Ruling, User};
 use pintle_meta::Status;
-use pintle_registry::request::Now;
+use pintle_registry::request::{Now, Warnings};
 use pintle_registry::{Registry, Resource};
 
+use crate::aggregation;
 use crate::audit_id::AuditIds;
 use crate::authentication::impersonation::impersonated;
 use crate::authentication::{Authentication, Peer, misplaced_token};
@@ -26,9 +26,11 @@ use crate::connection::Conduct;
 use crate::cors::{self, Cors};
 use crate::discovery::Discovery;
 use crate::handlers::{self, Call};
+use crate::health::NO_SUCH_PAGE;
+use crate::in_progress::InProgress;
 use crate::lifecycle::Lifecycle;
-use crate::limits::{Limits, Place};
-use crate::metrics::{Gauge, Metrics, RequestLabels};
+use crate::limits::Limits;
+use crate::metrics::{Metrics, WriteVerb};
 use crate::negotiation::Preferences;
 use crate::openapi::OpenApi;
 use crate::options::request_timeout;
@@ -36,13 +38,11 @@ use crate::paths;
 use crate::query::Query;
 use crate::request_info::RequestInfo;
 use crate::respond::{self, Response, add_warnings};
-use crate::target;
+use crate::target::{self, Found};
 use crate::token_issuer::TokenIssuer;
 
 /// Writes are given up after this time, however long the client would wait (OAS-11).
 const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
-/// What is counted as an apply.
-const APPLY: &str = "application/apply-patch+yaml";
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Everything that a request may need.
@@ -54,8 +54,6 @@ pub(crate) struct Api {
     pub(crate) discovery: Discovery,
     pub(crate) openapi: OpenApi,
     pub(crate) metrics: Metrics,
-    /// How far the garbage collector is.
-    pub(crate) collector: Arc<Progress>,
     pub(crate) limits: Limits,
     pub(crate) compute: Compute,
     pub(crate) lifecycle: Lifecycle,
@@ -76,6 +74,8 @@ pub(crate) struct Settings {
     pub(crate) compression: bool,
     /// Whether CBOR is spoken (CBOR-01).
     pub(crate) cbor: bool,
+    /// Whether watches may begin with the state (SL-01).
+    pub(crate) watch_list: bool,
     /// Which web pages may ask.
     pub(crate) cors: Cors,
     /// Whether there is `/statusz`.
@@ -95,27 +95,16 @@ struct Asked<'a> {
     info: &'a RequestInfo,
     /// The resource that the path names, if it is served.
     resource: Option<Arc<Resource>>,
+    /// What the client should hear, whatever becomes of its request.
+    warned: &'a Warnings,
 }
 
-/// What is counted and held while a request is worked on and its answer is sent.
-struct InProgress {
-    api: Arc<Api>,
-    labels: RequestLabels,
-    code: u16,
-    began: Instant,
-    long_running: Option<Arc<Gauge>>,
-    /// Given back when the handler has returned; for a long answer, when that has been sent.
-    place: Option<Place>,
-}
-
-impl Drop for InProgress {
-    fn drop(&mut self) {
-        drop(self.place.take());
-        if let Some(gauge) = &self.long_running {
-            gauge.add(-1);
-        }
-        self.api.metrics.answered(&self.labels, self.code, self.began.elapsed());
-    }
+/// What a request that may be done is done with.
+struct Permitted {
+    user: Arc<User>,
+    now: Now,
+    /// A watch bounds itself.
+    timeout: Option<Duration>,
 }
 
 impl Api {
@@ -140,16 +129,32 @@ impl Api {
             Ok(info) => {
                 let named = info.resource.as_ref();
                 let resource = named.and_then(|named| target::resource(&self.registry, named));
-                let mut progress = self.begin(&info, &head, resource.as_deref(), &query, began);
-                let asked = Asked { head: &head, query: &query, info: &info, resource };
-                let answer = match self.identify(peer, conduct, &asked) {
-                    Ok((user, now)) => {
-                        self.answer(user, now, asked, &mut body, &mut progress).await
-                    }
+                let mut progress = InProgress::new(&self, &query, began);
+                let warnings = Warnings::default();
+                let warned = &warnings;
+                let asked = Asked { head: &head, query: &query, info: &info, resource, warned };
+                let permitted = self.permit(peer, conduct, &asked, began);
+                let refused = permitted.is_err();
+                let answer = match permitted {
+                    Ok(permitted) => self.answer(permitted, asked, &mut body, &mut progress).await,
                     Err(status) => Err(status),
                 };
-                let mut response =
-                    answer.unwrap_or_else(|status| respond::status(&status, preferences.error()));
+                let mut response = answer.unwrap_or_else(|status| {
+                    let (registry, form) = (&self.registry, preferences.error());
+                    if status.is_no_such_path() && !paths::is_routed(registry, &info.path) {
+                        return aggregation::answer(registry, &info.path, form)
+                            .unwrap_or_else(|| respond::text(404, NO_SUCH_PAGE));
+                    }
+                    respond::status(&status, form)
+                });
+                add_warnings(response.headers_mut(), &warnings.take());
+                let code = response.status();
+                // But for a malformed timeout: it is found by whoever bounds requests.
+                let is_refusal = code == StatusCode::FORBIDDEN
+                    || code == StatusCode::BAD_REQUEST && self.timeout(&info, &query).is_ok();
+                if refused && is_refusal {
+                    respond::forbid_sniffing(response.headers_mut());
+                }
                 progress.code = response.status().as_u16();
                 // A short answer is bytes and nothing else. A long one is made as it is sent, or large, so
                 // it counts until then, as upstream's handlers do; how long is bounded.
@@ -159,9 +164,10 @@ impl Api {
                 response.body_mut().hold(Box::new(progress));
                 response
             }
+            // Upstream's HTTP server answers this itself, so that no handler adds anything to it.
             Err(_) => {
-                let status = Status::bad_request("the path is not a valid encoding");
-                respond::status(&status, preferences.error())
+                body::discard(body, &head);
+                return respond::page(400, "400 Bad Request");
             }
         };
         body::discard(body, &head);
@@ -171,20 +177,22 @@ impl Api {
         self.finish(&head, page, response)
     }
 
-    fn begin(
-        self: &Arc<Self>,
-        info: &RequestInfo,
-        head: &Parts,
-        resource: Option<&Resource>,
-        query: &Query,
+    /// Whether a request may be done, as whom, when, and within which time.
+    fn permit(
+        &self,
+        peer: &Peer,
+        conduct: &Conduct,
+        asked: &Asked<'_>,
         began: Instant,
-    ) -> InProgress {
-        let named = info.resource.as_ref().zip(resource);
-        let served = named.is_some_and(|(info, resource)| target::is_served(resource, info));
-        let dry_run = query.all("dryRun").any(|value| value == "All");
-        let applies = head.headers.get(CONTENT_TYPE).is_some_and(|said| said == APPLY);
-        let labels = RequestLabels::new(info, served, applies, dry_run);
-        InProgress { api: self.clone(), labels, code: 0, began, long_running: None, place: None }
+    ) -> Result<Permitted, Status> {
+        let info = asked.info;
+        let timeout = self.timeout(info, asked.query)?;
+        let (user, now) = self.identify(peer, conduct, asked, began)?;
+        let asked_at = Instant::now();
+        let ruling = self.rule(&user, info.verb, info);
+        self.metrics.access.authorized(ruling.decision, asked_at.elapsed());
+        allowed(&user, info.verb, info, &ruling)?;
+        Ok(Permitted { user, now, timeout })
     }
 
     /// Who a request is done as, and when.
@@ -193,41 +201,49 @@ impl Api {
         peer: &Peer,
         conduct: &Conduct,
         asked: &Asked<'_>,
+        began: Instant,
     ) -> Result<(Arc<User>, Now), Status> {
         let (headers, info, now) = (&asked.head.headers, asked.info, now());
+        let access = &self.metrics.access;
+        peer.certificate_remaining_seconds(now).into_iter().for_each(|s| access.certificate(s));
         let known = self.authentication.user(peer, headers, now, &self.registry);
+        let authenticated = Instant::now();
+        access.authenticated(known.as_deref(), authenticated - began);
         conduct.asked(known.as_deref().ok(), asked.head.version);
         let user = known.map_err(|error| {
             tracing::debug!(%error, path = %info.path, "unable to authenticate the request");
             Status::unauthorized()
         })?;
-        Ok((impersonated(user, headers, info, &*self.authorizer)?, now))
+        let user = impersonated(user, headers, info, &*self.authorizer);
+        access.impersonated(authenticated.elapsed());
+        Ok((user?, now))
     }
 
     async fn answer(
         self: &Arc<Self>,
-        user: Arc<User>,
-        now: Now,
+        permitted: Permitted,
         asked: Asked<'_>,
         body: impl RequestBody,
         progress: &mut InProgress,
     ) -> Result<Response, Status> {
-        let Asked { head, query, info, resource } = asked;
-        let timeout = self.timeout(info, query)?;
-        self.authorize(&user, info.verb, info)?;
+        let Asked { head, query, info, resource, warned: warnings } = asked;
+        let Permitted { user, now, timeout } = permitted;
+        let destination = destination(resource, info, head)?;
+        progress.take_route(destination.as_ref(), info, head, query);
         if info.long_running() {
-            let gauge = self.metrics.long_running(&progress.labels);
-            gauge.iter().for_each(|gauge| gauge.add(1));
-            progress.long_running = gauge;
+            progress.runs_long();
         } else if !info.is_health_check() {
-            progress.place = Some(self.limits.enter(info.read_only(), &user)?);
+            let place = self.limits.enter(info.read_only(), &user);
+            progress.place = Some(place.inspect_err(|_| progress.was_rejected())?);
         }
-        let call = Call { api: self, head, query, info, user: &user, now };
-        let work = self.compute.run(&user, dispatch(&call, resource, body));
+        let waited = &progress.waited;
+        let call = Call { api: self, head, query, info, user: &user, now, warnings, waited };
+        let work = self.compute.run(&user, dispatch(&call, destination, body));
         let mut response = match timeout {
-            // A watch bounds itself; what comes before its first byte is quick.
+            // What comes before a watch's first byte is quick.
             None => work.await,
             Some(timeout) => tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
+                progress.timed_out();
                 let why = "request did not complete within the allotted timeout";
                 Err(Status::timeout(why, 0))
             }),
@@ -257,9 +273,11 @@ impl Api {
         verb: &str,
         info: &RequestInfo,
     ) -> Result<(), Status> {
-        let attributes = Attributes { user, verb, subject: info.subject() };
-        let ruling = self.authorizer.authorize(&attributes);
-        if ruling.allowed() { Ok(()) } else { Err(attributes.forbidden(&ruling.reason)) }
+        allowed(user, verb, info, &self.rule(user, verb, info))
+    }
+
+    fn rule(&self, user: &User, verb: &str, info: &RequestInfo) -> Ruling {
+        self.authorizer.authorize(&Attributes { user, verb, subject: info.subject() })
     }
 
     /// How long a watch lasts whose client does not say.
@@ -273,7 +291,7 @@ impl Api {
             cors::grant(origin, response.headers_mut());
         }
         respond::forbid_caching(response.headers_mut());
-        add_warnings(response.headers_mut(), misplaced_token(&head.headers).into_iter());
+        add_warnings(response.headers_mut(), misplaced_token(&head.headers).as_slice());
         let audit_id = self.audit_id(&head.headers);
         response.headers_mut().insert(AUDIT_ID, audit_id);
         if head.method == Method::HEAD {
@@ -296,20 +314,48 @@ impl Api {
     }
 }
 
-/// The room that a path belongs to.
-async fn dispatch(
-    call: &Call<'_>,
+/// 403 for what is not allowed.
+fn allowed(user: &User, verb: &str, info: &RequestInfo, ruling: &Ruling) -> Result<(), Status> {
+    if ruling.allowed() {
+        return Ok(());
+    }
+    Err(Attributes { user, verb, subject: info.subject() }.forbidden(&ruling.reason))
+}
+
+/// What a request is about, or 404 or 405; nothing for a path that is no resource.
+fn destination(
     resource: Option<Arc<Resource>>,
-    body: impl RequestBody,
-) -> Result<Response, Status> {
-    if !call.info.is_routable() {
+    info: &RequestInfo,
+    head: &Parts,
+) -> Result<Option<Found>, Status> {
+    if !info.is_routable() {
         return Err(Status::no_such_path());
     }
-    match &call.info.resource {
+    match &info.resource {
+        None => Ok(None),
+        Some(named) => target::find(resource, named, info.verb, &head.method).map(Some),
+    }
+}
+
+/// The room that a destination belongs to.
+async fn dispatch(
+    call: &Call<'_>,
+    destination: Option<Found>,
+    body: impl RequestBody,
+) -> Result<Response, Status> {
+    match destination {
         None => paths::handle(call).await,
-        Some(info) => {
-            let found = target::find(resource, info, call.info.verb, &call.head.method)?;
+        Some(found) => {
+            if let Some(route) = found.route(call.info.verb) {
+                call.preferences().routed(route)?;
+            }
             let body = if call.info.read_only() { Bytes::new() } else { body::read(body).await? };
+            if let Some(verb) = WriteVerb::of(call.info.verb)
+                && !found.connects()
+            {
+                let resource = &found.target.resource;
+                call.api.metrics.requests.of(resource).body(verb, body.len());
+            }
             handlers::handle(call, found, body).await
         }
     }

@@ -57,6 +57,16 @@ pub(crate) struct Authentication {
     pub(crate) anonymous: Option<Arc<User>>,
 }
 
+impl Peer {
+    /// For how long its certificate is still valid, in seconds, where it has one that holds.
+    pub(crate) const fn certificate_remaining_seconds(&self, now: Now) -> Option<i64> {
+        match &self.credential {
+            Credential::Certificate { chain, .. } => Some(chain.remaining_seconds(now)),
+            Credential::None | Credential::Refused(_) => None,
+        }
+    }
+}
+
 impl Authentication {
     /// Looks at the chain that the other end of a connection gave.
     pub(crate) fn peer(&self, chain: Option<&[CertificateDer<'_>]>, now: Now) -> Peer {

@@ -45,7 +45,16 @@ pub(crate) struct Body {
     /// How many pieces were sent since others had their turn.
     in_a_row: u8,
     /// Dropped when the body has been sent or given up: counts, limits.
-    guard: Option<Box<dyn Send>>,
+    guard: Option<Box<dyn Guard>>,
+}
+
+/// What lives as long as a body, and sees how it goes.
+pub(crate) trait Guard: Send {
+    /// So many bytes more go to the client.
+    fn sent(&mut self, bytes: usize);
+
+    /// The client did not take the rest in time.
+    fn broke_off(&mut self);
 }
 
 /// What a body is made of, made as it is sent.
@@ -179,8 +188,13 @@ impl Body {
     }
 
     /// Keeps `guard` until the body has been sent or given up.
-    pub(crate) fn hold(&mut self, guard: Box<dyn Send>) {
+    pub(crate) fn hold(&mut self, guard: Box<dyn Guard>) {
         self.guard = Some(guard);
+    }
+
+    /// Says that the client does not take the rest in time.
+    pub(crate) fn break_off(&mut self) {
+        self.guard.iter_mut().for_each(|guard| guard.broke_off());
     }
 
     /// The same body with the end of a line behind it; an empty one and watches stay as they are.
@@ -281,6 +295,9 @@ impl HttpBody for Body {
             Source::Frames(frames) => frames.as_mut().poll_next(context),
             Source::Successor(_) => Poll::Ready(None),
         };
+        if let (Poll::Ready(Some(bytes)), Some(guard)) = (&next, &mut this.guard) {
+            guard.sent(bytes.len());
+        }
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 
@@ -366,6 +383,8 @@ async fn read_to_end(mut body: impl RequestBody) -> Result<Bytes, Status> {
 mod tests {
     use super::*;
     use http_body_util::{Full, StreamBody};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn collect(body: Body) -> (Option<u64>, Vec<u8>) {
         let size = body.size_hint().exact();
@@ -391,15 +410,25 @@ mod tests {
         assert_eq!(collect(pieces(&["ab", "cd"]).line()), (None, b"abcd\n".to_vec()));
     }
 
+    struct Seen(Arc<AtomicUsize>);
+
+    impl Guard for Seen {
+        fn sent(&mut self, bytes: usize) {
+            self.0.fetch_add(bytes, Ordering::Relaxed);
+        }
+
+        fn broke_off(&mut self) {}
+    }
+
     #[test]
-    fn the_guard_lives_as_long_as_the_body() {
-        let guard = std::sync::Arc::new(());
+    fn the_guard_lives_as_long_as_the_body_and_sees_it_go() {
+        let sent = Arc::new(AtomicUsize::new(0));
         let mut body = pieces(&["ab", "cd"]);
-        body.hold(Box::new(guard.clone()));
+        body.hold(Box::new(Seen(sent.clone())));
         let body = body.map_pieces(|pieces| pieces);
-        assert_eq!(std::sync::Arc::strong_count(&guard), 2);
+        assert_eq!(Arc::strong_count(&sent), 2);
         drop(collect(body));
-        assert_eq!(std::sync::Arc::strong_count(&guard), 1);
+        assert_eq!((Arc::strong_count(&sent), sent.load(Ordering::Relaxed)), (1, 4));
     }
 
     #[tokio::test]

@@ -14,7 +14,7 @@ use pintle_controllers::Selection;
 use pintle_effects::PortRange;
 use pintle_kinds::RuntimeConfig;
 
-use crate::{Cors, Error, TlsParameters};
+use crate::{Cors, FeatureGates, TlsParameters};
 pub use access::{RequestHeader, ServiceAccounts};
 pub use connections::ConnectionLimits;
 
@@ -56,6 +56,8 @@ pub struct Config {
     pub runtime_config: RuntimeConfig,
     /// Which features are on.
     pub feature_gates: FeatureGates,
+    /// Whether `/metrics` shows families that this version hides as deprecated.
+    pub show_hidden_metrics: bool,
     /// The addresses of services.
     pub service_cluster_ip_range: String,
     /// The ports that services take on every node.
@@ -120,6 +122,7 @@ impl Default for Config {
             },
             runtime_config: RuntimeConfig::default(),
             feature_gates: FeatureGates::default(),
+            show_hidden_metrics: false,
             service_cluster_ip_range: "10.0.0.0/24".to_owned(),
             service_node_port_range: PortRange::default(),
             watch_history: Duration::from_secs(5 * 60),
@@ -154,120 +157,5 @@ impl Config {
     /// Where certificates are kept, if they are.
     pub(crate) fn kept_certificates(&self) -> PathBuf {
         self.cert_dir.clone().unwrap_or_else(|| self.data_dir.join("pki"))
-    }
-}
-
-/// Which features are on: `--feature-gates`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FeatureGates {
-    /// Compress long answers for clients that take it.
-    pub api_response_compression: bool,
-    /// Speak CBOR with clients that do.
-    pub cbor_serving_and_storage: bool,
-    /// Tell at `/flagz` what the command line says.
-    pub component_flagz: bool,
-    /// Tell at `/statusz` what this server is.
-    pub component_statusz: bool,
-}
-
-impl Default for FeatureGates {
-    fn default() -> Self {
-        Self {
-            api_response_compression: true,
-            cbor_serving_and_storage: false,
-            component_flagz: true,
-            component_statusz: true,
-        }
-    }
-}
-
-/// Gates of upstream's that are locked on in this release, for what is done here as well.
-const LOCKED_ON: [&str; 8] = [
-    "AuthorizeWithSelectors",
-    "BtreeWatchCache",
-    "ConsistentListFromCache",
-    "DeclarativeValidation",
-    "ResilientWatchCacheInitialization",
-    "RetryGenerateName",
-    "StreamingCollectionEncodingToJSON",
-    "StreamingCollectionEncodingToProtobuf",
-];
-
-impl FeatureGates {
-    /// Reads `Name=true,Other=false`. A gate that is not known is an error (DEP-22), and so is switching
-    /// off what cannot be (DEP-23).
-    pub fn parse<'a>(flags: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
-        let refuse = |reason: String| Error::Flag { flag: "feature-gates", reason };
-        let mut gates = Self::default();
-        let settings = flags.into_iter().flat_map(|flag| flag.split(','));
-        for setting in settings.map(str::trim).filter(|setting| !setting.is_empty()) {
-            let (name, value) = setting
-                .split_once('=')
-                .ok_or_else(|| refuse(format!("missing bool value for {setting}")))?;
-            let on = match value.trim() {
-                "true" | "True" | "TRUE" | "t" | "T" | "1" => true,
-                "false" | "False" | "FALSE" | "f" | "F" | "0" => false,
-                _ => {
-                    return Err(refuse(format!(
-                        "invalid value {value:?} of {name}, use true or false"
-                    )));
-                }
-            };
-            match name.trim() {
-                "APIResponseCompression" => gates.api_response_compression = on,
-                "CBORServingAndStorage" => gates.cbor_serving_and_storage = on,
-                "ComponentFlagz" => gates.component_flagz = on,
-                "ComponentStatusz" => gates.component_statusz = on,
-                // Each gate is of one stage.
-                "AllBeta" => {
-                    gates.api_response_compression = on;
-                    gates.component_flagz = on;
-                    gates.component_statusz = on;
-                }
-                "AllAlpha" => gates.cbor_serving_and_storage = on,
-                other if !LOCKED_ON.contains(&other) => {
-                    return Err(refuse(format!("unrecognized feature gate: {other}")));
-                }
-                locked if on => tracing::warn!(
-                    "setting GA feature gate {locked}=true. It will be removed in a future release."
-                ), // DEP-25
-                locked => {
-                    return Err(refuse(format!(
-                        "cannot set feature gate {locked} to false, feature is locked to true"
-                    )));
-                }
-            }
-        }
-        Ok(gates)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(flag: &str, expected: Result<bool, &str>) {
-        let found = FeatureGates::parse([flag]).map(|gates| gates.api_response_compression);
-        let found = found.map_err(|error| error.to_string());
-        assert_eq!(found, expected.map_err(|text| format!("--feature-gates: {text}")), "{flag}");
-    }
-
-    #[test]
-    fn gates_are_known_or_refused() {
-        check("", Ok(true));
-        check("APIResponseCompression=false", Ok(false)); // CMP-02
-        check(" APIResponseCompression = true ,", Ok(true));
-        check("APIResponseCompression=false,AllBeta=true", Ok(true));
-        check("ComponentFlagz=false,ComponentStatusz=false", Ok(true));
-        check("Nonsense=true", Err("unrecognized feature gate: Nonsense"));
-        check("RetryGenerateName=true", Ok(true)); // DEP-25
-        let locked =
-            "cannot set feature gate RetryGenerateName to false, feature is locked to true";
-        check("RetryGenerateName=false", Err(locked)); // DEP-23
-        check("APIResponseCompression", Err("missing bool value for APIResponseCompression"));
-        check(
-            "APIResponseCompression=x",
-            Err("invalid value \"x\" of APIResponseCompression, use true or false"),
-        );
     }
 }

@@ -63,6 +63,12 @@ struct Group<'a> {
     versions: Vec<Version<'a>>,
 }
 
+/// The document of a group of which nothing is served here, given its versions.
+pub(crate) fn group_elsewhere(name: &str, versions: &[&str]) -> Bytes {
+    let versions = versions.iter().map(|name| Version { name, resources: Vec::new() }).collect();
+    legacy::group(&Group { name, versions })
+}
+
 impl<'a> Group<'a> {
     /// What upstream's priorities go by.
     fn priority_key(&self) -> (&'a str, &'a str) {

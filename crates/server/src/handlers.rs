@@ -6,29 +6,30 @@
 mod component;
 mod connect;
 mod delete;
+mod log;
 mod read;
 mod review;
 mod token;
 mod watch;
 mod write;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::request::Parts;
 use pintle_auth::User;
+use pintle_measure::Counter;
 use pintle_meta::Status;
 use pintle_registry::SubresourceBehaviour;
-use pintle_registry::request::{Context, Now};
-use pintle_value::Str;
+use pintle_registry::request::{Context, Now, Warnings};
 
 use crate::api::Api;
 use crate::negotiation::{Form, Negotiated, Preferences};
 use crate::options::{IncludeObject, table_options};
 use crate::query::Query;
 use crate::request_info::RequestInfo;
-use crate::respond::{Rendering, Response, add_warnings};
+use crate::respond::{Rendering, Response};
 use crate::target::Found;
 
 /// A request that may be done.
@@ -39,16 +40,20 @@ pub(crate) struct Call<'a> {
     pub(crate) info: &'a RequestInfo,
     pub(crate) user: &'a Arc<User>,
     pub(crate) now: Now,
+    /// What the client should hear.
+    pub(crate) warnings: &'a Warnings,
+    /// How long it waited for webhooks, in nanoseconds; nothing where it asks none.
+    pub(crate) waited: &'a OnceLock<Arc<Counter>>,
 }
 
 /// Does what is asked.
 pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result<Response, Status> {
-    let deprecation = found.target.resource.deprecation.clone();
-    if deprecation.is_some() {
+    if let Some(deprecation) = &found.target.resource.deprecation {
+        call.warnings.add(deprecation.as_str()); // DEP-12
         let (resource, subresource) = (&found.target.resource.resource, &found.target.subresource);
         call.api.metrics.deprecated(resource, subresource); // DEP-14
     }
-    let mut response = match call.info.verb {
+    match call.info.verb {
         _ if found.connects() => connect::connect(call, &found).await,
         "create" if found.target.resource.action.is_some() => {
             write::create(call, &found, body).await
@@ -64,9 +69,7 @@ pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result
         "delete" => delete::delete(call, &found, body).await,
         "deletecollection" => delete::delete_collection(call, &found, body).await,
         _ => Err(Status::wrong_method()),
-    }?;
-    add_warnings(response.headers_mut(), deprecation.iter().map(Str::as_str)); // DEP-12
-    Ok(response)
+    }
 }
 
 /// Resources that are answered and not kept.
@@ -78,7 +81,8 @@ async fn virtual_resource(call: &Call<'_>, found: &Found, body: Bytes) -> Result
 }
 
 impl Call<'_> {
-    fn preferences(&self) -> Preferences<'_> {
+    /// What the client says of the answer's encoding.
+    pub(crate) fn preferences(&self) -> Preferences<'_> {
         let preferences = Preferences::new(&self.head.headers, self.query);
         preferences.with_cbor(self.api.settings.cbor)
     }
@@ -122,6 +126,8 @@ impl Call<'_> {
             now: self.now,
             user: self.user.clone(),
             user_agent: String::from_utf8_lossy(agent).into(),
+            warnings: self.warnings.clone(),
+            waited: self.waited.get_or_init(Arc::default).clone(),
         }
     }
 }

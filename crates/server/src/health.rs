@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::lifecycle::Lifecycle;
 use crate::query::Query;
-use crate::respond::{Response, text};
+use crate::respond::{Response, page, text};
 
 /// What checks look at.
 pub(crate) struct Health<'a> {
@@ -29,17 +29,30 @@ pub(crate) enum Endpoint {
 /// One named check.
 struct Check {
     name: &'static str,
-    /// Only readiness is about it.
-    ready_only: bool,
+    about: About,
     run: fn(&Health<'_>, Endpoint) -> Result<(), String>,
 }
 
+/// Which endpoints a check belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    All,
+    /// `/livez` and `/healthz`.
+    Life,
+    /// `/readyz`.
+    Readiness,
+}
+
 const fn check(name: &'static str, run: fn(&Health<'_>, Endpoint) -> Result<(), String>) -> Check {
-    Check { name, ready_only: false, run }
+    Check { name, about: About::All, run }
+}
+
+const fn life(name: &'static str, run: fn(&Health<'_>, Endpoint) -> Result<(), String>) -> Check {
+    Check { name, about: About::Life, run }
 }
 
 const fn ready(name: &'static str, run: fn(&Health<'_>, Endpoint) -> Result<(), String>) -> Check {
-    Check { name, ready_only: true, run }
+    Check { name, about: About::Readiness, run }
 }
 
 /// Upstream's names (HLT-06), in the order in which they are shown. What upstream does in hooks after its
@@ -47,23 +60,37 @@ const fn ready(name: &'static str, run: fn(&Health<'_>, Endpoint) -> Result<(), 
 const CHECKS: &[Check] = &[
     check("ping", |_, _| Ok(())),
     check("log", |_, _| Ok(())),
+    // The certificate by which a server asks itself; this one asks itself nothing over the network.
+    life("loopback-serving-certificate", |_, _| Ok(())),
     check("etcd", |health, _| (health.store)()),
     ready("etcd-readiness", |health, _| (health.store)()),
     ready("informer-sync", hook),
     check("poststarthook/start-apiserver-admission-initializer", hook),
-    check("poststarthook/start-kube-apiserver-admission-initializer", hook),
     check("poststarthook/generic-apiserver-start-informers", hook),
+    check("poststarthook/priority-and-fairness-config-consumer", hook),
+    check("poststarthook/priority-and-fairness-filter", hook),
+    check("poststarthook/storage-object-count-tracker-hook", hook),
     check("poststarthook/start-apiextensions-informers", hook),
     check("poststarthook/start-apiextensions-controllers", hook),
     check("poststarthook/crd-informer-synced", hook),
     check("poststarthook/start-system-namespaces-controller", hook),
-    check("poststarthook/bootstrap-controller", hook),
+    check("poststarthook/peer-endpoint-reconciler-controller", hook),
+    check("poststarthook/start-cluster-authentication-info-controller", hook),
+    check("poststarthook/start-kube-apiserver-identity-lease-controller", hook),
+    check("poststarthook/start-kube-apiserver-identity-lease-garbage-collector", hook),
+    check("poststarthook/storage-readiness", hook),
+    check("poststarthook/start-legacy-token-tracking-controller", hook),
+    check("poststarthook/start-service-ip-repair-controllers", hook),
     check("poststarthook/rbac/bootstrap-roles", hook),
     check("poststarthook/scheduling/bootstrap-system-priority-classes", hook),
-    check("poststarthook/start-cluster-authentication-info-controller", hook),
+    check("poststarthook/priority-and-fairness-config-producer", hook),
+    check("poststarthook/bootstrap-controller", hook),
+    check("poststarthook/start-kubernetes-service-cidr-controller", hook),
     check("poststarthook/start-kube-aggregator-informers", hook),
+    check("poststarthook/apiservice-status-local-available-controller", hook),
+    check("poststarthook/apiservice-status-remote-available-controller", hook),
     check("poststarthook/apiservice-registration-controller", hook),
-    check("poststarthook/apiservice-status-available-controller", hook),
+    check("poststarthook/apiservice-discovery-controller", hook),
     check("poststarthook/kube-apiserver-autoregistration", hook),
     check("autoregister-completion", hook),
     check("poststarthook/apiservice-openapi-controller", hook),
@@ -99,7 +126,8 @@ impl Endpoint {
     }
 
     fn checks(self) -> impl Iterator<Item = &'static Check> {
-        CHECKS.iter().filter(move |check| self == Self::Readyz || !check.ready_only)
+        let other = if self == Self::Readyz { About::Life } else { About::Readiness };
+        CHECKS.iter().filter(move |check| check.about != other)
     }
 }
 
@@ -113,29 +141,33 @@ pub(crate) fn paths() -> Vec<String> {
     paths
 }
 
-/// Splits `livez/etcd` into the endpoint and the name of a check.
-pub(crate) fn endpoint(path: &str) -> Option<(Endpoint, &str)> {
+/// Splits `/livez/etcd` into the endpoint and the name of a check, if it names one.
+pub(crate) fn endpoint(path: &str) -> Option<(Endpoint, Option<&str>)> {
     let path = path.strip_prefix('/')?;
-    let (name, check) = path.split_once('/').unwrap_or((path, ""));
+    let (name, check) = path.split_once('/').map_or((path, None), |(name, c)| (name, Some(c)));
     let (_, endpoint) = Endpoint::ALL.iter().find(|(known, _)| *known == name)?;
-    (!path.ends_with('/')).then_some((*endpoint, check))
+    Some((*endpoint, check))
 }
 
-/// Answers for one check or, where `check` is empty, for all; `None` where there is no such check.
+/// What is said where there is nothing.
+pub(crate) const NO_SUCH_PAGE: &str = "404 page not found\n";
+
+/// Answers for one check or, where none is named, for all.
 pub(crate) fn answer(
     health: &Health<'_>,
     endpoint: Endpoint,
-    check: &str,
+    check: Option<&str>,
     query: &Query,
-) -> Option<Response> {
-    if check.is_empty() {
-        return Some(all(health, endpoint, query));
-    }
-    let check = endpoint.checks().find(|known| known.name == check)?;
-    Some(match (check.run)(health, endpoint) {
-        Ok(()) => text(200, "ok"),
+) -> Response {
+    let Some(name) = check else { return all(health, endpoint, query) };
+    let Some(check) = endpoint.checks().find(|known| known.name == name) else {
+        return text(404, NO_SUCH_PAGE);
+    };
+    match (check.run)(health, endpoint) {
+        // Only what may be taken for a page says what it is not, as upstream has it.
+        Ok(()) => page(200, "ok"),
         Err(why) => text(500, format!("internal server error: {why}\n")),
-    })
+    }
 }
 
 fn all(health: &Health<'_>, endpoint: Endpoint, query: &Query) -> Response {
@@ -208,7 +240,7 @@ mod tests {
                 livez_grace_period: self.grace,
                 observe: &|_, _, _| {},
             };
-            let response = answer(&health, endpoint, check, &Query::parse(query))?;
+            let response = answer(&health, endpoint, check, &Query::parse(query));
             let code = response.status().as_u16();
             let mut text = Vec::new();
             response.into_body().map_whole(|bytes| {
@@ -231,8 +263,12 @@ mod tests {
         ] {
             assert_eq!(server.get(url), Some((200, "ok".to_owned())), "{url}"); // HLT-01, HLT-05
         }
-        assert_eq!(server.get("/livez/nope"), None);
-        assert_eq!(server.get("/livez/shutdown"), None);
+        let not_found = Some((404, "404 page not found\n".to_owned()));
+        for url in
+            ["/livez/", "/livez/nope", "/livez/shutdown", "/readyz/loopback-serving-certificate"]
+        {
+            assert_eq!(server.get(url), not_found, "{url}");
+        }
         assert_eq!(server.get("/health"), None);
     }
 
@@ -241,7 +277,9 @@ mod tests {
         let (code, text) = Server::started().get("/livez?verbose&exclude=etcd&exclude=x").unwrap();
         assert_eq!(code, 200);
         // HLT-03, HLT-04, HLT-11
-        assert!(text.starts_with("[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n"), "{text}");
+        let first =
+            "[+]ping ok\n[+]log ok\n[+]loopback-serving-certificate ok\n[+]etcd excluded: ok\n";
+        assert!(text.starts_with(first), "{text}");
         assert!(text.ends_with(
             "warn: some health checks cannot be excluded: no matches for \"x\"\nlivez check passed\n"
         ));

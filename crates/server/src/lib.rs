@@ -10,6 +10,7 @@
 //! Invariants: every answer that is an error is a `Status`; every input has a bound; nothing here holds a
 //! copy of a collection.
 
+mod aggregation;
 mod api;
 mod audit_id;
 mod authentication;
@@ -21,9 +22,11 @@ mod connection;
 mod cors;
 mod discovery;
 mod error;
+mod feature_gates;
 mod handlers;
 mod header_text;
 mod health;
+mod in_progress;
 mod kubeconfig;
 mod lifecycle;
 mod limits;
@@ -49,15 +52,16 @@ mod webhooks;
 mod websocket;
 mod zpages;
 
-pub use config::{Config, ConnectionLimits, FeatureGates, RequestHeader, ServiceAccounts};
+pub use config::{Config, ConnectionLimits, RequestHeader, ServiceAccounts};
 pub use cors::Cors;
 pub use error::Error;
+pub use feature_gates::{Feature, FeatureGates};
 pub use kubeconfig::kubeconfig;
 pub use pintle_admission::{Configuration as AdmissionConfiguration, Plugins};
 pub use pintle_auth::Mode;
 pub use pintle_controllers::Selection;
 pub use pintle_effects::PortRange;
-pub use pintle_kinds::RuntimeConfig;
+pub use pintle_kinds::{Error as RuntimeConfigError, RuntimeConfig};
 pub use pki::{Credentials, Signer};
 pub use runtime::runtime;
 pub use server::{Running, Server};

@@ -27,7 +27,8 @@ impl<'a> MediaRange<'a> {
         let mut range = Self { kind, subtype, parameters: Vec::new(), quality: 1.0 };
         for (key, value) in parts.filter_map(|part| part.split_once('=')) {
             match (key.trim(), value.trim()) {
-                ("q", value) => range.quality = value.parse().unwrap_or(0.0),
+                ("q", value) => range.quality = quality(value),
+                (_, value) if value.contains('=') => {}
                 pair => range.parameters.push(pair),
             }
         }
@@ -49,11 +50,16 @@ impl<'a> MediaRange<'a> {
     }
 }
 
+/// What cannot be read is the least, and nothing is refused: upstream's clients and servers know no
+/// quality that excludes.
+fn quality(text: &str) -> f32 {
+    text.parse().ok().filter(|quality: &f32| !quality.is_nan()).unwrap_or(0.0)
+}
+
 /// The ranges of an `Accept` header, best first: by quality, then exact types before wildcards, then in
-/// the order of the header. What has quality 0 or cannot be read is left out.
+/// the order of the header. What cannot be read is left out.
 pub(crate) fn parse_accept(header: &str) -> Vec<MediaRange<'_>> {
-    let mut ranges: Vec<_> =
-        header.split(',').filter_map(MediaRange::parse).filter(|r| r.quality > 0.0).collect();
+    let mut ranges: Vec<_> = header.split(',').filter_map(MediaRange::parse).collect();
     let rank = |range: &MediaRange<'_>| {
         (-range.quality, u8::from(range.kind == "*"), u8::from(range.subtype == "*"))
     };
@@ -61,10 +67,57 @@ pub(crate) fn parse_accept(header: &str) -> Vec<MediaRange<'_>> {
     ranges
 }
 
-/// A `Content-Type` without its parameters, in lower case; `None` where it is none.
+/// A `Content-Type` without its parameters, in lower case; `None` where it is none, or where a parameter
+/// cannot be read (Go's `mime.ParseMediaType`).
 pub(crate) fn essence(header: &str) -> Option<String> {
-    let range = MediaRange::parse(header)?;
-    Some(format!("{}/{}", range.kind, range.subtype).to_ascii_lowercase())
+    let (essence, mut rest) = header.split_at(header.find(';').unwrap_or(header.len()));
+    let (kind, subtype) = essence.trim().split_once('/')?;
+    if !is_token(kind) || !is_token(subtype) {
+        return None;
+    }
+    let mut seen: Vec<(String, &str)> = Vec::new();
+    loop {
+        rest = rest.trim_start();
+        if matches!(rest, "" | ";") {
+            return Some(essence.trim().to_ascii_lowercase());
+        }
+        let (name, value, behind) = parameter(rest)?;
+        let name = name.to_ascii_lowercase();
+        if seen.iter().any(|(other, said)| *other == name && *said != value) {
+            return None;
+        }
+        seen.push((name, value));
+        rest = behind;
+    }
+}
+
+/// `; name=value` at the beginning of a text, and what is behind it. A value in quotes keeps them.
+fn parameter(text: &str) -> Option<(&str, &str, &str)> {
+    let (name, value) = text.strip_prefix(';')?.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim_start());
+    let length = match value.strip_prefix('"') {
+        Some(quoted) => {
+            let mut escaped = false;
+            let end = quoted.bytes().position(|byte| {
+                let ends = byte == b'"' && !escaped;
+                escaped = byte == b'\\' && !escaped;
+                ends
+            });
+            end? + 2
+        }
+        None => value.find(|c| !is_token_char(c)).unwrap_or(value.len()),
+    };
+    let (value, behind) = value.split_at(length);
+    (is_token(name) && !value.is_empty()).then_some((name, value, behind))
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(is_token_char)
+}
+
+/// RFC 2045, 5.1.
+fn is_token_char(c: char) -> bool {
+    c.is_ascii_graphic() && !r#"()<>@,;:\"/[]?="#.contains(c)
 }
 
 #[cfg(test)]
@@ -88,8 +141,8 @@ mod tests {
         );
         check("*/*, application/*, text/css", &["text/css", "application/*", "*/*"]);
         check("*", &["*/*"]);
-        check("application/json;q=0, application/yaml", &["application/yaml"]);
-        check("application/json;q=NaN", &[]);
+        check("application/json;q=0, application/yaml", &["application/yaml", "application/json"]);
+        check("application/json;q=NaN, text/css;q=0.1", &["text/css", "application/json"]);
         check(", ;, a/b/c, /json, application/", &[]);
     }
 
@@ -105,6 +158,11 @@ mod tests {
     #[test]
     fn content_types_lose_their_parameters() {
         assert_eq!(essence("application/JSON; charset=utf-8").as_deref(), Some("application/json"));
+        assert_eq!(essence("text/plain;a=b; A=b;").as_deref(), Some("text/plain"));
+        assert_eq!(essence(r#"text/plain; a="\";=b" ;c=d"#).as_deref(), Some("text/plain"));
+        for none in ["text/plain;a", "text/plain;a=b;a=c", "text/plain;a=\"b", "a b/c", "a/b c"] {
+            assert_eq!(essence(none), None, "{none}");
+        }
         assert_eq!(essence("nonsense"), None);
         assert_eq!(essence(""), None);
     }

@@ -3,6 +3,8 @@
 //! Pure. Encodings are rows of [`ENCODINGS`]; a further one is a further row and a writer in
 //! [`crate::respond`].
 
+mod route;
+
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use pintle_meta::Status;
@@ -11,6 +13,8 @@ use pintle_registry::request::{Encoding, PatchType};
 use crate::header_text;
 use crate::media_type::{MediaRange, essence, parse_accept};
 use crate::query::Query;
+
+pub(crate) use route::Route;
 
 /// The encodings and their media types, in upstream's order, the first one being the default.
 const ENCODINGS: [(&str, &str, Encoding); 4] = [
@@ -51,16 +55,19 @@ impl Encodings {
         self.rows().find(|(kind, subtype, _)| range.covers(kind, subtype)).map(|row| row.2)
     }
 
-    /// The media types as messages list them.
+    /// The media types as messages list them: with Protobuf also where objects have no messages, for
+    /// other forms of theirs have (upstream's serializer of custom resources).
     fn media_types(self) -> String {
+        let listed = Self { protobuf: true, ..self };
         let types: Vec<_> =
-            self.rows().map(|(kind, subtype, _)| format!("{kind}/{subtype}")).collect();
+            listed.rows().map(|(kind, subtype, _)| format!("{kind}/{subtype}")).collect();
         types.join(", ")
     }
 
     /// The media types of streams: all encodings but YAML have one.
     fn stream_types(self) -> String {
-        let streams = self.rows().filter(|(.., encoding)| *encoding != Encoding::Yaml);
+        let listed = Self { protobuf: true, ..self };
+        let streams = listed.rows().filter(|(.., encoding)| *encoding != Encoding::Yaml);
         let types: Vec<_> = streams.map(|(.., encoding)| stream_type(encoding)).collect();
         types.join(", ")
     }
@@ -218,15 +225,26 @@ impl<'a> Preferences<'a> {
             let encoding = Encoding::Json;
             return Some(Negotiated { encoding, pretty: self.pretty, form: Form::Object });
         }
-        parse_accept(&header).iter().find_map(|range| {
+        let ranges = parse_accept(&header);
+        let mut acceptable = ranges.iter().filter_map(|range| {
             let encoding = encodings.covered(range)?;
             let form = forms.form(range)?;
-            if encoding == Encoding::Protobuf && !form.has_message() {
+            let streamed = range.parameter("stream").is_some_and(|stream| !stream.is_empty());
+            if encoding == Encoding::Yaml && streamed
+                || encoding == Encoding::Protobuf && !form.has_message()
+            {
                 return None;
             }
             let pretty = self.pretty || range.parameter("pretty") == Some("1");
             Some(Negotiated { encoding, pretty, form })
-        })
+        });
+        if !matches!(forms, Forms::Discovery) {
+            return acceptable.next();
+        }
+        // Whoever takes aggregated discovery gets it, wherever it stands.
+        let acceptable: Vec<Negotiated> = acceptable.collect();
+        let mut aggregated = acceptable.iter().filter(|it| it.form == Form::GroupDiscovery);
+        aggregated.next().or(acceptable.first()).copied()
     }
 }
 
@@ -281,16 +299,25 @@ impl Preferences<'_> {
         found.ok_or_else(|| Status::unsupported_media_type(&encodings.media_types()))
     }
 
-    /// The type of a patch, or 415 (UPD-06). Custom resources have no strategic merge (UPD-11).
+    /// The type of a patch, or 415 (UPD-06). Custom resources have no strategic merge (UPD-11), and no
+    /// route that would refuse a type before it is asked what it is for.
     pub(crate) fn patch(&self, strategic: bool) -> Result<PatchType, Status> {
         let content_type = self.headers.get(CONTENT_TYPE).map(header_text::text);
-        let essence = content_type.as_deref().and_then(essence).unwrap_or_default();
+        let content_type = content_type.as_deref().unwrap_or_default();
+        let essence = content_type.split(';').next().unwrap_or_default();
         let is_known = |patch_type| match patch_type {
             PatchType::StrategicMerge => strategic,
             PatchType::Apply(Encoding::Cbor) => self.cbor,
             _ => true,
         };
         let known = || PATCHES.iter().filter(|(_, patch_type)| is_known(*patch_type));
+        let routed = |named: &str| {
+            let named = named.split(';').next().unwrap_or_default().trim_matches(' ');
+            known().any(|(media_type, _)| *media_type == named)
+        };
+        if strategic && !content_type.split(',').any(routed) {
+            return Err(Status::no_route_for_media_type());
+        }
         let found = known().find(|(media_type, _)| *media_type == essence);
         found.map(|(_, patch_type)| *patch_type).ok_or_else(|| {
             let types: Vec<_> = known().map(|(media_type, _)| *media_type).collect();

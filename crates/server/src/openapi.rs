@@ -16,14 +16,15 @@ use http::header::{
 use http::{Response as HttpResponse, StatusCode};
 use parking_lot::Mutex;
 use pintle_meta::Status;
-use pintle_registry::{Registry, Resource, work};
-use pintle_schema::openapi::{self, GroupVersion, Page};
+use pintle_registry::{Resource, work};
+use pintle_schema::openapi::{self, GroupVersion, Page, Source};
 use sha2::{Digest, Sha512};
 
 use crate::body::{Body, Ready};
 use crate::handlers::Call;
 use crate::header_text;
 use crate::media_type::parse_accept;
+use crate::paths;
 use crate::query::percent_encode;
 use crate::respond::{self, Response};
 use crate::version;
@@ -61,6 +62,8 @@ struct Document {
     /// Of the hash in the index, whatever the encoding: `Vary` tells them apart.
     etag: String,
     media_type: &'static str,
+    /// What another form may have been asked for by. The index has none, and no hash of its own.
+    varies: Option<&'static str>,
 }
 
 /// How hard documents are compressed: little, for most are asked for once, and some are very long.
@@ -119,12 +122,16 @@ impl OpenApi {
                 None => return Err(Status::no_such_path()),
             },
         };
-        let format = wanted.format(&call.head.headers)?;
-        let index = self.index(&call.api.registry).await;
-        let hash = index.hashes.get(path).ok_or_else(Status::no_such_path)?;
+        let Some(format) = wanted.format(&call.head.headers) else {
+            return Ok(bare(StatusCode::NOT_ACCEPTABLE, wanted.varies()));
+        };
+        let index = self.index(call).await;
+        let Some(hash) = index.hashes.get(path) else {
+            return Ok(bare(StatusCode::NOT_FOUND, None));
+        };
         let said = if matches!(wanted, Wanted::V3(_)) { call.query.text("hash") } else { "" };
         if !said.is_empty() && said != *hash {
-            return Ok(elsewhere(path, hash)); // OAS-02
+            return Ok(elsewhere(path, hash, wanted.varies())); // OAS-02
         }
         let document = self.document(call, path, wanted, format, &index).await?;
         let mut response = document.response(&call.head.headers)?;
@@ -135,14 +142,17 @@ impl OpenApi {
     }
 
     /// The hashes of the documents as they are now. Documents whose hash is another go.
-    async fn index(&self, registry: &Registry) -> Arc<Index> {
-        let (number, resources) = registry.resources();
+    async fn index(&self, call: &Call<'_>) -> Arc<Index> {
+        let (number, resources) = call.api.registry.resources();
         let known = self.kept.lock().index.clone();
         if known.number == number && !known.hashes.is_empty() {
             return known;
         }
         work::ahead(usize::MAX).await;
-        let index = Arc::new(Index { number, hashes: hashes(&resources) });
+        let index = Arc::new(Index {
+            number,
+            hashes: hashes(&resources, call.api.settings.cbor, open_id(call)),
+        });
         let mut kept = self.kept.lock();
         kept.documents.retain(|(path, _), _| index.hashes.get(path) == known.hashes.get(path));
         kept.index = index.clone();
@@ -168,8 +178,9 @@ impl OpenApi {
         }
         work::ahead(usize::MAX).await;
         let etag = format!("\"{}\"", index.hashes.get(path).map_or("", String::as_str));
-        let (gzip, media_type) = build(&call.api.registry, &wanted, format, index)?;
-        let document = Arc::new(Document { gzip, etag, media_type });
+        let (gzip, media_type) = build(call, &wanted, format, index)?;
+        let varies = wanted.varies();
+        let document = Arc::new(Document { gzip, etag, media_type, varies });
         self.building.lock().remove(&key);
         let mut kept = self.kept.lock();
         if kept.index.hashes.get(path) == index.hashes.get(path) {
@@ -185,28 +196,35 @@ impl OpenApi {
 
 impl Wanted {
     /// How the client wants it. The index is JSON, whatever is asked for.
-    fn format(&self, headers: &HeaderMap) -> Result<Format, Status> {
+    fn format(&self, headers: &HeaderMap) -> Option<Format> {
         let types = match self {
-            Self::Index => return Ok(Format::Json),
+            Self::Index => return Some(Format::Json),
             Self::V2 => V2_TYPES,
             Self::V3(_) => V3_TYPES,
         };
         let accept = header_text::list(headers, &ACCEPT);
         if accept.is_empty() {
-            return Ok(Format::Json);
+            return Some(Format::Json);
         }
         let found = parse_accept(&accept).into_iter().find_map(|range| {
             types.iter().find(|(subtype, _)| range.covers("application", subtype))
         });
-        found.map(|(_, format)| *format).ok_or_else(|| {
-            let types = types.map(|(subtype, _)| format!("application/{subtype}"));
-            Status::not_acceptable(&types.join(", "))
-        })
+        found.map(|(_, format)| *format)
+    }
+
+    /// The headers that decide about the form, as upstream names them.
+    const fn varies(&self) -> Option<&'static str> {
+        match self {
+            Self::Index => None,
+            Self::V2 => Some("Accept-Encoding, Accept"),
+            Self::V3(_) => Some("Accept"),
+        }
     }
 
     fn media_type(&self, format: Format) -> &'static str {
         match (self, format) {
-            (_, Format::Json) | (Self::Index, _) => "application/json",
+            (Self::Index, _) => "text/plain; charset=utf-8",
+            (_, Format::Json) => "application/json",
             (Self::V2, _) => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
             (Self::V3(_), _) => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
         }
@@ -238,9 +256,11 @@ impl Document {
         };
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
-        headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
-        let etag = HeaderValue::from_str(&self.etag).expect("a hash is plain ASCII");
-        headers.insert(ETAG, etag);
+        if let Some(varies) = self.varies {
+            headers.insert(VARY, HeaderValue::from_static(varies));
+            let etag = HeaderValue::from_str(&self.etag).expect("a hash is plain ASCII");
+            headers.insert(ETAG, etag);
+        }
         Ok(response)
     }
 }
@@ -253,13 +273,26 @@ fn forever(headers: &mut HeaderMap) {
 }
 
 /// Sends a client that has an old address of a document to the new one.
-fn elsewhere(path: &str, hash: &str) -> Response {
+fn elsewhere(path: &str, hash: &str, varies: Option<&'static str>) -> Response {
     let path: Vec<_> = path.split('/').map(percent_encode).collect();
     let location = format!("{}?hash={hash}", path.join("/"));
-    let mut response = HttpResponse::new(Body::empty());
-    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    let mut response = bare(StatusCode::MOVED_PERMANENTLY, varies);
     let location = HeaderValue::from_str(&location).expect("an encoded path is plain ASCII");
-    response.headers_mut().insert(LOCATION, location);
+    let etag = HeaderValue::from_str(&format!("\"{hash}\"")).expect("a hash is plain ASCII");
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, location);
+    headers.insert(ETAG, etag);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// An answer that is its code and nothing else.
+fn bare(code: StatusCode, varies: Option<&'static str>) -> Response {
+    let mut response = HttpResponse::new(Body::empty());
+    *response.status_mut() = code;
+    if let Some(varies) = varies {
+        response.headers_mut().insert(VARY, HeaderValue::from_static(varies));
+    }
     response
 }
 
@@ -276,7 +309,7 @@ fn unpacked(gzip: Bytes) -> impl Iterator<Item = Bytes> + Send {
 
 /// A document, packed while it is written: it is never there as a whole, unless it becomes a message.
 fn build(
-    registry: &Registry,
+    call: &Call<'_>,
     wanted: &Wanted,
     format: Format,
     index: &Index,
@@ -289,10 +322,10 @@ fn build(
                 written = packed.write_all(piece);
             }
         };
-        write(registry, wanted, index, &mut pack)?;
+        write(call, wanted, index, &mut pack)?;
     } else {
         let mut json = Vec::new();
-        write(registry, wanted, index, &mut |piece| json.extend_from_slice(piece))?;
+        write(call, wanted, index, &mut |piece| json.extend_from_slice(piece))?;
         let message = wanted.message(&json)?;
         drop(json);
         written = packed.write_all(&message);
@@ -303,21 +336,27 @@ fn build(
 
 /// Writes a document as JSON, piece by piece.
 fn write(
-    registry: &Registry,
+    call: &Call<'_>,
     wanted: &Wanted,
     index: &Index,
     sink: &mut dyn FnMut(&[u8]),
 ) -> Result<(), Status> {
-    let (_, resources) = registry.resources();
-    let schema = pintle_schema::builtin();
+    let (_, resources) = call.api.registry.resources();
     let descriptions = pintle_descriptions::load().map_err(Status::internal)?;
+    let source = Source {
+        schema: pintle_schema::builtin(),
+        descriptions: &descriptions,
+        cbor: call.api.settings.cbor,
+        version: version::API,
+        open_id: open_id(call),
+    };
     let versions = group_versions(&resources);
     match wanted {
         Wanted::V2 => {
-            openapi::v2_document(schema, &versions, version::GIT_VERSION, &descriptions, sink);
+            openapi::v2_document(source, &versions, sink);
         }
         Wanted::Index => {
-            let documents = pages(&versions).map(|page| page.path());
+            let documents = pages(&versions, source.open_id).map(|page| page.path());
             let documents: Vec<(String, &str)> = documents
                 .filter_map(|path| {
                     let hash = index.hashes.get(&format!("{V3}/{path}"))?;
@@ -327,10 +366,10 @@ fn write(
             sink(&openapi::v3_index(documents.iter().map(|(path, hash)| (&**path, *hash))));
         }
         Wanted::V3(path) => {
-            let page = pages(&versions).find(|page| page.path() == *path);
+            let page = pages(&versions, source.open_id).find(|page| page.path() == *path);
             sink(&match page.ok_or_else(Status::no_such_path)? {
-                V3Page::Resources(version) => openapi::v3_document(schema, version, &descriptions),
-                V3Page::Page(page) => openapi::v3_page(schema, page, &descriptions),
+                V3Page::Resources(version) => openapi::v3_document(source, version),
+                V3Page::Page(page) => openapi::v3_page(source, page),
             });
         }
     }
@@ -354,28 +393,30 @@ impl V3Page<'_> {
 
     /// A hash that changes with the text, made of what the text is made of: it is needed for every
     /// document before any is written.
-    fn hash(&self) -> String {
+    fn hash(&self, cbor: bool) -> String {
         let source = match self {
-            Self::Resources(version) => format!("{} {version:?}", version::GIT_VERSION),
+            Self::Resources(version) => format!("{} {cbor} {version:?}", version::GIT_VERSION),
             Self::Page(page) => format!("{} {page:?}", version::GIT_VERSION),
         };
         hex(source.as_bytes())
     }
 }
 
-fn pages(versions: &[GroupVersion]) -> impl Iterator<Item = V3Page<'_>> {
-    let mut groups: Vec<&str> = versions.iter().map(|version| version.group.as_str()).collect();
-    groups.retain(|group| !group.is_empty());
-    groups.dedup();
-    let groups = groups.into_iter().map(|group| V3Page::Page(Page::Group(group)));
-    let fixed = [Page::Core, Page::Groups, Page::Version].map(V3Page::Page);
-    fixed.into_iter().chain(groups).chain(versions.iter().map(V3Page::Resources))
+fn pages(versions: &[GroupVersion], open_id: bool) -> impl Iterator<Item = V3Page<'_>> {
+    let pages = openapi::pages(versions, open_id).map(V3Page::Page);
+    pages.chain(versions.iter().map(V3Page::Resources))
+}
+
+/// Whether tokens can be verified by others: then there are documents of that, too.
+fn open_id(call: &Call<'_>) -> bool {
+    paths::open_id_configuration(call).is_some()
 }
 
 /// The hashes of all documents, by their paths.
-fn hashes(resources: &[Arc<Resource>]) -> BTreeMap<String, String> {
+fn hashes(resources: &[Arc<Resource>], cbor: bool, open_id: bool) -> BTreeMap<String, String> {
     let versions = group_versions(resources);
-    let pages = pages(&versions).map(|page| (format!("{V3}/{}", page.path()), page.hash()));
+    let pages =
+        pages(&versions, open_id).map(|page| (format!("{V3}/{}", page.path()), page.hash(cbor)));
     let mut hashes: BTreeMap<String, String> = pages.collect();
     let all: String = hashes.iter().flat_map(|(path, hash)| [path.as_str(), hash]).collect();
     for path in OpenApi::paths() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pintle_meta::quote::{is_print, quote};
 use pintle_meta::{GroupKind, Status, field};
-use pintle_registry::request::{FieldValidation, ListOptions, PatchType, WriteOptions};
+use pintle_registry::request::{FieldValidation, ListOptions, PatchType, Warnings, WriteOptions};
 use pintle_value::{Path, Value};
 
 pub(crate) use delete::delete_options;
@@ -36,6 +36,14 @@ pub(crate) fn list_options(query: &Query) -> Result<ListOptions, Status> {
         bookmarks: flag(query.get("allowWatchBookmarks")),
         send_initial_events: query.get("sendInitialEvents").map(|value| flag(Some(value))),
     })
+}
+
+/// What a watch is told that wants to begin with the state where the feature `WatchList` is off.
+pub(crate) fn no_initial_events() -> Status {
+    let why =
+        "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+    let error = field::Error::forbidden(&Path::new("sendInitialEvents"), why);
+    Status::invalid(&GroupKind::new(META_GROUP, "ListOptions"), "", &[error])
 }
 
 /// How long a watch is to last, where the client says so: below zero it ends at once. (Nanoseconds turn
@@ -79,7 +87,11 @@ impl Write {
 }
 
 /// Options of create, update and patch.
-pub(crate) fn write_options(query: &Query, write: Write) -> Result<WriteOptions, Status> {
+pub(crate) fn write_options(
+    query: &Query,
+    write: Write,
+    warnings: &Warnings,
+) -> Result<WriteOptions, Status> {
     let mut errors = field::Errors::new();
     let manager = query.text("fieldManager");
     match write {
@@ -98,7 +110,7 @@ pub(crate) fn write_options(query: &Query, write: Write) -> Result<WriteOptions,
         _ => {}
     }
     check_field_manager(manager, &mut errors);
-    let dry_run = dry_run(query.all("dryRun"), &mut errors);
+    let dry_run = dry_run(query.all("dryRun"), &mut errors, warnings);
     let field_validation = field_validation(query.text("fieldValidation"), &mut errors);
     refuse(write.kind(), &errors)?;
     Ok(WriteOptions {
@@ -123,15 +135,26 @@ fn check_field_manager(manager: &str, errors: &mut field::Errors) {
     }
 }
 
-/// Whether nothing is to be committed. `All` is the one value there is (DRY-02); an empty one stands for
-/// none, as the documentation has it and upstream has not (DRY-03).
-fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut field::Errors) -> bool {
-    let values: Vec<&str> = values.filter(|value| !value.is_empty()).collect();
+/// Whether nothing is to be committed. `All` is the one value there is (DRY-02); an empty one alone stands
+/// for none, as the documentation has it and upstream has not (DRY-03). Its client may have meant the
+/// opposite, so it is told.
+fn dry_run<'a>(
+    values: impl Iterator<Item = &'a str>,
+    errors: &mut field::Errors,
+    warnings: &Warnings,
+) -> bool {
+    let values: Vec<&str> = values.collect();
+    if values.iter().all(|value| value.is_empty()) {
+        if !values.is_empty() {
+            warnings.add("dryRun: an empty value is no dry run, the change is made; use \"All\"");
+        }
+        return false;
+    }
     if values.iter().any(|value| *value != "All") {
         let found = Value::from(values.clone());
         errors.push(field::Error::not_supported(&Path::new("dryRun"), &found, &["All"]));
     }
-    !values.is_empty()
+    true
 }
 
 fn field_validation(text: &str, errors: &mut field::Errors) -> Option<FieldValidation> {
@@ -174,7 +197,8 @@ pub(crate) fn table_options(query: &Query) -> Result<IncludeObject, Status> {
     }
 }
 
-fn integer(query: &Query, key: &str) -> Result<Option<i64>, Status> {
+/// A number, if it is given.
+pub(crate) fn integer(query: &Query, key: &str) -> Result<Option<i64>, Status> {
     query.get(key).map(parse_integer).transpose()
 }
 

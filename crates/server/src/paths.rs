@@ -5,16 +5,17 @@ use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{Method, StatusCode};
 use pintle_meta::Status;
-use pintle_registry::work;
+use pintle_registry::request::Encoding;
+use pintle_registry::{Registry, Resource, work};
 use serde::Serialize;
 
 use crate::body::Body;
 use crate::discovery::{Tagged, api_versions, type_name};
 use crate::handlers::Call;
 use crate::health::{self, Health};
-use crate::negotiation::{Encodings, Form, Forms, Negotiated, Preferences, media_type};
+use crate::negotiation::{Encodings, Form, Forms, Negotiated, Route, media_type};
 use crate::openapi::OpenApi;
-use crate::respond::{Response, document, object, text};
+use crate::respond::{Response, document, object, page};
 use crate::token_issuer;
 use crate::version;
 use crate::zpages::{self, Page};
@@ -32,7 +33,7 @@ pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
         work::ahead(usize::MAX).await;
     }
     match parts.as_slice() {
-        ["version"] => get_only(call).and_then(|()| plain(call, version::json())),
+        ["version"] => version(call),
         [".well-known", "openid-configuration"] => open_id(call, OpenId::Configuration),
         ["openid", "v1", "jwks"] => open_id(call, OpenId::Keys),
         ["api"] => get_only(call).and_then(|()| discovery(call, Level::Core)),
@@ -42,6 +43,21 @@ pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
         ["apis", group] => group_document(call, group),
         ["apis", group, version] => resources(call, group, version),
         _ => at_one_path(call, path).await,
+    }
+}
+
+/// Whether upstream has routes at the path or above it, so that what is not found there is told by a
+/// Status. Custom resources have none.
+pub(crate) fn is_routed(registry: &Registry, path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    match parts.as_slice() {
+        ["api" | "version", ..] => true,
+        [".well-known", "openid-configuration", ..] | ["openid", "v1", "jwks", ..] => true,
+        ["apis", group, ..] if !group.is_empty() => {
+            let (_, resources) = registry.resources();
+            resources.iter().any(|r| r.resource.group == *group && !r.typed_items)
+        }
+        _ => false,
     }
 }
 
@@ -72,7 +88,10 @@ enum Level {
 
 /// `/api` and `/apis`, aggregated or not.
 fn discovery(call: &Call<'_>, level: Level) -> Result<Response, Status> {
-    let negotiated = preferences(call).answer(Forms::Discovery, Encodings::ALL)?;
+    if level == Level::Core {
+        call.preferences().routed(Route::OBJECT)?;
+    }
+    let negotiated = call.preferences().answer(Forms::Discovery, Encodings::ALL)?;
     let documents = call.api.discovery.documents(&call.api.registry);
     if negotiated.form != Form::GroupDiscovery {
         let (json, type_name) = match level {
@@ -119,7 +138,25 @@ fn resources(call: &Call<'_>, group: &str, version: &str) -> Result<Response, St
     let documents = call.api.discovery.documents(&call.api.registry);
     let json = documents.version(group, version).ok_or_else(Status::no_such_path)?;
     get_only(call)?;
+    if !is_custom(call, group, version) {
+        call.preferences().routed(Route::OBJECT)?;
+    }
     described(call, json, type_name::RESOURCES)
+}
+
+/// Whether a group's version has custom resources, which have no routes.
+fn is_custom(call: &Call<'_>, group: &str, version: &str) -> bool {
+    let (_, resources) = call.api.registry.resources();
+    let of_it = |r: &Resource| r.resource.group == group && r.resource.version == version;
+    resources.iter().any(|resource| resource.typed_items && of_it(resource))
+}
+
+/// `/version`: JSON, on many lines for everybody (OAS-05).
+fn version(call: &Call<'_>) -> Result<Response, Status> {
+    get_only(call)?;
+    call.preferences().routed(Route::JSON)?;
+    let json = Negotiated { encoding: Encoding::Json, pretty: true, form: Form::Object };
+    Ok(document(200, Body::full(version::json()), json))
 }
 
 /// `/`: the paths that there are (OAS-06).
@@ -133,13 +170,18 @@ fn root(call: &Call<'_>) -> Result<Response, Status> {
 }
 
 /// Paths that are always there, beside those of discovery, OpenAPI and health.
-const OTHERS: [&str; 3] = ["/metrics", "/metrics/slis", "/version"];
+const OTHERS: [&str; 5] = ["/apis/", "/metrics", "/metrics/slis", "/openapi/v3/", "/version"];
+/// Paths that are there where the issuer of tokens is an address.
+const OPEN_ID: [&str; 2] = ["/.well-known/openid-configuration", "/openid/v1/jwks"];
 
 fn all_paths(call: &Call<'_>) -> Vec<String> {
     let mut paths: Vec<String> = call.api.discovery.documents(&call.api.registry).paths().collect();
     paths.extend(health::paths());
     paths.extend(OpenApi::paths().map(str::to_owned));
     paths.extend(OTHERS.map(str::to_owned));
+    if open_id_configuration(call).is_some() {
+        paths.extend(OPEN_ID.map(str::to_owned));
+    }
     let pages = zpages::PATHS.into_iter().filter(|path| Page::at(path, call).is_some());
     paths.extend(pages.map(str::to_owned));
     paths.sort_unstable();
@@ -147,8 +189,9 @@ fn all_paths(call: &Call<'_>) -> Vec<String> {
 }
 
 fn metrics(metrics: String) -> Response {
-    let mut response = text(200, metrics);
-    let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    let mut response = page(200, metrics);
+    let content_type =
+        HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8; escaping=underscores");
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
 }
@@ -162,7 +205,7 @@ fn health_check(call: &Call<'_>) -> Option<Response> {
         livez_grace_period: call.api.settings.livez_grace_period,
         observe: &|endpoint, check, passed| call.api.metrics.checked(endpoint, check, passed),
     };
-    health::answer(&health, endpoint, check, call.query)
+    Some(health::answer(&health, endpoint, check, call.query))
 }
 
 /// What others need to verify tokens of service accounts (TOK-01).
@@ -174,37 +217,38 @@ enum OpenId {
 
 fn open_id(call: &Call<'_>, document: OpenId) -> Result<Response, Status> {
     const LASTS: HeaderValue = HeaderValue::from_static("public, max-age=3600");
-    let api = call.api;
-    let keys = api.authentication.tokens.accounts.keys();
     // Without a configuration there are no keys either: the issuer is no URL.
-    let configuration = api.tokens.configuration(keys, &api.settings.address);
-    let configuration = configuration.ok_or_else(Status::no_such_path)?;
+    let configuration = open_id_configuration(call).ok_or_else(Status::no_such_path)?;
     get_only(call)?;
-    let (json, media_type) = match document {
-        OpenId::Configuration => (configuration, "application/json"),
-        OpenId::Keys => (token_issuer::key_set(keys), "application/jwk-set+json"),
+    let keys = || token_issuer::key_set(call.api.authentication.tokens.accounts.keys());
+    let (route, json, media_type) = match document {
+        OpenId::Configuration => (Route::JSON, configuration, "application/json"),
+        OpenId::Keys => (Route::KEYS, keys(), "application/jwk-set+json"),
     };
+    call.preferences().routed(route)?;
     let mut response = Response::new(Body::full(json));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response.headers_mut().insert(CACHE_CONTROL, LASTS);
     Ok(response)
 }
 
+/// What others read of the issuer of tokens, where it is an address.
+pub(crate) fn open_id_configuration(call: &Call<'_>) -> Option<String> {
+    let api = call.api;
+    api.tokens.configuration(api.authentication.tokens.accounts.keys(), &api.settings.address)
+}
+
 /// A document without other forms.
 fn plain(call: &Call<'_>, json: impl Into<Bytes>) -> Result<Response, Status> {
-    let negotiated = preferences(call).answer(Forms::Plain, Encodings::TEXT)?;
+    let negotiated = call.preferences().answer(Forms::Plain, Encodings::TEXT)?;
     // Upstream writes what is no object on many lines, whoever asks.
     Ok(document(200, Body::full(json), Negotiated { pretty: true, ..negotiated }))
 }
 
 /// A document of discovery: it has a message, too (DISC-10).
 fn described(call: &Call<'_>, json: Bytes, type_name: &str) -> Result<Response, Status> {
-    let negotiated = preferences(call).answer(Forms::Plain, Encodings::ALL)?;
+    let negotiated = call.preferences().answer(Forms::Plain, Encodings::ALL)?;
     Ok(object(200, json, type_name, negotiated))
-}
-
-fn preferences<'a>(call: &'a Call<'_>) -> Preferences<'a> {
-    Preferences::new(&call.head.headers, call.query).with_cbor(call.api.settings.cbor)
 }
 
 fn header(text: &str) -> HeaderValue {

@@ -15,6 +15,7 @@ mod warning;
 use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Response as HttpResponse, StatusCode};
 use pintle_meta::Status;
@@ -65,14 +66,25 @@ pub(crate) fn object(
     document(code, body, negotiated)
 }
 
-/// Plain text.
+/// Plain text that a browser is not to take for anything else.
 pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Response {
+    let mut response = page(code, text);
+    forbid_sniffing(response.headers_mut());
+    response
+}
+
+/// Plain text.
+pub(crate) fn page(code: u16, text: impl Into<Bytes>) -> Response {
     let mut response = HttpResponse::new(Body::full(text));
     *response.status_mut() = status_code(code);
     let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, content_type);
-    response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response
+}
+
+/// Says that an answer is of the type that it names.
+pub(crate) fn forbid_sniffing(headers: &mut HeaderMap) {
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
 /// A Status, with the headers that repeat what it says (ST-19).
@@ -107,7 +119,7 @@ pub(crate) fn outcome(
         (_, true) => 202,
         _ => 200,
     };
-    let mut response = match &outcome.answer {
+    Ok(match &outcome.answer {
         Answer::Object(stored) => match rendering.kept(negotiated.encoding) {
             Some(extra) => {
                 rendering.refuse_list()?;
@@ -126,9 +138,7 @@ pub(crate) fn outcome(
             object(code, body, type_name, negotiated)
         }
         Answer::Status(answer) => status(answer, negotiated),
-    };
-    add_warnings(response.headers_mut(), outcome.warnings.iter().map(String::as_str));
-    Ok(response)
+    })
 }
 
 /// Compresses a long answer for a client that takes it (CMP-01, CMP-03).

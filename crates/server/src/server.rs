@@ -18,7 +18,6 @@ use std::time::{Duration, Instant, SystemTime};
 use pintle_auth::{Authorizer, Mode, User};
 use pintle_controllers::Environment;
 use pintle_controllers::definitions::Definitions;
-use pintle_controllers::garbage::Progress;
 use pintle_registry::{Options, Registry, ResourceDefinition, admission};
 use pintle_store::Opening;
 use tokio::net::TcpListener;
@@ -30,10 +29,11 @@ use crate::authentication::{Authentication, FrontProxy, Tokens};
 use crate::authorization::{self, Authorized, NoEscalation, Roles, Validation};
 use crate::compute::Compute;
 use crate::discovery::Discovery;
+use crate::feature_gates::Feature;
 use crate::kubeconfig;
 use crate::lifecycle::Lifecycle;
 use crate::limits::Limits;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Sources};
 use crate::openapi::OpenApi;
 use crate::pki::{Credentials, Pki, Signer, Wanted, make_private_directory, write_private};
 use crate::tls::Tls;
@@ -72,8 +72,7 @@ impl Server {
         let mut phases = Phases::new();
         config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_place)?;
         // The address first: that it is taken is the most frequent reason why a server does not start.
-        let wanted = SocketAddr::new(config.bind_address, config.secure_port);
-        let (listener, address) = listen(wanted)?;
+        let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
         store::warn_of_losses(&config);
         let certificates = prepare_certificates(config.clone());
         let store = store::open(&config)?;
@@ -81,7 +80,7 @@ impl Server {
         let roles = Arc::new(Roles::default());
         let authorizer = authorization::authorizer(&config.authorization_modes, &roles);
         let webhooks = Arc::new(Webhooks::default());
-        let chain = admission(&config, &authorizer, &roles, webhooks.clone());
+        let (chain, measures) = admission(&config, &authorizer, &roles, webhooks.clone());
         let options = options(&config, store, chain);
         let registry = Arc::new(Registry::open(options, built_in(&config)?).await?);
         roles.follow(&registry);
@@ -92,22 +91,23 @@ impl Server {
         phases.end("certificates");
         let environment = Environment::new(registry.clone(), Arc::new(now));
         let built_in = pintle_kinds::built_in(&config.runtime_config);
-        let definitions = Definitions::restore(environment.clone(), built_in, webhooks);
+        let definitions = Definitions::restore(environment.clone(), built_in, webhooks.clone());
         phases.end("custom resources");
         let objects = bootstrap::wanted(&config, address, &pki);
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
-        let collector = environment.collector.clone();
+        let sources = Sources::of(&environment, &config, webhooks, measures);
         let parts = (&tls, tokens);
-        let api = api(&config, registry.clone(), authorizer, parts, collector, address);
+        let api = api(&config, registry.clone(), authorizer, parts, sources, address);
         let limits = config.connections.clone();
-        let connections = connection::serve(listener, tls.config, limits, api.clone());
-        let connections = tokio::spawn(connections);
+        let serving = connection::serve(listener, tls.config, limits, api.clone());
+        let connections = tokio::spawn(serving);
         let mut background = Background::start()?;
         controllers::Parts {
             environment: environment.clone(),
             definitions,
             objects: &objects,
+            advertised: bootstrap::advertised(&config, address),
             ca_pem: &pki.ca_pem,
             signer: pki.signer.clone(),
             issuer: api.tokens.issuer.clone(),
@@ -250,13 +250,14 @@ fn built_in(config: &Config) -> Result<Vec<ResourceDefinition>, Error> {
     Ok(definitions)
 }
 
-/// The admission chain: the plugins that are wanted, and what is no plugin.
+/// The admission chain: the plugins that are wanted, and what is no plugin; and what it measures.
 fn admission(
     config: &Config,
     authorizer: &Arc<dyn Authorizer>,
     roles: &Arc<Roles>,
     webhooks: Arc<Webhooks>,
-) -> admission::Chain {
+) -> (admission::Chain, Arc<pintle_admission::Measures>) {
+    let measures = Arc::new(pintle_admission::Measures::default());
     let escalation = NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() };
     let plugins = &config.admission_plugins;
     let validation = Validation::new(authorizer);
@@ -266,9 +267,10 @@ fn admission(
         Arc::new(Authorized(authorizer.clone()));
     chain.push(Box::new(pintle_admission::Sense));
     let others = authorization::plugins(authorizer);
-    chain.extend(plugins.in_order(random, &permissions, others));
-    chain.push(Box::new(pintle_admission::Webhooks::new(webhooks, permissions, plugins)));
-    admission::Chain(chain)
+    chain.extend(plugins.in_order(random, &permissions, &measures, others));
+    let measured = measures.clone();
+    chain.push(Box::new(pintle_admission::Webhooks::new(webhooks, permissions, plugins, measured)));
+    (admission::Chain(chain), measures)
 }
 
 fn options(config: &Config, store: Opening, admission: admission::Chain) -> Options {
@@ -287,11 +289,12 @@ fn api(
     registry: Arc<Registry>,
     authorizer: Arc<dyn Authorizer>,
     (tls, (tokens, issuer)): (&Tls, Issued),
-    collector: Arc<Progress>,
+    sources: Sources,
     address: SocketAddr,
 ) -> Arc<Api> {
     let mut seed = [0; 8];
     random(&mut seed);
+    let has = |feature| config.feature_gates.has(feature);
     Arc::new(Api {
         registry,
         authentication: Authentication {
@@ -307,8 +310,7 @@ fn api(
         authorizer,
         discovery: Discovery::default(),
         openapi: OpenApi::default(),
-        metrics: Metrics::new(now().unix_seconds()),
-        collector,
+        metrics: Metrics::new(now().unix_seconds(), sources),
         limits: Limits::new(config.max_requests_inflight, config.max_mutating_requests_inflight),
         compute: Compute::new(runtime::compute_slots()),
         lifecycle: Lifecycle::new(),
@@ -317,11 +319,12 @@ fn api(
             request_timeout: config.request_timeout,
             min_request_timeout: config.min_request_timeout,
             livez_grace_period: config.livez_grace_period,
-            compression: config.feature_gates.api_response_compression,
-            cbor: config.feature_gates.cbor_serving_and_storage,
+            compression: has(Feature::ApiResponseCompression),
+            cbor: has(Feature::CborServingAndStorage),
+            watch_list: has(Feature::WatchList),
             cors: config.cors.clone(),
-            statusz: config.feature_gates.component_statusz,
-            flagz: config.feature_gates.component_flagz,
+            statusz: has(Feature::ComponentStatusz),
+            flagz: has(Feature::ComponentFlagz),
             flags: config.flags.clone(),
             address: reachable(address).to_string(),
         },

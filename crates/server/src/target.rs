@@ -8,7 +8,7 @@ use pintle_registry::request::Target;
 use pintle_registry::{Registry, Resource, Subresource, SubresourceBehaviour, Verb};
 use pintle_value::Str;
 
-use crate::negotiation::{Encodings, Forms};
+use crate::negotiation::{Encodings, Forms, Route};
 use crate::request_info::ResourceInfo;
 
 /// What a request is about, looked up.
@@ -23,11 +23,6 @@ pub(crate) struct Found {
 pub(crate) fn resource(registry: &Registry, info: &ResourceInfo) -> Option<Arc<Resource>> {
     let name = GroupVersionResource::new(&*info.group, &*info.version, &*info.resource);
     registry.resource(&name)
-}
-
-/// Whether a resource has what a path names, so that metrics may name it.
-pub(crate) fn is_served(resource: &Resource, info: &ResourceInfo) -> bool {
-    info.subresource.is_empty() || resource.subresource(&info.subresource).is_some()
 }
 
 /// What is to be done on a resource: 404 where there is none of it in that scope (PATH-08), 405 where it
@@ -48,8 +43,7 @@ pub(crate) fn find(
         }
     };
     check_verb(&resource, subresource.as_ref(), info, verb)?;
-    // Routes are of one method, and none of HEAD; custom resources go by the verb alone.
-    if *method == Method::HEAD && !resource.typed_items {
+    if !is_routed(&resource, subresource.as_ref(), info, method) {
         return Err(Status::wrong_method());
     }
     let misnamed = names::path_segment(&info.name);
@@ -57,13 +51,36 @@ pub(crate) fn find(
         let why = misnamed.join(";");
         return Err(Status::bad_request(format!("Name parameter invalid: {:?}: {why}", info.name)));
     }
+    let says_name = verb != "create" || subresource.is_some();
     let target = Target {
         namespace,
-        name: info.name.as_str().into(),
+        name: if says_name { info.name.as_str().into() } else { Str::default() },
         subresource: info.subresource.as_str().into(),
         resource,
     };
     Ok(Found { target, subresource })
+}
+
+/// Whether there is a route of the method: they are of one method, none of HEAD but for proxies, and
+/// watches that the path asks for are of GET. Custom resources go by the verb alone.
+fn is_routed(
+    resource: &Resource,
+    subresource: Option<&Subresource>,
+    info: &ResourceInfo,
+    method: &Method,
+) -> bool {
+    resource.typed_items
+        || match *method {
+            Method::HEAD => subresource.is_some_and(is_proxy),
+            Method::GET => true,
+            _ => !info.watch_prefix,
+        }
+}
+
+/// Whether it hands on requests of any method.
+fn is_proxy(subresource: &Subresource) -> bool {
+    subresource.behaviour == SubresourceBehaviour::Connect
+        && subresource.verbs.contains(&Verb::Delete)
 }
 
 /// 404 for a subresource. Whoever serves custom resources says that the object is not there.
@@ -81,7 +98,10 @@ fn scope(resource: &Resource, info: &ResourceInfo, verb: &str) -> Result<Str, St
         if !info.namespace.is_empty() {
             return Ok(info.namespace.as_str().into());
         }
+        let lists = resource.verbs.contains(&Verb::List);
         return match verb {
+            // What can only be created is nowhere but in namespaces.
+            _ if !lists => Err(Status::no_such_path()),
             "list" | "watch" => Ok(Str::default()),
             // Whoever serves custom resources does not know the path at all.
             _ if info.named || resource.typed_items => Err(Status::no_such_path()),
@@ -118,9 +138,14 @@ fn check_verb(
     if info.named && subresource.is_none() && !resource.verbs.iter().any(of_one) {
         return Err(Status::no_such_path());
     }
+    if verb == "watch" && !resource.verbs.contains(&Verb::Watch) && info.watch_prefix {
+        return Err(Status::no_such_path());
+    }
     // A name in the path goes with the verbs on one object, and only with them.
     let needs_name = match verb {
         "get" | "update" | "patch" | "delete" => Some(true),
+        // Custom resources are created at the path of an object, too, which says nothing.
+        "create" if resource.typed_items && subresource.is_none() => None,
         "create" => Some(subresource.is_some()),
         "list" | "deletecollection" => Some(false),
         _ => None,
@@ -132,6 +157,7 @@ fn check_verb(
     let knows = |verb: &str| verbs.iter().any(|known: &Verb| known.as_str() == verb);
     match verb {
         _ if knows(verb) => Ok(()),
+        "" if subresource.is_some_and(is_proxy) => Ok(()),
         // Custom resources have one route for all; what lists has one that finds that it cannot watch.
         _ if resource.typed_items || verb == "watch" && knows("list") => {
             Err(Status::method_not_allowed(&resource.group_resource(), verb))
@@ -151,6 +177,18 @@ impl Found {
         if self.target.resource.typed_items { Encodings::TEXT } else { Encodings::ALL }
     }
 
+    /// Its route for a verb, where there is one: custom resources have none, and what connects takes
+    /// everything, but for logs.
+    pub(crate) fn route(&self, verb: &str) -> Option<Route> {
+        let named = |name: &str| self.subresource.as_ref().is_some_and(|part| part.name == name);
+        match verb {
+            _ if self.target.resource.typed_items => None,
+            _ if self.connects() => named("log").then_some(Route::LOG),
+            "list" | "watch" => Some(Route::COLLECTION),
+            _ => Some(Route::OBJECT),
+        }
+    }
+
     /// Whether it is a subresource that connects the client to something else.
     pub(crate) fn connects(&self) -> bool {
         self.is(&SubresourceBehaviour::Connect)
@@ -159,7 +197,8 @@ impl Found {
     /// The forms that answers have. Only what can be listed or read has columns.
     pub(crate) fn forms(&self) -> Forms {
         let readable = |verb: &Verb| matches!(verb, Verb::List | Verb::Get);
-        Forms::Objects { tables: self.target.resource.verbs.iter().any(readable) }
+        let part_has = self.subresource.as_ref().is_none_or(|part| part.tables);
+        Forms::Objects { tables: part_has && self.target.resource.verbs.iter().any(readable) }
     }
 
     /// The collection that is meant: a name that a selector asks for stays the selector's.

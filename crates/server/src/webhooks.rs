@@ -3,11 +3,12 @@
 
 mod answer;
 mod connections;
+pub(crate) mod measures;
 mod place;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
@@ -15,13 +16,14 @@ use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use pintle_registry::webhook::{Answer, Caller, Endpoint};
+use pintle_registry::webhook::{Answer, Caller, Endpoint, Unanswered};
 use pintle_registry::{Registry, work};
 use pintle_value::Str;
 use rustls::ClientConfig;
 
 use answer::Said;
 use connections::{Connection, Connections, Whereto};
+use measures::Calls;
 
 /// The longest answer that is read: as many converted objects as a page of a list may hold.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
@@ -38,6 +40,7 @@ pub(crate) struct Webhooks {
     /// By certificate authority, as PEM.
     trusts: Mutex<HashMap<Vec<u8>, Arc<ClientConfig>>>,
     connections: Connections,
+    pub(crate) calls: Calls,
 }
 
 impl Caller for Webhooks {
@@ -45,7 +48,9 @@ impl Caller for Webhooks {
         Box::pin(async move {
             let answer = tokio::time::timeout(patience, self.post(endpoint, body)).await;
             let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
-            answer.unwrap_or_else(|why| Err(format!("Post {:?}: {why}", endpoint.url)))
+            answer.unwrap_or_else(|why| {
+                Err(Unanswered::silent(format!("Post {:?}: {why}", endpoint.url)))
+            })
         })
     }
 
@@ -68,13 +73,13 @@ impl Webhooks {
         &self,
         endpoint: &Endpoint,
         body: Vec<u8>,
-    ) -> Result<Result<Vec<u8>, String>, String> {
+    ) -> Result<Result<Vec<u8>, Unanswered>, String> {
         let mut uri: Uri = endpoint.url.parse().map_err(|_| "the URL is malformed".to_owned())?;
         let body = Bytes::from(body);
         for _ in 0..REDIRECTIONS_MAX {
             match self.exchange(endpoint, &uri, &body).await? {
                 Said::Review(review) => return Ok(Ok(review)),
-                Said::Refusal(why) => return Ok(Err(why)),
+                Said::Refusal(refusal) => return Ok(Err(refusal)),
                 Said::Elsewhere(path) => {
                     let mut parts = uri.into_parts();
                     parts.path_and_query = Some(path);
@@ -90,12 +95,25 @@ impl Webhooks {
         let to = self.whereto(endpoint, uri)?;
         while let Some(mut connection) = self.connections.take(&to) {
             // One that its server has left meanwhile says nothing of the server: ask on another.
-            let Ok(answer) = connection.send(request(uri, body)?).await else { continue };
+            let Ok(answer) = self.send(&mut connection, uri, body).await else { continue };
             return self.read(to, connection, answer, uri).await;
         }
         let mut connection = Connection::open(&to).await?;
-        let answer = connection.send(request(uri, body)?).await.map_err(|why| why.to_string())?;
+        let answer = self.send(&mut connection, uri, body).await?;
         self.read(to, connection, answer, uri).await
+    }
+
+    async fn send(
+        &self,
+        connection: &mut Connection,
+        uri: &Uri,
+        body: &Bytes,
+    ) -> Result<Response<Incoming>, String> {
+        let began = Instant::now();
+        let answer = connection.send(request(uri, body)?).await;
+        let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
+        self.calls.sent(host(uri), code, body.len(), began.elapsed());
+        answer.map_err(|why| why.to_string())
     }
 
     async fn read(
@@ -108,6 +126,7 @@ impl Webhooks {
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|why| why.to_string())?.to_bytes();
+        self.calls.received(host(uri), body.len());
         self.connections.give_back(to, connection);
         work::ahead(body.len()).await;
         answer::read(&head, &body, uri)
@@ -145,10 +164,15 @@ impl Webhooks {
     }
 }
 
+/// The host and the port of a URL.
+fn host(uri: &Uri) -> &str {
+    uri.authority().map_or("", |authority| authority.as_str())
+}
+
 fn request(uri: &Uri, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     Request::post(path)
-        .header(HOST, uri.authority().map_or("", |authority| authority.as_str()))
+        .header(HOST, host(uri))
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json, */*")
         .header(USER_AGENT, "kube-apiserver-admission")

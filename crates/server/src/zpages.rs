@@ -12,7 +12,7 @@ use crate::body::Body;
 use crate::handlers::Call;
 use crate::header_text;
 use crate::media_type::parse_accept;
-use crate::negotiation::{Form, Negotiated, Preferences};
+use crate::negotiation::{Form, Negotiated, Preferences, media_type};
 use crate::respond::{Response, document, text};
 use crate::version;
 
@@ -99,6 +99,10 @@ impl Page {
         let negotiated = Negotiated { encoding, pretty, form: Form::Object };
         let body = Body::full(json.map_err(Status::internal)?);
         let mut response = document(200, body, negotiated);
+        let media_type =
+            format!("{};g={GROUP};v={};as={}", media_type(encoding), version.name(), self.kind());
+        let media_type = HeaderValue::from_str(&media_type).map_err(Status::internal)?;
+        response.headers_mut().insert(CONTENT_TYPE, media_type);
         if version == Version::V1Alpha1 {
             response.headers_mut().insert(WARNING, self.deprecation());
         }
@@ -177,6 +181,13 @@ impl Version {
             "v1alpha1" => Some(Self::V1Alpha1),
             "v1beta1" => Some(Self::V1Beta1),
             _ => None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::V1Alpha1 => "v1alpha1",
+            Self::V1Beta1 => "v1beta1",
         }
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pintle_server::{Config, Cors, Mode, Running, Server};
+use pintle_server::{Config, Cors, FeatureGates, Mode, Running, Server};
 use rcgen::{CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -293,11 +293,31 @@ async fn a_body_that_nobody_wants_does_not_cost_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn watches_that_begin_with_the_state_can_be_switched_off() {
+    for (gate, status) in [("WatchList=true", 200), ("WatchList=false", 422)] {
+        let mut config = Config::ephemeral();
+        config.feature_gates = FeatureGates::parse([gate]).unwrap();
+        let server = Server::start(config).await.unwrap();
+        blocking(move || {
+            let admin = admin(&server);
+            let watch = "GET /api/v1/nodes?watch=1&timeoutSeconds=1&sendInitialEvents=true\
+                         &resourceVersionMatch=NotOlderThan";
+            let answer = ask(&server, As::Somebody(&admin), watch, "", "");
+            assert_eq!(answer.status, status, "{}", answer.body);
+            let why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate";
+            assert_eq!(answer.body.contains(why), status == 422, "{}", answer.body);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn compression_can_be_switched_off() {
     // CMP-02
     for compresses in [true, false] {
         let mut config = Config::ephemeral();
-        config.feature_gates.api_response_compression = compresses;
+        let gate = format!("APIResponseCompression={compresses}");
+        config.feature_gates = FeatureGates::parse([gate.as_str()]).unwrap();
         let server = Server::start(config).await.unwrap();
         blocking(move || {
             let admin = admin(&server);

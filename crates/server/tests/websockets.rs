@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_server::{Config, Running, Server};
+use pintle_server::{Config, FeatureGates, Running, Server};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -78,7 +78,7 @@ fn create(server: &Running, name: &str, bytes: usize) {
 /// Runs on a thread of its own, for the client blocks.
 async fn with_server(work: impl FnOnce(&Running) + Send + 'static) {
     let mut config = Config::ephemeral();
-    config.feature_gates.cbor_serving_and_storage = true;
+    config.feature_gates = FeatureGates::parse(["CBORServingAndStorage=true"]).unwrap();
     let server = Server::start(config).await.unwrap();
     tokio::task::spawn_blocking(move || work(&server)).await.unwrap();
 }

@@ -184,7 +184,9 @@ async fn a_webhook_is_asked_only_about_what_concerns_it() -> Result<()> {
     let api = world.api::<ConfigMap>();
     let post = PostParams::default();
     api.create(&post, &config_map("a")?).await?;
-    ensure!(webhook.asked().is_empty());
+    // The server itself may have updated something else.
+    let asked = webhook.asked();
+    ensure!(!asked.iter().any(|a| a["resource"]["resource"] == "configmaps"), "{asked:?}");
     let mut labelled = config_map("b")?;
     labelled.labels_mut().insert("a".to_owned(), "b".to_owned());
     let status = refusal(api.create(&post, &labelled).await)?;

@@ -11,7 +11,7 @@ use std::path::Path;
 use absent::Absence;
 use anyhow::bail;
 use clap::{ArgAction, Command, CommandFactory};
-use pintle_server::FeatureGates;
+use pintle_server::{FeatureGates, RuntimeConfig, RuntimeConfigError};
 
 use super::arguments::{Flag, is_on, value};
 use super::etcd;
@@ -89,7 +89,9 @@ fn rewrite(flags: &[Flag], serve: &Command) -> anyhow::Result<Translation> {
     let (mut missing, mut unknown) = (Vec::new(), Vec::new());
     let mut flags = with_defaults(flags);
     take_certificate(&mut flags, Path::is_file);
-    keep_known_gates(&mut flags, &mut translation.warnings);
+    for (name, is_known) in LISTS_OF_THE_TIME {
+        keep_known(&mut flags, name, is_known, &mut translation.warnings);
+    }
     for (place, flag @ Flag { name, .. }) in flags.iter().enumerate() {
         if matches!(name.as_str(), "etcd-servers" | "etcd-prefix") {
             continue;
@@ -164,14 +166,27 @@ fn take_certificate(flags: &mut Vec<Flag>, exists: impl Fn(&Path) -> bool) {
     }
 }
 
-/// Leaves out features that are not known here.
-fn keep_known_gates(flags: &mut [Flag], warnings: &mut Vec<String>) {
-    for flag in flags.iter_mut().filter(|flag| flag.name == "feature-gates") {
+/// Whether an entry of a list is known.
+type IsKnown = fn(&str) -> bool;
+
+/// Flags whose lists name what there is in one release and not in another, and what tells whether an entry
+/// is known here.
+const LISTS_OF_THE_TIME: [(&str, IsKnown); 2] = [
+    ("feature-gates", |gate| FeatureGates::parse([gate]).is_ok()),
+    ("runtime-config", |setting| {
+        let read = RuntimeConfig::parse([setting]);
+        !matches!(read, Err(RuntimeConfigError::Group(_) | RuntimeConfigError::Version(_)))
+    }),
+];
+
+/// Leaves out the entries of a list that are not known here.
+fn keep_known(flags: &mut [Flag], name: &str, is_known: IsKnown, warnings: &mut Vec<String>) {
+    for flag in flags.iter_mut().filter(|flag| flag.name == name) {
         let Some(value) = &mut flag.value else { continue };
         let (known, unknown): (Vec<&str>, Vec<&str>) =
-            value.split(',').partition(|gate| FeatureGates::parse([*gate]).is_ok());
-        for gate in unknown {
-            warnings.push(format!("--feature-gates={gate} means nothing here and is left out"));
+            value.split(',').partition(|entry| is_known(entry));
+        for entry in unknown {
+            warnings.push(format!("--{name}={entry} means nothing here and is left out"));
         }
         *value = known.join(",");
     }
@@ -223,9 +238,9 @@ mod tests {
         );
         check("--secure-port=1 --secure-port=2", "--secure-port=2", &[]);
         check(
-            "--runtime-config=a/v1=true --runtime-config=b/v1=true",
-            "--runtime-config=a/v1=true --runtime-config=b/v1=true",
-            &[],
+            "--runtime-config=apps/v1=true --runtime-config=settings.k8s.io/v1alpha1,api/beta=true",
+            "--runtime-config=apps/v1=true --runtime-config=api/beta=true",
+            &["--runtime-config=settings.k8s.io/v1alpha1"],
         );
         check(
             "--feature-gates=Unheard=true,APIResponseCompression=false",

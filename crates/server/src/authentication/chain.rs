@@ -19,6 +19,8 @@ pub(super) struct Chain {
     others: Box<[CertificateDer<'static>]>,
     /// When the first of its certificates ends.
     first_end_unix_seconds: i64,
+    /// When the holder's own ends.
+    leaf_end_unix_seconds: i64,
 }
 
 impl Chain {
@@ -35,12 +37,18 @@ impl Chain {
             leaf: leaf.clone().into_owned(),
             others: others.collect(),
             first_end_unix_seconds: i64::MIN,
+            leaf_end_unix_seconds: end(leaf),
         };
         chain.check(now)?;
         let all = chain.others.iter().chain([&chain.leaf]);
         // One that cannot be read ends at once: nothing is known of how long it holds.
         chain.first_end_unix_seconds = all.map(end).min().unwrap_or(i64::MIN);
         Ok(chain)
+    }
+
+    /// For how long the holder's certificate is still valid, in seconds.
+    pub(super) const fn remaining_seconds(&self, now: Now) -> i64 {
+        self.leaf_end_unix_seconds.saturating_sub(now.unix_seconds())
     }
 
     /// Whether it holds now.

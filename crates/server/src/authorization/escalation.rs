@@ -78,6 +78,9 @@ impl NoEscalation {
         if !resource.is_empty() && self.may(write, "bind", resource, text("name")) {
             return Ok(());
         }
+        if text("kind") == "Role" && write.namespace.is_empty() {
+            return Err(Status::bad_request("Namespace parameter required."));
+        }
         // Upstream names the resource of the request, whatever it was that it looked for.
         let missing = |status: Status| match status.code {
             404 => Status::not_found(&write.resource.group_resource(), text("name")),

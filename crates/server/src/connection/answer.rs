@@ -76,6 +76,7 @@ impl HttpBody for Answer {
             }
         }
         if self.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+            self.body.break_off();
             return Poll::Ready(Some(Err(TooSlow)));
         }
         stream::gave_a_frame();

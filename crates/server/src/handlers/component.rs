@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use pintle_meta::Status;
+use pintle_meta::{GroupResource, Status};
 use pintle_value::{Value, json};
 
 use super::Call;
@@ -22,7 +22,7 @@ pub(super) async fn read(call: &Call<'_>, found: &Found) -> Result<Response, Sta
         let name = found.target.name.as_str();
         let component = COMPONENTS.into_iter().find(|(known, _)| *known == name);
         let component = component
-            .ok_or_else(|| Status::not_found(&found.target.resource.group_resource(), name))?;
+            .ok_or_else(|| Status::not_found(&GroupResource::new("", "componentstatus"), name))?;
         let body = rendering.document(&status(call, component).await)?;
         return Ok(respond::object(200, body, rendering.type_name(), negotiated));
     }

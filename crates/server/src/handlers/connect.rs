@@ -2,7 +2,7 @@
 //! connection would go is found out, and what makes it impossible is told; the connection itself is
 //! not made yet.
 
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::StatusCode;
 use pintle_effects::{Destination, destination};
 use pintle_meta::{Reason, Status};
 use pintle_value::{Map, Value};
@@ -19,11 +19,14 @@ pub(super) async fn connect(call: &Call<'_>, found: &Found) -> Result<Response, 
         let (registry, context) = (&call.api.registry, call.context());
         registry.admit_connection(&found.target, options(call, members), &context).await?;
     }
+    let target = &found.target;
+    if target.resource.resource.resource == "pods" && target.subresource == "log" {
+        super::log::check_options(call.query, &target.name)?;
+    }
     match destination(&call.api.registry, &found.target, container)? {
         Destination::Nothing => {
             let mut response = Response::new(Body::empty());
-            let text = HeaderValue::from_static("text/plain");
-            response.headers_mut().insert(CONTENT_TYPE, text);
+            *response.status_mut() = StatusCode::NO_CONTENT;
             Ok(response)
         }
         Destination::Kubelet { node } if found.target.resource.resource.resource == "pods" => {

@@ -42,7 +42,7 @@ fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {
     // Only a body that is there has to say what it is.
     let encoding =
         if body.is_empty() { Encoding::Json } else { call.preferences().body(Encodings::ALL)? };
-    let mut options = delete_options(call.query, body, encoding)?;
+    let mut options = delete_options(call.query, body, encoding, call.warnings)?;
     // It needs a permission of its own, as upstream has it; without that it changes nothing.
     options.ignore_read_errors = options.ignore_read_errors
         && call.api.authorize(call.user, "unsafe-delete-ignore-read-errors", call.info).is_ok();

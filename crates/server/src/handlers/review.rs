@@ -4,13 +4,13 @@ mod rules;
 
 use bytes::Bytes;
 use pintle_auth::{Attributes, Decision, Rules, Subject, User};
-use pintle_meta::{Status, field, object};
+use pintle_meta::{GroupKind, Status, field, object};
 use pintle_registry::request::Body;
 use pintle_value::{Map, Value};
 
 use super::Call;
 use crate::options::{Write, write_options};
-use crate::respond::{self, Response, add_warnings};
+use crate::respond::{self, Response};
 use crate::target::Found;
 
 /// Fills in a review's status.
@@ -40,20 +40,21 @@ pub(super) async fn create(
     };
     let (negotiated, rendering) = call.negotiate(found)?;
     let encoding = call.preferences().body(found.encodings())?;
-    let options = write_options(call.query, Write::Create)?;
+    let options = write_options(call.query, Write::Create, call.warnings)?;
     let body = Body { bytes, encoding };
     let context = call.context();
-    let (mut review, warnings) =
-        call.api.registry.receive(&found.target, &body, &options, &context).await?;
+    let mut review = call.api.registry.receive(&found.target, &body, &options, &context).await?;
     answer(call, found, &mut review)?;
     let json = rendering.value(&review, &resource.schema.get(resource.ty).name)?;
-    let mut response = respond::object(201, json, rendering.type_name(), negotiated);
-    add_warnings(response.headers_mut(), warnings.iter().map(String::as_str));
-    Ok(response)
+    Ok(respond::object(201, json, rendering.type_name(), negotiated))
 }
 
+/// Upstream answers with a review of its own, not with the one that was asked.
 fn self_subject(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<(), Status> {
-    review.object_entry("status").insert("userInfo", user_info(call.user));
+    let created = pintle_meta::time::format(call.now.unix_micros);
+    let review = review.make_object();
+    review.insert("metadata", Value::from([("creationTimestamp", created)]));
+    review.entry_object("status").insert("userInfo", user_info(call.user));
     Ok(())
 }
 
@@ -102,16 +103,22 @@ fn subject_access(call: &Call<'_>, found: &Found, review: &mut Value) -> Result<
 }
 
 fn local_subject_access(call: &Call<'_>, found: &Found, review: &mut Value) -> Result<(), Status> {
-    let namespace = &found.target.namespace;
-    if !object::namespace(review).is_empty() && object::namespace(review) != namespace {
-        let why = "the namespace of the provided object does not match the namespace sent on the \
-                   request";
-        return Err(Status::bad_request(why));
-    }
-    object::set_text(review, "namespace", namespace.as_str());
+    check_namespace(found, review)?;
+    object::set_text(review, "namespace", found.target.namespace.as_str());
     refuse(found, &rules::local(review))?;
     rule(call, &subject(review), review);
     Ok(())
+}
+
+/// What is posted in a namespace says no other.
+pub(super) fn check_namespace(found: &Found, posted: &Value) -> Result<(), Status> {
+    let said = object::namespace(posted);
+    if said.is_empty() || said == found.target.namespace {
+        return Ok(());
+    }
+    let why =
+        "the namespace of the provided object does not match the namespace sent on the request";
+    Err(Status::bad_request(why))
 }
 
 fn self_subject_rules(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<(), Status> {
@@ -119,6 +126,10 @@ fn self_subject_rules(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<
     if namespace.is_empty() {
         return Err(Status::bad_request("no namespace on request"));
     }
+    // Upstream answers with a review of its own, which does not repeat what was asked.
+    let members = review.make_object();
+    members.insert("metadata", Map::new());
+    members.insert("spec", Map::new());
     let Rules { resource, non_resource, incomplete, error } =
         call.api.authorizer.rules(call.user, &namespace);
     let mut resource_rules = Vec::with_capacity(resource.len());
@@ -227,6 +238,8 @@ fn refuse(found: &Found, errors: &[field::Error]) -> Result<(), Status> {
     if errors.is_empty() {
         Ok(())
     } else {
-        Err(Status::invalid(&found.target.resource.group_kind(), "", errors))
+        // Upstream names the group of reviews, and no kind.
+        let group = found.target.resource.resource.group.clone();
+        Err(Status::invalid(&GroupKind::new(group, ""), "", errors))
     }
 }

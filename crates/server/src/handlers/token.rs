@@ -6,7 +6,7 @@ use pintle_registry::request::Body;
 
 use super::Call;
 use crate::options::{Write, write_options};
-use crate::respond::{self, Response, add_warnings};
+use crate::respond::{self, Response};
 use crate::target::Found;
 use crate::token_issuer::Asked;
 
@@ -18,11 +18,12 @@ pub(super) async fn create(
     const TYPE_NAME: &str = "io.k8s.api.authentication.v1.TokenRequest";
     let (negotiated, rendering) = call.negotiate(found)?;
     let encoding = call.preferences().body(found.encodings())?;
-    let options = write_options(call.query, Write::Create)?;
+    let options = write_options(call.query, Write::Create, call.warnings)?;
     let body = Body { bytes, encoding };
     let (registry, target) = (&call.api.registry, &found.target);
     let context = call.context();
-    let (mut request, mut warnings) = registry.receive(target, &body, &options, &context).await?;
+    let mut request = registry.receive(target, &body, &options, &context).await?;
+    super::review::check_namespace(found, &request)?;
     let mut random = [0; 16];
     crate::server::random(&mut random);
     let asked = Asked {
@@ -33,9 +34,7 @@ pub(super) async fn create(
         now: call.now,
         random,
     };
-    warnings.extend(call.api.tokens.answer(&asked, &mut request)?);
+    call.warnings.extend(call.api.tokens.answer(&asked, &mut request)?);
     let json = rendering.value(&request, TYPE_NAME)?;
-    let mut response = respond::object(201, json, TYPE_NAME, negotiated);
-    add_warnings(response.headers_mut(), warnings.iter().map(String::as_str));
-    Ok(response)
+    Ok(respond::object(201, json, TYPE_NAME, negotiated))
 }

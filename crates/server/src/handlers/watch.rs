@@ -23,10 +23,11 @@ use pintle_value::cbor;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::Call;
+use crate::api::Api;
 use crate::body::{Body, CHUNK_BYTES, Frames};
-use crate::metrics::Counter;
+use crate::metrics::ResourceRequests;
 use crate::negotiation::{Form, watch_type};
-use crate::options::{list_options, watch_timeout};
+use crate::options::{self, list_options, watch_timeout};
 use crate::respond::{
     self, Rendering, Response, STATUS_TYPE, Shown, document, protobuf, status_json,
 };
@@ -40,14 +41,18 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 /// GET of a collection with `watch`.
 pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
-    let negotiated = call.preferences().watch(found.forms(), found.encodings())?;
-    let rendering = call.rendering(found, negotiated)?;
+    let (negotiated, rendering) = call.negotiate(found)?;
     let mut options = list_options(call.query)?;
     if call.info.resource.as_ref().is_some_and(|info| info.watch_prefix && info.named) {
         options.field_selector = format!("metadata.name={}", found.target.name).into(); // OAS-12
     }
+    if !call.api.settings.watch_list && options.send_initial_events.is_some() {
+        return Err(options::no_initial_events());
+    }
     let timeout = watch_timeout(call.query)?.unwrap_or_else(|| call.api.watch_timeout());
+    let began = Instant::now();
     let watch = call.api.registry.watch(&found.collection(), &options).await?;
+    call.preferences().watch(found.forms(), found.encodings())?;
     let mut stopping = call.api.lifecycle.stopping();
     let on_socket = websocket::is_asked_for(&call.head.headers);
     let (api, user) = (call.api.clone(), call.user.clone());
@@ -63,7 +68,8 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
             }
         }),
         bookmarks: Bookmarks::new(Instant::now() + timeout),
-        sent: call.api.metrics.watch_events(&found.target.resource.resource),
+        measures: call.api.metrics.requests.of(&found.target.resource),
+        list: Some(List { began, scope: list_scope(call), api: call.api.clone() }),
         ended: timeout.is_zero(),
     };
     let frames = futures_util::stream::unfold(stream, move |mut stream| {
@@ -95,6 +101,22 @@ fn messages(frames: Frames, encoding: Encoding) -> (Frames, Opcode) {
     }
 }
 
+/// What the initial events of a watch are about, for metrics.
+fn list_scope(call: &Call<'_>) -> &'static str {
+    match &call.info.resource {
+        Some(info) if !info.name.is_empty() => "resource",
+        Some(info) if !info.namespace.is_empty() => "namespace",
+        _ => "cluster",
+    }
+}
+
+/// The initial events of a streaming list, while they are sent.
+struct List {
+    began: Instant,
+    scope: &'static str,
+    api: Arc<Api>,
+}
+
 /// A watch on its way to a client.
 struct Stream {
     watch: Watch,
@@ -106,7 +128,8 @@ struct Stream {
     /// Resolves when the watch has lasted long enough or the server stops.
     end: Pin<Box<dyn Future<Output = ()> + Send>>,
     bookmarks: Bookmarks,
-    sent: Arc<Counter>,
+    measures: Arc<ResourceRequests>,
+    list: Option<List>,
     ended: bool,
 }
 
@@ -157,28 +180,36 @@ impl Stream {
         bytes
     }
 
-    /// What is pending, as one frame; a long batch (the initial events) goes out in several.
+    /// What is pending, as one frame; a long batch (the initial events) goes out in several. A long frame
+    /// that is ready made goes alone: all its watchers share it, however long they take.
     fn frame(&mut self) -> Bytes {
-        if let [event] = self.pending.as_slice()
-            && let Some(frame) = self.encoder.ready_made(event)
-        {
-            self.pending = Vec::new().into_iter();
-            self.sent.add(1);
-            return frame;
-        }
-        let mut frame = Vec::with_capacity(1024);
-        let mut count = 0;
-        for event in self.pending.by_ref() {
-            count += 1;
-            if self.encoder.write(&event, &mut frame).is_break() {
-                self.ended = true;
+        let mut frame = Vec::new();
+        let measures = self.measures.watch();
+        while let Some(event) = self.pending.as_slice().first() {
+            let before = frame.len();
+            let is_long = |bytes: &Bytes| bytes.len() >= self.frame_bytes;
+            match self.encoder.ready_made(event) {
+                Some(bytes) if frame.is_empty() && (self.pending.len() == 1 || is_long(&bytes)) => {
+                    self.pending.next();
+                    measures.sent(bytes.len());
+                    return bytes;
+                }
+                Some(bytes) if is_long(&bytes) => break,
+                Some(bytes) => frame.extend_from_slice(&bytes),
+                None => self.ended = self.encoder.write(event, &mut frame).is_break(),
+            }
+            measures.sent(frame.len() - before);
+            if matches!(event, Event::Bookmark { initial_end: true, .. })
+                && let Some(List { began, scope, api }) = self.list.take()
+            {
+                let resource = &self.encoder.rendering.resource.resource;
+                api.metrics.watch_list(resource, scope, began.elapsed());
+            }
+            self.pending.next();
+            if self.ended || frame.len() >= self.frame_bytes {
                 break;
             }
-            if frame.len() >= self.frame_bytes {
-                break;
-            }
         }
-        self.sent.add(count);
         frame.into()
     }
 }
@@ -249,12 +280,8 @@ impl Encoder {
         }
     }
 
-    /// Writes an event; `Break` after the last one.
+    /// Writes an event that is not ready made; `Break` after the last one.
     fn write(&mut self, event: &Event, out: &mut Vec<u8>) -> ControlFlow<()> {
-        if let Some(frame) = self.ready_made(event) {
-            out.extend_from_slice(&frame);
-            return ControlFlow::Continue(());
-        }
         match event {
             Event::Added(object) => self.write_object(Kind::Created, object, out),
             Event::Modified(object) => self.write_object(Kind::Updated, object, out),
@@ -320,18 +347,20 @@ impl Encoder {
         }
     }
 
-    /// An object of the resource's kind with nothing but a resource version (BM-02), and the mark that
+    /// The zero object of the resource's kind with nothing but a resource version (BM-02), and the mark that
     /// ends the initial events (SL-02).
     fn bookmark(&self, revision: Revision, initial_end: bool) -> Vec<u8> {
-        let (kind, api_version) =
-            (&self.rendering.resource.kind, self.rendering.resource.api_version());
-        let mark =
-            if initial_end { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
-        format!(
-            "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\
-             \"metadata\":{{\"resourceVersion\":\"{revision}\"{mark}}}}}"
-        )
-        .into_bytes()
+        let resource = &self.rendering.resource;
+        let mut tree = resource.zero();
+        let metadata = tree.make_object().entry_object("metadata");
+        metadata.insert("resourceVersion", revision.to_string());
+        if initial_end {
+            let annotations = metadata.entry_object("annotations");
+            annotations.insert("k8s.io/initial-events-end", "true");
+        }
+        let mut json = Vec::with_capacity(256);
+        pintle_schema::encode::write(&resource.schema, resource.ty, &tree, &mut json);
+        json
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) async fn create(
 ) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
     let encoding = call.preferences().body(found.encodings())?;
-    let options = write_options(call.query, Write::Create)?;
+    let options = write_options(call.query, Write::Create, call.warnings)?;
     let body = Body { bytes, encoding };
     let outcome = call.api.registry.create(&found.target, &body, &options, &call.context()).await?;
     respond::outcome(&outcome, &rendering, negotiated)
@@ -30,7 +30,7 @@ pub(super) async fn update(
     bytes: Bytes,
 ) -> Result<Response, Status> {
     let (negotiated, rendering) = call.negotiate(found)?;
-    let options = write_options(call.query, Write::Update)?;
+    let options = write_options(call.query, Write::Update, call.warnings)?;
     let encoding = call.preferences().body(found.encodings())?;
     let body = Body { bytes, encoding };
     let outcome = call
@@ -49,7 +49,7 @@ pub(super) async fn patch(
 ) -> Result<Response, Status> {
     let patch_type = call.preferences().patch(!found.target.resource.typed_items)?;
     let (negotiated, rendering) = call.negotiate(found)?;
-    let options = write_options(call.query, Write::Patch(patch_type))?;
+    let options = write_options(call.query, Write::Patch(patch_type), call.warnings)?;
     let (registry, context) = (&call.api.registry, call.context());
     let outcome = registry
         .patch(&found.target, &bytes, patch_type, &options, &context, &|| call.may_create())

@@ -1,241 +1,283 @@
-//! Counters, gauges and histograms, and the families that hold them by their labels.
+//! What a metric is called and how its samples are written, in Prometheus' text format 0.0.4.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Duration;
+use std::fmt::{Display, Write};
 
-use parking_lot::RwLock;
+use pintle_measure::Observed;
 
-/// So many series a family may have; further ones are counted together, without labels.
-const SERIES_MAX: usize = 16_384;
-
-/// Upstream's buckets of request durations, in milliseconds.
-const BUCKETS_MS: [u64; 23] = [
-    5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000, 5000, 6000, 8000,
-    10_000, 15_000, 20_000, 30_000, 45_000, 60_000,
-];
-
-/// What a family holds.
-pub(crate) trait Metric: Default {
-    /// The word in the `TYPE` line.
-    const KIND: &'static str;
-
-    /// Writes the samples of one series.
-    fn write(&self, name: &str, labels: &str, out: &mut String);
+/// The samples of one name: what upstream tells of a metric beside its values.
+#[derive(Debug)]
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) stability: Stability,
+    /// The names of the labels, in the order of the alphabet.
+    pub(crate) labels: &'static [&'static str],
+    pub(crate) help: &'static str,
 }
 
-/// A number that only grows.
-#[derive(Default)]
-pub(crate) struct Counter(AtomicU64);
+/// A family, and where its number stands.
+pub(crate) type Number<S> = (&'static Family, fn(&S) -> u64);
 
-impl Counter {
-    /// Counts.
-    pub(crate) fn add(&self, count: u64) {
-        self.0.fetch_add(count, Ordering::Relaxed);
-    }
-
-    /// The count.
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
+/// What the numbers of a family are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Counter,
+    Gauge,
+    /// Its buckets end at these bounds.
+    Histogram(Unit, &'static [u64]),
 }
 
-/// A number that goes up and down.
-#[derive(Default)]
-pub(crate) struct Gauge(AtomicI64);
-
-impl Gauge {
-    /// Changes the number.
-    pub(crate) fn add(&self, change: i64) {
-        self.0.fetch_add(change, Ordering::Relaxed);
-    }
-
-    /// Replaces the number.
-    pub(crate) fn set(&self, value: i64) {
-        self.0.store(value, Ordering::Relaxed);
-    }
+/// What the values of a histogram are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Seconds, counted in nanoseconds.
+    Seconds,
+    /// Whole seconds, bytes or pieces, as they are.
+    Whole,
 }
 
-/// How durations are distributed.
-#[derive(Default)]
-pub(crate) struct Histogram {
-    buckets: [AtomicU64; BUCKETS_MS.len()],
-    count: AtomicU64,
-    sum_micros: AtomicU64,
+/// What upstream promises of a metric. Those of this server's own have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stability {
+    Stable,
+    Beta,
+    Alpha,
+    /// The metrics of the process, which are of Prometheus' client library and not of Kubernetes.
+    Unsaid,
 }
 
-impl Histogram {
-    /// Counts a duration.
-    pub(crate) fn observe(&self, duration: Duration) {
-        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let at = BUCKETS_MS.partition_point(|bound| bound * 1000 < micros);
-        if let Some(bucket) = self.buckets.get(at) {
-            bucket.fetch_add(1, Ordering::Relaxed);
+impl Stability {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Stable => "[STABLE] ",
+            Self::Beta => "[BETA] ",
+            Self::Alpha => "[ALPHA] ",
+            Self::Unsaid => "",
         }
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.sum_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// As `registered_metrics_total` has it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Stable => "STABLE",
+            Self::Beta => "BETA",
+            Self::Alpha | Self::Unsaid => "ALPHA",
+        }
     }
 }
 
-impl Metric for Counter {
-    const KIND: &'static str = "counter";
-
-    fn write(&self, name: &str, labels: &str, out: &mut String) {
-        sample(name, labels, self.get(), out);
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram(..) => "histogram",
+        }
     }
 }
 
-impl Metric for Gauge {
-    const KIND: &'static str = "gauge";
+/// The text of all metrics, while it is written.
+#[derive(Default)]
+pub(crate) struct Page {
+    text: String,
+    /// Whether families are shown that upstream hides as deprecated.
+    shows_hidden: bool,
+}
 
-    fn write(&self, name: &str, labels: &str, out: &mut String) {
-        sample(name, labels, self.0.load(Ordering::Relaxed), out);
+/// The samples of one family, while they are written.
+pub(crate) struct Samples<'a> {
+    family: &'static Family,
+    is_headed: bool,
+    page: &'a mut String,
+}
+
+impl Page {
+    /// An empty page.
+    pub(crate) fn new(shows_hidden: bool) -> Self {
+        Self { text: String::new(), shows_hidden }
+    }
+
+    /// Whether families are shown that upstream hides as deprecated.
+    pub(crate) const fn shows_hidden(&self) -> bool {
+        self.shows_hidden
+    }
+
+    /// Begins a family. It has no heading as long as it has no samples.
+    pub(crate) fn family(&mut self, family: &'static Family) -> Samples<'_> {
+        Samples { family, is_headed: false, page: &mut self.text }
+    }
+
+    /// Writes a family that is one number without labels.
+    pub(crate) fn single(&mut self, family: &'static Family, value: impl Display) {
+        self.family(family).value(&[], value);
+    }
+
+    /// The text.
+    pub(crate) fn into_text(self) -> String {
+        self.text
     }
 }
 
-impl Metric for Histogram {
-    const KIND: &'static str = "histogram";
+impl Samples<'_> {
+    /// Writes the number with these labels.
+    pub(crate) fn value(&mut self, labels: &[&str], value: impl Display) {
+        self.head();
+        self.sample("", labels, None, value);
+    }
 
-    fn write(&self, name: &str, labels: &str, out: &mut String) {
-        let bucket_name = format!("{name}_bucket");
-        let comma = if labels.is_empty() { "" } else { "," };
+    /// Writes the distribution with these labels.
+    pub(crate) fn distribution(&mut self, labels: &[&str], observed: &Observed) {
+        let Kind::Histogram(unit, _) = self.family.kind else {
+            debug_assert!(false, "{} is no histogram", self.family.name);
+            return;
+        };
+        self.head();
         let mut below = 0;
-        for (bound_ms, bucket) in BUCKETS_MS.iter().zip(&self.buckets) {
-            below += bucket.load(Ordering::Relaxed);
-            let bound = milliseconds(*bound_ms);
-            sample(&bucket_name, &format!("{labels}{comma}le=\"{bound}\""), below, out);
+        for (bound, count) in observed.bounds.iter().zip(&observed.buckets) {
+            below += count;
+            self.sample("_bucket", labels, Some(&unit.bound(*bound)), below);
         }
-        let count = self.count.load(Ordering::Relaxed);
-        sample(&bucket_name, &format!("{labels}{comma}le=\"+Inf\""), count, out);
-        let micros = self.sum_micros.load(Ordering::Relaxed);
-        let sum = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
-        sample(&format!("{name}_sum"), labels, sum, out);
-        sample(&format!("{name}_count"), labels, count, out);
-    }
-}
-
-/// Milliseconds as seconds, without needless digits.
-fn milliseconds(ms: u64) -> String {
-    let text = format!("{}.{:03}", ms / 1000, ms % 1000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn sample(name: &str, labels: &str, value: impl std::fmt::Display, out: &mut String) {
-    let written = if labels.is_empty() {
-        writeln!(out, "{name} {value}")
-    } else {
-        writeln!(out, "{name}{{{labels}}} {value}")
-    };
-    written.expect("writing to a String cannot fail");
-}
-
-/// Adds a label to what stands between the braces.
-pub(crate) fn label(text: &mut String, key: &str, value: &str) {
-    if !text.is_empty() {
-        text.push(',');
-    }
-    text.push_str(key);
-    text.push_str("=\"");
-    for c in value.chars() {
-        match c {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            c => text.push(c),
-        }
-    }
-    text.push('"');
-}
-
-/// The series of one name, by their labels as they stand between the braces.
-pub(crate) struct Family<M> {
-    name: &'static str,
-    help: &'static str,
-    series: RwLock<BTreeMap<String, Arc<M>>>,
-}
-
-impl<M: Metric> Family<M> {
-    /// No series yet.
-    pub(crate) const fn new(name: &'static str, help: &'static str) -> Self {
-        Self { name, help, series: RwLock::new(BTreeMap::new()) }
+        let count = observed.count();
+        self.sample("_bucket", labels, Some("+Inf"), count);
+        self.sample("_sum", labels, None, unit.sum(observed.sum));
+        self.sample("_count", labels, None, count);
     }
 
-    /// The series with these labels.
-    pub(crate) fn with(&self, labels: &str) -> Arc<M> {
-        if let Some(metric) = self.series.read().get(labels) {
-            return metric.clone();
-        }
-        let mut series = self.series.write();
-        let labels = if series.len() < SERIES_MAX { labels } else { "" };
-        series.entry(labels.to_owned()).or_default().clone()
-    }
-
-    /// Writes every series, with their heading.
-    pub(crate) fn write(&self, out: &mut String) {
-        self.write_as(self.name, self.help, |labels| Some(labels), out);
-    }
-
-    /// Writes the series under another name: those to which `relabel` gives labels.
-    pub(crate) fn write_as(
-        &self,
-        name: &str,
-        help: &str,
-        relabel: impl for<'l> Fn(&'l str) -> Option<&'l str>,
-        out: &mut String,
-    ) {
-        let series = self.series.read();
-        if series.is_empty() {
+    fn head(&mut self) {
+        if std::mem::replace(&mut self.is_headed, true) {
             return;
         }
-        let kind = M::KIND;
-        write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n")
+        let Family { name, kind, stability, help, .. } = self.family;
+        let (kind, prefix) = (kind.name(), stability.prefix());
+        write!(self.page, "# HELP {name} {prefix}{help}\n# TYPE {name} {kind}\n")
             .expect("writing to a String cannot fail");
-        for (labels, metric) in series.iter() {
-            if let Some(labels) = relabel(labels) {
-                metric.write(name, labels, out);
-            }
+    }
+
+    fn sample(&mut self, suffix: &str, labels: &[&str], bound: Option<&str>, value: impl Display) {
+        debug_assert_eq!(labels.len(), self.family.labels.len(), "labels of {}", self.family.name);
+        let page = &mut *self.page;
+        page.push_str(self.family.name);
+        page.push_str(suffix);
+        let bound = bound.map(|bound| ("le", bound));
+        let labels = self.family.labels.iter().copied().zip(labels.iter().copied());
+        let mut before = '{';
+        for (name, value) in labels.chain(bound) {
+            page.push(before);
+            label(page, name, value);
+            before = ',';
         }
+        if before == ',' {
+            page.push('}');
+        }
+        writeln!(page, " {value}").expect("writing to a String cannot fail");
+    }
+}
+
+fn label(page: &mut String, name: &str, value: &str) {
+    page.push_str(name);
+    page.push_str("=\"");
+    for c in value.chars() {
+        match c {
+            '"' => page.push_str("\\\""),
+            '\\' => page.push_str("\\\\"),
+            '\n' => page.push_str("\\n"),
+            c => page.push(c),
+        }
+    }
+    page.push('"');
+}
+
+impl Unit {
+    #[expect(clippy::cast_precision_loss, reason = "bounds are round numbers")]
+    pub(crate) fn bound(self, bound: u64) -> String {
+        number(match self {
+            Self::Seconds => bound as f64 / 1e9,
+            Self::Whole => bound as f64,
+        })
+    }
+
+    fn sum(self, sum: u64) -> String {
+        match self {
+            Self::Seconds => format!("{}.{:09}", sum / 1_000_000_000, sum % 1_000_000_000),
+            Self::Whole => sum.to_string(),
+        }
+    }
+}
+
+/// A number as Go's `%g` writes it, by which the series of a bucket is known: `0.005`, `1e-05`, `3.05e+06`.
+fn number(x: f64) -> String {
+    let text = format!("{x:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    match exponent.parse::<i32>().unwrap_or(0) {
+        -4..=5 => x.to_string(),
+        exponent if exponent < 0 => format!("{digits}e-{:02}", -exponent),
+        exponent => format!("{digits}e+{exponent:02}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_measure::{Distribution, nanoseconds};
+    use std::time::Duration;
 
     #[test]
-    fn durations_fall_into_buckets() {
-        let histogram = Histogram::default();
-        for ms in [1, 5, 6, 70_000] {
-            histogram.observe(Duration::from_millis(ms));
-        }
-        let mut out = String::new();
-        histogram.write("x", "a=\"b\"", &mut out);
-        let has = |line: &str| out.lines().any(|l| l == line);
-        assert!(has("x_bucket{a=\"b\",le=\"0.005\"} 2"), "{out}");
-        assert!(has("x_bucket{a=\"b\",le=\"0.025\"} 3"));
-        assert!(has("x_bucket{a=\"b\",le=\"60\"} 3"));
-        assert!(has("x_bucket{a=\"b\",le=\"+Inf\"} 4"));
-        assert!(has("x_sum{a=\"b\"} 70.012000"));
-        assert!(has("x_count{a=\"b\"} 4"));
+    fn samples_have_one_heading_and_escaped_labels() {
+        static FAMILY: Family = Family {
+            name: "x_total",
+            kind: Kind::Counter,
+            stability: Stability::Beta,
+            labels: &["a", "b"],
+            help: "Some.",
+        };
+        let mut page = Page::default();
+        let mut samples = page.family(&FAMILY);
+        samples.value(&["x\"\\\n", ""], 1);
+        samples.value(&["y", "z"], 2);
+        assert_eq!(
+            page.into_text(),
+            "# HELP x_total [BETA] Some.\n# TYPE x_total counter\n\
+             x_total{a=\"x\\\"\\\\\\n\",b=\"\"} 1\nx_total{a=\"y\",b=\"z\"} 2\n"
+        );
     }
 
     #[test]
-    fn labels_are_escaped() {
-        let mut text = String::new();
-        label(&mut text, "a", "x\"\\\n");
-        label(&mut text, "b", "");
-        assert_eq!(text, "a=\"x\\\"\\\\\\n\",b=\"\"");
+    fn buckets_are_cumulative() {
+        static BOUNDS: [u64; 2] = nanoseconds([0.005, 1.0]);
+        static FAMILY: Family = Family {
+            name: "x_seconds",
+            kind: Kind::Histogram(Unit::Seconds, &BOUNDS),
+            stability: Stability::Stable,
+            labels: &[],
+            help: "Some.",
+        };
+        let distribution = Distribution::new(&BOUNDS);
+        [1, 30, 2000].iter().for_each(|ms| distribution.took(Duration::from_millis(*ms)));
+        let mut page = Page::default();
+        page.family(&FAMILY).distribution(&[], &distribution.observed());
+        assert_eq!(
+            page.into_text(),
+            "# HELP x_seconds [STABLE] Some.\n# TYPE x_seconds histogram\n\
+             x_seconds_bucket{le=\"0.005\"} 1\nx_seconds_bucket{le=\"1\"} 2\n\
+             x_seconds_bucket{le=\"+Inf\"} 3\nx_seconds_sum 2.031000000\nx_seconds_count 3\n"
+        );
     }
 
     #[test]
-    fn the_number_of_series_is_bounded() {
-        let family = Family::<Counter>::new("x", "help");
-        for n in 0..SERIES_MAX + 10 {
-            family.with(&format!("n=\"{n}\"")).add(1);
+    fn bounds_are_written_as_go_writes_them() {
+        let rows = [
+            (0.005, "0.005"),
+            (1e-5, "1e-05"),
+            (5e-7, "5e-07"),
+            (0.0001, "0.0001"),
+            (1.0, "1"),
+            (131_072.0, "131072"),
+            (1e6, "1e+06"),
+            (3.05e6, "3.05e+06"),
+            (124_416_000.0, "1.24416e+08"),
+        ];
+        for (x, text) in rows {
+            assert_eq!(number(x), text);
         }
-        assert_eq!(family.series.read().len(), SERIES_MAX + 1);
-        assert_eq!(family.with("").get(), 10);
     }
 }

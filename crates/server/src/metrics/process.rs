@@ -2,66 +2,48 @@
 
 use std::fs;
 
-use super::family::{Counter, Family, Gauge, Metric};
+use super::families as f;
+use super::family::Page;
 
 /// Linux's clock ticks a second; fixed for user space.
 const TICKS_PER_SECOND: u64 = 100;
-const PAGE_BYTES: i64 = 4096;
+const PAGE_BYTES: u64 = 4096;
 
 /// Writes the `process_…` metrics.
-pub(super) fn write(started_at_unix_seconds: i64, out: &mut String) {
-    gauge(
-        "process_start_time_seconds",
-        "Start time of the process since unix epoch in seconds.",
-        started_at_unix_seconds,
-        out,
-    );
+pub(super) fn write(started_at_unix_seconds: i64, page: &mut Page) {
+    page.single(&f::START_TIME, started_at_unix_seconds);
     if let Some(ticks) = cpu_ticks() {
-        let help = "Total user and system CPU time spent in seconds.";
-        let family = Family::<CpuSeconds>::new("process_cpu_seconds_total", help);
-        family.with("").0.add(ticks);
-        family.write(out);
+        let (seconds, rest) = (ticks / TICKS_PER_SECOND, ticks % TICKS_PER_SECOND);
+        page.single(&f::CPU_SECONDS, format_args!("{seconds}.{rest:02}"));
     }
     if let Some((virtual_bytes, resident_bytes)) = memory() {
-        let help = "Virtual memory size in bytes.";
-        gauge("process_virtual_memory_bytes", help, virtual_bytes, out);
-        let help = "Resident memory size in bytes.";
-        gauge("process_resident_memory_bytes", help, resident_bytes, out);
+        page.single(&f::VIRTUAL_MEMORY, virtual_bytes);
+        page.single(&f::RESIDENT_MEMORY, resident_bytes);
     }
     if let Ok(entries) = fs::read_dir("/proc/self/fd") {
-        let open = i64::try_from(entries.count()).unwrap_or(i64::MAX);
-        gauge("process_open_fds", "Number of open file descriptors.", open, out);
+        page.single(&f::OPEN_FILES, entries.count());
     }
-    if let Some(most) = open_files_max() {
-        gauge("process_max_fds", "Maximum number of open file descriptors.", most, out);
+    if let Some((received, sent)) = network() {
+        page.single(&f::NETWORK_RECEIVED, received);
+        page.single(&f::NETWORK_SENT, sent);
     }
-}
-
-/// How many files may be open; nothing where there is no limit.
-fn open_files_max() -> Option<i64> {
-    let limits = fs::read_to_string("/proc/self/limits").ok()?;
-    let soft = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    soft.split_whitespace().next()?.parse().ok()
-}
-
-/// Ticks, shown as seconds.
-#[derive(Default)]
-struct CpuSeconds(Counter);
-
-impl Metric for CpuSeconds {
-    const KIND: &'static str = "counter";
-
-    fn write(&self, name: &str, _labels: &str, out: &mut String) {
-        let ticks = self.0.get();
-        let (seconds, rest) = (ticks / TICKS_PER_SECOND, ticks % TICKS_PER_SECOND);
-        out.push_str(&format!("{name} {seconds}.{rest:02}\n"));
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    for (family, name) in
+        [(&f::OPEN_FILES_MAX, "Max open files"), (&f::VIRTUAL_MEMORY_MAX, "Max address space")]
+    {
+        if let Some(limit) = soft_limit(&limits, name) {
+            page.single(family, limit);
+        }
     }
 }
 
-fn gauge(name: &'static str, help: &'static str, value: i64, out: &mut String) {
-    let family = Family::<Gauge>::new(name, help);
-    family.with("").set(value);
-    family.write(out);
+/// A limit of the process, as Go has it: all bits where there is none.
+fn soft_limit(limits: &str, name: &str) -> Option<u64> {
+    let soft = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    match soft.split_whitespace().next()? {
+        "unlimited" => Some(u64::MAX),
+        number => number.parse().ok(),
+    }
 }
 
 fn cpu_ticks() -> Option<u64> {
@@ -73,9 +55,36 @@ fn cpu_ticks() -> Option<u64> {
     Some(user + system)
 }
 
-fn memory() -> Option<(i64, i64)> {
+fn memory() -> Option<(u64, u64)> {
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
     let mut pages = statm.split_whitespace();
-    let mut bytes = || Some(pages.next()?.parse::<i64>().ok()? * PAGE_BYTES);
+    let mut bytes = || Some(pages.next()?.parse::<u64>().ok()? * PAGE_BYTES);
     Some((bytes()?, bytes()?))
+}
+
+/// Bytes received and sent: a line of names, and under it one of numbers.
+fn network() -> Option<(u64, u64)> {
+    let text = fs::read_to_string("/proc/self/net/netstat").ok()?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("IpExt: "));
+    let (names, numbers) = (lines.next()?, lines.next()?);
+    let of = |name: &str| {
+        let at = names.split(' ').position(|known| known == name)?;
+        numbers.split(' ').nth(at)?.parse().ok()
+    };
+    Some((of("InOctets")?, of("OutOctets")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read() {
+        let limits = "Limit  Soft Limit  Hard Limit  Units\n\
+                      Max open files            1024      4096   files\n\
+                      Max address space         unlimited unlimited bytes\n";
+        assert_eq!(soft_limit(limits, "Max open files"), Some(1024));
+        assert_eq!(soft_limit(limits, "Max address space"), Some(u64::MAX));
+        assert_eq!(soft_limit(limits, "Max stack size"), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! Options of delete and deletecollection: a body wins over the query entirely (STRAT-04).
 
 use pintle_meta::{Status, field};
-use pintle_registry::request::{DeleteOptions, Encoding, Propagation};
+use pintle_registry::request::{DeleteOptions, Encoding, Propagation, Warnings};
 use pintle_value::{Path, Value, cbor, json, yaml};
 
 use super::{dry_run, integer, refuse};
@@ -17,9 +17,10 @@ pub(crate) fn delete_options(
     query: &Query,
     body: &[u8],
     encoding: Encoding,
+    warnings: &Warnings,
 ) -> Result<DeleteOptions, Status> {
     let raw = if body.is_empty() { from_query(query)? } else { from_body(body, encoding)? };
-    raw.check()
+    raw.check(warnings)
 }
 
 /// Options before they are checked.
@@ -52,18 +53,15 @@ fn from_query(query: &Query) -> Result<Raw, Status> {
 
 fn from_body(body: &[u8], encoding: Encoding) -> Result<Raw, Status> {
     let tree = match encoding {
-        Encoding::Json => json::parse(body).map_err(|error| error.to_string()),
+        Encoding::Json => json::parse(body).map_err(|error| format!("{UNKNOWN_KIND}{error}")),
         Encoding::Yaml => yaml::parse(body).map_err(|error| error.to_string()),
         Encoding::Cbor => cbor::parse(body).map_err(|error| error.to_string()),
         Encoding::Protobuf => message(body).map_err(|error| error.to_string()),
     }
     .map_err(Status::bad_request)?;
-    if !matches!(tree, Value::Object(_)) {
-        return Err(type_error(&tree, "", KIND));
-    }
-    if tree.get("kind").is_some_and(|kind| !matches!(kind.as_str(), Some("" | KIND))) {
-        let why = "decoded object cannot be converted to DeleteOptions";
-        return Err(Status::bad_request(why));
+    check_kind(&tree)?;
+    if tree.is_null() {
+        return Ok(Raw::default());
     }
     Ok(Raw {
         dry_run: match member(&tree, "dryRun") {
@@ -78,6 +76,71 @@ fn from_body(body: &[u8], encoding: Encoding) -> Result<Raw, Status> {
         ignore_read_errors: read(&tree, IGNORE_READ_ERRORS, "bool", Value::as_bool)?,
     })
 }
+
+/// What stands before an error in what a body says of its kind.
+const UNKNOWN_KIND: &str = "couldn't get version/kind; json parse error: ";
+
+/// A body need not say what it is. What it says must be the kind of the options, in any version.
+fn check_kind(tree: &Value) -> Result<(), Status> {
+    const TOP: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                       Kind string \"json:\\\"kind,omitempty\\\"\" }";
+    let refuse = |why: &str| Err(Status::bad_request(format!("{UNKNOWN_KIND}json: {why}")));
+    let members = match tree {
+        Value::Null => return Ok(()),
+        Value::Object(members) => members,
+        other => {
+            let found = other.type_name();
+            return refuse(&format!("cannot unmarshal {found} into Go value of type {TOP}"));
+        }
+    };
+    // Go reads these two members in any case of letters.
+    let (mut kind, mut api_version) = (KIND, "meta.k8s.io/v1");
+    for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+        let (name, said) = match name {
+            name if name.eq_ignore_ascii_case("kind") => ("kind", &mut kind),
+            name if name.eq_ignore_ascii_case("apiVersion") => ("apiVersion", &mut api_version),
+            _ => continue,
+        };
+        match value.as_str() {
+            Some("") => {}
+            Some(text) => *said = text,
+            None => {
+                let found = value.type_name();
+                return refuse(&format!(
+                    "cannot unmarshal {found} into Go struct field .{name} of type string"
+                ));
+            }
+        }
+    }
+    let is_known = UNVERSIONED.contains(&kind)
+        || api_version == "meta.k8s.io/v1" && META_KINDS.contains(&kind);
+    match kind {
+        KIND => Ok(()),
+        _ if is_known => {
+            let why = format!("converting (v1.{kind}) to (v1.{KIND}): unknown conversion");
+            Err(Status::bad_request(why))
+        }
+        _ => Err(Status::bad_request(format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme \
+             \"pkg/runtime/scheme.go:111\""
+        ))),
+    }
+}
+
+/// The kinds that are the same in every version …
+const UNVERSIONED: [&str; 5] =
+    ["Status", "APIVersions", "APIGroupList", "APIGroup", "APIResourceList"];
+/// … and those of `meta.k8s.io/v1`, but for the options of deletion.
+const META_KINDS: [&str; 8] = [
+    "CreateOptions",
+    "GetOptions",
+    "ListOptions",
+    "PartialObjectMetadata",
+    "PartialObjectMetadataList",
+    "PatchOptions",
+    "Table",
+    "UpdateOptions",
+];
 
 /// Options as a message, read as the tree that they are in JSON.
 fn message(body: &[u8]) -> Result<Value, pintle_schema::Error> {
@@ -125,17 +188,13 @@ fn texts(list: &Value) -> Result<Vec<String>, Status> {
 /// 400 in the words of Go's JSON decoder.
 fn type_error(found: &Value, field: &str, go_type: &str) -> Status {
     let found = found.type_name();
-    Status::bad_request(if field.is_empty() {
-        format!("json: cannot unmarshal {found} into Go value of type v1.{go_type}")
-    } else {
-        format!(
-            "json: cannot unmarshal {found} into Go struct field {KIND}.{field} of type {go_type}"
-        )
-    })
+    Status::bad_request(format!(
+        "json: cannot unmarshal {found} into Go struct field {KIND}.{field} of type {go_type}"
+    ))
 }
 
 impl Raw {
-    fn check(self) -> Result<DeleteOptions, Status> {
+    fn check(self, warnings: &Warnings) -> Result<DeleteOptions, Status> {
         let mut errors = field::Errors::new();
         let path = Path::new("propagationPolicy");
         let policy = self.propagation_policy.as_deref();
@@ -153,7 +212,7 @@ impl Raw {
                 None
             }
         };
-        let dry_run = dry_run(self.dry_run.iter().map(String::as_str), &mut errors);
+        let dry_run = dry_run(self.dry_run.iter().map(String::as_str), &mut errors, warnings);
         refuse(KIND, &errors)?;
         Ok(DeleteOptions {
             dry_run,

@@ -9,7 +9,7 @@ fn failure<T>(result: Result<T, Status>) -> (u16, String) {
 }
 
 fn check_write(write: Write, query: &str, code: u16, message: &str) {
-    let found = failure(write_options(&Query::parse(query), write));
+    let found = failure(write_options(&Query::parse(query), write, &Warnings::default()));
     assert_eq!(found, (code, message.to_owned()), "{query}");
 }
 
@@ -64,10 +64,20 @@ fn options_of_writes_are_checked() {
 
 #[test]
 fn a_dry_run_is_one_only_when_it_says_all() {
-    let dry = |query| write_options(&Query::parse(query), Write::Create).unwrap().dry_run;
+    let dry = |query| {
+        let warnings = Warnings::default();
+        let options = write_options(&Query::parse(query), Write::Create, &warnings).unwrap();
+        (options.dry_run, warnings.take().len())
+    };
     assert_eq!(
-        [dry(""), dry("dryRun"), dry("dryRun="), dry("dryRun=All")],
-        [false, false, false, true]
+        [dry(""), dry("dryRun"), dry("dryRun="), dry("dryRun=All"), dry("dryRun=All&dryRun=All")],
+        [(false, 0), (false, 1), (false, 1), (true, 0), (true, 0)]
+    );
+    check_write(
+        Write::Create,
+        "dryRun=All&dryRun=",
+        422,
+        r#"CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["All",""]: supported values: "All""#,
     );
 }
 
@@ -119,7 +129,7 @@ fn tables_show_of_objects_what_is_asked() {
 }
 
 fn delete(query: &str, body: &str) -> Result<DeleteOptions, Status> {
-    delete_options(&Query::parse(query), body.as_bytes(), Encoding::Json)
+    delete_options(&Query::parse(query), body.as_bytes(), Encoding::Json, &Warnings::default())
 }
 
 #[test]
@@ -150,10 +160,16 @@ fn a_body_wins_over_the_query_entirely() {
         (Some("u"), Some("7"))
     );
     assert_eq!(options.orphan_dependents, None);
-    let yaml = delete_options(&Query::default(), b"gracePeriodSeconds: 3\n", Encoding::Yaml);
+    let yaml = delete_options(
+        &Query::default(),
+        b"gracePeriodSeconds: 3\n",
+        Encoding::Yaml,
+        &Warnings::default(),
+    );
     assert_eq!(yaml.unwrap().grace_period_seconds, Some(3));
     let message = b"k8s\0\x12\x02\x08\x03"; // field 1: 3
-    let message = delete_options(&Query::default(), message, Encoding::Protobuf);
+    let message =
+        delete_options(&Query::default(), message, Encoding::Protobuf, &Warnings::default());
     assert_eq!(message.unwrap().grace_period_seconds, Some(3));
 }
 
@@ -185,12 +201,14 @@ fn wrong_options_of_deletes_are_refused() {
         "",
         "[]",
         400,
-        "json: cannot unmarshal array into Go value of type v1.DeleteOptions",
+        "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type \
+         struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+         Kind string \"json:\\\"kind,omitempty\\\"\" }",
     );
     check_delete(
         "",
         r#"{"kind":"Pod","apiVersion":"v1"}"#,
         400,
-        "decoded object cannot be converted to DeleteOptions",
+        r#"no kind "Pod" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111""#,
     );
 }

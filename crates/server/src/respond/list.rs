@@ -44,7 +44,7 @@ pub(crate) async fn list(
     rendering: &Rendering,
     negotiated: Negotiated,
 ) -> Result<Response, Status> {
-    let metadata = metadata(&list);
+    let metadata = metadata(&list, rendering.form);
     let objects = in_row_order(list.objects, rendering).await?;
     let items = objects.into_iter().map(Item::Stored).collect();
     collection(&metadata, items, rendering, negotiated).await
@@ -94,16 +94,17 @@ fn refuse_single(rendering: &Rendering) -> Result<(), Status> {
     if !matches!(rendering.form, Form::PartialObjectMetadata(_)) {
         return Ok(());
     }
-    let kind = &rendering.resource.list_kind;
+    let kind = rendering.resource.internal_type(true);
     let message =
         format!("you requested PartialObjectMetadata, but the requested object is a list ({kind})");
     Err(Status::failure(Reason::NotAcceptable, message))
 }
 
 /// The list's own metadata, as JSON.
-fn metadata(list: &List) -> Vec<u8> {
+fn metadata(list: &List, form: Form) -> Vec<u8> {
     let mut out = format!("{{\"resourceVersion\":\"{}\"", list.revision).into_bytes();
-    if !list.continue_token.is_empty() {
+    // Upstream's lists of custom resources are not of a type that leaves it out.
+    if !list.continue_token.is_empty() || list.resource.typed_items && form == Form::Object {
         out.extend_from_slice(br#","continue":"#);
         json::write_string(&list.continue_token, &mut out);
     }
@@ -122,20 +123,23 @@ struct ListPieces {
     writer: ItemWriter,
     /// Bytes of the next piece.
     piece: Vec<u8>,
+    /// A long item, which is the piece behind that one: all who read it share it.
+    shared: Option<Bytes>,
     begun: bool,
 }
 
 impl ListPieces {
     fn new(mut around: Around, items: Vec<Item>, writer: ItemWriter) -> Self {
         let piece = std::mem::take(&mut around.head);
-        Self { around: Some(around), items: items.into_iter(), writer, piece, begun: false }
+        let (around, items) = (Some(around), items.into_iter());
+        Self { around, items, writer, piece, shared: None, begun: false }
     }
 
     /// Writes items until the piece is full or no item is left: true, or until one is not at hand.
     fn fill(&mut self, only_at_hand: bool) -> bool {
         let Some(around) = &self.around else { return true };
         while let Some(item) = self.items.as_slice().first() {
-            if self.piece.len() >= CHUNK_BYTES {
+            if self.piece.len() >= CHUNK_BYTES || self.shared.is_some() {
                 return true;
             }
             if only_at_hand && !self.writer.is_at_hand(item) {
@@ -144,7 +148,10 @@ impl ListPieces {
             if std::mem::replace(&mut self.begun, true) {
                 self.piece.extend_from_slice(around.between);
             }
-            self.writer.write(item, &mut self.piece);
+            self.shared = self.writer.begin_shared(item, &mut self.piece);
+            if self.shared.is_none() {
+                self.writer.write(item, &mut self.piece);
+            }
             self.items.next();
         }
         true
@@ -155,7 +162,10 @@ impl Pieces for ListPieces {
     fn next(&mut self) -> Option<Bytes> {
         self.fill(false);
         let around = self.around.as_ref()?;
-        if self.items.len() > 0 {
+        if let Some(shared) = self.shared.take_if(|_| self.piece.is_empty()) {
+            return Some(shared);
+        }
+        if self.items.len() > 0 || self.shared.is_some() {
             // The next piece is about as long as this one.
             let room = Vec::with_capacity(self.piece.len() + 4096);
             return Some(std::mem::replace(&mut self.piece, room).into());
@@ -245,6 +255,23 @@ impl ItemWriter {
         bytes
     }
 
+    /// The end of a long item that is kept as it is wanted, and its beginning written; `None` for others,
+    /// which are to be written.
+    fn begin_shared(&self, item: &Item, out: &mut Vec<u8>) -> Option<Bytes> {
+        let Item::Stored(object) = item else { return None };
+        let resource = &self.rendering.resource;
+        let is_stored = self.encoding == Encoding::Json
+            && self.rendering.form == Form::Object
+            && resource.is_stored_version();
+        if !is_stored || object.size() < CHUNK_BYTES {
+            return None;
+        }
+        let view = resource.view(object);
+        let Some(rest) = self.untyped(&view) else { return Some(view) };
+        out.push(b'{');
+        Some(view.slice_ref(rest))
+    }
+
     fn write(&self, item: &Item, out: &mut Vec<u8>) {
         if self.encoding == Encoding::Protobuf {
             return out.extend_from_slice(&self.message(item));
@@ -289,19 +316,22 @@ impl ItemWriter {
                 table::write_row(&self.rendering, &Shown { json: &view, stored }, version, out);
             }
             Form::PartialObjectMetadata(version) | Form::PartialObjectMetadataList(version) => {
-                write_metadata(&view, version, out);
+                write_metadata(&self.rendering.resource, &view, version, out);
             }
-            Form::Object | Form::GroupDiscovery => {
-                let untyped = view.strip_prefix(self.type_members.as_slice());
-                match untyped.filter(|_| !self.type_members.is_empty()) {
-                    Some(rest) => {
-                        out.push(b'{');
-                        out.extend_from_slice(rest);
-                    }
-                    None => out.extend_from_slice(&view),
+            Form::Object | Form::GroupDiscovery => match self.untyped(&view) {
+                Some(rest) => {
+                    out.push(b'{');
+                    out.extend_from_slice(rest);
                 }
-            }
+                None => out.extend_from_slice(&view),
+            },
         }
+    }
+
+    /// What comes behind the members of an object that items go without, if they go without.
+    fn untyped<'v>(&self, view: &'v [u8]) -> Option<&'v [u8]> {
+        let rest = view.strip_prefix(self.type_members.as_slice());
+        rest.filter(|_| !self.type_members.is_empty())
     }
 }
 
@@ -318,7 +348,13 @@ impl Around {
         write_head(rendering, metadata, &mut head);
         let mut tail = table::TAIL.to_vec();
         let is_table = matches!(rendering.form, Form::Table(_));
-        if items == 0 && is_table && rendering.printer.manner().null_rows {
+        // Go appends to none, and what was never appended to is null.
+        let null = match rendering.form {
+            Form::Table(_) => rendering.printer.manner().null_rows,
+            Form::PartialObjectMetadata(_) | Form::PartialObjectMetadataList(_) => true,
+            Form::Object | Form::GroupDiscovery => false,
+        };
+        if items == 0 && null {
             head.pop(); // the bracket
             tail = b"null}".to_vec();
         }

@@ -96,7 +96,9 @@ impl Rendering {
     /// columns only where `with_columns` says so.
     pub(crate) fn write(&self, shown: &Shown<'_>, with_columns: bool, out: &mut Vec<u8>) {
         match self.form {
-            Form::PartialObjectMetadata(version) => write_metadata(shown.json, version, out),
+            Form::PartialObjectMetadata(version) => {
+                write_metadata(&self.resource, shown.json, version, out)
+            }
             Form::Table(version) => table::write_single(self, shown, version, with_columns, out),
             Form::Object | Form::GroupDiscovery | Form::PartialObjectMetadataList(_) => {
                 out.extend_from_slice(shown.json);
@@ -109,7 +111,7 @@ impl Rendering {
         if !matches!(self.form, Form::PartialObjectMetadataList(_)) {
             return Ok(());
         }
-        let kind = &self.resource.kind;
+        let kind = self.resource.internal_type(false);
         let message = format!(
             "you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"
         );
@@ -118,11 +120,16 @@ impl Rendering {
 }
 
 /// Writes the metadata of an object, as a PartialObjectMetadata.
-pub(super) fn write_metadata(object: &[u8], version: MetaVersion, out: &mut Vec<u8>) {
-    let metadata = json::member(object, "metadata").and_then(|range| object.get(range));
+pub(super) fn write_metadata(
+    resource: &Resource,
+    object: &[u8],
+    version: MetaVersion,
+    out: &mut Vec<u8>,
+) {
+    let metadata = resource.metadata(object);
     out.extend_from_slice(br#"{"kind":"PartialObjectMetadata","apiVersion":""#);
     out.extend_from_slice(version.api_version().as_bytes());
     out.extend_from_slice(br#"","metadata":"#);
-    out.extend_from_slice(metadata.unwrap_or(b"{}"));
+    out.extend_from_slice(metadata.as_deref().unwrap_or(b"{}"));
     out.push(b'}');
 }

@@ -100,7 +100,7 @@ pub(super) fn write_row(
     out.extend_from_slice(br#","object":"#);
     match rendering.include {
         IncludeObject::Object => out.extend_from_slice(shown.json),
-        IncludeObject::Metadata => write_metadata(shown.json, version, out),
+        IncludeObject::Metadata => write_metadata(&rendering.resource, shown.json, version, out),
         IncludeObject::None => out.extend_from_slice(b"null"),
     }
     out.push(b'}');

@@ -7,7 +7,7 @@ use pintle_kinds::RuntimeConfig;
 use pintle_meta::{GroupResource, GroupVersionResource};
 use pintle_registry::admission::AdmitAll;
 use pintle_registry::request::{
-    Body as RequestBody, Context, ListOptions, Now, Target, WriteOptions,
+    Body as RequestBody, Context, ListOptions, Now, Target, Warnings, WriteOptions,
 };
 use pintle_registry::{Options, Registry, Resource};
 
@@ -40,7 +40,13 @@ impl Cluster {
         let target =
             Target { resource, namespace: "t".into(), name: "".into(), subresource: "".into() };
         let now = Now { unix_micros: 1_000_000_000 };
-        let context = Context { now, user: Arc::default(), user_agent: "test/1".into() };
+        let context = Context {
+            now,
+            user: Arc::default(),
+            user_agent: "test/1".into(),
+            warnings: Warnings::default(),
+            waited: Arc::default(),
+        };
         for name in names {
             let text = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"k":"{data}"}}}}"#);
             let body = RequestBody { bytes: text.into(), encoding: Encoding::Json };
@@ -109,6 +115,27 @@ async fn a_long_list_is_sent_in_pieces() {
     let items = tree.get("items").unwrap().as_array().unwrap();
     let found: Vec<&str> = items.iter().map(pintle_meta::object::name).collect();
     assert_eq!(found, names);
+}
+
+#[tokio::test]
+async fn long_items_are_sent_as_they_are_kept() {
+    let cluster = Cluster::with(&["a", "b"], &"x".repeat(200_000)).await;
+    let kept = cluster.registry.list(&cluster.target, &ListOptions::default()).await.unwrap();
+    let kept: Vec<_> = kept.objects.iter().map(|object| object.json().as_ptr_range()).collect();
+    let mut body = cluster.list(Form::Object, IncludeObject::Metadata, JSON).await.into_body();
+    let (mut whole, mut shared) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let piece = frame.unwrap().into_data().unwrap();
+        let start = piece.as_ptr();
+        shared += usize::from(kept.iter().any(|range| range.contains(&start)));
+        whole.extend_from_slice(&piece);
+    }
+    assert_eq!(shared, 2);
+    let tree = json::parse(&whole).unwrap();
+    let items = tree.get("items").unwrap().as_array().unwrap();
+    let found: Vec<&str> = items.iter().map(pintle_meta::object::name).collect();
+    assert_eq!(found, ["a", "b"]);
+    assert!(items.iter().all(|item| item.get("kind").is_none()));
 }
 
 #[tokio::test]

@@ -1,19 +1,18 @@
 //! `Warning` headers, bounded as upstream bounds them: each text once, 4,096 characters in all; where
 //! that is not enough, 256 characters of each.
 
+use std::collections::HashSet;
+
 use http::header::{HeaderMap, HeaderValue, WARNING};
 
 const TOTAL_CHARS_MAX: usize = 4 * 1024;
 const TRUNCATED_CHARS: usize = 256;
 
 /// Adds a header for each text (FV-06, DEP-12).
-pub(crate) fn add_warnings<'a>(headers: &mut HeaderMap, texts: impl Iterator<Item = &'a str>) {
-    let mut distinct: Vec<&str> = Vec::new();
-    for text in texts.filter(|text| !text.is_empty()) {
-        if !distinct.contains(&text) {
-            distinct.push(text);
-        }
-    }
+pub(crate) fn add_warnings(headers: &mut HeaderMap, texts: &[impl AsRef<str>]) {
+    let mut seen = HashSet::new();
+    let texts = texts.iter().map(AsRef::as_ref);
+    let distinct: Vec<&str> = texts.filter(|text| !text.is_empty() && seen.insert(*text)).collect();
     let total: usize = distinct.iter().map(|text| text.chars().count()).sum();
     let truncate = total > TOTAL_CHARS_MAX;
     let mut written = 0;
@@ -45,7 +44,7 @@ mod tests {
 
     fn check(texts: &[&str], expected: &[&str]) {
         let mut headers = HeaderMap::new();
-        add_warnings(&mut headers, texts.iter().copied());
+        add_warnings(&mut headers, texts);
         let found: Vec<_> = headers.get_all(WARNING).iter().map(HeaderValue::as_bytes).collect();
         let expected: Vec<_> = expected.iter().map(|text| text.as_bytes()).collect();
         assert_eq!(found, expected);
@@ -63,7 +62,7 @@ mod tests {
     fn there_is_a_bound() {
         let texts: Vec<String> = (0..100).map(|n| format!("{n}{}", "x".repeat(300))).collect();
         let mut headers = HeaderMap::new();
-        add_warnings(&mut headers, texts.iter().map(String::as_str));
+        add_warnings(&mut headers, &texts);
         assert_eq!(headers.get_all(WARNING).iter().count(), TOTAL_CHARS_MAX / TRUNCATED_CHARS);
         assert_eq!(headers[WARNING].len(), TRUNCATED_CHARS + r#"299 - """#.len());
     }

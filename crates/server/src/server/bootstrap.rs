@@ -21,7 +21,7 @@ pub(super) fn wanted(config: &Config, address: SocketAddr, pki: &Pki) -> Arc<[Bo
     let settings = Settings {
         config: &config.runtime_config,
         service_ranges: &ranges,
-        advertise_address: advertised(config, address),
+        advertise_address: advertised_address(config, address),
         secure_port: address.port(),
         client_ca: Some(&pki.client_ca_pem),
         request_header: pki.front_proxy_ca_pem.as_deref().map(|client_ca| RequestHeader {
@@ -58,7 +58,11 @@ pub(super) async fn ensure(
 
 /// Where the members of a cluster reach the server: as configured, or where it listens; and if that is
 /// everywhere, at the address by which this machine reaches others.
-fn advertised(config: &Config, address: SocketAddr) -> IpAddr {
+pub(super) fn advertised(config: &Config, address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(advertised_address(config, address), address.port())
+}
+
+fn advertised_address(config: &Config, address: SocketAddr) -> IpAddr {
     if let Some(advertised) = config.advertise_address {
         return advertised;
     }

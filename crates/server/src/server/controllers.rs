@@ -1,5 +1,6 @@
 //! Which controllers run, and what each is given.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pintle_auth::Authorizer;
@@ -7,9 +8,9 @@ use pintle_auth::token::Issuer;
 use pintle_controllers::definitions::Definitions;
 use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
-    Controller, Environment, aggregation, bootstrap, expiry, finished_jobs, flow_schemas, garbage,
-    identity, namespaces, policy_types, quotas, root_ca, service_accounts, service_addresses,
-    service_ranges, signing_requests, storage_protection, token_secrets,
+    Controller, Environment, aggregation, availability, bootstrap, expiry, finished_jobs,
+    flow_schemas, garbage, identity, namespaces, policy_types, quotas, root_ca, service_accounts,
+    service_addresses, service_ranges, signing_requests, storage_protection, token_secrets,
 };
 use pintle_kinds::bootstrap::BootstrapObject;
 
@@ -31,6 +32,8 @@ pub(super) struct Parts<'a> {
     pub(super) definitions: Definitions,
     /// The objects that the server makes by itself.
     pub(super) objects: &'a [BootstrapObject],
+    /// Where members of the cluster reach the server.
+    pub(super) advertised: SocketAddr,
     /// What clients must trust, as PEM.
     pub(super) ca_pem: &'a str,
     /// Makes certificates.
@@ -52,11 +55,12 @@ impl Parts<'_> {
         background.spawn(bootstrap::run(environment(), self.objects.to_vec(), stopping()));
         background.spawn(self.definitions.run(stopping()));
         background.spawn(expiry::run(environment(), config.event_ttl, stopping()));
-        let identity = super::identity::identity();
+        let identity = super::identity::identity(self.advertised);
         let hostname = identity.hostname.clone();
         background.spawn(service_addresses::run(environment(), hostname, stopping()));
         background.spawn(identity::run(environment(), identity, stopping()));
         background.spawn(flow_schemas::run(environment(), stopping()));
+        background.spawn(availability::run(environment(), stopping()));
         let wanted = |controller| config.controllers.has(controller);
         if wanted(Controller::Namespace) {
             let delay = config.namespace_deletion_delay;

@@ -1,18 +1,25 @@
 //! What a server is called among those of its cluster: after the machine, so that it has the same name
 //! when it comes back.
 
+use std::net::SocketAddr;
+
 use pintle_controllers::identity::Identity;
 use pintle_meta::uid;
 use sha2::{Digest, Sha256};
 
 /// The server's name on this machine.
-pub(super) fn identity() -> Identity {
+pub(super) fn identity(address: SocketAddr) -> Identity {
     let hostname = hostname();
     let name = name(&hostname);
     let mut bytes = [0; 16];
     super::random(&mut bytes);
     let holder = format!("{name}_{}", uid::format(bytes)).into();
-    Identity { name: name.into(), holder, hostname: hostname.into() }
+    Identity {
+        name: name.into(),
+        holder,
+        hostname: hostname.into(),
+        address: address.to_string().into(),
+    }
 }
 
 /// The machine's name, as Linux has it.

@@ -7,6 +7,7 @@ use http::header::{CONTENT_TYPE, LOCATION};
 use http::response::Parts;
 use http::uri::PathAndQuery;
 use pintle_meta::quote::quote;
+use pintle_registry::webhook::Unanswered;
 use pintle_value::{Value, json};
 
 use crate::header_text;
@@ -21,7 +22,7 @@ pub(super) enum Said {
     /// Ask there, on the same server.
     Elsewhere(PathAndQuery),
     /// No review, and why.
-    Refusal(String),
+    Refusal(Unanswered),
 }
 
 /// What an answer to a request to a URI says; where it points to must be on the same server.
@@ -39,16 +40,20 @@ pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String
         }
         code @ 200..=206 if body.is_empty() => {
             let content_type = content_type.unwrap_or("application/json");
-            Ok(Said::Refusal(format!(
+            Ok(Said::Refusal(Unanswered::silent(format!(
                 "0-length response with status code: {code} and content type: {content_type}"
-            )))
+            ))))
         }
         200..=206 => Ok(Said::Review(body.to_vec())),
-        code => Ok(Said::Refusal(status(body).unwrap_or_else(|| {
-            let is_text = content_type.is_none_or(|value| value.trim_start().starts_with("text/"));
-            let text = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES_MAX)]);
-            words(code, if is_text { text.trim() } else { "unknown" })
-        }))),
+        code => {
+            let why = status(body).unwrap_or_else(|| {
+                let is_text =
+                    content_type.is_none_or(|value| value.trim_start().starts_with("text/"));
+                let text = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES_MAX)]);
+                words(code, if is_text { text.trim() } else { "unknown" })
+            });
+            Ok(Said::Refusal(Unanswered { why, code }))
+        }
     }
 }
 

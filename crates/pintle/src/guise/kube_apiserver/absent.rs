@@ -180,7 +180,6 @@ const HARMLESS: &[&str] = &[
     "permit-port-sharing",
     "profiling",
     "runtime-config-emulation-forward-compatible",
-    "show-hidden-metrics-for-version",
     "shutdown-send-retry-after",
     "shutdown-watch-termination-grace-period",
     "tracing-config-file",

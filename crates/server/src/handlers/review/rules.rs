@@ -56,9 +56,12 @@ pub(super) fn local(review: &Value) -> Errors {
     errors
 }
 
-/// A review has no name, nor anything else that objects have that are kept.
+/// A review has no name, nor anything else that objects have that are kept. What it says of a namespace is
+/// forgotten by then.
 pub(super) fn empty_metadata(review: &Value) -> Option<Error> {
-    metadata(review, "must be empty")
+    let mut review = review.clone();
+    review.object_entry("metadata").remove("namespace");
+    metadata(&review, "must be empty")
 }
 
 /// What could not be made of the selectors, in so many words, or `""`.
@@ -145,7 +148,18 @@ fn metadata(review: &Value, why: &str) -> Option<Error> {
     let metadata = review.get("metadata")?;
     let said = |(name, value): (&str, &Value)| !NOT_SAID.contains(&name) && !is_empty(value);
     let is_said = metadata.as_object().is_some_and(|all| all.iter().any(|(k, v)| said((k, v))));
-    is_said.then(|| Error::invalid(&Path::new("metadata"), metadata, why))
+    is_said.then(|| Error::invalid_shown(&Path::new("metadata"), shown_metadata(metadata), why))
+}
+
+/// Metadata with its members in Go's order.
+fn shown_metadata(metadata: &Value) -> String {
+    const TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    let schema = pintle_schema::builtin();
+    let mut shown = Vec::new();
+    if let Some(ty) = schema.find(TYPE) {
+        pintle_schema::encode::write(schema, ty, metadata, &mut shown);
+    }
+    String::from_utf8_lossy(&shown).into_owned()
 }
 
 fn is_empty(value: &Value) -> bool {

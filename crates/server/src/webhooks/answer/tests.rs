@@ -12,7 +12,10 @@ fn said(code: u16, content_type: &str, body: &'static str) -> Said {
 #[test]
 fn a_refusal_is_told_in_upstreams_words() {
     let check = |(code, content_type, body): (u16, &str, &'static str), expected: &str| {
-        assert_eq!(said(code, content_type, body), Said::Refusal(expected.to_owned()), "{code}");
+        // An empty answer with a good status is none.
+        let told = if (200..207).contains(&code) { 503 } else { code };
+        let expected = Unanswered { why: expected.to_owned(), code: told };
+        assert_eq!(said(code, content_type, body), Said::Refusal(expected), "{code}");
     };
     let (text, json) = ("text/plain; charset=utf-8", "application/json");
     check((400, text, "no"), "the server rejected our request for an unknown reason");
@@ -55,7 +58,8 @@ fn a_refusal_is_told_in_upstreams_words() {
 fn a_status_says_more_than_its_code() {
     let check = |body: &'static str, expected: &str| {
         let said = said(400, "application/json", body);
-        assert_eq!(said, Said::Refusal(expected.to_owned()), "{body}");
+        let expected = Unanswered { why: expected.to_owned(), code: 400 };
+        assert_eq!(said, Said::Refusal(expected), "{body}");
     };
     check(
         r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no such"}"#,
@@ -77,8 +81,8 @@ fn a_status_says_more_than_its_code() {
 #[test]
 fn a_long_text_is_cut() {
     let long: &'static str = "é".repeat(TEXT_BYTES_MAX).leak();
-    let Said::Refusal(words) = said(403, "text/plain", long) else { panic!("no refusal") };
-    assert_eq!(words.len(), TEXT_BYTES_MAX);
+    let Said::Refusal(refusal) = said(403, "text/plain", long) else { panic!("no refusal") };
+    assert_eq!(refusal.why.len(), TEXT_BYTES_MAX);
 }
 
 fn nothing_more(code: u16) -> String {

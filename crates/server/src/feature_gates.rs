@@ -1,0 +1,246 @@
+//! `--feature-gates`: which features are on. Every gate of kube-apiserver is known with its stage. What is
+//! here both ways can be set; what is here one way is refused the other way, by name.
+
+mod upstream;
+
+use std::collections::BTreeMap;
+
+use pintle_meta::quote::quote;
+use upstream::{DEPENDENCIES, GATES};
+
+use crate::Error;
+
+/// How far a feature is, in upstream's terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Alpha,
+    Beta,
+    Stable,
+    Deprecated,
+}
+
+/// What a feature is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Here {
+    /// It can be on or off: a [`Feature`].
+    Both,
+    /// It is on, and cannot be switched off.
+    On,
+    /// It is absent.
+    Off,
+    /// It is another component's, or a means of upstream's that no client sees: both ways are the same.
+    Apart,
+    /// Upstream lets nobody set it.
+    Locked,
+}
+
+/// A row of the table of gates.
+#[derive(Clone, Copy, Debug)]
+struct Gate {
+    stage: Stage,
+    name: &'static str,
+    /// Whether it is on upstream where nothing is said.
+    default: bool,
+    here: Here,
+}
+
+const fn gate(stage: Stage, name: &'static str, default: bool, here: Here) -> Gate {
+    Gate { stage, name, default, here }
+}
+
+const fn locked(stage: Stage, name: &'static str, default: bool) -> Gate {
+    Gate { stage, name, default, here: Here::Locked }
+}
+
+/// The features that can be switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// Compress long answers for clients that take it.
+    ApiResponseCompression,
+    /// Speak CBOR with clients that do.
+    CborServingAndStorage,
+    /// Tell at `/flagz` what the command line says.
+    ComponentFlagz,
+    /// Tell at `/statusz` what this server is.
+    ComponentStatusz,
+    /// Watches that begin with the state (`sendInitialEvents`).
+    WatchList,
+}
+
+impl Feature {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::ApiResponseCompression => "APIResponseCompression",
+            Self::CborServingAndStorage => "CBORServingAndStorage",
+            Self::ComponentFlagz => "ComponentFlagz",
+            Self::ComponentStatusz => "ComponentStatusz",
+            Self::WatchList => "WatchList",
+        }
+    }
+}
+
+/// Which features are on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeatureGates {
+    /// What the command line says, of gates that can be set.
+    set: BTreeMap<&'static str, bool>,
+}
+
+impl FeatureGates {
+    /// Whether a feature is on.
+    pub fn has(&self, feature: Feature) -> bool {
+        known(feature.name()).is_some_and(|gate| self.is_on(gate))
+    }
+
+    /// Every gate with upstream's word for its stage, and whether it is on.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+        GATES.iter().map(|gate| (gate.name, gate.stage.word(), self.is_on(gate)))
+    }
+
+    fn is_on(&self, gate: &Gate) -> bool {
+        match gate.here {
+            Here::On => true,
+            Here::Off => false,
+            Here::Both | Here::Apart | Here::Locked => {
+                self.set.get(gate.name).copied().unwrap_or(gate.default)
+            }
+        }
+    }
+
+    /// Reads the flag's values, each `Name=true,Other=false`; of settings of one gate the last holds. A
+    /// gate that is not known is an error (DEP-22), and so is switching off what cannot be (DEP-23).
+    pub fn parse<'a>(flags: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
+        let refuse = |reason: String| Error::Flag { flag: "feature-gates", reason };
+        let mut settings = BTreeMap::new();
+        for setting in flags.into_iter().flat_map(|flag| flag.split(',')) {
+            if !setting.trim().is_empty() {
+                let (name, on) = read(setting).map_err(refuse)?;
+                settings.insert(name, on);
+            }
+        }
+        let mut gates = Self::default();
+        let (all, single): (Vec<_>, Vec<_>) =
+            settings.into_iter().partition(|(name, _)| stage_of_all(name).is_some());
+        for (name, on) in all {
+            gates.set_all(name, on);
+        }
+        for (name, on) in single {
+            gates.set_one(name, on).map_err(refuse)?;
+        }
+        gates.check_dependencies().map_err(refuse)?;
+        Ok(gates)
+    }
+
+    fn set_all(&mut self, name: &str, on: bool) {
+        let Some(stage) = stage_of_all(name) else { return };
+        let of_stage = GATES.iter().filter(|gate| gate.stage == stage);
+        let mut stay = Vec::new();
+        for gate in of_stage {
+            match (gate.here, on) {
+                (Here::Both | Here::Apart, _) => _ = self.set.insert(gate.name, on),
+                (Here::On, false) | (Here::Off, true) => stay.push(gate.name),
+                (Here::On | Here::Off | Here::Locked, _) => {}
+            }
+        }
+        if !stay.is_empty() {
+            tracing::warn!("--feature-gates={name}={on} does not set {}", stay.join(", "));
+        }
+    }
+
+    fn set_one(&mut self, name: &str, on: bool) -> Result<(), String> {
+        let gate = known(name).ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
+        match gate.here {
+            Here::Locked if on != gate.default => {
+                let default = gate.default;
+                return Err(format!(
+                    "cannot set feature gate {name} to {on}, feature is locked to {default}"
+                ));
+            }
+            Here::On if !on => {
+                return Err(format!(
+                    "cannot set feature gate {name} to false, this server always has the feature"
+                ));
+            }
+            Here::Off if on => {
+                return Err(format!(
+                    "cannot set feature gate {name} to true, this server does not have the feature"
+                ));
+            }
+            Here::Both | Here::Apart => _ = self.set.insert(gate.name, on),
+            Here::On | Here::Off | Here::Locked => {}
+        }
+        // DEP-25
+        match gate.stage {
+            Stage::Stable => tracing::warn!(
+                "setting GA feature gate {name}={on}. It will be removed in a future release."
+            ),
+            Stage::Deprecated => tracing::warn!(
+                "setting deprecated feature gate {name}={on}. It will be removed in a future release."
+            ),
+            Stage::Alpha | Stage::Beta => {}
+        }
+        Ok(())
+    }
+
+    /// What is set may need what is off.
+    fn check_dependencies(&self) -> Result<(), String> {
+        let is_on = |name: &str| known(name).is_some_and(|gate| self.is_on(gate));
+        for (name, needed) in DEPENDENCIES.iter().filter(|(name, _)| is_on(name)) {
+            let off: Vec<&str> = needed.iter().copied().filter(|name| !is_on(name)).collect();
+            if !off.is_empty() {
+                let off = off.join(" ");
+                return Err(format!(
+                    "{name} is enabled, but depends on features that are disabled: [{off}]"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Stage {
+    /// As the metric `kubernetes_feature_enabled` has it.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Alpha => "ALPHA",
+            Self::Beta => "BETA",
+            Self::Stable => "",
+            Self::Deprecated => "DEPRECATED",
+        }
+    }
+}
+
+/// Reads `Name=true`, or `kube:Name=true`, in which the component is named.
+fn read(setting: &str) -> Result<(&str, bool), String> {
+    let setting = setting.trim();
+    let setting = setting.strip_prefix("kube:").unwrap_or(setting);
+    let (name, value) = setting
+        .split_once('=')
+        .ok_or_else(|| format!("missing bool value for {}", setting.trim()))?;
+    let (name, value) = (name.trim(), value.trim());
+    match value {
+        "true" | "True" | "TRUE" | "t" | "T" | "1" => Ok((name, true)),
+        "false" | "False" | "FALSE" | "f" | "F" | "0" => Ok((name, false)),
+        _ => Err(format!(
+            "invalid value of {name}={value}, err: strconv.ParseBool: parsing {}: invalid syntax",
+            quote(value)
+        )),
+    }
+}
+
+/// The stage whose gates a setting is about, where it is about all of them.
+fn stage_of_all(name: &str) -> Option<Stage> {
+    match name {
+        "AllAlpha" => Some(Stage::Alpha),
+        "AllBeta" => Some(Stage::Beta),
+        _ => None,
+    }
+}
+
+fn known(name: &str) -> Option<&'static Gate> {
+    let found = GATES.binary_search_by(|gate| gate.name.cmp(name)).ok()?;
+    GATES.get(found)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Who asks and whether they may, counted at each request in cells that are the thread's own.
+
+use std::time::Duration;
+
+use pintle_auth::{Decision, Error, User};
+use pintle_measure::{Counter, Distribution, Shards};
+
+use super::families::{
+    ACCESS_BOUNDS, AUTHENTICATED_USERS, AUTHENTICATION_DURATION, AUTHENTICATIONS,
+    AUTHORIZATION_DURATION, AUTHORIZATIONS, CERTIFICATE_EXPIRATION, EXPIRATION_BOUNDS,
+    FILTER_BOUNDS, FILTER_DURATION,
+};
+use super::family::Page;
+use super::requests::total;
+
+/// The measures of authentication and authorization.
+pub(crate) struct Access(Shards<Cells>);
+
+struct Cells {
+    users: [Counter; USERS.len()],
+    authentications: [Distribution; AUTHENTICATION_RESULTS.len()],
+    authorizations: [Distribution; AUTHORIZATION_RESULTS.len()],
+    filters: [Distribution; FILTERS.len()],
+    certificates: Distribution,
+}
+
+/// Users who are told by name (upstream: `compressUsername`), and the kinds of all others.
+const USERS: [&str; 7] = [
+    "admin",
+    "client",
+    "kube_proxy",
+    "kubelet",
+    "system:serviceaccount:kube-system:default",
+    "email_id",
+    "other",
+];
+const EMAIL: usize = USERS.len() - 2;
+const OTHER: usize = USERS.len() - 1;
+const AUTHENTICATION_RESULTS: [&str; 3] = ["success", "failure", "error"];
+const AUTHORIZATION_RESULTS: [&str; 3] = ["allowed", "denied", "no-opinion"];
+/// Upstream's names of the steps before the handler.
+const FILTERS: [&str; 3] = ["authentication", "constrainedimpersonation", "authorization"];
+
+impl Access {
+    /// Nothing counted yet.
+    pub(super) fn new() -> Self {
+        Self(Shards::new(|| Cells {
+            users: Default::default(),
+            authentications: std::array::from_fn(|_| Distribution::new(&ACCESS_BOUNDS)),
+            authorizations: std::array::from_fn(|_| Distribution::new(&ACCESS_BOUNDS)),
+            filters: std::array::from_fn(|_| Distribution::new(&FILTER_BOUNDS)),
+            certificates: Distribution::new(&EXPIRATION_BOUNDS),
+        }))
+    }
+
+    /// Counts who was found to ask.
+    pub(crate) fn authenticated(&self, who: Result<&User, &Error>, took: Duration) {
+        let cells = self.0.here();
+        let result = match who {
+            Ok(user) => {
+                cells.users[class(&user.name)].add(1);
+                0
+            }
+            Err(Error::Missing) => 1,
+            Err(_) => 2,
+        };
+        cells.authentications[result].took(took);
+        cells.filters[0].took(took);
+    }
+
+    /// Counts that it was found as whom the user asks.
+    pub(crate) fn impersonated(&self, took: Duration) {
+        self.0.here().filters[1].took(took);
+    }
+
+    /// Counts what was ruled.
+    pub(crate) fn authorized(&self, decision: Decision, took: Duration) {
+        let cells = self.0.here();
+        let result = match decision {
+            Decision::Allow => 0,
+            Decision::Deny => 1,
+            Decision::NoOpinion => 2,
+        };
+        cells.authorizations[result].took(took);
+        cells.filters[2].took(took);
+    }
+
+    /// Counts a client certificate by how long it is still valid.
+    pub(crate) fn certificate(&self, remaining_seconds: i64) {
+        self.0.here().certificates.observe(u64::try_from(remaining_seconds).unwrap_or(0));
+    }
+
+    pub(super) fn write(&self, page: &mut Page) {
+        let mut users = page.family(&AUTHENTICATED_USERS);
+        for (at, user) in USERS.iter().enumerate() {
+            let count: u64 = self.0.all().map(|cells| cells.users[at].get()).sum();
+            if count > 0 {
+                users.value(&[user], count);
+            }
+        }
+        for (family, durations, results, of) in [
+            (
+                &AUTHENTICATIONS,
+                &AUTHENTICATION_DURATION,
+                AUTHENTICATION_RESULTS,
+                (|cells: &Cells, at: usize| &cells.authentications[at])
+                    as fn(&Cells, usize) -> &Distribution,
+            ),
+            (&AUTHORIZATIONS, &AUTHORIZATION_DURATION, AUTHORIZATION_RESULTS, |cells, at| {
+                &cells.authorizations[at]
+            }),
+        ] {
+            let observed = std::array::from_fn::<_, 3, _>(|at| {
+                total(&ACCESS_BOUNDS, self.0.all().map(|cells| of(cells, at)))
+            });
+            let seen = || results.iter().zip(&observed).filter(|(_, seen)| seen.count() > 0);
+            let mut counts = page.family(family);
+            seen().for_each(|(result, seen)| counts.value(&[result], seen.count()));
+            let mut spread = page.family(durations);
+            seen().for_each(|(result, seen)| spread.distribution(&[result], seen));
+        }
+        let mut filters = page.family(&FILTER_DURATION);
+        for (at, filter) in FILTERS.iter().enumerate() {
+            let cells = self.0.all().map(|cells| &cells.filters[at]);
+            filters.distribution(&[filter], &total(&FILTER_BOUNDS, cells));
+        }
+        let certificates = self.0.all().map(|cells| &cells.certificates);
+        page.family(&CERTIFICATE_EXPIRATION)
+            .distribution(&[], &total(&EXPIRATION_BOUNDS, certificates));
+    }
+}
+
+/// How a user is told.
+fn class(name: &str) -> usize {
+    let named = USERS[..EMAIL].iter().position(|known| *known == name);
+    named.unwrap_or(if name.contains('@') { EMAIL } else { OTHER })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_users_are_told_by_name() {
+        let rows = [
+            ("admin", "admin"),
+            (
+                "system:serviceaccount:kube-system:default",
+                "system:serviceaccount:kube-system:default",
+            ),
+            ("jane@example.com", "email_id"),
+            ("jane", "other"),
+            ("", "other"),
+        ];
+        for (name, class_name) in rows {
+            assert_eq!(USERS[class(name)], class_name, "{name}");
+        }
+    }
+}

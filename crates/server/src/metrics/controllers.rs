@@ -1,0 +1,82 @@
+//! Controllers and their queues, and calls of other servers.
+
+use pintle_controllers::garbage::Progress;
+use pintle_controllers::measures::{QueueMeasures, Queues};
+use pintle_meta::GroupVersionResource;
+use pintle_registry::Registry;
+use pintle_store::Revision;
+
+use super::Sources;
+use super::families as f;
+use super::family::{Number, Page};
+use crate::webhooks::measures::{Calls, VERB};
+
+/// Writes all of this.
+pub(super) fn write(sources: &Sources, registry: &Registry, page: &mut Page) {
+    write_queues(&sources.queues, &sources.collector, registry.head(), page);
+    write_unavailable(registry, page);
+    write_calls(&sources.webhooks.calls, page);
+}
+
+fn write_queues(queues: &Queues, collector: &Progress, head: Revision, page: &mut Page) {
+    let queues = queues.all();
+    let counts: [Number<QueueMeasures>; 2] = [
+        (&f::QUEUE_ADDS, |queue| queue.adds.get()),
+        (&f::QUEUE_RETRIES, |queue| queue.retries.get()),
+    ];
+    for (family, count) in counts {
+        let mut samples = page.family(family);
+        queues.iter().for_each(|([name], queue)| samples.value(&[name], count(queue)));
+    }
+    let mut depth = page.family(&f::QUEUE_DEPTH);
+    queues.iter().for_each(|([name], queue)| depth.value(&[name], queue.depth.get()));
+    // The collector has no queue of names. What it tells is how far it is behind: the changes that it has
+    // not taken in, and the objects that it is still to look at; nothing where it is not at work.
+    if let Some(unheard) = collector.unheard(head) {
+        depth.value(&["garbage_collector_graph_changes"], unheard);
+        depth.value(&["garbage_collector_attempt_to_delete"], collector.to_look_at());
+    }
+    let mut waited = page.family(&f::QUEUE_WAITED);
+    queues.iter().for_each(|([name], q)| waited.distribution(&[name], &q.waited.observed()));
+    let mut worked = page.family(&f::QUEUE_WORKED);
+    queues.iter().for_each(|([name], q)| worked.distribution(&[name], &q.worked.observed()));
+    let unfinished: Vec<_> =
+        queues.iter().map(|([name], queue)| (name, queue.unfinished())).collect();
+    let mut samples = page.family(&f::QUEUE_UNFINISHED);
+    unfinished.iter().for_each(|(name, (all, _))| samples.value(&[name], all.as_secs_f64()));
+    let mut samples = page.family(&f::QUEUE_LONGEST);
+    unfinished.iter().for_each(|(name, (_, one))| samples.value(&[name], one.as_secs_f64()));
+}
+
+fn write_calls(calls: &Calls, page: &mut Page) {
+    let mut answers = page.family(&f::CALLS);
+    for ([code, host], count) in calls.answers.all() {
+        answers.value(&[&code, &host, VERB], count.get());
+    }
+    for (family, series) in [
+        (&f::CALL_DURATION, &calls.durations),
+        (&f::CALL_SIZE, &calls.request_sizes),
+        (&f::ANSWER_SIZE, &calls.response_sizes),
+    ] {
+        let mut samples = page.family(family);
+        for ([host], distribution) in series.all() {
+            samples.distribution(&[&host, VERB], &distribution.observed());
+        }
+    }
+}
+
+/// What the condition `Available` of each APIService says; one that cannot be read is not available.
+fn write_unavailable(registry: &Registry, page: &mut Page) {
+    let name = GroupVersionResource::new("apiregistration.k8s.io", "v1", "apiservices");
+    let Some(services) = registry.resource(&name) else { return };
+    let mut samples = page.family(&f::UNAVAILABLE);
+    for service in registry.objects(&services) {
+        let is_available = service.tree().is_ok_and(|tree| {
+            let conditions = tree.at(&["status", "conditions"]).and_then(|all| all.as_array());
+            let conditions = conditions.into_iter().flatten();
+            let mut available = conditions.filter(|one| one.str_at(&["type"]) == Some("Available"));
+            available.any(|one| one.str_at(&["status"]) == Some("True"))
+        });
+        samples.value(&[service.name()], u8::from(!is_available));
+    }
+}

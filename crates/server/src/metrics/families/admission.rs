@@ -1,0 +1,41 @@
+//! Admission.
+
+use pintle_admission::{CALL_BOUNDS, CONDITION_BOUNDS, POLICY_BOUNDS};
+use pintle_registry::measures::ADMISSION_BOUNDS;
+
+use super::Stability::{Alpha, Beta, Stable};
+use super::{Family, Labels, counter, families, seconds};
+
+/// Whose conditions are judged, and when.
+const CONDITIONS: Labels = &["kind", "name", "operation", "type"];
+/// What a validating policy said, and what came of it.
+const VALIDATION: Labels = &["enforcement_action", "error_type", "policy", "policy_binding"];
+/// What a mutating policy did.
+const MUTATION: Labels = &["error_type", "policy", "policy_binding"];
+
+families! {
+    ADMISSION_STEPS = seconds("apiserver_admission_step_admission_duration_seconds", Stable, &["operation", "rejected", "type"], &ADMISSION_BOUNDS,
+        "How long the two halves of admission took: those who change objects, and those who refuse them.");
+    WEBHOOK_DURATION = seconds("apiserver_admission_webhook_admission_duration_seconds", Stable, &["name", "operation", "rejected", "type"], &CALL_BOUNDS,
+        "How long calls of admission webhooks took.");
+    WEBHOOK_REQUESTS = counter("apiserver_admission_webhook_request_total", Alpha, &["code", "name", "operation", "rejected", "type"],
+        "Calls of admission webhooks, by the code of their answer; 0 where a webhook must not be called.");
+    WEBHOOK_REJECTIONS = counter("apiserver_admission_webhook_rejection_count", Alpha, &["error_type", "name", "operation", "rejection_code", "type"],
+        "Writes that were refused because of an admission webhook, by what it said or why it did not.");
+    WEBHOOK_FAIL_OPEN = counter("apiserver_admission_webhook_fail_open_count", Alpha, &["name", "type"],
+        "Calls of admission webhooks that failed, and whose failure is to be ignored.");
+    CONDITION_SECONDS = seconds("apiserver_admission_match_condition_evaluation_seconds", Alpha, CONDITIONS, &CONDITION_BOUNDS,
+        "How long the match conditions of webhooks and policies took.");
+    CONDITION_ERRORS = counter("apiserver_admission_match_condition_evaluation_errors_total", Alpha, CONDITIONS,
+        "Match conditions that could not be judged.");
+    CONDITION_EXCLUSIONS = counter("apiserver_admission_match_condition_exclusions_total", Alpha, CONDITIONS,
+        "Webhooks that were not called, for their match conditions did not hold.");
+    VALIDATING_POLICY_DURATION = seconds("apiserver_validating_admission_policy_check_duration_seconds", Beta, VALIDATION, &POLICY_BOUNDS,
+        "How long validations took that did not hold or could not be judged.");
+    VALIDATING_POLICY_CHECKS = counter("apiserver_validating_admission_policy_check_total", Beta, VALIDATION,
+        "Validations that did not hold or could not be judged, by what came of it.");
+    MUTATING_POLICY_DURATION = seconds("apiserver_mutating_admission_policy_check_duration_seconds", Alpha, MUTATION, &POLICY_BOUNDS,
+        "How long mutations took.");
+    MUTATING_POLICY_CHECKS = counter("apiserver_mutating_admission_policy_check_total", Alpha, MUTATION,
+        "Mutations that policies made, or failed to.");
+}

@@ -1,0 +1,34 @@
+//! Controllers and their queues, and calls of other servers.
+
+use pintle_controllers::measures::QUEUE_BOUNDS;
+
+use super::Stability::{Alpha, Beta};
+use super::{Family, counter, families, gauge, seconds, whole};
+use crate::webhooks::measures::{CALL_BOUNDS, CALL_SIZE_BOUNDS};
+
+families! {
+    QUEUE_ADDS = counter("workqueue_adds_total", Beta, &["name"],
+        "How often something came up in a queue that did not wait there already.");
+    QUEUE_DEPTH = gauge("workqueue_depth", Beta, &["name"],
+        "Work that waits in a queue, also what is to be tried again later.");
+    QUEUE_LONGEST = gauge("workqueue_longest_running_processor_seconds", Beta, &["name"],
+        "How long the oldest work of a queue that is under way has taken so far.");
+    QUEUE_WAITED = seconds("workqueue_queue_duration_seconds", Beta, &["name"], &QUEUE_BOUNDS,
+        "How long what was due waited in a queue.");
+    QUEUE_RETRIES = counter("workqueue_retries_total", Beta, &["name"],
+        "How often something was to be tried again.");
+    QUEUE_UNFINISHED = gauge("workqueue_unfinished_work_seconds", Beta, &["name"],
+        "How long all work of a queue that is under way has taken so far.");
+    QUEUE_WORKED = seconds("workqueue_work_duration_seconds", Beta, &["name"], &QUEUE_BOUNDS,
+        "How long the work of a queue took.");
+    CALLS = counter("rest_client_requests_total", Alpha, &["code", "host", "method"],
+        "Requests to other servers: to webhooks.");
+    CALL_DURATION = seconds("rest_client_request_duration_seconds", Alpha, &["host", "verb"], &CALL_BOUNDS,
+        "How long other servers took to begin an answer.");
+    CALL_SIZE = whole("rest_client_request_size_bytes", Alpha, &["host", "verb"], &CALL_SIZE_BOUNDS,
+        "Bytes of the bodies of requests to other servers.");
+    ANSWER_SIZE = whole("rest_client_response_size_bytes", Alpha, &["host", "verb"], &CALL_SIZE_BOUNDS,
+        "Bytes of the bodies of other servers' answers.");
+    UNAVAILABLE = gauge("aggregator_unavailable_apiservice", Alpha, &["name"],
+        "Whether an APIService is unavailable.");
+}

@@ -1,0 +1,48 @@
+//! What is stored, and how it is read and followed. The cache is filled from the store once and follows its
+//! every commit, so what upstream tells of the two apart is one number here.
+
+use pintle_registry::measures::READ_WAIT_BOUNDS;
+
+use super::Stability::{Alpha, Beta, Stable};
+use super::{Family, counter, families, gauge, seconds};
+
+const RESOURCE: &[&str] = &["group", "resource"];
+
+families! {
+    STORAGE_OBJECTS = gauge("apiserver_storage_objects", Stable, &["resource"],
+        "Objects that are stored.");
+    RESOURCE_OBJECTS = gauge("apiserver_resource_objects", Alpha, RESOURCE,
+        "Objects that are stored.");
+    RESOURCE_SIZE = gauge("apiserver_resource_size_estimate_bytes", Alpha, RESOURCE,
+        "Bytes of the JSON of the objects that are stored.");
+    STORAGE_SIZE = gauge("apiserver_storage_size_bytes", Stable, &["storage_cluster_id"],
+        "Bytes of the database on the disk.");
+    STORAGE_EVENTS = counter("apiserver_storage_events_received_total", Beta, RESOURCE,
+        "Changes that came from the store.");
+    DECODE_ERRORS = counter("apiserver_storage_decode_errors_total", Alpha, RESOURCE,
+        "Stored objects that could not be read.");
+    CACHE_LISTS = counter("apiserver_cache_list_total", Alpha, &["group", "index", "resource"],
+        "Lists that were answered from memory.");
+    CACHE_LOOKED_AT = counter("apiserver_cache_list_fetched_objects_total", Alpha, &["group", "index", "resource"],
+        "Objects that lists looked at.");
+    CACHE_LISTED = counter("apiserver_cache_list_returned_objects_total", Alpha, RESOURCE,
+        "Objects that lists gave.");
+    CONSISTENT_READS = counter("apiserver_watch_cache_consistent_read_total", Alpha, &["fallback", "group", "resource", "success"],
+        "Lists of the newest state that were answered from memory.");
+    EVENTS_RECEIVED = counter("apiserver_watch_cache_events_received_total", Alpha, RESOURCE,
+        "Changes that the cache took in.");
+    EVENTS_DISPATCHED = counter("apiserver_watch_cache_events_dispatched_total", Alpha, RESOURCE,
+        "Changes that the cache gave to watches.");
+    INITIALIZATIONS = counter("apiserver_watch_cache_initializations_total", Alpha, RESOURCE,
+        "How often the cache was filled.");
+    READ_WAITS = seconds("apiserver_watch_cache_read_wait_seconds", Alpha, RESOURCE, &READ_WAIT_BOUNDS,
+        "How long readers waited for a version.");
+    CACHE_VERSION = gauge("apiserver_watch_cache_resource_version", Alpha, RESOURCE,
+        "The newest version that readers see.");
+    INITIAL_EVENTS = counter("apiserver_init_events_total", Alpha, RESOURCE,
+        "Objects that watches began with.");
+    TERMINATED_WATCHERS = counter("apiserver_terminated_watchers_total", Alpha, RESOURCE,
+        "Watches that ended because they were too slow.");
+    STORE_WRITABLE = gauge("pintle_store_writable", Alpha, &[],
+        "Whether the store takes writes: 1, or 0 from a failure of its disk until the disk is well again.");
+}

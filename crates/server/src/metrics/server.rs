@@ -1,0 +1,40 @@
+//! What the server is, what it keeps, and how far its own work is.
+
+use super::families as f;
+use super::family::{Page, Stability};
+use crate::api::Api;
+use crate::version::VERSION;
+
+/// Writes all of this.
+pub(super) fn write(api: &Api, page: &mut Page) {
+    let mut in_flight = page.family(&f::IN_FLIGHT);
+    in_flight.value(&["mutating"], api.limits.mutating());
+    in_flight.value(&["readOnly"], api.limits.read_only());
+    write_build(page);
+}
+
+fn write_build(page: &mut Page) {
+    let v = &VERSION;
+    let labels = [
+        v.build_date,
+        v.compiler,
+        v.git_commit,
+        v.git_tree_state,
+        v.git_version,
+        v.go_version,
+        v.major,
+        v.minor,
+        v.platform,
+    ];
+    page.family(&f::BUILD_INFO).value(&labels, 1);
+    let binary = format!("{}.{}", v.major, v.minor);
+    let emulation = format!("{}.{}", v.emulation_major, v.emulation_minor);
+    let oldest = format!("{}.{}", v.min_compatibility_major, v.min_compatibility_minor);
+    page.family(&f::VERSION_INFO).value(&[&binary, "kube", &emulation, &oldest], 1);
+    let mut registered = page.family(&f::REGISTERED);
+    for stability in [Stability::Alpha, Stability::Beta, Stability::Stable] {
+        let level = stability.name();
+        let of_level = f::all().filter(|family| family.stability.name() == level);
+        registered.value(&["", level], of_level.count());
+    }
+}

@@ -1,0 +1,102 @@
+//! What is stored, and how it is read.
+
+use pintle_registry::Registry;
+use pintle_registry::measures::{Reads, Stored};
+
+use super::families as f;
+use super::family::{Number, Page};
+
+/// The name of the only store.
+const STORE: &str = "pintle";
+
+/// A collection with the names by which metrics call it.
+struct Named {
+    group: String,
+    resource: String,
+    stored: Stored,
+}
+
+impl Named {
+    fn new(stored: Stored) -> Self {
+        let (group, resource) = stored.name.split_once('/').unwrap_or(("", &stored.name));
+        Self { group: group.to_owned(), resource: resource.to_owned(), stored }
+    }
+
+    fn labels(&self) -> [&str; 2] {
+        [&self.group, &self.resource]
+    }
+}
+
+/// Writes all of this.
+pub(super) fn write(registry: &Registry, page: &mut Page) {
+    let collections: Vec<_> = registry.stored().into_iter().map(Named::new).collect();
+    let mut objects = page.family(&f::STORAGE_OBJECTS);
+    for Named { group, resource, stored } in &collections {
+        match group.as_str() {
+            "" => objects.value(&[resource], stored.objects),
+            _ => objects.value(&[&format!("{resource}.{group}")], stored.objects),
+        }
+    }
+    write_state(&collections, registry, page);
+    write_reads(&collections, page);
+    if let Some(bytes) = registry.disk_bytes() {
+        page.family(&f::STORAGE_SIZE).value(&[STORE], bytes);
+    }
+    page.single(&f::STORE_WRITABLE, u8::from(registry.check().is_ok()));
+}
+
+fn write_state(collections: &[Named], registry: &Registry, page: &mut Page) {
+    let of: [Number<Stored>; 6] = [
+        (&f::RESOURCE_OBJECTS, |stored| stored.objects as u64),
+        (&f::RESOURCE_SIZE, |stored| stored.bytes as u64),
+        (&f::STORAGE_EVENTS, |stored| stored.changes),
+        (&f::EVENTS_RECEIVED, |stored| stored.changes),
+        (&f::EVENTS_DISPATCHED, |stored| stored.changes),
+        (&f::INITIALIZATIONS, |_| 1),
+    ];
+    for (family, value) in of {
+        let mut samples = page.family(family);
+        for collection in collections {
+            samples.value(&collection.labels(), value(&collection.stored));
+        }
+    }
+    let head = registry.head();
+    let mut versions = page.family(&f::CACHE_VERSION);
+    collections.iter().for_each(|collection| versions.value(&collection.labels(), head));
+}
+
+fn write_reads(collections: &[Named], page: &mut Page) {
+    let some = |of: fn(&Reads) -> u64| {
+        let counts = collections.iter().map(move |one| (one, of(&one.stored.reads)));
+        counts.filter(|(_, count)| *count > 0)
+    };
+    let with_index: [Number<Reads>; 2] = [
+        (&f::CACHE_LISTS, |reads| reads.lists.get()),
+        (&f::CACHE_LOOKED_AT, |reads| reads.looked_at.get()),
+    ];
+    for (family, of) in with_index {
+        let mut samples = page.family(family);
+        some(of).for_each(|(one, count)| samples.value(&[&one.group, "", &one.resource], count));
+    }
+    let plain: [Number<Reads>; 4] = [
+        (&f::CACHE_LISTED, |reads| reads.listed.get()),
+        (&f::INITIAL_EVENTS, |reads| reads.initial_events.get()),
+        (&f::TERMINATED_WATCHERS, |reads| reads.outrun.get()),
+        (&f::DECODE_ERRORS, |reads| reads.unreadable.get()),
+    ];
+    for (family, of) in plain {
+        let mut samples = page.family(family);
+        some(of).for_each(|(one, count)| samples.value(&one.labels(), count));
+    }
+    let mut samples = page.family(&f::CONSISTENT_READS);
+    for (one, count) in some(|reads| reads.consistent.get()) {
+        samples.value(&["false", &one.group, &one.resource, "true"], count);
+    }
+    let mut samples = page.family(&f::READ_WAITS);
+    for one in collections {
+        let waits = one.stored.reads.waits.observed();
+        if waits.count() > 0 {
+            samples.distribution(&one.labels(), &waits);
+        }
+    }
+}

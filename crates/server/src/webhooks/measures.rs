@@ -1,0 +1,54 @@
+//! What calls of other servers cost, by where they go.
+
+use std::time::Duration;
+
+use pintle_measure::{Counter, Distribution, Series, nanoseconds};
+
+/// Upstream's buckets of calls.
+pub(crate) static CALL_BOUNDS: [u64; 12] =
+    nanoseconds([0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0]);
+/// Upstream's buckets of bodies, in bytes.
+pub(crate) static CALL_SIZE_BOUNDS: [u64; 11] =
+    [64, 256, 512, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216];
+
+/// The verb of every call.
+pub(crate) const VERB: &str = "POST";
+/// What stands for the code where there is no answer.
+const NO_ANSWER: &str = "<error>";
+
+/// The measures of calls. Hosts are those of webhooks' configurations.
+pub(crate) struct Calls {
+    /// By code and host.
+    pub(crate) answers: Series<2, Counter>,
+    /// By host, like those below.
+    pub(crate) durations: Series<1, Distribution>,
+    pub(crate) request_sizes: Series<1, Distribution>,
+    pub(crate) response_sizes: Series<1, Distribution>,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self {
+            answers: Series::default(),
+            durations: Series::new(|| Distribution::new(&CALL_BOUNDS)),
+            request_sizes: Series::new(|| Distribution::new(&CALL_SIZE_BOUNDS)),
+            response_sizes: Series::new(|| Distribution::new(&CALL_SIZE_BOUNDS)),
+        }
+    }
+}
+
+impl Calls {
+    /// Counts a request and how long it took until its answer began, or until it was clear that there is
+    /// none.
+    pub(super) fn sent(&self, host: &str, code: Option<u16>, bytes: usize, took: Duration) {
+        let code = code.map(|code| code.to_string());
+        self.answers.with([code.as_deref().unwrap_or(NO_ANSWER), host]).add(1);
+        self.durations.with([host]).took(took);
+        self.request_sizes.with([host]).observe(bytes as u64);
+    }
+
+    /// Counts the body of an answer.
+    pub(super) fn received(&self, host: &str, bytes: usize) {
+        self.response_sizes.with([host]).observe(bytes as u64);
+    }
+}
