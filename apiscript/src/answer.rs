@@ -59,8 +59,22 @@ impl Answer {
         Self { head: Head::default(), text: String::new(), tree: Some(event) }
     }
 
+    /// What came of a stream, its events as a list.
+    pub(crate) fn of_events(head: Head, events: Vec<Value>) -> Self {
+        Self { head, text: String::new(), tree: Some(Value::Array(events)) }
+    }
+
     pub(crate) fn status(&self) -> u16 {
         self.head.status
+    }
+
+    pub(crate) const fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// The body: a tree where its type is known, else its lines.
+    pub(crate) fn body(&self) -> Value {
+        self.tree.clone().unwrap_or_else(|| self.text.lines().collect())
     }
 
     /// A value by its place: `metadata.name`, `items.0.kind`, a JSON pointer, or `header Name`.

@@ -11,7 +11,6 @@
 
 mod generate;
 mod mutate;
-mod random;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -211,8 +210,10 @@ fn judge(request: &Request, response: &Response) -> Result<()> {
             serde_saphyr::from_str(&text).is_ok_and(|tree: Value| is_status(&tree))
         }
         "application/vnd.kubernetes.protobuf" => response.body.starts_with(b"k8s\0"),
-        // What the HTTP library itself refuses has no body.
-        "" => response.body.is_empty() && [400, 405, 408, 413, 414, 431].contains(&status),
+        // What the HTTP library itself refuses has no body, nor what is said of OpenAPI documents.
+        "" => {
+            response.body.is_empty() && [400, 404, 405, 406, 408, 413, 414, 431].contains(&status)
+        }
         "text/plain" => [400, 404, 405, 406, 415].contains(&status),
         _ => false,
     };

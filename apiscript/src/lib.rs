@@ -13,15 +13,18 @@ use anyhow::Result;
 
 mod answer;
 mod binary;
+pub mod differ;
 pub mod fuzz;
 pub mod http;
 pub mod kubeconfig;
 pub mod matching;
 pub mod projects;
 
+mod random;
 mod report;
 mod request;
 mod run;
+mod schemas;
 pub mod script;
 pub mod siege;
 pub mod sweep;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use apiscript::fuzz::{self, Campaign};
-use apiscript::{Script, Target, projects, run_scripts, script, siege, sweep};
+use apiscript::{Script, Target, differ, projects, run_scripts, script, siege, sweep};
 use clap::{Args, Parser, Subcommand};
 
 #[derive(Parser)]
@@ -22,6 +22,8 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Deed {
+    /// Asks two servers the same, or one what was recorded of the other.
+    Differ(Differ),
     /// Sends hostile requests; never to a server that anybody needs.
     Fuzz(Fuzz),
     /// Besieges a server with hostile connections; never one that anybody needs.
@@ -30,6 +32,37 @@ enum Deed {
     Projects(Projects),
     /// Sends requests in which everything that can be large is; never to a server that anybody needs.
     Sweep(Sweep),
+}
+
+#[derive(Args)]
+struct Differ {
+    /// The server in question; else what `$KUBECONFIG` names.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// The server that is right; without it, its recorded verdicts are compared.
+    #[arg(long)]
+    reference: Option<PathBuf>,
+    /// The folder with kinds, scenarios, known differences and verdicts.
+    #[arg(long, default_value = "apiscript/differ")]
+    folder: PathBuf,
+    /// Only scenarios with this text in their names.
+    #[arg(long)]
+    only: Vec<String>,
+    /// What the random questions follow from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Runs one scenario in so many of those that are made by rule.
+    #[arg(long, default_value_t = 1)]
+    one_in: usize,
+    /// How many scenarios run at once.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Keeps the verdicts that the servers agree on.
+    #[arg(long, requires = "reference")]
+    record: bool,
+    /// Prints every difference as a line of JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args)]
@@ -154,6 +187,7 @@ struct Options {
 fn main() -> ExitCode {
     let program = Program::parse();
     let result = match program.command {
+        Some(Deed::Differ(options)) => run_differ(options),
         Some(Deed::Fuzz(options)) => run_fuzz(&options),
         Some(Deed::Siege(options)) => run_siege(options),
         Some(Deed::Projects(options)) => run_projects(&options),
@@ -164,6 +198,27 @@ fn main() -> ExitCode {
         let _ = writeln!(std::io::stderr(), "apiscript: {error:#}"); // nowhere else to say it
         ExitCode::FAILURE
     })
+}
+
+fn run_differ(options: Differ) -> Result<ExitCode> {
+    let target = Target::from_kubeconfig(&kubeconfig(&options.kubeconfig)?)?;
+    let reference = options.reference.as_deref().map(Target::from_kubeconfig).transpose()?;
+    let campaign = differ::Campaign {
+        folder: options.folder,
+        only: options.only,
+        seed: options.seed,
+        one_in: options.one_in,
+        jobs: options.jobs,
+        record: options.record,
+    };
+    let as_json = options.json;
+    let show = |finding: &differ::Finding| {
+        let text = if as_json { finding.to_json() } else { finding.to_string() };
+        let _ = writeln!(std::io::stdout(), "{text}"); // a closed pipe is no reason to stop
+    };
+    let summary = differ::run(&target, reference.as_ref(), &campaign, &show)?;
+    writeln!(std::io::stderr(), "{summary}")?;
+    Ok(if summary.different() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_fuzz(options: &Fuzz) -> Result<ExitCode> {

@@ -1,7 +1,7 @@
 //! From a step to the request that is sent.
 
 use anyhow::{Result, anyhow};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::binary;
 use crate::http::Request;
@@ -105,7 +105,10 @@ fn impersonation(user: &Value) -> Vec<(String, String)> {
 
 fn body(step: &Step, scope: &dyn Scope) -> Result<Option<Vec<u8>>> {
     if let Some(tree) = &step.send {
-        let tree = fill(tree, scope)?;
+        let mut tree = fill(tree, scope)?;
+        if let Some(patch) = &step.but {
+            merge(&mut tree, fill(patch, scope)?);
+        }
         return match step.content_type.as_deref() {
             Some("protobuf") => binary::write(&tree).map(Some),
             Some("cbor" | "application/apply-patch+cbor") => binary::write_cbor(&tree).map(Some),
@@ -120,6 +123,25 @@ fn body(step: &Step, scope: &dyn Scope) -> Result<Option<Vec<u8>>> {
     text.push_str(&filler.unit.repeat(filler.times));
     text.push_str(&fill_text(&filler.after, scope)?);
     Ok(Some(text.into_bytes()))
+}
+
+/// Patches a tree (RFC 7386).
+pub(crate) fn merge(tree: &mut Value, patch: Value) {
+    let Value::Object(patch) = patch else {
+        *tree = patch;
+        return;
+    };
+    if !tree.is_object() {
+        *tree = Value::Object(Map::new());
+    }
+    if let Value::Object(members) = tree {
+        for (key, value) in patch {
+            match value {
+                Value::Null => drop(members.remove(&key)),
+                value => merge(members.entry(key).or_insert(Value::Null), value),
+            }
+        }
+    }
 }
 
 /// Adds a header whose value may be a word, or `none`.
@@ -151,6 +173,22 @@ pub(crate) fn delete(target: &Target, path: &str) -> Request {
         headers: target.authorization().into_iter().collect(),
         body: None,
     }
+}
+
+/// The request in a line that says which it is.
+pub(crate) fn in_words(request: &Request) -> String {
+    const LIMIT: usize = 400;
+    let mut line = format!("{} {}", request.method, request.target);
+    for (name, value) in &request.headers {
+        if !["Authorization", "User-Agent"].contains(&&**name) && value != "application/json" {
+            line.push_str(&format!(" {name}: {value}"));
+        }
+    }
+    if let Some(body) = &request.body {
+        line.push(' ');
+        line.push_str(&String::from_utf8_lossy(body));
+    }
+    line.chars().take(LIMIT).collect()
 }
 
 /// The request as a line for a shell; `$AUTH` stands for the credentials.

@@ -4,6 +4,8 @@
 //! its own, so scripts run side by side on any server. Nothing here sleeps except between two tries
 //! of a step with `within`, and everything has a deadline.
 
+mod watches;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -19,10 +21,12 @@ use crate::request;
 use crate::script::{Row, Script, Step};
 use crate::target::Target;
 use crate::variables::{self, Scope, fill};
-use crate::watch::{Framing, Watch};
+use crate::watch::Watch;
 
 /// How long an event or the end of a watch may take, where the script doesn't say.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long an answer may take where it is only listened to: that none comes is an answer, too.
+const PATIENCE_LISTENING: Duration = Duration::from_secs(20);
 /// Scripts say how long something may take on a machine that does nothing else; on one that does, it may
 /// take so many times as long. Only what fails waits for it.
 const SLACK: u32 = 6;
@@ -34,7 +38,7 @@ pub(crate) fn run(script: &Script, target: &Target) -> Outcome {
     if let Some(ability) = target.lacks(&script.requires) {
         return Outcome::Skipped(ability.to_owned());
     }
-    let mut run = Run { target, connection: None, variables: Row::new(), watches: BTreeMap::new() };
+    let mut run = Run::new(target, [("unique".to_owned(), json!(unique()))].into());
     let result = run.begin(script).and_then(|()| run.steps(&script.steps, &Row::new()));
     run.finish(script);
     match result {
@@ -43,12 +47,49 @@ pub(crate) fn run(script: &Script, target: &Target) -> Outcome {
     }
 }
 
+/// Runs one script for what is answered, whatever it expects; `$unique` is among the variables.
+pub(crate) fn listen(script: &Script, target: &Target, variables: Row) -> Vec<Heard> {
+    if target.lacks(&script.requires).is_some() {
+        return Vec::new();
+    }
+    let mut run = Run { heard: Some(Vec::new()), ..Run::new(target, variables) };
+    let result = run.begin(script).and_then(|()| run.steps(&script.steps, &Row::new()));
+    run.finish(script);
+    let mut heard = run.heard.take().unwrap_or_default();
+    if let Err(error) = result {
+        heard.push(Heard { question: "the script".to_owned(), answer: Err(format!("{error:#}")) });
+    }
+    heard
+}
+
+/// Asks one question after the other, in a namespace of their own, `$ns`.
+pub(crate) fn ask(questions: &[(String, Request)], target: &Target, variables: Row) -> Vec<Heard> {
+    let mut run = Run::new(target, variables);
+    let begun = run.begin_namespace();
+    let heard = questions.iter().map(|(question, request)| {
+        let answer = begun.as_ref().map_err(|error| format!("{error:#}"));
+        let answer = answer.and_then(|()| run.send(request, false).map_err(|e| format!("{e:#}")));
+        Heard { question: question.clone(), answer }
+    });
+    let heard = heard.collect();
+    run.leave_namespace();
+    heard
+}
+
+/// A question, and what was answered to it.
+pub(crate) struct Heard {
+    pub(crate) question: String,
+    pub(crate) answer: Result<Answer, String>,
+}
+
 struct Run<'a> {
     target: &'a Target,
     connection: Option<Connection>,
     /// What was saved, and the names of this run.
     variables: Row,
     watches: BTreeMap<String, Watch>,
+    /// What was answered so far, where that is what the run is for.
+    heard: Option<Vec<Heard>>,
 }
 
 /// The variables of a row before those of the run.
@@ -63,14 +104,25 @@ impl Scope for Scoped<'_> {
     }
 }
 
-impl Run<'_> {
+/// The namespace of a run.
+pub(crate) fn namespace(unique: &str) -> String {
+    format!("script-{unique}")
+}
+
+impl<'a> Run<'a> {
+    const fn new(target: &'a Target, variables: Row) -> Self {
+        Self { target, connection: None, variables, watches: BTreeMap::new(), heard: None }
+    }
+
     fn begin(&mut self, script: &Script) -> Result<()> {
-        let unique = unique();
-        self.variables.insert("unique".to_owned(), json!(unique));
-        if !format!("{:?}", script.steps).contains("$ns") {
-            return Ok(());
-        }
-        let namespace = format!("script-{unique}");
+        let is_wanted =
+            self.variables.contains_key("ns") || format!("{:?}", script.steps).contains("$ns");
+        if is_wanted { self.begin_namespace() } else { Ok(()) }
+    }
+
+    fn begin_namespace(&mut self) -> Result<()> {
+        let unique = Scope::get(&self.variables, "unique")?;
+        let namespace = namespace(&variables::as_text(&unique));
         let object = json!({"metadata": {"name": namespace}});
         self.prepare("/api/v1/namespaces", &object, &[201])?;
         // Pods are refused until a controller has made this account; making it here ends the race.
@@ -93,25 +145,33 @@ impl Run<'_> {
     /// Leaves nothing behind. Errors are of no interest: what should be gone may be gone.
     fn finish(&mut self, script: &Script) {
         self.watches.clear();
-        let namespace = self
-            .variables
-            .get("ns")
-            .map(|ns| format!("/api/v1/namespaces/{}", variables::as_text(ns)));
         let paths =
             script.cleanup.iter().map(|path| variables::fill_text(path, &self.variables).ok());
-        let paths: Vec<String> = paths.chain([namespace]).flatten().collect();
+        let paths: Vec<String> = paths.flatten().collect();
         for path in paths {
+            let _ = self.send(&request::delete(self.target, &path), false);
+        }
+        self.leave_namespace();
+    }
+
+    fn leave_namespace(&mut self) {
+        if let Some(namespace) = self.variables.get("ns").map(variables::as_text) {
+            let path = format!("/api/v1/namespaces/{namespace}");
             let _ = self.send(&request::delete(self.target, &path), false);
         }
     }
 
     fn steps(&mut self, steps: &[Spanned<Step>], row: &Row) -> Result<()> {
         for step in steps {
-            self.step(&step.value, row).map_err(|error| {
-                let line = step.referenced.line();
-                let ids = step.value.ids.join(" ");
-                anyhow!("line {line} {ids}\n{error:#}")
-            })?;
+            let Err(error) = self.step(&step.value, row) else { continue };
+            let line = step.referenced.line();
+            if let Some(heard) = &mut self.heard {
+                let answer = Err(format!("{error:#}"));
+                heard.push(Heard { question: format!("line {line}"), answer });
+                continue; // what follows may still tell something
+            }
+            let ids = step.value.ids.join(" ");
+            bail!("line {line} {ids}\n{error:#}");
         }
         Ok(())
     }
@@ -144,7 +204,8 @@ impl Run<'_> {
     }
 
     fn once(&mut self, step: &Step, row: &Row) -> Result<()> {
-        let limit = step.within.as_deref().map(duration).transpose()?.map(|limit| limit * SLACK);
+        let slack = if self.heard.is_some() { 1 } else { SLACK };
+        let limit = step.within.as_deref().map(duration).transpose()?.map(|limit| limit * slack);
         let deadline = Instant::now() + limit.unwrap_or(PATIENCE);
         if !step.steps.is_empty() {
             return self.steps(&step.steps, row);
@@ -172,12 +233,48 @@ impl Run<'_> {
         if let Some(count) = step.race {
             return self.race(step, row, count);
         }
+        if self.heard.is_some() {
+            return self.hear(step, row, limit.map(|_| deadline));
+        }
         loop {
             let result = self.converse(step, row);
             if result.is_ok() || limit.is_none() || Instant::now() >= deadline {
                 return result;
             }
             std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Sends the step's request and keeps the answer: the first that is as expected, where the step waits.
+    fn hear(&mut self, step: &Step, row: &Row, deadline: Option<Instant>) -> Result<()> {
+        let scope = Scoped { row, variables: &self.variables };
+        let request = request::build(step, self.target, &scope)?;
+        let expectation = Expectation::of(step, &request.method, &scope)?;
+        let answer = loop {
+            let answer = self.answer(step, &request);
+            let is_good = answer.as_ref().is_ok_and(|answer| expectation.check(answer).is_ok());
+            if is_good || deadline.is_none_or(|deadline| Instant::now() >= deadline) {
+                break answer;
+            }
+            std::thread::sleep(PAUSE);
+        };
+        if let Ok(answer) = &answer {
+            for (name, place) in &step.save {
+                if let Ok(value) = answer.find(place) {
+                    self.variables.insert(name.clone(), value);
+                }
+            }
+        }
+        let question = request::in_words(&request);
+        let answer = answer.map_err(|error| format!("{error:#}"));
+        self.heard.get_or_insert_default().push(Heard { question, answer });
+        Ok(())
+    }
+
+    fn answer(&mut self, step: &Step, request: &Request) -> Result<Answer> {
+        match step.take {
+            Some(count) => self.take(request, step.is_a_stranger(), count),
+            None => self.send(request, step.is_a_stranger()),
         }
     }
 
@@ -190,7 +287,7 @@ impl Run<'_> {
         let scope = Scoped { row, variables: &self.variables };
         let request = request::build(step, self.target, &scope)?;
         let expectation = Expectation::of(step, &request.method, &scope)?;
-        let answer = self.send(&request, step.is_a_stranger())?;
+        let answer = self.answer(step, &request)?;
         expectation.check(&answer).map_err(|error| self.explain(&request, &answer, &error))?;
         self.save(step, &answer).map_err(|error| self.explain(&request, &answer, &error))
     }
@@ -215,6 +312,9 @@ impl Run<'_> {
             Some(connection) => connection,
             None => self.target.connect(false)?,
         };
+        if self.heard.is_some() {
+            connection.set_read_timeout(Some(PATIENCE_LISTENING))?;
+        }
         let response = connection
             .exchange(request)
             .map_err(|error| anyhow!("{error:#}\n{}", request::curl(self.target, request)))?;
@@ -252,86 +352,6 @@ impl Run<'_> {
         } else {
             bail!("of {count} racing requests\n{}", found.join("\n"))
         }
-    }
-
-    fn open_watch(&mut self, name: &str, step: &Step, row: &Row) -> Result<()> {
-        let scope = Scoped { row, variables: &self.variables };
-        let request = request::build(step, self.target, &scope)?;
-        let expectation = Expectation::of(step, &request.method, &scope)?;
-        let mut connection = self.target.connect(step.is_a_stranger())?;
-        let head = connection.start(&request)?;
-        if head.status >= 300 {
-            let mut body = Vec::new();
-            while let Some(piece) = connection.next_piece()? {
-                body.extend(piece);
-            }
-            let answer = Answer::read(crate::http::Response { head, body })?;
-            return expectation
-                .check(&answer)
-                .map_err(|error| self.explain(&request, &answer, &error));
-        }
-        let answer = Answer::read(crate::http::Response { head, body: Vec::new() })?;
-        expectation.check(&answer).map_err(|error| self.explain(&request, &answer, &error))?;
-        let media = answer.find("header content-type").ok();
-        let framing = Framing::of(media.as_ref().and_then(Value::as_str).unwrap_or_default());
-        self.watches.insert(name.to_owned(), Watch::read(connection, framing)?);
-        Ok(())
-    }
-
-    /// The next event of a watch that isn't to be passed over.
-    fn event(&self, name: &str, step: &Step, deadline: Instant) -> Result<Option<Value>> {
-        let watch = self.watches.get(name).ok_or_else(|| anyhow!("no watch {name}"))?;
-        loop {
-            let event = watch.next(deadline)?;
-            let kind = event.as_ref().and_then(|event| event["type"].as_str());
-            if !kind.is_some_and(|kind| step.ignore.iter().any(|ignored| ignored == kind)) {
-                return Ok(event);
-            }
-        }
-    }
-
-    fn expect_events(
-        &mut self,
-        name: &str,
-        step: &Step,
-        row: &Row,
-        deadline: Instant,
-    ) -> Result<()> {
-        let mut expected = Vec::new();
-        for event in &step.next {
-            let scope = Scoped { row, variables: &self.variables };
-            for (kind, object) in event {
-                let object = if object.is_null() { json!({}) } else { fill(object, &scope)? };
-                expected.push(json!({"type": kind, "object": object}));
-            }
-        }
-        let mut last = Value::Null;
-        while !expected.is_empty() {
-            let first = &expected[0];
-            let event = self
-                .event(name, step, deadline)
-                .and_then(|event| event.ok_or_else(|| anyhow!("the watch ended")))
-                .map_err(|error| anyhow!("{error:#}\nwhile waiting for {first}"))?;
-            let fits = |wanted: &Value| differences(wanted, Some(&event), Extent::Subset);
-            let found = match step.unordered {
-                true => expected.iter().position(|wanted| fits(wanted).is_empty()),
-                false => fits(first).is_empty().then_some(0),
-            };
-            let Some(index) = found else {
-                bail!("{}\nthe event was {event:#}", fits(first).join("\n"));
-            };
-            expected.remove(index);
-            last = event;
-        }
-        self.save(step, &Answer::of_event(last))
-    }
-
-    fn expect_end(&mut self, name: &str, step: &Step, deadline: Instant) -> Result<()> {
-        if let Some(event) = self.event(name, step, deadline)? {
-            bail!("expected the watch to end, got {event:#}");
-        }
-        self.watches.remove(name);
-        Ok(())
     }
 }
 

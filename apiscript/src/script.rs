@@ -16,7 +16,7 @@ use serde_saphyr::Spanned;
 pub type Row = BTreeMap<String, Value>;
 
 /// One script.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
     /// What it shows, in a sentence.
@@ -90,6 +90,8 @@ pub struct Step {
     /// The body, sent as JSON.
     #[serde(deserialize_with = "present")]
     pub send: Option<Value>,
+    /// A merge patch that `send` goes through before.
+    pub but: Option<Value>,
     /// The body, sent as it is.
     pub raw: Option<String>,
     /// The body, this text so many times between a prefix and a suffix.
@@ -122,6 +124,10 @@ pub struct Step {
     pub race: Option<usize>,
     /// Steps to do together.
     pub steps: Vec<Spanned<Step>>,
+
+    /// The answer is a stream, whose first so many events are the body: fewer where it ends, says that the
+    /// initial events did, or has nothing to tell.
+    pub take: Option<usize>,
 
     /// Opens a watch with this name, by the step's GET.
     pub watch: Option<String>,

@@ -11,7 +11,6 @@
 mod axes;
 mod fill;
 mod meter;
-mod schemas;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,9 +24,9 @@ use serde_json::{Value, json};
 use crate::Target;
 use crate::http::Request;
 use crate::request;
+use crate::schemas::{Form, Kind, Place, Schemas, Step, kinds};
 use fill::{Filler, Filling};
 use meter::{Answer, Bystander, Meter, get};
-use schemas::{Form, Kind, Place, Schemas, Step, kinds};
 
 /// Objects to begin with, where the least that a schema requires is not enough.
 const BASES: &str = include_str!("../corpus/bases.yaml");

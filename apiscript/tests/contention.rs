@@ -146,7 +146,7 @@ fn a_restart_knows_what_is_taken() -> Result<()> {
     ensure!(code == 422, "{code} {refusal}");
     let given = world.must("POST", SERVICES, &service("a", port(&gone)))?;
     ensure!(port(&given) == port(&gone));
-    drop(world);
+    world.server.stop(); // its store writes until it is closed
     std::fs::remove_dir_all(directory)?;
     Ok(())
 }
@@ -281,7 +281,7 @@ fn quotas_are_neither_exceeded_nor_lost() -> Result<()> {
 
     let world = World::start(config)?;
     ensure!(there(&world)? == count && used(&world)? == [count, count]);
-    drop(world);
+    world.server.stop(); // its store writes until it is closed
     std::fs::remove_dir_all(directory)?;
     Ok(())
 }

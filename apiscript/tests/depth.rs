@@ -8,7 +8,7 @@ use apiscript::Target;
 use apiscript::http::Request;
 use apiscript::kubeconfig::Cluster;
 use pintle_store::{At, Change, Durability, Expect, Key, Template, Write};
-use pintle_testing::{Config, TestServer};
+use pintle_testing::{Config, FeatureGates, TestServer};
 use pintle_value::{DEPTH_MAX, OBJECT_DEPTH_MAX, Value, cbor, json, yaml};
 
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
@@ -161,9 +161,10 @@ fn ways(collection: &str, name: &str, kind: &str, levels: usize) -> Result<Vec<[
 /// readable in every encoding, can be changed, and goes when it is deleted.
 #[test]
 fn what_is_committed_can_be_read_back_in_every_encoding() -> Result<()> {
+    let gates = FeatureGates::parse(["CBORServingAndStorage=true"])?;
     let server = TestServer::builder()
         .objects(DEFINITION)
-        .with(|config| config.feature_gates.cbor_serving_and_storage = true)
+        .with(|config| config.feature_gates = gates)
         .start()?;
     let cluster = Cluster::from_text(server.kubeconfig(), Path::new("."))?;
     let world = World { server, target: Target::new(cluster)? };
@@ -299,7 +300,7 @@ async fn an_object_that_cannot_be_read_is_an_error_that_names_it() -> Result<()>
     let since = format!("{MAPS}?watch=true&timeoutSeconds=1&resourceVersion={since}");
     let events = text(&world.get(&since, "application/json")?);
     ensure!(events.contains(r#""DELETED","#) && events.contains(r#""name":"broken""#), "{events}");
-    drop(world);
+    world.server.stop(); // its store writes until it is closed
     std::fs::remove_dir_all(directory)?;
     Ok(())
 }

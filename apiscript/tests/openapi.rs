@@ -21,6 +21,16 @@ const EXTENSIONS: [(&str, &str); 5] = [
     ("x-kubernetes-map-type", "mapType"),
 ];
 
+/// The extension that says of which groups, versions and kinds a type is.
+const KINDS: &str = "x-kubernetes-group-version-kind";
+
+/// The types that are a kind of every group version. Version 2 lists all of them, and each document of
+/// version 3 those of its own group.
+const OF_ALL_GROUPS: [&str; 2] = [
+    "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent",
+];
+
 /// How many differences are shown.
 const SHOWN: usize = 40;
 
@@ -47,7 +57,15 @@ fn documents_say_what_upstreams_say() -> Result<()> {
         let url = document["serverRelativeURL"].as_str().context("an address")?;
         let mut document = get(&mut connection, url)?;
         all_paths.append(object_mut(&mut document["paths"]));
-        all_types.append(object_mut(&mut document["components"]["schemas"]));
+        let schemas = object_mut(&mut document["components"]["schemas"]);
+        for name in OF_ALL_GROUPS {
+            let Some(schema) = schemas.get_mut(name) else { continue };
+            let all = array(&v2["definitions"][name][KINDS]);
+            let own = array(&schema[KINDS]);
+            ensure!(!own.is_empty() && own.iter().all(|kind| all.contains(kind)), "{url} {name}");
+            schema[KINDS] = all.into();
+        }
+        all_types.append(schemas);
     }
     // Version 3 says the same in other words.
     let (all_paths, all_types) = (Value::Object(all_paths), Value::Object(all_types));
@@ -100,7 +118,12 @@ fn served(facts: &Value) -> BTreeMap<String, Value> {
         name == UNUSED || versions.into_iter().any(early)
     };
     let kept = object(facts).iter().filter(|(name, _)| !early(name));
-    kept.map(|(name, fact)| (name.clone(), without_empty(fact))).collect()
+    kept.map(|(name, fact)| (name.clone(), without(fact, &is_cbor))).collect()
+}
+
+/// The facts are of a server with every feature gate on. CBOR's gate is off by default.
+fn is_cbor(media_type: &Value) -> bool {
+    media_type.as_str().is_some_and(|media_type| media_type.contains("cbor"))
 }
 
 /// The facts of all paths but those of discovery, which the facts do not have.
@@ -114,7 +137,7 @@ fn paths(paths: &Value) -> BTreeMap<String, Value> {
                 "action": operation["x-kubernetes-action"],
                 "codes": sorted(object(&operation["responses"]).keys().cloned()),
                 "consumes": operation["consumes"],
-                "kind": operation["x-kubernetes-group-version-kind"],
+                "kind": operation[KINDS],
                 "produces": operation["produces"],
                 "query": sorted(parameters),
             });
@@ -136,7 +159,7 @@ fn parameter(parameter: &Value) -> String {
 fn operations(paths: &Value) -> BTreeMap<String, Value> {
     let operations = object(paths).iter().map(|(path, item)| {
         let said = methods(item).map(|(method, operation)| {
-            let said = ["operationId", "x-kubernetes-action", "x-kubernetes-group-version-kind"];
+            let said = ["operationId", "x-kubernetes-action", KINDS];
             (method.clone(), said.iter().map(|key| operation[*key].clone()).collect::<Value>())
         });
         (path.clone(), Value::Object(said.collect()))
@@ -156,7 +179,7 @@ fn types(definitions: &Value) -> BTreeMap<String, Value> {
             "format": definition["format"],
             "required": definition["required"],
             "mapType": definition["x-kubernetes-map-type"],
-            "gvk": definition["x-kubernetes-group-version-kind"],
+            "gvk": definition[KINDS],
             "unions": definition["x-kubernetes-unions"],
         });
         (name.clone(), without_empty(&fact))
@@ -236,12 +259,18 @@ fn methods(item: &Value) -> impl Iterator<Item = (&String, &Value)> {
 
 /// The tree without members that are null or empty.
 fn without_empty(tree: &Value) -> Value {
+    without(tree, &|_| false)
+}
+
+/// The tree without members that are null or empty, and without items that are not wanted.
+fn without(tree: &Value, unwanted: &dyn Fn(&Value) -> bool) -> Value {
     match tree {
         Value::Object(members) => {
-            let kept = members.iter().map(|(key, value)| (key.clone(), without_empty(value)));
+            let kept = members.iter().map(|(key, value)| (key.clone(), without(value, unwanted)));
             let empty = [json!(null), json!({}), json!([])];
             Value::Object(kept.filter(|(_, value)| !empty.contains(value)).collect())
         }
+        Value::Array(items) => items.iter().filter(|item| !unwanted(item)).cloned().collect(),
         other => other.clone(),
     }
 }

@@ -12,7 +12,9 @@ use anyhow::{Context as _, Error, Result, bail};
 use apiscript::http::Request;
 use apiscript::kubeconfig::Cluster;
 use apiscript::{Case, Report, Script, Target, run_scripts, script};
-use pintle_testing::{AdmissionConfiguration, Config, Plugins, RuntimeConfig, TestServer};
+use pintle_testing::{
+    AdmissionConfiguration, Config, FeatureGates, Plugins, RuntimeConfig, TestServer,
+};
 use pintle_value::yaml;
 
 /// How long a server may take to forget.
@@ -38,9 +40,8 @@ const KINDS: [Kind; 5] = [
     Kind {
         abilities: &["cbor"],
         config: || {
-            let mut config = Config::ephemeral();
-            config.feature_gates.cbor_serving_and_storage = true;
-            Ok(config)
+            let feature_gates = FeatureGates::parse(["CBORServingAndStorage=true"])?;
+            Ok(Config { feature_gates, ..Config::ephemeral() })
         },
         jobs: 4,
         forgets: false,
@@ -121,6 +122,13 @@ fn target(server: &TestServer) -> Result<Target> {
         "empty-dry-run",
         "empty-managed-fields",
         "protobuf",
+        "controller-manager",
+        "advertised",
+        "endless-grace",
+        "events-keep-managers",
+        "scales-take-configurations",
+        "unsupported-protobuf",
+        "whole-entries",
     ];
     Ok(abilities.iter().fold(Target::new(cluster)?, |target, ability| target.able(ability)))
 }

@@ -29,6 +29,7 @@ fn what_has_stalled_the_server_does_so_no_more() -> Result<()> {
         "resizePolicy",
         "v1 Role rules",
         "v1 ClusterRole rules",
+        "ValidatingAdmissionPolicy spec.variables",
         "JSON patch: move",
         "JSON patch: remove first",
     ];

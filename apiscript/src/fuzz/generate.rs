@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::Hostile;
 use super::mutate::{disturb, hostile_value, spoil};
-use super::random::Random;
 use crate::http::Request;
+use crate::random::Random;
 
 /// Paths and queries, patches, selectors, and so on: one a line, `$ns` is the campaign's namespace.
 const PATHS: &str = include_str!("../../corpus/paths.txt");

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Pieces that parsers trip over.
 const PIECES: [&str; 34] = [

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schemas::{Form, Place, Schemas, Step, parts, type_of};
+use crate::schemas::{Form, Place, Schemas, Step, parts, type_of};
 
 /// How deep what is required is made.
 const DEPTH_MAX: usize = 8;

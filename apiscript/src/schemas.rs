@@ -1,5 +1,5 @@
-//! What a server says that it keeps: the kinds of its OpenAPI documents, and every place in them that can
-//! be made large.
+//! What a server says that it keeps: the kinds of its OpenAPI documents, their types, and every place in
+//! them that can be made large.
 
 use std::collections::BTreeSet;
 
@@ -10,24 +10,24 @@ use serde_json::{Map, Value};
 const DEPTH_MAX: usize = 16;
 
 /// The types of one document, by name.
-pub(super) struct Schemas(Map<String, Value>);
+pub(crate) struct Schemas(Map<String, Value>);
 
 /// Something that can be posted.
-pub(super) struct Kind {
-    pub(super) api_version: String,
-    pub(super) kind: String,
+pub(crate) struct Kind {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
     /// The path that it is posted to, its namespace and its parent's name filled.
-    pub(super) collection: String,
+    pub(crate) collection: String,
     /// It is kept, so that it can be updated.
-    pub(super) is_stored: bool,
+    pub(crate) is_stored: bool,
     /// It has a status of its own.
-    pub(super) has_status: bool,
-    pub(super) schema: Value,
+    pub(crate) has_status: bool,
+    pub(crate) schema: Value,
 }
 
 /// A step from a value to a part of it.
 #[derive(Clone)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Field(String),
     /// The first item of a list.
     Item,
@@ -37,7 +37,7 @@ pub(super) enum Step {
 
 /// What can be made large in a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     List,
     Map,
     Text,
@@ -46,15 +46,15 @@ pub(super) enum Form {
 }
 
 /// A part of a kind that can be made large.
-pub(super) struct Place {
-    pub(super) path: Vec<Step>,
-    pub(super) form: Form,
-    pub(super) schema: Value,
+pub(crate) struct Place {
+    pub(crate) path: Vec<Step>,
+    pub(crate) form: Form,
+    pub(crate) schema: Value,
 }
 
 impl Place {
     /// `spec.containers[].env`
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let mut name = String::new();
         for step in &self.path {
             match step {
@@ -69,21 +69,32 @@ impl Place {
 }
 
 impl Schemas {
-    pub(super) fn new(document: &mut Value) -> Self {
+    pub(crate) fn new(document: &mut Value) -> Self {
         let schemas = document["components"]["schemas"].take();
         Self(if let Value::Object(schemas) = schemas { schemas } else { Map::new() })
     }
 
     /// A schema without its reference, and the name of the type that it refers to.
-    pub(super) fn resolved<'s>(&'s self, schema: &'s Value) -> (&'s Value, Option<&'s str>) {
+    pub(crate) fn resolved<'s>(&'s self, schema: &'s Value) -> (&'s Value, Option<&'s str>) {
         let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
         let name = reference.and_then(|reference| reference.rsplit('/').next());
         let found = name.and_then(|name| Some((self.0.get(name)?, Some(name))));
         found.unwrap_or((schema, None))
     }
 
+    /// The schema of a kind, `apps/v1` and `Deployment`.
+    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Value> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let is_it =
+            |gvk: &Value| gvk["group"] == group && gvk["version"] == version && gvk["kind"] == kind;
+        self.0.values().find(|schema| {
+            let all = schema["x-kubernetes-group-version-kind"].as_array().into_iter().flatten();
+            all.into_iter().any(is_it) && schema["properties"]["metadata"].is_object()
+        })
+    }
+
     /// The places of a kind; those of types and fields that were `seen` are left out.
-    pub(super) fn places(
+    pub(crate) fn places(
         &self,
         kind: &Kind,
         mut seen: Option<&mut BTreeSet<String>>,
@@ -155,12 +166,12 @@ fn is_new(seen: &mut Option<&mut BTreeSet<String>>, name: Option<&str>, field: &
 }
 
 /// `array`, `string` and so on; what may be anything is taken for a map.
-pub(super) fn type_of(schema: &Value) -> &str {
+pub(crate) fn type_of(schema: &Value) -> &str {
     schema["type"].as_str().unwrap_or(if schema["oneOf"].is_array() { "string" } else { "object" })
 }
 
 /// The parts that a schema gives its values.
-pub(super) fn parts(schema: &Value) -> Vec<(Step, &Value)> {
+pub(crate) fn parts(schema: &Value) -> Vec<(Step, &Value)> {
     let fields = schema["properties"].as_object().into_iter().flatten();
     let mut parts: Vec<_> = fields.map(|(name, part)| (Step::Field(name.clone()), part)).collect();
     for (step, part) in [(Step::Item, "items"), (Step::Entry, "additionalProperties")] {
@@ -172,7 +183,7 @@ pub(super) fn parts(schema: &Value) -> Vec<(Step, &Value)> {
 }
 
 /// What a document's paths say can be posted, in this namespace; what is stored comes first.
-pub(super) fn kinds(document: &Value, namespace: &str) -> Result<Vec<Kind>> {
+pub(crate) fn kinds(document: &Value, namespace: &str) -> Result<Vec<Kind>> {
     let paths = document["paths"].as_object().context("a document has paths")?;
     let mut kinds = Vec::new();
     for (path, item) in paths {

@@ -2,17 +2,17 @@
 
 /// A generator.
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     /// The generator of one request of a campaign.
-    pub(super) fn of(seed: u64, number: u64) -> Self {
+    pub(crate) fn of(seed: u64, number: u64) -> Self {
         let mut random = Self(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
         random.next();
         random
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,17 +21,17 @@ impl Random {
     }
 
     /// A number below a bound, which is not 0.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound.max(1) as u64).unwrap_or(0)
     }
 
     /// Whether something happens that happens once in so many times.
-    pub(super) fn once_in(&mut self, times: usize) -> bool {
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
     /// One of these.
-    pub(super) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 }

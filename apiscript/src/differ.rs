@@ -1,0 +1,235 @@
+//! The same questions to two servers, and what they answer differently.
+//!
+//! Questions come from three places: scripts without expectations (`differ/scenarios`), scripts that are
+//! run for each kind (`differ/each`), and rules that take the kinds' objects and schemas apart
+//! (`mutants`), or make roles and ask who may do what by them (`rights`). Each scenario has a namespace of its own, of the same name on both servers, and names that
+//! carry the same suffix, so answers can be compared as they are but for what servers make up (`alike`).
+//!
+//! Without a reference the answers are compared with recorded verdicts.
+
+mod alike;
+mod compare;
+mod kinds;
+mod known;
+mod mutants;
+mod rights;
+mod scenario;
+mod summary;
+mod verdicts;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, anyhow};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::Target;
+use crate::run::Heard;
+pub use compare::{Class, Difference};
+use known::Known;
+use scenario::Scenario;
+pub use summary::Summary;
+use verdicts::Recorded;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The folder with kinds, scenarios, known differences and verdicts.
+    pub folder: PathBuf,
+    /// Only scenarios with one of these words in their names.
+    pub only: Vec<String>,
+    /// What the random questions follow from.
+    pub seed: u64,
+    /// Runs one scenario in so many of those that are made by rule.
+    pub one_in: usize,
+    /// How many scenarios run at once.
+    pub jobs: usize,
+    /// Keeps the verdicts of what is not different, or known to be.
+    pub record: bool,
+}
+
+/// A question that was answered differently, and where.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The scenario.
+    pub scenario: String,
+    /// The question.
+    pub question: String,
+    /// Where the answers differ.
+    pub differences: Vec<Difference>,
+    /// The numbers of the known differences among them; all of them are known if there are as many.
+    known: Vec<usize>,
+}
+
+impl Finding {
+    /// Whether something is different that should not be.
+    pub const fn is_new(&self) -> bool {
+        self.known.len() < self.differences.len()
+    }
+
+    /// In JSON.
+    pub fn to_json(&self) -> String {
+        let differences: Vec<Value> = self
+            .differences
+            .iter()
+            .map(|Difference { class, place, reference, ours }| {
+                json!({"class": class.to_string(), "place": place, "reference": reference, "ours": ours})
+            })
+            .collect();
+        let (scenario, question) = (&self.scenario, &self.question);
+        json!({"scenario": scenario, "question": question, "differences": differences}).to_string()
+    }
+
+    /// The gravest class of what is different.
+    pub fn class(&self) -> Option<Class> {
+        self.differences.iter().map(|difference| difference.class).min()
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LIMIT: usize = 8;
+        write!(f, "[{}] {}", self.scenario, self.question)?;
+        for Difference { class, place, reference, ours } in self.differences.iter().take(LIMIT) {
+            let (reference, ours) =
+                (summary::shown(reference, ours), summary::shown(ours, reference));
+            write!(f, "\n  {class}: {place}\n    reference {reference}\n    ours      {ours}")?;
+        }
+        match self.differences.len() {
+            count if count > LIMIT => write!(f, "\n  and {} more", count - LIMIT),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Asks one server, and the reference or its recorded verdicts; `each` hears of every new difference.
+pub fn run(
+    target: &Target,
+    reference: Option<&Target>,
+    campaign: &Campaign,
+    each: &(dyn Fn(&Finding) + Sync),
+) -> Result<Summary> {
+    let known = Known::load(&campaign.folder.join("known.yaml"))?;
+    let file = campaign.folder.join("verdicts.yaml");
+    let recorded = if reference.is_none() { verdicts::load(&file)? } else { Vec::new() };
+    let scenarios = scenario::load(campaign, reference.unwrap_or(target))?;
+    let run = Run { target, reference, campaign, known: &known, recorded: &recorded, each };
+    let (alone, together): (Vec<_>, Vec<_>) = scenarios.iter().partition(|s| s.is_alone);
+    let mut results = run.some(&alone, 1)?;
+    results.extend(run.some(&together, campaign.jobs.max(1))?);
+    let mut summary = Summary::new(known.reasons());
+    for result in &results {
+        summary.add(result.questions, result.compared, &result.findings);
+    }
+    if campaign.record {
+        // Of scenarios that were not asked this time, what is there stays.
+        let there = if file.exists() { verdicts::load(&file)? } else { Vec::new() };
+        let new = results.into_iter().filter_map(|result| result.recorded);
+        let by_name = |recorded: Recorded| (recorded.scenario.clone(), recorded);
+        let kept: BTreeMap<String, Recorded> = there.into_iter().chain(new).map(by_name).collect();
+        verdicts::save(&file, kept.values())?;
+    }
+    Ok(summary)
+}
+
+struct Run<'a> {
+    target: &'a Target,
+    reference: Option<&'a Target>,
+    campaign: &'a Campaign,
+    known: &'a Known,
+    recorded: &'a [Recorded],
+    each: &'a (dyn Fn(&Finding) + Sync),
+}
+
+/// What came of a scenario.
+struct Outcome {
+    questions: usize,
+    compared: usize,
+    findings: Vec<Finding>,
+    recorded: Option<Recorded>,
+}
+
+impl Run<'_> {
+    fn some(&self, of: &[&Scenario], jobs: usize) -> Result<Vec<Outcome>> {
+        let next = AtomicUsize::new(0);
+        let outcomes = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            let work = || -> Result<()> {
+                while let Some(scenario) = of.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = self.scenario(scenario).with_context(|| scenario.name.clone())?;
+                    outcomes.lock().push(outcome);
+                }
+                Ok(())
+            };
+            let hands: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+            let joined =
+                hands.into_iter().map(|hand| hand.join().map_err(|_| anyhow!("a panic"))?);
+            joined.collect::<Result<Vec<()>>>()
+        })?;
+        Ok(outcomes.into_inner())
+    }
+
+    fn scenario(&self, scenario: &Scenario) -> Result<Outcome> {
+        let name = &scenario.name;
+        let (unique, number) = unique();
+        let questions = scenario.questions(&unique, number)?;
+        let (ours, reference) = std::thread::scope(|scope| {
+            let reference = self.reference.map(|target| scope.spawn(|| questions.ask(target)));
+            let ours = questions.ask(self.target);
+            let reference = reference.map(|hand| hand.join().map_err(|_| anyhow!("a panic")));
+            Ok::<_, anyhow::Error>((ours, reference.transpose()?))
+        })?;
+        let recorded = self.recorded.iter().find(|recorded| recorded.scenario == *name);
+        let (compared, different) = match (&reference, recorded) {
+            (Some(reference), _) => (ours.len(), compared(reference, &ours)),
+            (None, Some(recorded)) => {
+                let found = verdicts::replay(recorded, &unique, &ours);
+                let found = found.into_iter().map(|(number, found)| (number, vec![found]));
+                (recorded.count(), found.collect())
+            }
+            (None, None) => (0, Vec::new()),
+        };
+        let mut findings = Vec::new();
+        let mut is_open = vec![false; ours.len()];
+        for (number, differences) in different {
+            let question = ours.get(number).map_or("", |heard| &heard.question);
+            let question = question.replace(&unique, "$unique");
+            let row = |found| self.known.row(name, &question, found);
+            let known = differences.iter().filter_map(row).collect();
+            let finding = Finding { scenario: name.clone(), question, differences, known };
+            if finding.is_new() {
+                (self.each)(&finding);
+                is_open.get_mut(number).map(|open| *open = true).unwrap_or_default();
+            }
+            findings.push(finding);
+        }
+        let keep = || verdicts::record(name, &unique, &ours, &is_open);
+        let recorded = self.campaign.record.then(keep);
+        Ok(Outcome { questions: ours.len(), compared, findings, recorded })
+    }
+}
+
+/// Where the answers to the same questions differ, by the question's number.
+fn compared(reference: &[Heard], ours: &[Heard]) -> Vec<(usize, Vec<Difference>)> {
+    let mut found = Vec::new();
+    for (number, (theirs, our)) in reference.iter().zip(ours).enumerate() {
+        let differences = compare::answers(&our.question, &theirs.answer, &our.answer);
+        if !differences.is_empty() {
+            found.push((number, differences));
+        }
+    }
+    found
+}
+
+/// What no other scenario has: a suffix of letters and figures, for it goes into names of all kinds, and a
+/// number.
+fn unique() -> (String, usize) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (seconds, count) = (now.as_secs() & 0xf_ffff, COUNT.fetch_add(1, Ordering::Relaxed));
+    (format!("d{seconds:05x}x{count:03x}"), count)
+}

@@ -1,0 +1,326 @@
+//! Where two answers differ, and of which class a difference is.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use super::alike;
+use crate::answer::Answer;
+
+/// Response headers that are compared; of `ETag` and `Audit-Id`, only that they are there.
+const HEADERS: [&str; 14] = [
+    "Content-Type",
+    "Warning",
+    "Allow",
+    "Retry-After",
+    "Cache-Control",
+    "Vary",
+    "Location",
+    "WWW-Authenticate",
+    "Content-Encoding",
+    "Accept-Patch",
+    "X-Content-Type-Options",
+    "Access-Control-Allow-Origin",
+    "Upgrade",
+    "Deprecation",
+];
+const PRESENT: [&str; 2] = ["ETag", "Audit-Id"];
+/// What says which program it is, and not what it does.
+const BUILD: [&str; 7] =
+    ["gitVersion", "gitCommit", "gitTreeState", "goVersion", "compiler", "buildDate", "platform"];
+
+/// Lists whose order says nothing: that of managers follows their times, that of causes and rules comes out of
+/// Go's maps, which have none.
+const WITHOUT_ORDER: [&str; 4] = ["managedFields", "causes", "resourceRules", "nonResourceRules"];
+
+/// What kind of thing is different, the gravest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// One server answers, the other does not.
+    Lost,
+    /// The status code.
+    Status,
+    /// The body of a success.
+    Body,
+    /// `Warning` headers.
+    Warning,
+    /// Other headers.
+    Header,
+    /// Who owns which fields.
+    ManagedFields,
+    /// OpenAPI and discovery documents.
+    Document,
+    /// An error's reason and causes.
+    Causes,
+    /// An error's words.
+    Text,
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lost => "lost",
+            Self::Status => "status code",
+            Self::Body => "body",
+            Self::Warning => "warning",
+            Self::Header => "header",
+            Self::ManagedFields => "managedFields",
+            Self::Document => "document",
+            Self::Causes => "causes",
+            Self::Text => "error text",
+        })
+    }
+}
+
+/// One place in which two answers differ.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// What kind of thing it is.
+    pub class: Class,
+    /// `status`, `header Vary`, `body spec.ports[0].port`.
+    pub place: String,
+    /// The reference's.
+    pub reference: String,
+    /// The other's.
+    pub ours: String,
+}
+
+/// Where our answer differs from the reference's; nothing else where the status codes do.
+pub(super) fn answers(
+    question: &str,
+    reference: &Result<Answer, String>,
+    ours: &Result<Answer, String>,
+) -> Vec<Difference> {
+    let (reference, ours) = match (reference, ours) {
+        (Ok(reference), Ok(ours)) => (reference, ours),
+        (Err(_), Err(_)) => return Vec::new(),
+        (reference, ours) => {
+            let shown = |answer: &Result<Answer, String>| match answer {
+                Ok(answer) => answer.status().to_string(),
+                Err(error) => error.clone(),
+            };
+            let place = "answer".to_owned();
+            let (reference, ours) = (shown(reference), shown(ours));
+            return vec![Difference { class: Class::Lost, place, reference, ours }];
+        }
+    };
+    let status = reference.status();
+    if status != ours.status() {
+        let shown = |answer: &Answer| match answer.body()["message"].as_str() {
+            Some(message) => format!("{} {message}", answer.status()),
+            None => answer.status().to_string(),
+        };
+        let (reference, ours) = (shown(reference), shown(ours));
+        return vec![Difference {
+            class: Class::Status,
+            place: "status".to_owned(),
+            reference,
+            ours,
+        }];
+    }
+    let mut found = Found::default();
+    found.headers(reference, ours);
+    found.values("body", "", &reference.body(), &ours.body());
+    let is_document =
+        ["/openapi", "/api ", "/apis ", "/.well-known"].iter().any(|w| question.contains(w));
+    let classify = |(place, reference, ours): (String, String, String)| {
+        let class = match &*place {
+            "header Warning" => Class::Warning,
+            _ if place.starts_with("header") => Class::Header,
+            _ if place.contains("managedFields") => Class::ManagedFields,
+            "body message" if status >= 400 => Class::Text,
+            _ if status >= 400 && place.ends_with(".message") => Class::Text,
+            _ if status >= 400 => Class::Causes,
+            _ if is_document => Class::Document,
+            _ => Class::Body,
+        };
+        Difference { class, place, reference, ours }
+    };
+    found.0.into_iter().map(classify).collect()
+}
+
+/// Places with what the reference and what we have there.
+#[derive(Default)]
+struct Found(Vec<(String, String, String)>);
+
+impl Found {
+    fn add(&mut self, place: &str, a: Option<&Value>, b: Option<&Value>) {
+        let shown = |value: Option<&Value>| value.map_or("absent".to_owned(), Value::to_string);
+        self.0.push((place.to_owned(), shown(a), shown(b)));
+    }
+
+    fn headers(&mut self, a: &Answer, b: &Answer) {
+        for name in HEADERS {
+            let values = |answer: &Answer| -> Vec<String> {
+                let mut values: Vec<String> =
+                    answer.head().all(name).into_iter().map(alike::normal).collect();
+                if name == "Vary" {
+                    values = vec![values.join(", ")];
+                }
+                values
+            };
+            let (a, b) = (values(a), values(b));
+            if a != b {
+                self.add(&format!("header {name}"), Some(&json!(a)), Some(&json!(b)));
+            }
+        }
+        for name in PRESENT {
+            let (a, b) = (a.head().get(name).is_some(), b.head().get(name).is_some());
+            if a != b {
+                self.add(&format!("header {name}"), Some(&json!(a)), Some(&json!(b)));
+            }
+        }
+    }
+
+    fn values(&mut self, place: &str, key: &str, a: &Value, b: &Value) {
+        if a == b {
+            return;
+        }
+        match (a, b) {
+            (Value::Object(a), Value::Object(b)) => self.objects(place, a, b),
+            (Value::Array(a), Value::Array(b)) => self.lists(place, key, a, b),
+            (Value::String(x), Value::String(y)) => match (alike::claims(x), alike::claims(y)) {
+                (Some(x), Some(y)) => self.values(&format!("{place}(claims)"), key, &x, &y),
+                _ if alike::texts(key, x, y) => {}
+                _ => self.add(place, Some(a), Some(b)),
+            },
+            (Value::Number(_), Value::Number(_)) if alike::numbers(key, a, b) => {}
+            _ => self.add(place, Some(a), Some(b)),
+        }
+    }
+
+    fn objects(&mut self, place: &str, a: &Map<String, Value>, b: &Map<String, Value>) {
+        let (a, b) = (&named_alike(a, b), &named_alike(b, a));
+        let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+        for key in keys {
+            let simple = key.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_$".contains(&c));
+            let dot = if place == "body" { " " } else { "." };
+            let part =
+                if simple { format!("{place}{dot}{key}") } else { format!("{place}[{key}]") };
+            if BUILD.contains(&&**key) {
+                continue;
+            }
+            match (a.get(key), b.get(key)) {
+                (Some(x), Some(y)) if key == "name" && are_generated(a, x, y) => {}
+                (Some(x), Some(y)) => self.values(&part, key, x, y),
+                (x, y) => self.add(&part, x, y),
+            }
+        }
+    }
+
+    fn lists(&mut self, place: &str, key: &str, a: &[Value], b: &[Value]) {
+        if WITHOUT_ORDER.contains(&key) {
+            let (a, b) = (in_order(a), in_order(b));
+            return self.pairs(place, key, &a, &b);
+        }
+        let names = |list: &[Value]| -> Option<Vec<String>> {
+            list.iter().map(|item| Some(item["name"].as_str()?.to_owned())).collect()
+        };
+        if let (Some(m), Some(n)) = (names(a), names(b))
+            && m != n
+            && m.iter().collect::<BTreeSet<_>>() != n.iter().collect()
+        {
+            // By name, so that one that is absent does not make all that follow different.
+            let by_name = |names: &[String], list: &[Value]| -> Map<String, Value> {
+                names.iter().cloned().zip(list.iter().cloned()).collect()
+            };
+            return self.objects(place, &by_name(&m, a), &by_name(&n, b));
+        }
+        let first = self.0.len();
+        self.pairs(place, key, a, b);
+        if self.0.len() > first && a.len() == b.len() && in_order(a) == in_order(b) {
+            self.0.truncate(first);
+            self.add(&format!("{place}(order)"), Some(&json!(a)), Some(&json!(b)));
+        }
+    }
+
+    fn pairs(&mut self, place: &str, key: &str, a: &[Value], b: &[Value]) {
+        for i in 0..a.len().max(b.len()) {
+            let part = format!("{place}[{i}]");
+            match (a.get(i), b.get(i)) {
+                (Some(x), Some(y)) => self.values(&part, key, x, y),
+                (x, y) => self.add(&part, x, y),
+            }
+        }
+    }
+}
+
+/// The members, those that the other has not under names in which nothing is made up.
+fn named_alike<'a>(
+    members: &'a Map<String, Value>,
+    other: &Map<String, Value>,
+) -> Cow<'a, Map<String, Value>> {
+    if members.keys().all(|key| other.contains_key(key) || alike::normal(key) == *key) {
+        return Cow::Borrowed(members);
+    }
+    let named = |(key, value): (&String, &Value)| match other.contains_key(key) {
+        true => (key.clone(), value.clone()),
+        false => (alike::normal(key), value.clone()),
+    };
+    Cow::Owned(members.iter().map(named).collect())
+}
+
+/// Whether two names were made of the same beginning.
+fn are_generated(metadata: &Map<String, Value>, x: &Value, y: &Value) -> bool {
+    let Some(beginning) = metadata.get("generateName").and_then(Value::as_str) else {
+        return false;
+    };
+    [x, y].iter().all(|name| name.as_str().is_some_and(|name| name.starts_with(beginning)))
+}
+
+/// The items in an order that does not depend on when or where they were made.
+fn in_order(items: &[Value]) -> Vec<Value> {
+    let mut items = items.to_vec();
+    items.sort_by_cached_key(|item| {
+        let name = |member: &str| item[member].as_str().unwrap_or_default().to_owned();
+        let manager =
+            ["operation", "manager", "subresource", "apiVersion", "field", "reason"].map(name);
+        (manager, alike::normal(&item.to_string()))
+    });
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(a: &Value, b: &Value) -> Vec<String> {
+        let mut found = Found::default();
+        found.values("body", "", a, b);
+        found.0.into_iter().map(|(place, ..)| place).collect()
+    }
+
+    #[test]
+    fn differences_have_their_places() {
+        for (a, b, expected) in [
+            (json!({"a": {"b": [1, 2]}}), json!({"a": {"b": [1, 3]}}), vec!["body a.b[1]"]),
+            (json!({"a": 1, "b/c": 1}), json!({"a": 1}), vec!["body[b/c]"]),
+            (json!([{"name": "a"}, {"name": "b"}]), json!([{"name": "b"}]), vec!["body a"]),
+            (json!(["a", "b"]), json!(["b", "a"]), vec!["body(order)"]),
+            (
+                json!({"causes": [{"field": "a"}, {"field": "b"}]}),
+                json!({"causes": [{"field": "b"}, {"field": "a"}]}),
+                vec![],
+            ),
+            (
+                json!({"causes": [{"field": "a"}, {"field": "a"}]}),
+                json!({"causes": [{"field": "a"}]}),
+                vec!["body causes[1]"],
+            ),
+            (
+                json!([{"name": "kube-api-access-aaaaa", "b": 1}]),
+                json!([{"name": "kube-api-access-bbbbb", "b": 2}]),
+                vec!["body[kube-api-access-<suffix>].b"],
+            ),
+            (
+                json!({"name": "g-1", "generateName": "g-"}),
+                json!({"name": "g-2", "generateName": "g-"}),
+                vec![],
+            ),
+        ] {
+            assert_eq!(places(&a, &b), expected, "{a} and {b}");
+        }
+    }
+}

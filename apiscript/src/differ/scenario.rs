@@ -1,0 +1,164 @@
+//! Which scenarios there are, and the questions of each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, anyhow};
+use serde_json::{Value, json};
+
+use super::Campaign;
+use super::kinds::{Kind, Written};
+use super::mutants::{self, Graft};
+use super::rights;
+use crate::Target;
+use crate::http::Request;
+use crate::run::{self, Heard};
+use crate::schemas::Schemas;
+use crate::script::{self, Row, Script};
+
+/// Questions that belong together.
+pub(super) struct Scenario {
+    pub(super) name: String,
+    /// Runs before the others and by itself.
+    pub(super) is_alone: bool,
+    asks: Asks,
+    /// Values for all: certificates and the like.
+    values: Arc<Row>,
+}
+
+/// What a scenario asks.
+enum Asks {
+    Script(Script),
+    /// The same of a kind.
+    Each(Script, Written),
+    Mutants(Written),
+    Updates(Written),
+    Fields(Written, Vec<Graft>, u64),
+    /// Who may do what, in the world of this seed and number.
+    Rights(u64, u64),
+}
+
+/// The questions of a scenario in one run.
+pub(super) enum Questions<'a> {
+    Script { script: &'a Script, variables: Row, able: &'a [String] },
+    Made { requests: Vec<(String, Request)>, variables: Row },
+}
+
+impl Questions<'_> {
+    /// What a server answers.
+    pub(super) fn ask(&self, target: &Target) -> Vec<Heard> {
+        match self {
+            Self::Script { script, variables, able } => {
+                let target = able.iter().fold(target.clone(), |target, a| target.able(a));
+                run::listen(script, &target, variables.clone())
+            }
+            Self::Made { requests, variables } => run::ask(requests, target, variables.clone()),
+        }
+    }
+}
+
+impl Scenario {
+    /// Its questions, with a suffix and a number that no other run has.
+    pub(super) fn questions(&self, unique: &str, number: usize) -> Result<Questions<'_>> {
+        let mut variables = Row::clone(&self.values);
+        variables.insert("unique".to_owned(), json!(unique));
+        let net = format!("10.{}.{}", 100 + number / 250 % 100, number % 250);
+        variables.insert("net".to_owned(), json!(net)); // for what is named after an address
+        variables.insert("ns".to_owned(), json!(run::namespace(unique)));
+        let kind = |row: &Written| Kind::new(row, &variables);
+        let requests = match &self.asks {
+            Asks::Script(script) => {
+                return Ok(Questions::Script { script, variables, able: &[] });
+            }
+            Asks::Each(script, row) => {
+                let of_kind = kind(row)?.variables();
+                variables.extend(of_kind);
+                return Ok(Questions::Script { script, variables, able: &row.able });
+            }
+            Asks::Mutants(row) => mutants::mutants(&kind(row)?),
+            Asks::Updates(row) => mutants::updates(&kind(row)?),
+            Asks::Fields(row, grafts, seed) => mutants::fields(&kind(row)?, grafts, *seed),
+            Asks::Rights(seed, world) => {
+                rights::questions(*seed, *world, unique, &run::namespace(unique))
+            }
+        };
+        Ok(Questions::Made { requests, variables })
+    }
+}
+
+/// All that a campaign wants; the schemas are the target's.
+pub(super) fn load(campaign: &Campaign, target: &Target) -> Result<Vec<Scenario>> {
+    let read = |name: &str| {
+        let path = campaign.folder.join(name);
+        fs::read_to_string(&path).with_context(|| path.display().to_string())
+    };
+    let kinds: Vec<Written> = serde_saphyr::from_str(&read("kinds.yaml")?)
+        .map_err(|error| anyhow!("kinds.yaml: {error}"))?;
+    let values: Row = serde_saphyr::from_str(&read("values.yaml")?)
+        .map_err(|error| anyhow!("values.yaml: {error}"))?;
+    let values = Arc::new(values);
+    let mut scenarios = Vec::new();
+    let mut add = |name: String, is_alone: bool, asks: Asks| {
+        scenarios.push(Scenario { name, is_alone, asks, values: values.clone() });
+    };
+    for script in script::load(&campaign.folder.join("scenarios"))? {
+        add(script.script.clone(), script.alone, Asks::Script(script));
+    }
+    for script in script::load(&campaign.folder.join("each"))? {
+        for kind in &kinds {
+            let name = format!("{}: {}", script.script, kind.kind);
+            add(name, false, Asks::Each(script.clone(), kind.clone()));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    let mut documents = Documents { target, read: BTreeMap::new() };
+    for kind in kinds {
+        add(format!("mutants: {}", kind.kind), false, Asks::Mutants(kind.clone()));
+        add(format!("updates: {}", kind.kind), false, Asks::Updates(kind.clone()));
+        let grafts = documents.grafts(&kind.kind, &mut seen)?;
+        add(format!("fields: {}", kind.kind), false, Asks::Fields(kind, grafts, campaign.seed));
+    }
+    for world in 1..=rights::WORLDS {
+        let name = format!("random rights: {world}");
+        add(name, false, Asks::Rights(campaign.seed, world));
+    }
+    let wanted = |s: &Scenario| {
+        campaign.only.is_empty() || campaign.only.iter().any(|word| s.name.contains(word.as_str()))
+    };
+    scenarios.retain(wanted);
+    let one_in = campaign.one_in.max(1);
+    let mut number = 0;
+    scenarios.retain(|scenario| {
+        number += usize::from(!matches!(scenario.asks, Asks::Script(_)));
+        matches!(scenario.asks, Asks::Script(_)) || number % one_in == 0
+    });
+    Ok(scenarios)
+}
+
+/// The server's OpenAPI documents, each read once.
+struct Documents<'a> {
+    target: &'a Target,
+    read: BTreeMap<String, Schemas>,
+}
+
+impl Documents<'_> {
+    /// What is to be put into objects of a kind, `apps/v1 Deployment`.
+    fn grafts(&mut self, kind: &str, seen: &mut BTreeSet<String>) -> Result<Vec<Graft>> {
+        let (version, name) = kind.split_once(' ').context("a kind is a version and a name")?;
+        if !self.read.contains_key(version) {
+            let base = if version.contains('/') { "apis" } else { "api" };
+            let path = format!("/openapi/v3/{base}/{version}");
+            let mut headers = vec![("Accept".to_owned(), "application/json".to_owned())];
+            headers.extend(self.target.authorization());
+            let request = Request { method: "GET".to_owned(), target: path, headers, body: None };
+            let response = self.target.connect(false)?.exchange(&request)?;
+            let mut document: Value = serde_json::from_slice(&response.body)?;
+            self.read.insert(version.to_owned(), Schemas::new(&mut document));
+        }
+        let schemas = self.read.get(version).context("it was read")?;
+        let schema =
+            schemas.of_kind(version, name).with_context(|| format!("no schema of {kind}"))?;
+        Ok(mutants::grafts(schemas, schema, seen))
+    }
+}

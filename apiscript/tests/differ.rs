@@ -1,0 +1,34 @@
+//! What was won stays won: the questions of the differ to Pintle in this process, and what a kube-apiserver
+//! was recorded to answer.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use apiscript::Target;
+use apiscript::differ::{self, Campaign};
+use apiscript::kubeconfig::Cluster;
+use pintle_testing::{Config, Selection, TestServer};
+
+#[test]
+fn a_sample_is_answered_as_recorded() -> Result<()> {
+    // The verdicts are those of a kube-apiserver that no controller manager stands beside.
+    let controllers = Selection::parse([])?;
+    let server = TestServer::start_with(Config { controllers, ..Config::ephemeral() })?;
+    let target = Target::new(Cluster::from_text(server.kubeconfig(), Path::new("."))?)?;
+    let campaign = Campaign {
+        folder: Path::new(env!("CARGO_MANIFEST_DIR")).join("differ"),
+        only: Vec::new(),
+        seed: 1,
+        one_in: 16,
+        jobs: 4,
+        record: false,
+    };
+    let summary = differ::run(&target, None, &campaign, &|finding| {
+        let _ = writeln!(std::io::stdout(), "{finding}"); // a closed pipe is no reason to stop
+    })?;
+    ensure!(summary.questions > 1_000, "only {} questions were asked", summary.questions);
+    ensure!(summary.compared > 1_000, "only {} answers were compared", summary.compared);
+    ensure!(summary.different() == 0, "{summary}");
+    Ok(())
+}
