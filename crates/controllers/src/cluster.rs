@@ -105,7 +105,7 @@ impl Cluster {
         definitions: Vec<ResourceDefinition>,
     ) -> Self {
         let options = Options {
-            store: pintle_store::memory(u64::MAX).expect("memory is to be had"),
+            store: Box::new(pintle_store::memory(u64::MAX).expect("memory is to be had")),
             admission,
             entropy,
             garbage_collection: true,

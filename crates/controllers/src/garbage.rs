@@ -29,7 +29,7 @@ use memchr::memmem;
 use pintle_meta::{Reason, Status, object};
 use pintle_registry::request::{PatchType, Target, WriteOptions, granted};
 use pintle_registry::trail::{Lost, Trail};
-use pintle_registry::{Object, Resource};
+use pintle_registry::{Head, Object, Resource};
 use pintle_store::{Kind, Revision};
 use pintle_value::{Str, json};
 use tokio::sync::watch;
@@ -92,7 +92,7 @@ pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
 
 struct Collector<'e> {
     environment: &'e Environment,
-    heads: watch::Receiver<Revision>,
+    heads: watch::Receiver<Head>,
     /// The number of the set of served resources that is known, and the set.
     number: Option<u64>,
     resources: Arc<[Arc<Resource>]>,
@@ -100,7 +100,7 @@ struct Collector<'e> {
     kinds: OnceCell<Kinds>,
     trails: HashMap<Arc<str>, Trail>,
     /// Every change up to here has been heard.
-    heard: Revision,
+    heard: Head,
     graph: Graph,
     gone: Gone,
     /// Owners that are being deleted and wait for their dependents.
@@ -144,7 +144,9 @@ impl<'e> Collector<'e> {
             while let Some(done) = under_way.try_join_next() {
                 self.heed(done);
             }
-            self.environment.collector.report(self.heard, self.queue.len() + under_way.len());
+            self.environment
+                .collector
+                .report(self.heard.revision, self.queue.len() + under_way.len());
             let has_room = under_way.len() < UNDER_WAY_MAX;
             if has_room && self.queue.due().is_some() {
                 tokio::task::yield_now().await; // other controllers have their turn
@@ -197,7 +199,7 @@ impl<'e> Collector<'e> {
                 let changed = trail.take()?;
                 self.hear_all(&collection, &changed).await;
                 // What came meanwhile is heard the next time.
-                if changed.last().is_none_or(|last| last.revision >= head) {
+                if changed.last().is_none_or(|last| last.revision >= head.revision) {
                     break;
                 }
             }

@@ -50,7 +50,7 @@ fn entropy(bytes: &mut [u8]) {
 
 async fn open() -> Registry {
     let options = Options {
-        store: pintle_store::memory(u64::MAX).expect("memory is to be had"),
+        store: Box::new(pintle_store::memory(u64::MAX).expect("memory is to be had")),
         admission: Arc::new(AdmitAll),
         entropy,
         garbage_collection: true,

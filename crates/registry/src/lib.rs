@@ -32,6 +32,7 @@ pub mod work;
 mod write;
 
 pub use attached::Attached;
+pub use cache::Head;
 pub use definer::Definer;
 pub use definition::{
     Conversion, Keeping, Kept, Members, ResourceDefinition, ScalePaths, Scope, Storage,

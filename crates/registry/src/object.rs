@@ -141,6 +141,18 @@ impl Object {
         }
     }
 
+    /// The object's last state, at the revision of its deletion.
+    pub(crate) fn deleted_at(&self, revision: Revision) -> Self {
+        let bytes = match self.tree() {
+            Ok(mut tree) => {
+                pintle_meta::object::set_text(&mut tree, "resourceVersion", revision.to_string());
+                json::to_string(&tree).into()
+            }
+            Err(_) => self.json(), // whoever is given it says that it cannot be read
+        };
+        Self::bare(bytes, self.item.clone(), revision, Kind::Deleted)
+    }
+
     /// The object's JSON in its stored form, compact; built-in kinds have `kind` and `apiVersion`
     /// first.
     pub fn json(&self) -> Bytes {

@@ -13,7 +13,7 @@ use pintle_value::Value;
 
 use crate::admission::{Admission, Waited};
 use crate::answer::{Answer, List, Outcome};
-use crate::cache::Cache;
+use crate::cache::{Cache, Head};
 use crate::encodings::Shelf;
 use crate::list;
 use crate::measures::{PhaseDurations, Stored};
@@ -33,7 +33,7 @@ const DELETIONS_MAX: usize = 64;
 /// How a registry is set up.
 pub struct Options {
     /// Where everything is kept: a store whose log the registry reads.
-    pub store: Opening,
+    pub store: Box<dyn Opening>,
     /// Who may still refuse a write.
     pub admission: Arc<dyn Admission>,
     /// Fills a buffer with random bytes, for uids and generated names.
@@ -191,9 +191,9 @@ impl Registry {
         Ok(outcome)
     }
 
-    /// The newest revision that readers see.
-    pub fn head(&self) -> Revision {
-        self.cache.visible()
+    /// How far readers see.
+    pub fn head(&self) -> Head {
+        self.cache.head()
     }
 
     /// What each collection holds and what was read of it, for metrics.

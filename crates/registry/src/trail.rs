@@ -9,10 +9,9 @@
 use std::sync::Arc;
 
 use pintle_meta::Status;
-use pintle_store::Revision;
 use tokio::sync::watch;
 
-use crate::cache::Cursor;
+use crate::cache::{Cursor, Head};
 use crate::{Object, Registry, Resource};
 
 /// A place in a collection's log.
@@ -33,13 +32,13 @@ impl Registry {
         Ok((objects, Trail { cursor: Cursor::at(collection.clone(), snapshot.next) }))
     }
 
-    /// The collections that changed after a revision, by name: of many trails, those that have news.
-    pub fn changed_since(&self, revision: Revision) -> Vec<Arc<str>> {
-        self.cache.changed_since(revision)
+    /// The collections that changed after a head, by name: of many trails, those that have news.
+    pub fn changed_since(&self, head: Head) -> Vec<Arc<str>> {
+        self.cache.changed_since(head)
     }
 
-    /// The newest revision that readers see, and every one after it.
-    pub fn heads(&self) -> watch::Receiver<Revision> {
+    /// How far readers see, and every head after it.
+    pub fn heads(&self) -> watch::Receiver<Head> {
         self.cache.heads()
     }
 }

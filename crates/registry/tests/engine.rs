@@ -157,7 +157,7 @@ struct Engine {
 impl Engine {
     async fn new() -> Self {
         let options = Options {
-            store: pintle_store::memory(u64::MAX).expect("memory is to be had"),
+            store: Box::new(pintle_store::memory(u64::MAX).expect("memory is to be had")),
             admission: Arc::new(AdmitAll),
             entropy,
             garbage_collection: false,

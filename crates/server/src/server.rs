@@ -273,7 +273,7 @@ fn admission(
     (admission::Chain(chain), measures)
 }
 
-fn options(config: &Config, store: Opening, admission: admission::Chain) -> Options {
+fn options(config: &Config, store: Box<dyn Opening>, admission: admission::Chain) -> Options {
     Options {
         store,
         admission: Arc::new(admission),

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
 use pintle_store::{
-    Change, Durability, Expect, Follower, Key, Options, Record, Store, Template, Write,
+    Change, Durability, Expect, Follower, Key, Opening as _, Options, Record, Revision, Store,
+    Template, Write,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -75,14 +76,18 @@ fn options(dir: &Path) -> Options {
 fn reopen(dir: &Path) -> Result<()> {
     struct Count(AtomicUsize);
     impl Follower for Count {
-        fn apply(&self, records: &[Record]) {
+        fn apply(&self, records: &[Record], _: Revision) {
             self.0.fetch_add(records.len(), Ordering::Relaxed);
+        }
+
+        fn reset(&self, state: &[Record], _: Revision) {
+            self.0.store(state.len(), Ordering::Relaxed);
         }
     }
     let (before, begin) = (Usage::now()?, Instant::now());
     let count = Arc::new(Count(AtomicUsize::new(0)));
     let opening = pintle_store::open(&options(dir))?;
-    let store = runtime()?.block_on(opening.read_to(count.clone()))?;
+    let store = runtime()?.block_on(Box::new(opening).read_to(count.clone()))?;
     let (took, after) = (begin.elapsed(), Usage::now()?);
     println!(
         "open: {took:.1?}, {} records, {} revisions, resident {} kB, was {} kB",

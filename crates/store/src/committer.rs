@@ -337,7 +337,7 @@ impl Committer {
             }
         }
         for follower in &self.followers {
-            follower.apply(records);
+            follower.apply(records, last);
         }
         self.shared.horizon.advance(last);
         let bytes = records.iter().map(|record| encoding::size(record) as u64).sum();

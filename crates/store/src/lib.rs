@@ -7,10 +7,14 @@
 //! Must not know: what the bytes mean. No JSON, no object, no selector is at home here.
 //!
 //! Invariants:
-//! - Revisions only grow, by one for each committed write over all collections, also over restarts.
-//!   Writes that are committed together have a revision each, too: so whoever saw any record, and goes
-//!   on after its revision, misses nothing.
-//! - A follower sees every committed write exactly once, in order, and never one that is not durable.
+//! - Revisions only grow, over all collections, also over restarts. Writes that are committed together
+//!   may share one; then they are applied together, too. So whoever was given the records of a call of
+//!   [`Follower::apply`], and goes on after the head that came with them, misses nothing. The embedded
+//!   stores give every write a revision of its own, the next one.
+//! - A follower sees every committed write exactly once, in order, and never one that is not durable;
+//!   but for a [`Follower::reset`], before which it may have missed some.
+//! - A write is acknowledged when the followers of this process have it. Followers of another process
+//!   on the same database have it later: [`Store::fresh`] says how far a reader must wait for them.
 //! - A write whose future resolved to [`Error::Unknown`], or was dropped, has happened or not: followers
 //!   see it later in its place in the order, or never. After any other error it has not happened and
 //!   never will.
@@ -24,6 +28,7 @@ mod engine;
 mod history;
 mod horizon;
 mod index;
+mod layout;
 mod local;
 mod opening;
 mod record;
@@ -37,7 +42,8 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-pub use opening::Opening;
+pub use layout::{Layout, Mismatch};
+pub use opening::LocalOpening;
 pub use record::{Key, Kind, Record, Revision};
 pub use template::Template;
 
@@ -76,15 +82,15 @@ pub enum Durability {
 }
 
 /// Opens the store in a directory, or begins one. Only one process can have it open.
-pub fn open(options: &Options) -> Result<Opening, Error> {
+pub fn open(options: &Options) -> Result<LocalOpening, Error> {
     let engine = engine::DiskEngine::open(&options.dir, options.durability)?;
-    Opening::of(engine, options.history_bytes_max)
+    LocalOpening::of(engine, options.history_bytes_max)
 }
 
 /// A store that lives and dies with the process, and how much of the past it keeps at most, in bytes of
 /// the records written.
-pub fn memory(history_bytes_max: u64) -> Result<Opening, Error> {
-    Opening::of(engine::MemoryEngine::default(), history_bytes_max)
+pub fn memory(history_bytes_max: u64) -> Result<LocalOpening, Error> {
+    LocalOpening::of(engine::MemoryEngine::default(), history_bytes_max)
 }
 
 /// What must be true of a key for a write to be committed.
@@ -143,13 +149,33 @@ pub struct Group {
 
 /// Who wants to see every committed write.
 pub trait Follower: Send + Sync {
-    /// The next records, in order. What is applied here is visible to readers, and writers are
-    /// acknowledged after it returns; so it must be quick and must not fail.
+    /// The next records, in order; with them everything up to `head` has been told, which is the last
+    /// record's revision or a newer one. There may be no records: then only the head has moved.
+    ///
+    /// What is applied here is visible to readers, and writers are acknowledged after it returns; so it
+    /// must be quick and must not fail.
     ///
     /// Records up to the floor make the state at the floor, one after the other: while a store is
     /// opened they may be several of one key, a deletion among them, which an unfinished compaction
-    /// left.
-    fn apply(&self, records: &[Record]);
+    /// left. A deletion by another process has no value: the last state is what the follower had.
+    fn apply(&self, records: &[Record], head: Revision);
+
+    /// The history since the last call is lost: the database was compacted meanwhile, or restored from
+    /// a backup. This is the whole state at `head`, which may be older than what was told before.
+    fn reset(&self, state: &[Record], head: Revision);
+}
+
+/// A store whose records are still to be read.
+pub trait Opening: Send {
+    /// The oldest revision at which the store can be read: what is older is state, not history.
+    fn floor(&self) -> Revision;
+
+    /// Reads the records. The follower is given them meanwhile, and every write to come, as by
+    /// [`Store::follow`].
+    fn read_to(
+        self: Box<Self>,
+        follower: Arc<dyn Follower>,
+    ) -> BoxFuture<'static, Result<Arc<dyn Store>, Error>>;
 }
 
 /// A durable, totally ordered store.
@@ -161,13 +187,17 @@ pub trait Store: Send + Sync {
     /// The store raises it by itself where it would keep more of the past than it may.
     fn floor(&self) -> Revision;
 
+    /// A revision that is not older than any write that was acknowledged before the call, by whichever
+    /// process on the same database.
+    fn fresh(&self) -> BoxFuture<'_, Result<Revision, Error>>;
+
     /// Commits one write; resolves when it is durable and every follower has it. Writes that wait at
     /// the same time share one synchronisation of the disk.
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>>;
 
-    /// Commits several writes as one, one right after the other, with consecutive revisions. Resolves to
-    /// their records, in their order; where one of the rest expects what is not so, or a key is not unchanged, the error is
-    /// [`Error::CompanionConflict`].
+    /// Commits several writes as one, with no other write between them. Resolves to their records, in
+    /// their order; where one of the rest expects what is not so, or a key is not unchanged, the error
+    /// is [`Error::CompanionConflict`].
     fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
 
     /// The record of a key at a revision.
@@ -204,7 +234,7 @@ pub enum Error {
     /// The write expected another revision of its key; `current` is the key's record, if it has one.
     #[error("the key was written at another revision")]
     Conflict {
-        /// The key's newest record, `None` where the key is absent.
+        /// The key's newest record, `None` where the key is absent. Followers have it already.
         current: Option<Box<Record>>,
     },
     /// Another write of its group, or the group itself, expected another revision of this key.
@@ -245,7 +275,7 @@ pub enum Error {
         /// What this version reads.
         supported: u32,
     },
-    /// The medium failed before: the write has not happened.
+    /// The medium failed before, or the database does not answer: the write has not happened.
     #[error("the store takes no writes: {reason}")]
     Failed {
         /// What the medium said.

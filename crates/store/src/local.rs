@@ -8,6 +8,7 @@
 //! Invariants: what waits is bounded in count and bytes; readers are never held up by the disk's
 //! synchronisation; the committer's thread ends with the store.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
@@ -98,6 +99,10 @@ impl Store for Local {
 
     fn floor(&self) -> Revision {
         self.shared.horizon.floor()
+    }
+
+    fn fresh(&self) -> BoxFuture<'_, Result<Revision, Error>> {
+        Box::pin(ready(Ok(self.head()))) // no other process writes, and followers had it before
     }
 
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>> {

@@ -18,38 +18,24 @@ use crate::history::History;
 use crate::index::Index;
 use crate::local::{Local, on_thread};
 use crate::replay::Portion;
-use crate::{BoxFuture, Error, Follower, Record, Revision, Store, encoding};
+use crate::{BoxFuture, Error, Follower, Opening, Record, Revision, Store, encoding};
 
-/// A store that is this process's, but whose log is still to be read.
-pub struct Opening {
+/// An embedded store that is this process's, but whose log is still to be read.
+pub struct LocalOpening {
     engine: Box<dyn Engine>,
     floor: Revision,
     history_bytes_max: u64,
 }
 
-impl Opening {
+impl LocalOpening {
     pub(crate) fn of(engine: impl Engine + 'static, history_bytes_max: u64) -> Result<Self, Error> {
         let floor = engine.floor()?;
         Ok(Self { engine: Box::new(engine), floor, history_bytes_max })
     }
 
-    /// The oldest revision at which the store can be read.
-    pub const fn floor(&self) -> Revision {
-        self.floor
-    }
-
     /// Reads the log.
     pub fn read(self) -> Result<Arc<dyn Store>, Error> {
         self.recover(None)
-    }
-
-    /// Reads the log, on a thread of its own; the follower is given it meanwhile, and every write to
-    /// come, as by [`Store::follow`].
-    pub fn read_to(
-        self,
-        follower: Arc<dyn Follower>,
-    ) -> BoxFuture<'static, Result<Arc<dyn Store>, Error>> {
-        Box::pin(on_thread("store-recovery", move || self.recover(Some(follower))))
     }
 
     fn recover(self, follower: Option<Arc<dyn Follower>>) -> Result<Arc<dyn Store>, Error> {
@@ -82,6 +68,20 @@ impl Opening {
         let followers = follower.into_iter().collect();
         let store = Local::start(self.engine, index, log, followers)?;
         Ok(Arc::new(store))
+    }
+}
+
+impl Opening for LocalOpening {
+    fn floor(&self) -> Revision {
+        self.floor
+    }
+
+    /// Reads the log, on a thread of its own.
+    fn read_to(
+        self: Box<Self>,
+        follower: Arc<dyn Follower>,
+    ) -> BoxFuture<'static, Result<Arc<dyn Store>, Error>> {
+        Box::pin(on_thread("store-recovery", move || self.recover(Some(follower))))
     }
 }
 

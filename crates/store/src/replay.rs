@@ -29,8 +29,8 @@ impl Portion {
 
     /// Gives the follower what there is, and is empty then.
     pub(crate) fn give(&mut self, follower: &dyn Follower) {
-        if !self.records.is_empty() {
-            follower.apply(&self.records);
+        if let Some(last) = self.records.last() {
+            follower.apply(&self.records, last.revision);
         }
         self.records.clear();
         self.bytes = 0;

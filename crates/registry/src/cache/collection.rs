@@ -85,7 +85,10 @@ impl Collection {
         let mut state = self.state.write();
         let before = state.last;
         for record in records {
-            state.apply(Arc::new(Object::from_record(record)));
+            state.last = record.revision;
+            if let Some(object) = state.object(record) {
+                state.apply(Arc::new(object));
+            }
         }
         while state.log_bytes > log_bytes_max && state.log.len() > 1 {
             state.forget_first();
@@ -93,6 +96,24 @@ impl Collection {
         drop(state);
         self.changed.notify_waiters();
         before
+    }
+
+    /// Begins anew with a state, without a history before it. All cursors are lagged.
+    pub(super) fn reset(&self, records: &[&Record], head: Revision) {
+        let objects = records.iter().map(|record| Arc::new(Object::from_record(record)));
+        let live: Objects = objects.map(|object| (object.item.clone(), object)).collect();
+        let mut state = self.state.write();
+        self.recalled.lock().clear();
+        *state = State {
+            live_bytes: live.values().map(|object| object.size()).sum(),
+            live,
+            first: state.end() + 1,
+            floor: head,
+            last: head,
+            ..State::default()
+        };
+        drop(state);
+        self.changed.notify_waiters();
     }
 
     /// The object of a key.
@@ -164,12 +185,20 @@ impl Collection {
 }
 
 impl State {
+    /// The object that a record makes. A deletion by another process has no value: its object is what was
+    /// there; `None` if nothing was.
+    fn object(&self, record: &Record) -> Option<Object> {
+        if record.kind == Kind::Deleted && record.body.is_empty() {
+            return Some(self.live.get(&record.key.item)?.deleted_at(record.revision));
+        }
+        Some(Object::from_record(record))
+    }
+
     fn apply(&mut self, object: Arc<Object>) {
         let previous = match object.kind() {
             Kind::Deleted => self.live.remove(&object.item),
             Kind::Created | Kind::Updated => self.live.insert(object.item.clone(), object.clone()),
         };
-        self.last = object.revision;
         self.live_bytes -= previous.as_ref().map_or(0, |previous| previous.size());
         self.live_bytes += if object.kind() == Kind::Deleted { 0 } else { object.size() };
         if object.revision <= self.floor {

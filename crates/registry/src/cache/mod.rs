@@ -7,8 +7,9 @@
 //!
 //! Invariants:
 //! - A reader that saw revision V sees every change up to V, in every collection.
-//! - No two changes have one revision, so a watcher that was cut off anywhere goes on after the last one
-//!   that it saw. A store whose writes of one group shared a revision would need more than that.
+//! - Changes of one revision become visible together, and a collection has one of each revision, unless
+//!   another program on a shared database wrote several in one transaction. So a watcher that was cut off
+//!   goes on after the last revision that it saw.
 //! - A collection's log is the exact sequence of its changes after its floor.
 
 mod collection;
@@ -16,8 +17,7 @@ mod cursor;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
-use std::ops::Bound::{Excluded, Unbounded};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -34,14 +34,24 @@ pub(crate) use cursor::{Cursor, Lagged};
 /// All collections.
 pub(crate) struct Cache {
     collections: RwLock<HashMap<Arc<str>, Arc<Collection>>>,
-    /// The newest revision that is applied in every collection.
-    visible: watch::Sender<Revision>,
+    /// What is applied in every collection.
+    visible: watch::Sender<Head>,
     /// The revision before which no collection can tell its state.
     floor: AtomicU64,
     /// How much of each collection's log is kept, in bytes of memory.
     log_bytes_max: usize,
-    /// The collections that were ever written to, each at its newest revision.
-    by_newest: Mutex<BTreeMap<Revision, Arc<str>>>,
+    /// The collections that were ever written to, each at its newest change.
+    by_newest: Mutex<BTreeSet<(Head, Arc<str>)>>,
+}
+
+/// How far the cache is. Heads only grow, while revisions do not: a database that is restored from a
+/// backup goes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Head {
+    /// How often the history was lost and the state read anew.
+    resets: u64,
+    /// The newest revision that readers see.
+    pub revision: Revision,
 }
 
 impl Cache {
@@ -49,7 +59,7 @@ impl Cache {
     pub(crate) fn new(floor: Revision, log_bytes_max: usize) -> Self {
         Self {
             collections: RwLock::default(),
-            visible: watch::Sender::new(floor),
+            visible: watch::Sender::new(Head { resets: 0, revision: floor }),
             floor: AtomicU64::new(floor.0),
             log_bytes_max,
             by_newest: Mutex::default(),
@@ -58,24 +68,38 @@ impl Cache {
 
     /// The newest revision that readers see.
     pub(crate) fn visible(&self) -> Revision {
+        self.head().revision
+    }
+
+    /// How far the cache is now.
+    pub(crate) fn head(&self) -> Head {
         *self.visible.borrow()
     }
 
-    /// The collections that changed after a revision: of all that is visible none is left out.
-    pub(crate) fn changed_since(&self, revision: Revision) -> Vec<Arc<str>> {
+    /// The collections that changed after a head: of all that is visible none is left out.
+    pub(crate) fn changed_since(&self, head: Head) -> Vec<Arc<str>> {
         let by_newest = self.by_newest.lock();
-        by_newest.range((Excluded(revision), Unbounded)).map(|(_, name)| name.clone()).collect()
+        let newest_first = by_newest.iter().rev();
+        let mut changed: Vec<_> = newest_first
+            .take_while(|(newest, _)| *newest > head)
+            .map(|(_, name)| name.clone())
+            .collect();
+        changed.reverse();
+        changed
     }
 
-    /// The newest revision that readers see, and every one after it.
-    pub(crate) fn heads(&self) -> watch::Receiver<Revision> {
+    /// How far the cache is, and every head after it.
+    pub(crate) fn heads(&self) -> watch::Receiver<Head> {
         self.visible.subscribe()
     }
 
     /// Waits until `revision` is visible, for a bounded time; `false` if it did not come.
     pub(crate) async fn wait_for(&self, revision: Revision, patience: Duration) -> bool {
+        if self.visible() >= revision {
+            return true;
+        }
         let mut visible = self.visible.subscribe();
-        let reached = visible.wait_for(|v| *v >= revision);
+        let reached = visible.wait_for(|head| head.revision >= revision);
         tokio::time::timeout(patience, reached).await.is_ok_and(|r| r.is_ok())
     }
 
@@ -108,22 +132,39 @@ impl Cache {
 }
 
 impl Follower for Cache {
-    fn apply(&self, records: &[Record]) {
-        let Some(last) = records.last() else { return };
+    fn apply(&self, records: &[Record], head: Revision) {
+        let resets = self.head().resets;
         // Runs of one collection are applied under one lock.
         for run in records.chunk_by(|a, b| a.key.collection == b.key.collection) {
             let (name, newest) = (&run[0].key.collection, run[run.len() - 1].revision);
             let before = self.collection(name).apply(run, self.log_bytes_max);
             let mut by_newest = self.by_newest.lock();
-            if by_newest.get(&before).is_some_and(|one| one == name) {
-                by_newest.remove(&before);
-            }
-            by_newest.insert(newest, name.clone());
+            by_newest.remove(&(Head { resets, revision: before }, name.clone()));
+            by_newest.insert((Head { resets, revision: newest }, name.clone()));
         }
         self.visible.send_if_modified(|visible| {
-            let newer = last.revision > *visible;
-            *visible = (*visible).max(last.revision);
-            newer
+            let is_newer = head > visible.revision;
+            visible.revision = visible.revision.max(head);
+            is_newer
         });
+    }
+
+    fn reset(&self, state: &[Record], head: Revision) {
+        let mut states: HashMap<&Arc<str>, Vec<&Record>> = HashMap::new();
+        for record in state {
+            states.entry(&record.key.collection).or_default().push(record);
+        }
+        for name in states.keys() {
+            self.collection(name);
+        }
+        let new = Head { resets: self.head().resets + 1, revision: head };
+        self.floor.store(head.0, Ordering::Relaxed);
+        let mut by_newest = BTreeSet::new();
+        for (name, collection) in self.collections.read().iter() {
+            collection.reset(states.get(name).map_or(&[], Vec::as_slice), head);
+            by_newest.insert((new, name.clone()));
+        }
+        *self.by_newest.lock() = by_newest;
+        self.visible.send_replace(new);
     }
 }

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use pintle_store::{
-    Change as StoreChange, Expect, Follower, Group, Key, Kind, Record, Revision, Template, Write,
+    Change as StoreChange, Expect, Follower, Group, Key, Kind, Opening as _, Record, Revision,
+    Template, Write,
 };
 use proptest::prelude::*;
 
-use super::{Cache, Collection, Cursor, Lagged};
+use super::{Cache, Collection, Cursor, Head, Lagged};
 
 /// One step of a history.
 #[derive(Clone, Debug)]
@@ -34,6 +37,11 @@ fn record(revision: u64, item: &str, kind: Kind) -> Record {
         Template::whole(format!("{item}@{revision}").into_bytes()).fill(Revision(revision));
     let key = Key { collection: "things".into(), item: item.into() };
     Record { revision: Revision(revision), key, kind, bytes, body, note: None }
+}
+
+/// Applies records of which the last one is the newest there is.
+fn apply(cache: &Cache, records: &[Record]) {
+    cache.apply(records, records[records.len() - 1].revision);
 }
 
 type State = BTreeMap<String, u64>;
@@ -100,7 +108,7 @@ proptest! {
         let mut model = Model { states: vec![State::new()], ..Model::default() };
         for step in steps {
             match step {
-                Step::Write { item, delete } => cache.apply(&[model.write(item, delete)]),
+                Step::Write { item, delete } => apply(&cache, &[model.write(item, delete)]),
                 Step::Trim { back } => {
                     model.floor = model.floor.max(model.head().saturating_sub(back));
                     cache.trim(Revision(model.floor));
@@ -138,11 +146,10 @@ fn a_log_over_its_bound_forgets_its_beginning_and_only_slow_cursors_notice() {
     let mut slow =
         Cursor::after(collection.clone(), Revision(0)).expect("nothing is forgotten yet");
     for revision in 1..=100 {
-        cache.apply(&[record(
-            revision,
-            "x",
-            if revision == 1 { Kind::Created } else { Kind::Updated },
-        )]);
+        apply(
+            &cache,
+            &[record(revision, "x", if revision == 1 { Kind::Created } else { Kind::Updated })],
+        );
     }
     assert!(slow.take().is_err());
     assert!(Cursor::after(collection.clone(), Revision(1)).is_err());
@@ -156,7 +163,7 @@ fn a_log_over_its_bound_forgets_its_beginning_and_only_slow_cursors_notice() {
 async fn a_watcher_that_is_cut_off_within_a_group_misses_nothing() {
     let cache = Arc::new(Cache::new(Revision(0), usize::MAX));
     let store = pintle_store::memory(u64::MAX).expect("memory is to be had");
-    let store = store.read_to(cache.clone()).await.expect("nothing is in it");
+    let store = Box::new(store).read_to(cache.clone()).await.expect("nothing is in it");
     let write = |collection: &str, item: &str| Write {
         key: Key { collection: collection.into(), item: item.into() },
         expect: Expect::Absent,
@@ -178,8 +185,8 @@ async fn a_watcher_that_is_cut_off_within_a_group_misses_nothing() {
 #[test]
 fn state_at_the_floor_is_not_history() {
     let cache = Cache::new(Revision(10), usize::MAX);
-    cache.apply(&[record(3, "a", Kind::Created), record(7, "b", Kind::Updated)]);
-    cache.apply(&[record(11, "a", Kind::Updated)]);
+    apply(&cache, &[record(3, "a", Kind::Created), record(7, "b", Kind::Updated)]);
+    apply(&cache, &[record(11, "a", Kind::Updated)]);
     let collection = cache.collection(&"things".into());
     assert_eq!(state_at(&collection, 9), None);
     assert_eq!(state_at(&collection, 10), Some([("a".into(), 3), ("b".into(), 7)].into()));
@@ -192,7 +199,7 @@ async fn a_waiting_cursor_wakes_for_the_next_change() {
     let mut cursor = Cursor::at(cache.collection(&"things".into()), 0);
     let waiting = tokio::spawn(async move { cursor.next().await.expect("kept").len() });
     tokio::task::yield_now().await;
-    cache.apply(&[record(1, "a", Kind::Created)]);
+    apply(&cache, &[record(1, "a", Kind::Created)]);
     assert_eq!(waiting.await.expect("no panic"), 1);
 }
 
@@ -202,13 +209,69 @@ fn a_collection_that_changed_is_told_once() {
     for (revision, collection) in [(1, "things"), (2, "others"), (3, "things")] {
         let mut record = record(revision, "a", Kind::Updated);
         record.key.collection = collection.into();
-        cache.apply(&[record]);
+        apply(&cache, &[record]);
     }
     let changed = |since: u64| -> Vec<String> {
-        let names = cache.changed_since(Revision(since));
+        let since = Head { revision: Revision(since), ..Head::default() };
+        let names = cache.changed_since(since);
         names.iter().map(ToString::to_string).collect()
     };
     assert_eq!(changed(0), ["others", "things"]);
     assert_eq!(changed(2), ["things"]);
     assert!(changed(3).is_empty());
+}
+
+/// A deletion by another process comes without the last state: it is what was there.
+#[test]
+fn a_deletion_without_a_value_shows_what_was_there() {
+    let cache = Cache::new(Revision(0), usize::MAX);
+    let json = r#"{"kind":"Thing","metadata":{"name":"a","resourceVersion":"1"},"data":{"x":"y"}}"#;
+    let mut made = record(1, "a", Kind::Created);
+    (made.bytes, made.body) = (json.into(), 0..json.len());
+    apply(&cache, &[made]);
+    let mut gone = record(5, "a", Kind::Deleted);
+    (gone.bytes, gone.body) = (Bytes::new(), 0..0);
+    let mut unknown = gone.clone();
+    (unknown.revision, unknown.key.item) = (Revision(6), "b".into());
+    apply(&cache, &[gone, unknown]);
+    let collection = cache.collection(&"things".into());
+    assert_eq!(state_at(&collection, 6), Some(State::new()));
+    let mut cursor = Cursor::after(collection, Revision(1)).expect("kept");
+    let told = cursor.take().expect("kept");
+    assert_eq!(told.len(), 1, "what nobody had is not told");
+    assert_eq!(told[0].object.kind(), Kind::Deleted);
+    let expected = json.replace(r#""resourceVersion":"1""#, r#""resourceVersion":"5""#);
+    assert_eq!(told[0].object.json(), expected);
+}
+
+/// When the history is lost, what follows has the new state, cursors are lagged, and every collection
+/// counts as changed, also where revisions went back.
+#[test]
+fn a_state_that_is_read_anew_replaces_everything() {
+    let cache = Cache::new(Revision(0), usize::MAX);
+    let mut other = record(8, "c", Kind::Created);
+    other.key.collection = "others".into();
+    apply(&cache, &[record(7, "a", Kind::Created), other, record(9, "b", Kind::Created)]);
+    let collection = cache.collection(&"things".into());
+    let mut cursor = Cursor::after(collection.clone(), Revision(9)).expect("kept");
+    let before = cache.head();
+    cache.reset(&[record(3, "b", Kind::Created)], Revision(4));
+    assert!(cache.head() > before, "a head never goes back");
+    assert_eq!(cache.visible(), Revision(4));
+    assert_eq!(state_at(&collection, 4), Some([("b".into(), 3)].into()));
+    assert_eq!(state_at(&cache.collection(&"others".into()), 4), Some(State::new()));
+    assert!(cursor.take().is_err(), "what happened meanwhile is not known");
+    let changed: Vec<_> = cache.changed_since(before);
+    assert_eq!(changed.iter().map(|name| &**name).collect::<Vec<_>>(), ["others", "things"]);
+    apply(&cache, &[record(5, "b", Kind::Updated)]);
+    assert_eq!(changes_after(&collection, 4).expect("kept"), [(5, Some(3))]);
+}
+
+/// A head may move without a change in sight.
+#[tokio::test]
+async fn a_head_without_records_lets_readers_go_on() {
+    let cache = Cache::new(Revision(0), usize::MAX);
+    cache.apply(&[], Revision(7));
+    assert!(cache.wait_for(Revision(7), Duration::from_secs(3)).await);
+    assert_eq!(cache.visible(), Revision(7));
 }

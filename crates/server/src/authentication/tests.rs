@@ -10,7 +10,7 @@ use pintle_registry::admission::AdmitAll;
 
 async fn registry() -> Registry {
     let options = Options {
-        store: pintle_store::memory(u64::MAX).unwrap(),
+        store: Box::new(pintle_store::memory(u64::MAX).unwrap()),
         admission: Arc::new(AdmitAll),
         entropy: |bytes| bytes.fill(7),
         garbage_collection: false,

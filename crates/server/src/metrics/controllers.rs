@@ -13,7 +13,7 @@ use crate::webhooks::measures::{Calls, VERB};
 
 /// Writes all of this.
 pub(super) fn write(sources: &Sources, registry: &Registry, page: &mut Page) {
-    write_queues(&sources.queues, &sources.collector, registry.head(), page);
+    write_queues(&sources.queues, &sources.collector, registry.head().revision, page);
     write_unavailable(registry, page);
     write_calls(&sources.webhooks.calls, page);
 }

@@ -60,7 +60,7 @@ fn write_state(collections: &[Named], registry: &Registry, page: &mut Page) {
             samples.value(&collection.labels(), value(&collection.stored));
         }
     }
-    let head = registry.head();
+    let head = registry.head().revision;
     let mut versions = page.family(&f::CACHE_VERSION);
     collections.iter().for_each(|collection| versions.value(&collection.labels(), head));
 }

@@ -26,7 +26,7 @@ struct Cluster {
 impl Cluster {
     async fn with(names: &[&str], data: &str) -> Self {
         let options = Options {
-            store: pintle_store::memory(u64::MAX).unwrap(),
+            store: Box::new(pintle_store::memory(u64::MAX).unwrap()),
             admission: Arc::new(AdmitAll),
             entropy: |bytes| bytes.fill(7),
             garbage_collection: false,

@@ -20,7 +20,7 @@ pub(super) async fn run(registry: Arc<Registry>, window: Duration) {
     let mut history = History::new(window);
     loop {
         let now = timer.tick().await;
-        let Some(floor) = history.step(now, registry.head()) else { continue };
+        let Some(floor) = history.step(now, registry.head().revision) else { continue };
         if let Err(error) = registry.compact(floor).await {
             tracing::warn!(%error, "cannot compact");
         }

@@ -13,9 +13,9 @@ const EPHEMERAL_HISTORY_BYTES_MAX: u64 = 1024 * 1024;
 const STORE: &str = "store";
 
 /// Opens the store that the configuration says, or begins one.
-pub(super) fn open(config: &Config) -> Result<Opening, Error> {
+pub(super) fn open(config: &Config) -> Result<Box<dyn Opening>, Error> {
     if config.ephemeral {
-        return Ok(pintle_store::memory(EPHEMERAL_HISTORY_BYTES_MAX)?);
+        return Ok(Box::new(pintle_store::memory(EPHEMERAL_HISTORY_BYTES_MAX)?));
     }
     make_private_directory(&config.data_dir).map_err(|error| error.of("data-dir"))?;
     let options = Options {
@@ -23,10 +23,13 @@ pub(super) fn open(config: &Config) -> Result<Opening, Error> {
         durability: if config.fsync { Durability::Disk } else { Durability::System },
         history_bytes_max: config.watch_history_bytes as u64,
     };
-    pintle_store::open(&options).map_err(|why| match why {
-        pintle_store::Error::Failed { reason } => Error::OpenStore { path: options.dir, reason },
-        why => why.into(),
-    })
+    match pintle_store::open(&options) {
+        Ok(opening) => Ok(Box::new(opening)),
+        Err(pintle_store::Error::Failed { reason }) => {
+            Err(Error::OpenStore { path: options.dir, reason })
+        }
+        Err(why) => Err(why.into()),
+    }
 }
 
 /// Says so where a data directory has one of its two parts only, as one may that was restored in part:

@@ -490,12 +490,16 @@ struct Slow {
 }
 
 impl Follower for Slow {
-    fn apply(&self, records: &[Record]) {
+    fn apply(&self, records: &[Record], head: Revision) {
         if self.seen.0.lock().is_empty() {
             self.began.lock().send(()).unwrap();
             self.go_on.lock().recv().unwrap();
         }
-        self.seen.apply(records);
+        self.seen.apply(records, head);
+    }
+
+    fn reset(&self, _: &[Record], _: Revision) {
+        unreachable!("an embedded store loses no history");
     }
 }
 

@@ -76,7 +76,7 @@ impl Engine for Faulty {
 }
 
 fn open(engine: impl Engine + 'static) -> Arc<dyn Store> {
-    Opening::of(engine, u64::MAX).unwrap().read().unwrap()
+    LocalOpening::of(engine, u64::MAX).unwrap().read().unwrap()
 }
 
 /// Waits until writes are taken again.
@@ -212,8 +212,8 @@ async fn a_compaction_that_fails_is_finished_later() {
 
         let engine = Faulty::new(&medium, u64::MAX, End::Refuse);
         let seen = Arc::new(Seen::default());
-        let opening = Opening::of(engine, u64::MAX).unwrap();
-        let store = opening.read_to(seen.clone()).await.unwrap();
+        let opening = LocalOpening::of(engine, u64::MAX).unwrap();
+        let store = Box::new(opening).read_to(seen.clone()).await.unwrap();
         assert_eq!(seen.texts().last().map(String::as_str), Some("200 Updated a=1"));
         assert!(seen.0.lock().is_sorted_by(|a, b| a.revision < b.revision), "each once, in order");
         store.compact(Revision(200)).await.unwrap();
@@ -296,8 +296,12 @@ async fn compaction_when_nobody_writes() {
 async fn a_follower_that_panics() {
     struct Panicking;
     impl Follower for Panicking {
-        fn apply(&self, _: &[Record]) {
+        fn apply(&self, _: &[Record], _: Revision) {
             panic!("this follower does");
+        }
+
+        fn reset(&self, _: &[Record], _: Revision) {
+            unreachable!("an embedded store loses no history");
         }
     }
     let store = in_memory();

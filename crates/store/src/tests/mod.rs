@@ -23,8 +23,8 @@ use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use crate::{
-    Change, Durability, Error, Expect, Follower, Key, Opening, Options, Record, Revision, Store,
-    Template, Write,
+    Change, Durability, Error, Expect, Follower, Key, LocalOpening, Opening as _, Options, Record,
+    Revision, Store, Template, Write,
 };
 
 fn key(item: &str) -> Key {
@@ -84,11 +84,11 @@ fn reopen(dir: &TempDir) -> Arc<dyn Store> {
 /// The store in a directory, and what a follower saw that was there from its opening.
 async fn reopened(dir: &TempDir) -> (Arc<dyn Store>, Arc<Seen>) {
     let seen = Arc::new(Seen::default());
-    let store = opening(dir).read_to(seen.clone()).await.unwrap();
+    let store = Box::new(opening(dir)).read_to(seen.clone()).await.unwrap();
     (store, seen)
 }
 
-fn opening(dir: &TempDir) -> Opening {
+fn opening(dir: &TempDir) -> LocalOpening {
     crate::open(&options(&dir.path().join("data"), Durability::System)).unwrap()
 }
 
@@ -107,9 +107,14 @@ fn in_memory() -> Arc<dyn Store> {
 struct Seen(Mutex<Vec<Record>>);
 
 impl Follower for Seen {
-    fn apply(&self, records: &[Record]) {
-        assert!(!records.is_empty(), "a follower is given something");
+    fn apply(&self, records: &[Record], head: Revision) {
+        let last = records.last().expect("an embedded store tells of a head by its record");
+        assert_eq!(last.revision, head);
         self.0.lock().extend_from_slice(records);
+    }
+
+    fn reset(&self, _: &[Record], _: Revision) {
+        unreachable!("an embedded store loses no history");
     }
 }
 

@@ -1,0 +1,41 @@
+//! How a database that other programs share keeps records.
+//!
+//! The embedded store keeps values as they are. A database that a kube-apiserver works on, too, has keys
+//! and bytes that both must agree on; a store on such a database translates by a [`Layout`].
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::{Key, Revision};
+
+/// Where the values of keys are kept in a shared database, and as which bytes.
+///
+/// It is asked for every record that is written, and for every record that another process wrote, also
+/// of keys and bytes that nobody expects: it must bound its work, and must not panic.
+pub trait Layout: Send + Sync {
+    /// Where the value of a key is kept, below the database's prefix: `services/specs/default/a`.
+    fn path(&self, key: &Key) -> String;
+
+    /// The key whose value is kept at a path; `None` where no collection has such.
+    fn key(&self, path: &str) -> Option<Key>;
+
+    /// The bytes that are kept of a value, which is the body of a [`crate::Template`] that is not filled.
+    fn encode(&self, key: &Key, value: &[u8]) -> Result<Bytes, Mismatch>;
+
+    /// The value that the bytes are kept of, with its revision where values of the collection hold it.
+    fn decode(&self, key: &Key, kept: &[u8], revision: Revision) -> Result<Bytes, Mismatch>;
+
+    /// After how long the database deletes the value of a key by itself.
+    fn lifetime(&self, key: &Key) -> Option<Duration>;
+}
+
+/// Bytes or a value that a [`Layout`] cannot translate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} in {} cannot be translated: {why}", key.item, key.collection)]
+pub struct Mismatch {
+    /// Whose bytes or value.
+    pub key: Key,
+    /// What is wrong with it.
+    pub why: String,
+}
