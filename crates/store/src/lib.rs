@@ -23,6 +23,9 @@
 
 mod committer;
 mod compaction;
+#[cfg(any(test, feature = "conformance"))]
+#[path = "tests/conformance.rs"]
+pub mod conformance;
 mod encoding;
 mod engine;
 mod history;

@@ -49,6 +49,11 @@ impl Template {
         (filled.into(), self.body.start..self.body.end + digits.len())
     }
 
+    /// The value before it is filled: without its revision.
+    pub fn value(&self) -> &[u8] {
+        &self.bytes[self.body.clone()]
+    }
+
     /// The size of the value before it is filled, in bytes.
     pub const fn len(&self) -> usize {
         self.body.end - self.body.start

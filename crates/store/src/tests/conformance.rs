@@ -1,60 +1,74 @@
-//! What every store must do.
+//! What every store must do: run on a store of another crate by [`crate::conformance!`].
+//!
+//! Cases begin on an empty store whose head and floor are 0; [`Rebased`] makes one of a store that begins
+//! to count elsewhere.
+
+#![expect(clippy::unwrap_used, reason = "these are tests")]
+
+mod rebased;
+pub(crate) mod words;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use super::*;
-use crate::{At, Group, Kind};
+use parking_lot::Mutex;
 
-/// Runs each case on each store, on a runtime with several threads.
+use crate::{
+    At, Change, Error, Expect, Follower, Group, Key, Kind, Record, Revision, Store, Template, Write,
+};
+pub use rebased::Rebased;
+use words::*;
+
+/// Runs each case on a store of its own, on a runtime with several threads. The block makes the store,
+/// and what must live as long; or `None` where it cannot be had, which it tells.
+#[macro_export]
 macro_rules! conformance {
-    ($($case:ident)*) => {
-        mod memory {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-            async fn $case() {
-                super::$case(super::super::in_memory()).await;
-            })*
-        }
-        mod disk {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-            async fn $case() {
-                let (store, _dir) = super::super::on_disk();
-                super::$case(store).await;
-            })*
+    ($make:block) => {
+        $crate::conformance_cases! { $make
+            revisions_count_over_all_collections
+            a_write_needs_what_it_expects
+            a_conflict_has_the_current_record
+            writes_go_together_or_not_at_all
+            what_a_group_hangs_on_must_be_unchanged
+            nobody_is_left_in_what_is_gone
+            one_of_many_groups_takes_what_they_share
+            the_revision_fills_the_hole
+            a_note_is_for_followers_only
+            an_acknowledged_write_is_visible
+            the_past_can_be_read
+            lists_are_by_prefix_and_in_order
+            what_is_not_there_cannot_be_read
+            followers_see_state_then_history_then_the_rest
+            followers_miss_nothing_while_others_write
+            followers_miss_nothing_while_it_compacts
+            compaction_waits_for_a_slow_follower
+            compaction_forgets_the_past
+            compaction_of_nothing
+            one_of_many_writers_wins
+            a_dropped_write_hurts_nobody
+            many_writes_at_once
+            after_close_it_is_read_only
         }
     };
 }
 
-conformance! {
-    revisions_count_over_all_collections
-    a_write_needs_what_it_expects
-    a_conflict_has_the_current_record
-    writes_go_together_or_not_at_all
-    a_key_is_marked_and_goes_in_one_group
-    each_write_of_a_group_has_a_revision
-    what_a_group_hangs_on_must_be_unchanged
-    nobody_is_left_in_what_is_gone
-    one_of_many_groups_takes_what_they_share
-    the_revision_fills_the_hole
-    a_note_is_for_followers_only
-    an_acknowledged_write_is_visible
-    the_past_can_be_read
-    lists_are_by_prefix_and_in_order
-    what_is_not_there_cannot_be_read
-    followers_see_state_then_history_then_the_rest
-    followers_miss_nothing_while_others_write
-    followers_miss_nothing_while_it_compacts
-    compaction_waits_for_a_slow_follower
-    compaction_forgets_the_past
-    compaction_of_nothing
-    one_of_many_writers_wins
-    a_dropped_write_hurts_nobody
-    many_writes_at_once
-    after_close_it_is_read_only
+/// Runs cases by their names.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_cases {
+    ($make:block $($case:ident)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $case() {
+            let made: Option<(std::sync::Arc<dyn $crate::Store>, _)> = $make;
+            if let Some((store, _kept)) = made {
+                $crate::conformance::$case(store).await;
+            }
+        })*
+    };
 }
 
-async fn revisions_count_over_all_collections(store: Arc<dyn Store>) {
+pub async fn revisions_count_over_all_collections(store: Arc<dyn Store>) {
     assert_eq!((store.head(), store.floor()), (Revision(0), Revision(0)));
     for n in 1..=10 {
         let key = Key { collection: format!("c{}", n % 3).into(), item: n.to_string().into() };
@@ -68,7 +82,7 @@ async fn revisions_count_over_all_collections(store: Arc<dyn Store>) {
     assert_eq!(next.revision, Revision(12), "a refused write takes no revision");
 }
 
-async fn a_write_needs_what_it_expects(store: Arc<dyn Store>) {
+pub async fn a_write_needs_what_it_expects(store: Arc<dyn Store>) {
     let delete_absent =
         |item| write(key(item), Expect::Absent, Change::Delete(whole("no such thing")));
     let rows = [
@@ -95,7 +109,7 @@ async fn a_write_needs_what_it_expects(store: Arc<dyn Store>) {
     }
 }
 
-async fn a_conflict_has_the_current_record(store: Arc<dyn Store>) {
+pub async fn a_conflict_has_the_current_record(store: Arc<dyn Store>) {
     let template = Template::framed(b"<{}>".to_vec(), 1..3, None);
     let framed = write(key("a"), Expect::Absent, Change::Put(template));
     let current = store.commit(framed).await.unwrap();
@@ -106,75 +120,54 @@ async fn a_conflict_has_the_current_record(store: Arc<dyn Store>) {
     assert_eq!(&found.value()[..], b"{}");
 }
 
-async fn writes_go_together_or_not_at_all(store: Arc<dyn Store>) {
+/// Of a group that may share a revision: each key has a collection of its own.
+pub async fn writes_go_together_or_not_at_all(store: Arc<dyn Store>) {
+    /// Stands for the revision that the key has; others are written as they are.
+    const NOW: u64 = 1 << 40;
     let rows = [
-        (create("a", "1"), vec![create("b", "1"), create("c", "1")], "1 Created a=1"),
-        (create("a", "2"), vec![create("d", "1")], "conflict: 1 Created a=1"),
-        (
-            create("d", "1"),
-            vec![create("e", "1"), create("b", "2")],
-            "b in things was written at another revision",
-        ),
-        (update("a", 1, "2"), vec![delete("b", 2, "1"), update("c", 3, "2")], "4 Updated a=2"),
-        (
-            delete("a", 4, "2"),
-            vec![delete("c", 3, "2")],
-            "c in things was written at another revision",
-        ),
-        (create("f", "1"), vec![], "7 Created f=1"),
+        (create("a", "1"), vec![create("b", "1"), create("c", "1")], "Created a=1"),
+        (create("a", "2"), vec![create("d", "1")], "conflict: Created a=1"),
+        (create("d", "1"), vec![create("e", "1"), create("b", "2")], "b in things-b was written"),
+        (update("a", NOW, "2"), vec![delete("b", NOW, "1"), update("c", NOW, "2")], "Updated a=2"),
+        (delete("a", NOW, "2"), vec![delete("c", 1, "2")], "c in things-c was written"),
+        (create("f", "1"), vec![], "Created f=1"),
     ];
     for (first, rest, expected) in rows {
-        let group = Group { first, rest, unchanged: Vec::new() };
-        assert_eq!(outcome(first_of(store.commit_together(group).await)), expected);
+        let mut writes = Vec::new();
+        for mut write in std::iter::once(first).chain(rest) {
+            write.key.collection = format!("things-{}", write.key.item).into();
+            if write.expect == Expect::At(Revision(NOW)) {
+                let current = store.get(&write.key, At::Head).await.unwrap();
+                write.expect = Expect::At(current.expect("there is one").revision);
+            }
+            writes.push(write);
+        }
+        let items: Vec<_> = writes.iter().map(|write| write.key.item.clone()).collect();
+        let group = Group { first: writes.remove(0), rest: writes, unchanged: Vec::new() };
+        let committed = store.commit_together(group).await;
+        if let Ok(records) = &committed {
+            assert!(records.iter().map(|record| &record.key.item).eq(&items), "in their order");
+        }
+        let outcome = outcome(first_of(committed)).replace(|c: char| c.is_ascii_digit(), "#");
+        let expected = expected.replace(|c: char| c.is_ascii_digit(), "#");
+        let outcome = outcome.replace("# ", "").replace("conflict: #", "conflict: ");
+        assert!(outcome.starts_with(&expected), "{outcome}, expected {expected}");
     }
-    let all = store.list("things", "", At::Head).await.unwrap();
-    assert_eq!(texts(&all), ["4 Updated a=2", "6 Updated c=2", "7 Created f=1"]);
+    let mut all = Vec::new();
+    for item in ["a", "b", "c", "d", "e", "f"] {
+        let listed = store.list(&format!("things-{item}"), "", At::Head).await.unwrap();
+        all.extend(listed.iter().map(|r| (item, String::from_utf8_lossy(&r.value()).into_owned())));
+    }
+    assert_eq!(all, [("a", "2"), ("c", "2"), ("f", "1")].map(|(i, v)| (i, v.to_owned())));
 }
 
-/// The last state of what goes is told before it goes, in one group; nothing else is left by a write.
-async fn a_key_is_marked_and_goes_in_one_group(store: Arc<dyn Store>) {
-    let seen = followed(&store).await;
-    store.commit(create("a", "1")).await.unwrap();
-    let end = |item| Write { expect: Expect::Left, ..delete(item, 1, "2") };
-    for (rest, expected) in [
-        (vec![end("b")], "b in things was written at another revision"),
-        (vec![create("b", "1"), end("a")], "a in things was written at another revision"),
-        (vec![end("a"), end("a")], "a in things was written at another revision"),
-        (vec![end("a"), create("b", "1")], "2 Updated a=2"),
-    ] {
-        let group = Group { first: update("a", 1, "2"), rest, unchanged: Vec::new() };
-        assert_eq!(outcome(first_of(store.commit_together(group).await)), expected);
-    }
-    let all = ["1 Created a=1", "2 Updated a=2", "3 Deleted a=2", "4 Created b=1"];
-    assert_eq!(seen.texts(), all);
-}
-
-/// Whoever saw any one of them has the state at its revision, and misses nothing after it: a client may
-/// be cut off between two writes of one collection that were committed together.
-async fn each_write_of_a_group_has_a_revision(store: Arc<dyn Store>) {
-    let seen = followed(&store).await;
-    store.commit(create("a", "1")).await.unwrap();
-    let group = vec![create("c", "1"), update("a", 1, "2"), create("d", "1")];
-    let group = Group { first: create("b", "1"), rest: group, unchanged: Vec::new() };
-    let records = store.commit_together(group).await.unwrap();
-    assert_eq!(records.len(), 4);
-    assert_eq!((records[0].revision, store.head()), (Revision(2), Revision(5)));
-    let all = ["1 Created a=1", "2 Created b=1", "3 Created c=1", "4 Updated a=2", "5 Created d=1"];
-    assert_eq!(seen.texts(), all);
-    assert_eq!(followed(&store).await.texts(), all);
-    for (at, count) in [(1, 1), (2, 2), (3, 3), (4, 3), (5, 4)] {
-        let state = store.list("things", "", At::Revision(Revision(at))).await.unwrap();
-        assert_eq!(state.len(), count, "after revision {at}");
-    }
-}
-
-fn first_of(records: Result<Vec<Record>, Error>) -> Result<Record, Error> {
+pub(crate) fn first_of(records: Result<Vec<Record>, Error>) -> Result<Record, Error> {
     records.map(|records| records.into_iter().next().expect("a record for each write"))
 }
 
 /// A group is committed only while what it hangs on is as it was; that is not written, and takes no
 /// revision.
-async fn what_a_group_hangs_on_must_be_unchanged(store: Arc<dyn Store>) {
+pub async fn what_a_group_hangs_on_must_be_unchanged(store: Arc<dyn Store>) {
     let hangs_on = |first, unchanged: &[(&str, u64)]| {
         let unchanged = unchanged.iter().map(|(item, at)| (key(item), Revision(*at))).collect();
         Group { first, rest: Vec::new(), unchanged }
@@ -199,7 +192,7 @@ async fn what_a_group_hangs_on_must_be_unchanged(store: Arc<dyn Store>) {
 }
 
 /// A home goes while many move in: nobody is left in it.
-async fn nobody_is_left_in_what_is_gone(store: Arc<dyn Store>) {
+pub async fn nobody_is_left_in_what_is_gone(store: Arc<dyn Store>) {
     let home = store.commit(create("home", "1")).await.unwrap().revision;
     let movers: Vec<_> = (0..64)
         .map(|n| {
@@ -223,7 +216,7 @@ async fn nobody_is_left_in_what_is_gone(store: Arc<dyn Store>) {
 
 /// Everyone wants one of a few places along with a key of their own: a place is never taken twice, and
 /// whoever gets none leaves nothing behind.
-async fn one_of_many_groups_takes_what_they_share(store: Arc<dyn Store>) {
+pub async fn one_of_many_groups_takes_what_they_share(store: Arc<dyn Store>) {
     let tasks: Vec<_> = (0..64)
         .map(|n| {
             let store = store.clone();
@@ -251,22 +244,26 @@ async fn one_of_many_groups_takes_what_they_share(store: Arc<dyn Store>) {
     assert_eq!(store.head(), Revision(32));
 }
 
-async fn the_revision_fills_the_hole(store: Arc<dyn Store>) {
+/// The number in the value is the revision, as the store itself counts.
+pub async fn the_revision_fills_the_hole(store: Arc<dyn Store>) {
+    let mut first = None;
     for n in 1..=11 {
         let bytes = br#"<{"rv":""}>"#.to_vec();
         let template = Template::framed(bytes, 1..10, Some(8));
         let item = n.to_string();
         let record = store.commit(write(key(&item), Expect::Absent, Change::Put(template))).await;
         let record = record.unwrap();
-        assert_eq!(&record.bytes[..], format!("<{{\"rv\":\"{n}\"}}>").as_bytes());
-        assert_eq!(record.value(), format!("{{\"rv\":\"{n}\"}}"));
+        let text = String::from_utf8(record.value().to_vec()).unwrap();
+        let number: u64 = text[7..text.len() - 2].parse().unwrap();
+        assert_eq!(number - record.revision.0, *first.get_or_insert(number - record.revision.0));
+        assert_eq!(&record.bytes[..], format!("<{{\"rv\":\"{number}\"}}>").as_bytes());
         let stored = store.get(&key(&item), At::Head).await.unwrap().unwrap();
         assert_eq!(stored.value(), record.value());
         assert_eq!(stored.body, 0..stored.bytes.len(), "what is around the value is not stored");
     }
 }
 
-async fn a_note_is_for_followers_only(store: Arc<dyn Store>) {
+pub async fn a_note_is_for_followers_only(store: Arc<dyn Store>) {
     let note = |record: &Record| record.note.clone().and_then(|n| n.downcast::<u32>().ok());
     let seen = followed(&store).await;
     let record = store.commit(Write { note: Some(Arc::new(7u32)), ..create("a", "1") }).await;
@@ -276,7 +273,7 @@ async fn a_note_is_for_followers_only(store: Arc<dyn Store>) {
     assert!(stored.note.is_none());
 }
 
-async fn an_acknowledged_write_is_visible(store: Arc<dyn Store>) {
+pub async fn an_acknowledged_write_is_visible(store: Arc<dyn Store>) {
     let seen = followed(&store).await;
     let writers = (0..8).map(|writer| {
         let (store, seen) = (store.clone(), seen.clone());
@@ -346,7 +343,7 @@ async fn check_state(store: &Arc<dyn Store>, at: u64) {
     assert_eq!(got, listed, "{at:?}");
 }
 
-async fn the_past_can_be_read(store: Arc<dyn Store>) {
+pub async fn the_past_can_be_read(store: Arc<dyn Store>) {
     write_history(&store).await;
     for at in 0..=7 {
         check_state(&store, at).await;
@@ -355,7 +352,7 @@ async fn the_past_can_be_read(store: Arc<dyn Store>) {
     assert_eq!(texts(&head), STATES[7]);
 }
 
-async fn lists_are_by_prefix_and_in_order(store: Arc<dyn Store>) {
+pub async fn lists_are_by_prefix_and_in_order(store: Arc<dyn Store>) {
     for item in ["b/1", "a", "a/2", "a/10", "a/1", "a-b/1", "ab/1", "a\u{fc}/1"] {
         store.commit(create(item, "x")).await.unwrap();
     }
@@ -376,7 +373,7 @@ async fn lists_are_by_prefix_and_in_order(store: Arc<dyn Store>) {
     }
 }
 
-async fn what_is_not_there_cannot_be_read(store: Arc<dyn Store>) {
+pub async fn what_is_not_there_cannot_be_read(store: Arc<dyn Store>) {
     write_history(&store).await;
     store.compact(Revision(4)).await.unwrap();
     let compacted = |asked| Error::Compacted { asked: Revision(asked), floor: Revision(4) };
@@ -390,7 +387,7 @@ async fn what_is_not_there_cannot_be_read(store: Arc<dyn Store>) {
     assert_eq!(store.compact(Revision(8)).await, Err(future(8)));
 }
 
-async fn followers_see_state_then_history_then_the_rest(store: Arc<dyn Store>) {
+pub async fn followers_see_state_then_history_then_the_rest(store: Arc<dyn Store>) {
     let first = followed(&store).await;
     assert_eq!(first.texts(), [""; 0]);
     write_history(&store).await;
@@ -431,7 +428,7 @@ fn start_writers(
     (0..16).map(writer).collect()
 }
 
-async fn followers_miss_nothing_while_others_write(store: Arc<dyn Store>) {
+pub async fn followers_miss_nothing_while_others_write(store: Arc<dyn Store>) {
     let stop = Arc::new(AtomicBool::new(false));
     let writers = start_writers(&store, &stop);
     let mut followers = Vec::new();
@@ -448,7 +445,7 @@ async fn followers_miss_nothing_while_others_write(store: Arc<dyn Store>) {
     }
 }
 
-async fn followers_miss_nothing_while_it_compacts(store: Arc<dyn Store>) {
+pub async fn followers_miss_nothing_while_it_compacts(store: Arc<dyn Store>) {
     let stop = Arc::new(AtomicBool::new(false));
     let writers = start_writers(&store, &stop);
     while store.head() < Revision(3000) {
@@ -499,11 +496,11 @@ impl Follower for Slow {
     }
 
     fn reset(&self, _: &[Record], _: Revision) {
-        unreachable!("an embedded store loses no history");
+        unreachable!("no history is lost here");
     }
 }
 
-async fn compaction_waits_for_a_slow_follower(store: Arc<dyn Store>) {
+pub async fn compaction_waits_for_a_slow_follower(store: Arc<dyn Store>) {
     store.commit(create("a", "x")).await.unwrap();
     for revision in 1..2000 {
         store.commit(update("a", revision, "x")).await.unwrap();
@@ -537,7 +534,7 @@ async fn compaction_waits_for_a_slow_follower(store: Arc<dyn Store>) {
     slow.seen.check_complete(Revision(0), Revision(2100));
 }
 
-async fn compaction_forgets_the_past(store: Arc<dyn Store>) {
+pub async fn compaction_forgets_the_past(store: Arc<dyn Store>) {
     write_history(&store).await;
     for floor in 0..=7 {
         store.compact(Revision(floor)).await.unwrap();
@@ -557,7 +554,7 @@ async fn compaction_forgets_the_past(store: Arc<dyn Store>) {
     assert_eq!(outcome(store.commit(update("b", 7, "3")).await), "9 Updated b=3");
 }
 
-async fn compaction_of_nothing(store: Arc<dyn Store>) {
+pub async fn compaction_of_nothing(store: Arc<dyn Store>) {
     assert_eq!(store.compact(Revision(0)).await, Ok(()));
     write_history(&store).await;
     assert_eq!(store.compact(Revision(3)).await, Ok(()));
@@ -566,7 +563,7 @@ async fn compaction_of_nothing(store: Arc<dyn Store>) {
     assert_eq!(store.floor(), Revision(3));
 }
 
-async fn one_of_many_writers_wins(store: Arc<dyn Store>) {
+pub async fn one_of_many_writers_wins(store: Arc<dyn Store>) {
     store.commit(create("counter", "0")).await.unwrap();
     let wins = Arc::new(AtomicUsize::new(0));
     let writers = (0..16).map(|_| {
@@ -592,7 +589,7 @@ async fn one_of_many_writers_wins(store: Arc<dyn Store>) {
     assert_eq!(store.head().0, 1 + wins.load(Ordering::Relaxed) as u64);
 }
 
-async fn a_dropped_write_hurts_nobody(store: Arc<dyn Store>) {
+pub async fn a_dropped_write_hurts_nobody(store: Arc<dyn Store>) {
     for n in 0..100 {
         let impatient = store.commit(create(&format!("dropped-{n}"), "x"));
         tokio::select! {
@@ -608,7 +605,7 @@ async fn a_dropped_write_hurts_nobody(store: Arc<dyn Store>) {
 }
 
 /// More than fit into one batch, by count and by size; some fight over a key.
-async fn many_writes_at_once(store: Arc<dyn Store>) {
+pub async fn many_writes_at_once(store: Arc<dyn Store>) {
     let seen = followed(&store).await;
     let writes = (0..3000).map(|n| {
         let store = store.clone();
@@ -631,7 +628,7 @@ async fn many_writes_at_once(store: Arc<dyn Store>) {
     seen.check_complete(Revision(0), Revision(1500));
 }
 
-async fn after_close_it_is_read_only(store: Arc<dyn Store>) {
+pub async fn after_close_it_is_read_only(store: Arc<dyn Store>) {
     write_history(&store).await;
     assert_eq!(store.check(), Ok(()));
     let under_way = store.commit(create("d", "1"));

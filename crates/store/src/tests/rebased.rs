@@ -1,0 +1,169 @@
+//! A store that begins to count elsewhere, as one that begins at 0.
+
+use std::sync::Arc;
+
+use crate::{At, BoxFuture, Error, Expect, Follower, Group, Key, Record, Revision, Store, Write};
+
+/// A store whose first revision is 0, as the cases of the suite count.
+pub struct Rebased {
+    store: Arc<dyn Store>,
+    base: Base,
+}
+
+/// The revision that is shown as 0.
+#[derive(Clone, Copy)]
+struct Base(u64);
+
+impl Rebased {
+    /// The store, with its head as 0.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        let base = Base(store.head().0);
+        Self { store, base }
+    }
+}
+
+impl Base {
+    const fn shown(self, revision: Revision) -> Revision {
+        Revision(revision.0.saturating_sub(self.0))
+    }
+
+    const fn meant(self, revision: Revision) -> Revision {
+        Revision(revision.0.saturating_add(self.0))
+    }
+
+    const fn meant_at(self, at: At) -> At {
+        match at {
+            At::Head => At::Head,
+            At::Revision(revision) => At::Revision(self.meant(revision)),
+        }
+    }
+
+    fn record(self, record: Record) -> Record {
+        Record { revision: self.shown(record.revision), ..record }
+    }
+
+    fn write(self, write: Write) -> Write {
+        let expect = match write.expect {
+            // No key was ever written at it, on either side.
+            Expect::At(Revision(0)) => Expect::At(Revision(0)),
+            Expect::At(revision) => Expect::At(self.meant(revision)),
+            other => other,
+        };
+        Write { expect, ..write }
+    }
+
+    fn error(self, error: Error) -> Error {
+        // What was too new to be counted from the base is too new as it was asked for.
+        let asked = |asked: Revision| if asked.0 == u64::MAX { asked } else { self.shown(asked) };
+        match error {
+            Error::Conflict { current } => {
+                Error::Conflict { current: current.map(|current| Box::new(self.record(*current))) }
+            }
+            Error::Compacted { asked: revision, floor } => {
+                Error::Compacted { asked: asked(revision), floor: self.shown(floor) }
+            }
+            Error::Future { asked: revision, head } => {
+                Error::Future { asked: asked(revision), head: self.shown(head) }
+            }
+            other => other,
+        }
+    }
+}
+
+struct RebasedFollower {
+    follower: Arc<dyn Follower>,
+    base: Base,
+}
+
+impl Follower for RebasedFollower {
+    fn apply(&self, records: &[Record], head: Revision) {
+        let records: Vec<_> = records.iter().map(|r| self.base.record(r.clone())).collect();
+        self.follower.apply(&records, self.base.shown(head));
+    }
+
+    fn reset(&self, state: &[Record], head: Revision) {
+        let state: Vec<_> = state.iter().map(|r| self.base.record(r.clone())).collect();
+        self.follower.reset(&state, self.base.shown(head));
+    }
+}
+
+impl Store for Rebased {
+    fn head(&self) -> Revision {
+        self.base.shown(self.store.head())
+    }
+
+    fn floor(&self) -> Revision {
+        self.base.shown(self.store.floor())
+    }
+
+    fn fresh(&self) -> BoxFuture<'_, Result<Revision, Error>> {
+        Box::pin(async { self.store.fresh().await.map(|revision| self.base.shown(revision)) })
+    }
+
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>> {
+        Box::pin(async move {
+            let committed = self.store.commit(self.base.write(write)).await;
+            committed.map(|r| self.base.record(r)).map_err(|e| self.base.error(e))
+        })
+    }
+
+    fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
+        let base = self.base;
+        let group = Group {
+            first: base.write(group.first),
+            rest: group.rest.into_iter().map(|write| base.write(write)).collect(),
+            unchanged: group.unchanged.into_iter().map(|(k, at)| (k, base.meant(at))).collect(),
+        };
+        Box::pin(async move {
+            let committed = self.store.commit_together(group).await;
+            let records = committed.map_err(|e| base.error(e))?;
+            Ok(records.into_iter().map(|r| base.record(r)).collect())
+        })
+    }
+
+    fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>> {
+        let key = key.clone();
+        Box::pin(async move {
+            let found = self.store.get(&key, self.base.meant_at(at)).await;
+            found.map(|r| r.map(|r| self.base.record(r))).map_err(|e| self.base.error(e))
+        })
+    }
+
+    fn list(
+        &self,
+        collection: &str,
+        prefix: &str,
+        at: At,
+    ) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
+        let (collection, prefix) = (collection.to_owned(), prefix.to_owned());
+        Box::pin(async move {
+            let listed = self.store.list(&collection, &prefix, self.base.meant_at(at)).await;
+            let records = listed.map_err(|e| self.base.error(e))?;
+            Ok(records.into_iter().map(|r| self.base.record(r)).collect())
+        })
+    }
+
+    fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>> {
+        let follower = RebasedFollower { follower, base: self.base };
+        self.store.follow(Arc::new(follower))
+    }
+
+    fn compact(&self, floor: Revision) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let compacted = self.store.compact(self.base.meant(floor)).await;
+            compacted.map_err(|e| self.base.error(e))
+        })
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.store.check()
+    }
+
+    fn disk_bytes(&self) -> Option<u64> {
+        self.store.disk_bytes()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.store.close()
+    }
+}
