@@ -8,11 +8,12 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-/// Which crate alone may depend on what.
-const RESERVED: &[(&str, &[&str])] = &[
-    ("pintle-server", &["hyper", "hyper-util", "rustls", "tokio-rustls"]),
-    ("pintle-store", &["fjall", "redb"]),
-    ("pintle-descriptions", &["k8s-openapi", "schemars"]),
+/// Which crates alone may depend on what.
+const RESERVED: &[(&[&str], &[&str])] = &[
+    (&["pintle-server", "pintle-etcd"], &["hyper", "hyper-util", "rustls", "tokio-rustls"]),
+    (&["pintle-etcd"], &["prost"]),
+    (&["pintle-store"], &["fjall", "redb"]),
+    (&["pintle-descriptions"], &["k8s-openapi", "schemars"]),
 ];
 
 #[derive(Deserialize)]
@@ -67,8 +68,9 @@ fn wrong(order: &BTreeMap<&str, usize>, name: &str, dependency: &str) -> Option<
         return Some(format!("{name}: depends on {dependency}, which is not below it"));
     }
     let reserved = RESERVED.iter().find(|(_, names)| names.contains(&dependency));
-    let (owner, _) = reserved.filter(|(owner, _)| *owner != name)?;
-    Some(format!("{name}: depends on {dependency}, which is for {owner} alone"))
+    let (owners, _) = reserved.filter(|(owners, _)| !owners.contains(&name))?;
+    let owners = owners.join(" and ");
+    Some(format!("{name}: depends on {dependency}, which is for {owners} alone"))
 }
 
 /// The crates of the code map and their places in it, from the top.
@@ -127,7 +129,7 @@ Beside them: `xtask`.
         check(
             "pintle",
             "rustls",
-            Some("pintle: depends on rustls, which is for pintle-server alone"),
+            Some("pintle: depends on rustls, which is for pintle-server and pintle-etcd alone"),
         );
         check("pintle", "redb", Some("pintle: depends on redb, which is for pintle-store alone"));
     }

@@ -1,0 +1,147 @@
+//! A connection to one of several endpoints, made anew where it fails.
+//!
+//! Purpose: failover. A call goes to the endpoint that the last one went to; when that cannot be
+//! connected to, or its answers get lost, the next one takes its place.
+//!
+//! Must not know: what is called, but for whether it may be repeated.
+//!
+//! Invariants: every call ends by its deadline. A call that may have had an effect is not repeated.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prost::Message;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::error::Error;
+use crate::grpc::{Answers, Connection, Endpoint, Requests};
+
+/// How long connecting to one endpoint may take.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether a call may be made again after its answer got lost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// It changes nothing.
+    Read,
+    /// It may have changed something.
+    Never,
+}
+
+/// A connection to one of several endpoints.
+pub(crate) struct Channel {
+    endpoints: Vec<Endpoint>,
+    current: Mutex<Current>,
+    /// Held while a connection is made, so that those who wait for it use the same.
+    connecting: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Current {
+    /// The endpoint that the connection goes to, or that is tried next.
+    endpoint: usize,
+    connection: Option<Connection>,
+    /// How many connections were given up: so of many calls that fail together one gives up.
+    given_up: u64,
+}
+
+impl Channel {
+    pub(crate) fn new(endpoints: Vec<Endpoint>) -> Self {
+        Self { endpoints, current: Mutex::default(), connecting: tokio::sync::Mutex::default() }
+    }
+
+    /// A call with one answer.
+    pub(crate) async fn call<A: Message + Default>(
+        &self,
+        method: &'static str,
+        request: &impl Message,
+        repeat: Repeat,
+        patience: Duration,
+    ) -> Result<A, Error> {
+        let deadline = Instant::now() + patience;
+        let mut failures = 0;
+        loop {
+            let (connection, generation) = self.connection(deadline).await?;
+            let answer = timeout_at(deadline, connection.call(method, request)).await;
+            let expired = || Err(Error::Lost(format!("no answer in {patience:?}")));
+            let error = match answer.unwrap_or_else(|_| expired()) {
+                Ok(answer) => return Ok(answer),
+                Err(error @ (Error::Lost(_) | Error::Unreachable(_))) => error,
+                Err(error) => return Err(error),
+            };
+            self.give_up(generation);
+            failures += 1;
+            let repeatable = repeat == Repeat::Read || matches!(error, Error::Unreachable(_));
+            if !repeatable || failures > self.endpoints.len() || Instant::now() >= deadline {
+                return Err(error);
+            }
+        }
+    }
+
+    /// A call with streams; the deadline is for its beginning alone.
+    pub(crate) async fn stream(
+        &self,
+        method: &'static str,
+        first: &impl Message,
+        patience: Duration,
+    ) -> Result<(Requests, Answers), Error> {
+        let deadline = Instant::now() + patience;
+        let (connection, generation) = self.connection(deadline).await?;
+        let stream = timeout_at(deadline, connection.stream(method, first)).await;
+        let expired = || Err(Error::Lost(format!("no answer in {patience:?}")));
+        let stream = stream.unwrap_or_else(|_| expired());
+        if stream.is_err() {
+            self.give_up(generation);
+        }
+        stream
+    }
+
+    /// A connection that is open as far as is known, and its place in the order of all.
+    async fn connection(&self, deadline: Instant) -> Result<(Connection, u64), Error> {
+        if let Some(open) = self.open_connection() {
+            return Ok(open);
+        }
+        let _connecting = timeout_at(deadline, self.connecting.lock())
+            .await
+            .map_err(|_| Error::Unreachable("connecting takes too long".to_owned()))?;
+        if let Some(open) = self.open_connection() {
+            return Ok(open);
+        }
+        let first = self.current.lock().endpoint;
+        let mut error = Error::Unreachable("there are no endpoints".to_owned());
+        for endpoint in first..first + self.endpoints.len() {
+            let endpoint = endpoint % self.endpoints.len();
+            let patience = CONNECT_PATIENCE.min(deadline.saturating_duration_since(Instant::now()));
+            match timeout(patience, Connection::open(&self.endpoints[endpoint])).await {
+                Ok(Ok(connection)) => {
+                    let mut current = self.current.lock();
+                    current.endpoint = endpoint;
+                    current.connection = Some(connection.clone());
+                    return Ok((connection, current.given_up));
+                }
+                Ok(Err(why)) => error = why,
+                Err(_) => {
+                    let endpoint = &self.endpoints[endpoint];
+                    error = Error::Unreachable(format!("{endpoint}: connecting takes too long"));
+                }
+            }
+        }
+        Err(error)
+    }
+
+    fn open_connection(&self) -> Option<(Connection, u64)> {
+        let current = self.current.lock();
+        let connection = current.connection.as_ref().filter(|connection| !connection.is_closed());
+        Some((connection?.clone(), current.given_up))
+    }
+
+    /// Leaves a connection, and its endpoint for the next; calls under way on it may still end well.
+    pub(crate) fn give_up(&self, generation: u64) {
+        let mut current = self.current.lock();
+        if current.given_up == generation {
+            current.given_up += 1;
+            current.connection = None;
+            current.endpoint = (current.endpoint + 1) % self.endpoints.len();
+        }
+    }
+}

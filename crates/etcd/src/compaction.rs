@@ -1,0 +1,76 @@
+//! Compaction in turns with all other servers on the database, as kube-apiservers do it: at every
+//! interval each tries to write a key that they share; whoever does compacts to the revision that it saw
+//! at its last try, and the others take note. upstream: apiserver/pkg/storage/etcd3/compact.go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pintle_store::Revision;
+
+use crate::client::Etcd;
+use crate::error::Error;
+use crate::horizon::Horizon;
+use crate::reading::Reading;
+use crate::transaction::turn;
+use crate::translation::{number, revision};
+
+/// The key that all share; not below the prefix.
+const TURN_KEY: &[u8] = b"compact_rev_key";
+
+/// What one server knows of the turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Turn {
+    /// How often the key was written.
+    version: i64,
+    /// The database's revision at the last try.
+    seen: Revision,
+}
+
+/// Takes turns for ever.
+pub(crate) async fn run(reading: Reading, horizon: Arc<Horizon>, interval: Duration) {
+    let mut turn = Turn::default();
+    loop {
+        tokio::time::sleep(interval).await;
+        match take(&*reading.etcd, &horizon, turn).await {
+            Ok(next) => turn = next,
+            Err(error) => tracing::warn!(%error, "etcd is not compacted"),
+        }
+    }
+}
+
+/// Tries once.
+async fn take(etcd: &dyn Etcd, horizon: &Horizon, known: Turn) -> Result<Turn, Error> {
+    let (key, value) = (Bytes::from_static(TURN_KEY), Bytes::from(known.seen.to_string()));
+    let response = etcd.txn(turn(key, known.version, value)).await?;
+    let seen = revision(response.header.revision);
+    if response.succeeded {
+        if known.seen > Revision(0) {
+            compact(etcd, horizon, known.seen).await?;
+        }
+        return Ok(Turn { version: known.version + 1, seen });
+    }
+    let current = response.responses.into_iter().next().and_then(|response| response.range);
+    let current = current.and_then(|range| range.kvs.into_iter().next());
+    let Some(current) = current else { return Ok(Turn { version: 0, seen }) };
+    // The one whose turn it is compacts to this revision.
+    let floor = std::str::from_utf8(&current.value).ok().and_then(|text| text.parse().ok());
+    if let Some(floor) = floor {
+        horizon.raise(Revision(floor).min(horizon.head()));
+    }
+    Ok(Turn { version: current.version, seen })
+}
+
+/// Forgets what is before `floor`, when nobody here reads it any more.
+pub(crate) async fn compact(
+    etcd: &dyn Etcd,
+    horizon: &Horizon,
+    floor: Revision,
+) -> Result<(), Error> {
+    horizon.raise(floor.min(horizon.head()));
+    horizon.unpinned_below(floor).await;
+    match etcd.compact(number(floor).unwrap_or(i64::MAX)).await {
+        Ok(_) | Err(Error::Compacted) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

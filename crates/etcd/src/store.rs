@@ -1,0 +1,306 @@
+//! [`EtcdStore`]: the store's contract over a database that others write, too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_store::{
+    At, BoxFuture, Error, Follower, Group, Key, Layout, Opening, Record, Revision, Store, Write,
+};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::assembly::{Progress, progress_of};
+use crate::client::{Client, Etcd};
+use crate::compaction;
+use crate::error::Error as EtcdError;
+use crate::feed::{self, Feed, Job, Teller};
+use crate::health::{self, Health, Waiter};
+use crate::horizon::Horizon;
+use crate::leases::{Leases, REUSE};
+use crate::messages::ResponseHeader;
+use crate::own::Own;
+use crate::reading::{Reading, asked, read_error};
+use crate::tls::Tls;
+use crate::translation::Translation;
+use crate::writing::Writing;
+
+/// How long opening may take, before the state is read.
+const OPEN_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How many writes are under way at once at most; more wait.
+const WRITES_MAX: u32 = 4096;
+
+/// How a store on etcd is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// URLs of etcd's members.
+    pub endpoints: Vec<String>,
+    /// For those of them that begin with `https`.
+    pub tls: Tls,
+    /// Below which all keys are.
+    pub prefix: String,
+    /// How often the database is compacted, in turns with other servers; `None` for never.
+    pub compaction_interval: Option<Duration>,
+    /// How long a lease is given to further writes.
+    pub lease_reuse: Duration,
+}
+
+impl Default for Options {
+    /// As a kube-apiserver without flags, but for the endpoints.
+    fn default() -> Self {
+        Self {
+            endpoints: Vec::new(),
+            tls: Tls::default(),
+            prefix: "/registry".to_owned(),
+            compaction_interval: Some(Duration::from_secs(300)),
+            lease_reuse: REUSE,
+        }
+    }
+}
+
+/// Connects to etcd, and finds out how far its history goes.
+pub async fn open(options: &Options, layout: Arc<dyn Layout>) -> Result<EtcdOpening, EtcdError> {
+    let etcd = Arc::new(Client::new(&options.endpoints, &options.tls)?);
+    EtcdOpening::new(etcd, options.clone(), layout).await
+}
+
+/// A store on etcd whose state is still to be read.
+pub struct EtcdOpening {
+    reading: Reading,
+    options: Options,
+    progress: Progress,
+    floor: Revision,
+    header: ResponseHeader,
+}
+
+impl EtcdOpening {
+    pub(crate) async fn new(
+        etcd: Arc<dyn Etcd>,
+        options: Options,
+        layout: Arc<dyn Layout>,
+    ) -> Result<Self, EtcdError> {
+        let reading = Reading { etcd, translation: Translation::new(layout, &options.prefix) };
+        let begin = async {
+            let status = reading.etcd.status().await?;
+            let floor = reading.floor().await?;
+            let header = reading.header().await?;
+            Ok((progress_of(&status.version), floor, header))
+        };
+        let begun = timeout(OPEN_PATIENCE, begin).await;
+        let expired = || Err(EtcdError::Unreachable(format!("no answer in {OPEN_PATIENCE:?}")));
+        let (progress, floor, header) = begun.unwrap_or_else(|_| expired())?;
+        Ok(Self { reading, options, progress, floor, header })
+    }
+
+    /// Begins to follow etcd, which needs a runtime.
+    pub(crate) fn start(self) -> EtcdStore {
+        let Self { reading, options, progress, floor, header } = self;
+        let head = crate::translation::revision(header.revision);
+        let horizon = Arc::new(Horizon::new(floor, head));
+        let (own, health) = (Arc::new(Own::default()), Arc::new(Health::default()));
+        let (jobs, queue) = feed::jobs();
+        let (fresh, waiters) = health::waiters();
+        let feed = Feed {
+            reading: reading.clone(),
+            progress,
+            horizon: horizon.clone(),
+            health: health.clone(),
+            jobs: jobs.clone(),
+        };
+        let teller = Teller {
+            reading: reading.clone(),
+            own: own.clone(),
+            horizon: horizon.clone(),
+            jobs: queue,
+            followers: Vec::new(),
+        };
+        let mut tasks = vec![
+            tokio::spawn(feed.run(header)),
+            tokio::spawn(teller.run()),
+            tokio::spawn(health::run(reading.clone(), horizon.clone(), health.clone(), waiters)),
+            tokio::spawn(health::measure(reading.clone(), health.clone())),
+        ];
+        if let Some(interval) = options.compaction_interval {
+            let compaction = compaction::run(reading.clone(), horizon.clone(), interval);
+            tasks.push(tokio::spawn(compaction));
+        }
+        let leases = Leases::new(options.lease_reuse);
+        let writing = Writing { reading: reading.clone(), horizon: horizon.clone(), own, leases };
+        EtcdStore {
+            reading,
+            progress,
+            horizon,
+            health,
+            writing: Arc::new(writing),
+            room: Arc::new(Semaphore::new(WRITES_MAX as usize)),
+            jobs,
+            fresh,
+            tasks,
+        }
+    }
+}
+
+impl Opening for EtcdOpening {
+    fn floor(&self) -> Revision {
+        self.floor
+    }
+
+    fn read_to(
+        self: Box<Self>,
+        follower: Arc<dyn Follower>,
+    ) -> BoxFuture<'static, Result<Arc<dyn Store>, Error>> {
+        Box::pin(async move {
+            let store = self.start();
+            store.follow(follower).await?;
+            Ok(Arc::new(store) as Arc<dyn Store>)
+        })
+    }
+}
+
+/// The store on etcd.
+pub struct EtcdStore {
+    reading: Reading,
+    progress: Progress,
+    horizon: Arc<Horizon>,
+    health: Arc<Health>,
+    writing: Arc<Writing>,
+    /// For writes under way; all of it is taken when the store is closed.
+    room: Arc<Semaphore>,
+    jobs: mpsc::Sender<Job>,
+    fresh: mpsc::Sender<Waiter>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Store for EtcdStore {
+    fn head(&self) -> Revision {
+        self.horizon.head()
+    }
+
+    fn floor(&self) -> Revision {
+        self.horizon.floor()
+    }
+
+    fn fresh(&self) -> BoxFuture<'_, Result<Revision, Error>> {
+        Box::pin(async move {
+            let (waiter, fresh) = oneshot::channel();
+            let _ = self.fresh.send(waiter).await;
+            match fresh.await {
+                Ok(Ok(fresh)) => Ok(fresh),
+                Ok(Err(error)) => Err(Error::Failed { reason: error.to_string() }),
+                Err(_) => Err(Error::Closed),
+            }
+        })
+    }
+
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>> {
+        Box::pin(async move {
+            let group = Group { first: write, rest: Vec::new(), unchanged: Vec::new() };
+            let records = self.commit_together(group).await?;
+            Ok(records.into_iter().next().expect("each write of a group has a record"))
+        })
+    }
+
+    fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
+        Box::pin(async move {
+            self.health.open()?;
+            let room = self.room.clone().acquire_owned().await;
+            let room = room.map_err(|_| Error::Closed)?;
+            let writing = self.writing.clone();
+            // To its end, though nobody wait for it any more: a group is not left half written.
+            let commit = tokio::spawn(async move {
+                let outcome = writing.commit(group).await;
+                drop(room);
+                outcome
+            });
+            let ended = |_| Err(Error::Unknown { reason: "the write was ended".to_owned() });
+            commit.await.unwrap_or_else(ended)
+        })
+    }
+
+    fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>> {
+        let path = self.reading.translation.path(key);
+        Box::pin(async move {
+            let (revision, at) = self.at(at)?;
+            let read = self.reading.key(path, at).await;
+            let (kept, _) = read.map_err(|why| read_error(why, revision, &self.horizon))?;
+            Ok(kept.and_then(|kept| self.reading.translation.record(&kept)))
+        })
+    }
+
+    fn list(
+        &self,
+        collection: &str,
+        prefix: &str,
+        at: At,
+    ) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
+        let range = self.reading.translation.range(collection, prefix);
+        let collection = collection.to_owned();
+        Box::pin(async move {
+            let (revision, at) = self.at(at)?;
+            let read = self.reading.records(range, at).await;
+            let (mut records, _) = read.map_err(|why| read_error(why, revision, &self.horizon))?;
+            records.retain(|record| *record.key.collection == *collection);
+            Ok(records)
+        })
+    }
+
+    fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let Self { reading, progress, horizon, jobs, .. } = self;
+            let followed = feed::follow(reading, *progress, horizon, jobs, follower).await;
+            followed.map_err(|error| Error::Failed { reason: error.to_string() })
+        })
+    }
+
+    fn compact(&self, floor: Revision) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            self.health.open()?;
+            let head = self.horizon.head();
+            if floor > head {
+                return Err(Error::Future { asked: floor, head });
+            }
+            if floor <= self.horizon.floor() {
+                return Ok(());
+            }
+            let compacted = compaction::compact(&*self.reading.etcd, &self.horizon, floor).await;
+            compacted.map_err(|error| Error::Failed { reason: error.to_string() })
+        })
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.health.check()
+    }
+
+    fn disk_bytes(&self) -> Option<u64> {
+        self.health.disk_bytes()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.health.close();
+            if let Ok(all) = self.room.acquire_many(WRITES_MAX).await {
+                all.forget();
+                self.room.close();
+            }
+        })
+    }
+}
+
+impl EtcdStore {
+    /// A revision to read at, for errors and for etcd.
+    fn at(&self, at: At) -> Result<(Option<Revision>, Option<i64>), Error> {
+        match at {
+            At::Head => Ok((None, None)),
+            At::Revision(at) => Ok((Some(at), Some(asked(at, &self.horizon)?))),
+        }
+    }
+}
+
+impl Drop for EtcdStore {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}

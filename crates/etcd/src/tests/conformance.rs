@@ -1,0 +1,17 @@
+//! The suite of what every store must do, on a server of its own for each case.
+
+use std::sync::Arc;
+
+use pintle_store::conformance::Rebased;
+
+use super::server::Server;
+
+pintle_store::conformance!({
+    match Server::start().await {
+        Some(server) => {
+            let store = server.store().await;
+            Some((Arc::new(Rebased::new(Arc::new(store))) as _, server))
+        }
+        None => None,
+    }
+});

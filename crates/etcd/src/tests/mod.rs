@@ -1,0 +1,62 @@
+//! Tests of the whole store.
+//!
+//! - `server`: real servers of etcd, where there are some.
+//! - `conformance`: the suite of `pintle-store`, on a real server.
+//! - `store`: what the store does beyond it.
+//! - `tls`: certificates on both sides.
+
+mod conformance;
+mod server;
+mod store;
+mod tls;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pintle_store::{Key, Layout, Mismatch, Revision};
+
+/// Paths are `collection/item`, and bytes are values, with the revision in `"rv":""`.
+#[derive(Default)]
+struct Plain {
+    /// Of all keys of the collection `fleeting`.
+    lifetime: Option<Duration>,
+}
+
+const HOLE: &str = "\"rv\":\"";
+
+impl Layout for Plain {
+    fn path(&self, key: &Key) -> String {
+        format!("{}/{}", key.collection, key.item)
+    }
+
+    fn key(&self, path: &str) -> Option<Key> {
+        let (collection, item) = path.split_once('/')?;
+        Some(Key { collection: collection.into(), item: item.into() })
+    }
+
+    fn encode(&self, key: &Key, value: &[u8]) -> Result<Bytes, Mismatch> {
+        let why = || Mismatch { key: key.clone(), why: "it is unwritable".to_owned() };
+        if value == b"unwritable" { Err(why()) } else { Ok(Bytes::copy_from_slice(value)) }
+    }
+
+    fn decode(&self, key: &Key, kept: &[u8], revision: Revision) -> Result<Bytes, Mismatch> {
+        let text = std::str::from_utf8(kept)
+            .map_err(|why| Mismatch { key: key.clone(), why: why.to_string() })?;
+        Ok(match text.find(HOLE) {
+            Some(at) => {
+                let (before, after) = text.split_at(at + HOLE.len());
+                format!("{before}{revision}{after}").into()
+            }
+            None => Bytes::copy_from_slice(kept),
+        })
+    }
+
+    fn lifetime(&self, key: &Key) -> Option<Duration> {
+        self.lifetime.filter(|_| &*key.collection == "fleeting")
+    }
+}
+
+fn plain() -> Arc<dyn Layout> {
+    Arc::new(Plain::default())
+}

@@ -1,0 +1,329 @@
+//! What the store does beyond the contract's suite, on a real server: several stores on one database,
+//! groups, leases, and servers that fail.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use pintle_store::{
+    At, Change, Error, Expect, Follower, Group, Key, Record, Revision, Store, Template, Write,
+};
+use tokio::time::{Instant, sleep};
+
+use super::Plain;
+use super::server::Server;
+use crate::client::{Client, Etcd};
+use crate::messages::{Operation, PutRequest, RequestOp, TxnRequest};
+use crate::store::{EtcdOpening, EtcdStore};
+use crate::tls::Tls;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// `collection/item`
+fn key(path: &str) -> Key {
+    let (collection, item) = path.split_once('/').unwrap();
+    Key { collection: collection.into(), item: item.into() }
+}
+
+fn put(path: &str, expect: Expect, value: &str) -> Write {
+    let change = Change::Put(Template::whole(value.into()));
+    Write { key: key(path), expect, change, note: None }
+}
+
+fn create(path: &str, value: &str) -> Write {
+    put(path, Expect::Absent, value)
+}
+
+fn delete(path: &str, expect: Expect) -> Write {
+    let change = Change::Delete(Template::whole(b"last".to_vec()));
+    Write { key: key(path), expect, change, note: None }
+}
+
+fn group(writes: Vec<Write>) -> Group {
+    let mut writes = writes.into_iter();
+    Group { first: writes.next().unwrap(), rest: writes.collect(), unchanged: Vec::new() }
+}
+
+fn text(record: &Record) -> String {
+    let value = String::from_utf8_lossy(&record.value()).into_owned();
+    format!("{:?} {}/{}={value}", record.kind, record.key.collection, record.key.item)
+}
+
+/// A follower that remembers each call.
+#[derive(Default)]
+struct Calls(Mutex<Vec<(String, Revision)>>);
+
+impl Follower for Calls {
+    fn apply(&self, records: &[Record], head: Revision) {
+        assert!(records.is_sorted_by(|a, b| a.revision <= b.revision));
+        let records: Vec<_> = records.iter().map(text).collect();
+        self.0.lock().push((records.join(", "), head));
+    }
+
+    fn reset(&self, state: &[Record], head: Revision) {
+        let records: Vec<_> = state.iter().map(text).collect();
+        self.0.lock().push((format!("reset: {}", records.join(", ")), head));
+    }
+}
+
+impl Calls {
+    /// What was told, without calls that only moved the head.
+    fn texts(&self) -> Vec<String> {
+        self.0.lock().iter().map(|(text, _)| text.clone()).filter(|text| !text.is_empty()).collect()
+    }
+}
+
+async fn followed(store: &EtcdStore) -> Arc<Calls> {
+    let calls = Arc::new(Calls::default());
+    store.follow(calls.clone()).await.unwrap();
+    calls
+}
+
+/// Waits until something is so.
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A value, put by another program.
+async fn put_raw(client: &Client, path: &'static str, value: &'static str) -> Revision {
+    let (key, value) = (Bytes::from_static(path.as_bytes()), Bytes::from_static(value.as_bytes()));
+    let request = Some(Operation::Put(PutRequest { key, value, lease: 0 }));
+    let success = vec![RequestOp { request }];
+    let response = client.txn(TxnRequest { success, ..TxnRequest::default() }).await.unwrap();
+    crate::translation::revision(response.header.revision)
+}
+
+#[tokio::test]
+async fn a_group_shares_a_revision_and_is_told_at_once() {
+    let Some(server) = Server::start().await else { return };
+    let store = server.store().await;
+    let calls = followed(&store).await;
+    let writes =
+        vec![create("a/1", "x"), create("b/1", "x"), create("a/2", "y"), create("c/1", "x")];
+    let records = store.commit_together(group(writes)).await.unwrap();
+    let revisions: Vec<_> = records.iter().map(|record| record.revision.0).collect();
+    assert_eq!(revisions, [3, 3, 2, 3]);
+    assert_eq!(records.iter().map(|r| &*r.key.item).collect::<Vec<_>>(), ["1", "1", "2", "1"]);
+    let told = ["Created a/2=y", "Created a/1=x, Created b/1=x, Created c/1=x"];
+    assert_eq!(calls.texts(), told);
+}
+
+#[tokio::test]
+async fn what_went_before_a_group_that_fails_is_undone() {
+    let Some(server) = Server::start().await else { return };
+    let store = server.store().await;
+    let mut at = Vec::new();
+    for path in ["a/1", "a/2", "a/3", "b/1"] {
+        at.push(Expect::At(store.commit(create(path, "old")).await.unwrap().revision));
+    }
+    let writes = vec![
+        put("a/1", at[0], "new"),
+        put("a/2", at[1], "new"),
+        delete("a/3", at[2]),
+        create("a/4", "new"),
+        create("b/1", "it is there"),
+    ];
+    let failed = store.commit_together(group(writes)).await;
+    assert_eq!(failed, Err(Error::CompanionConflict { key: key("b/1") }));
+    let state = store.list("a", "", At::Head).await.unwrap();
+    let state: Vec<_> = state.iter().map(|r| format!("{}={:?}", r.key.item, r.value())).collect();
+    assert_eq!(state, ["1=b\"old\"", "2=b\"old\"", "3=b\"old\""]);
+}
+
+#[tokio::test]
+async fn a_mark_before_a_deletion_is_answered_and_not_told() {
+    let Some(server) = Server::start().await else { return };
+    let store = server.store().await;
+    let calls = followed(&store).await;
+    let at = store.commit(create("a/1", "x")).await.unwrap().revision;
+    let writes = vec![put("a/1", Expect::At(at), "marked"), delete("a/1", Expect::Left)];
+    let records = store.commit_together(group(writes)).await.unwrap();
+    let texts: Vec<_> = records.iter().map(text).collect();
+    assert_eq!(texts, ["Updated a/1=marked", "Deleted a/1=last"]);
+    assert_eq!(calls.texts(), ["Created a/1=x", "Deleted a/1=last"]);
+}
+
+#[tokio::test]
+async fn stores_on_one_database_see_each_other() {
+    let Some(server) = Server::start().await else { return };
+    let (one, other) = (server.store().await, server.store().await);
+    let (by_one, by_other) = (followed(&one).await, followed(&other).await);
+    let at = one.commit(create("a/1", "x")).await.unwrap().revision;
+    let fresh = other.fresh().await.unwrap();
+    assert!(fresh >= at, "a fresh read knows of every acknowledged write");
+    until("the other store has it", || other.head() >= fresh).await;
+    let at = other.commit(put("a/1", Expect::At(at), "y")).await.unwrap().revision;
+    // What stands in the way is there when it is told of.
+    let stale = one.commit(put("a/1", Expect::At(Revision(at.0 - 1)), "z")).await;
+    let Err(Error::Conflict { current: Some(current) }) = stale else { panic!("{stale:?}") };
+    assert_eq!((text(&current), current.revision), ("Updated a/1=y".to_owned(), at));
+    assert_eq!(by_one.texts(), ["Created a/1=x", "Updated a/1=y"]);
+    one.commit(delete("a/1", Expect::At(at))).await.unwrap();
+    until("the deletion is told", || by_other.texts().len() == 3).await;
+    let told = ["Created a/1=x", "Updated a/1=y", "Deleted a/1="];
+    assert_eq!(by_other.texts(), told, "the last state is not known to others");
+}
+
+/// Revisions of keys that are not the store's are waited for, too.
+#[tokio::test]
+async fn a_fresh_revision_comes_though_it_is_not_the_stores() {
+    let Some(server) = Server::start().await else { return };
+    let store = server.store().await;
+    let calls = followed(&store).await;
+    let client = server.client();
+    for path in ["/other/key", "/registry/no-collection", "compact_rev_key"] {
+        let at = put_raw(&client, path, "x").await;
+        let fresh = store.fresh().await.unwrap();
+        assert_eq!(fresh, at);
+        until("the head moves", || store.head() >= fresh).await;
+    }
+    assert_eq!(calls.texts(), [""; 0]);
+    assert_eq!(store.list("no-collection", "", At::Head).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn what_has_a_lifetime_goes_by_itself() {
+    let Some(server) = Server::start().await else { return };
+    let layout = Arc::new(Plain { lifetime: Some(Duration::from_secs(1)) });
+    let client = Arc::new(server.client());
+    let store = EtcdOpening::new(client, server.options(), layout).await.unwrap().start();
+    let calls = followed(&store).await;
+    store.commit(create("fleeting/1", "x")).await.unwrap();
+    store.commit(create("lasting/1", "x")).await.unwrap();
+    until("it goes", || calls.texts().len() == 3).await;
+    assert_eq!(calls.texts()[2], "Deleted fleeting/1=");
+}
+
+#[tokio::test]
+async fn what_cannot_be_translated_is_not_written_and_read_as_it_is() {
+    let Some(server) = Server::start().await else { return };
+    let store = server.store().await;
+    let calls = followed(&store).await;
+    let refused = store.commit(create("a/1", "unwritable")).await;
+    assert!(matches!(refused, Err(Error::Failed { .. })), "{refused:?}");
+    let client = server.client();
+    let path = Bytes::from_static(b"/registry/a/2");
+    let value = Bytes::from_static(b"\xff");
+    let request = Some(Operation::Put(PutRequest { key: path, value, lease: 0 }));
+    let success = vec![RequestOp { request }];
+    client.txn(TxnRequest { success, ..TxnRequest::default() }).await.unwrap();
+    let fresh = store.fresh().await.unwrap();
+    until("it is told", || store.head() >= fresh).await;
+    let read = store.get(&key("a/2"), At::Head).await.unwrap().unwrap();
+    assert_eq!(&read.value()[..], b"\xff");
+    assert_eq!(calls.texts(), ["Created a/2=\u{fffd}"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_killed_loses_nothing_that_was_acknowledged() {
+    let Some(mut server) = Server::start().await else { return };
+    let store = Arc::new(server.store().await);
+    let calls = followed(&store).await;
+    let writers: Vec<_> = (0..8)
+        .map(|writer| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let mut acknowledged = Vec::new();
+                for n in 0.. {
+                    let path = format!("a/{writer}-{n}");
+                    match store.commit(create(&path, "x")).await {
+                        Ok(_) => acknowledged.push(path),
+                        Err(Error::Failed { .. } | Error::Unknown { .. }) if n > 5 => break,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                acknowledged
+            })
+        })
+        .collect();
+    until("there are writes", || store.head() > Revision(300)).await;
+    server.kill();
+    let mut acknowledged = Vec::new();
+    for writer in writers {
+        acknowledged.extend(writer.await.unwrap());
+    }
+    until("the failure is seen", || store.check().is_err()).await;
+    assert!(store.fresh().await.is_err());
+    server.restart().await;
+    until("it is well again", || store.check().is_ok()).await;
+    let last = store.commit(create("a/last", "x")).await.unwrap();
+    let stored = store.list("a", "", At::Head).await.unwrap();
+    let told: Vec<_> = calls
+        .texts()
+        .iter()
+        .flat_map(|t| t.split(", ").map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    assert!(told.iter().all(|text| text.starts_with("Created ")), "no history is lost");
+    let mut expected: Vec<_> = stored.iter().map(text).collect();
+    let mut sorted = told.clone();
+    expected.sort();
+    sorted.sort();
+    assert_eq!(sorted, expected, "each is told once");
+    for path in acknowledged {
+        assert!(told.contains(&format!("Created {path}=x")), "{path} was acknowledged");
+    }
+    assert!(store.head() >= last.revision);
+}
+
+#[tokio::test]
+async fn a_backup_that_is_restored_is_read_anew() {
+    let Some(mut server) = Server::start().await else { return };
+    let store = server.store().await;
+    let calls = followed(&store).await;
+    store.commit(create("a/1", "x")).await.unwrap();
+    let (data, backup) = (server.dir.path().join("data"), server.dir.path().join("backup"));
+    server.kill();
+    copy(&data, &backup);
+    server.restart().await;
+    until("it is well again", || store.check().is_ok()).await;
+    let mut head = Revision(0);
+    for item in ["2", "3", "4"] {
+        head = store.commit(create(&format!("a/{item}"), "x")).await.unwrap().revision;
+    }
+    server.kill();
+    fs::remove_dir_all(&data).unwrap();
+    fs::rename(&backup, &data).unwrap();
+    server.restart().await;
+    until("it is read anew", || calls.texts().iter().any(|text| text.starts_with("reset"))).await;
+    assert!(store.head() < head, "revisions are older");
+    assert_eq!(calls.texts().last().unwrap(), "reset: Created a/1=x");
+    let again = store.commit(create("a/2", "y")).await.unwrap();
+    assert!(again.revision <= head);
+    assert_eq!(calls.texts().last().unwrap(), "Created a/2=y");
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// One of the endpoints that are configured is enough, whichever it is.
+#[tokio::test]
+async fn endpoints_that_are_down_are_passed_over() {
+    let Some(server) = Server::start().await else { return };
+    let down = "http://127.0.0.1:1".to_owned();
+    let mut options = server.options();
+    options.endpoints = vec![down.clone(), server.endpoint.clone(), down.clone()];
+    let store = server.store_with(options.clone()).await;
+    let calls = followed(&store).await;
+    store.commit(create("a/1", "x")).await.unwrap();
+    assert_eq!(calls.texts(), ["Created a/1=x"]);
+    let nobody = Client::new(&[down], &Tls::default()).unwrap();
+    let error = nobody.status().await.unwrap_err();
+    assert!(matches!(error, crate::Error::Unreachable(_)), "{error}");
+}

@@ -1,0 +1,106 @@
+//! TLS to a real server that wants client certificates.
+
+use std::fs;
+
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+
+use super::server::Server;
+use crate::client::{Client, Etcd};
+use crate::tls::Tls;
+
+/// An authority, and the certificate and key of a server or client that it signed; all PEM.
+struct Signed {
+    authority: String,
+    certificate: String,
+    key: String,
+}
+
+fn signed(usage: ExtendedKeyUsagePurpose, authority: Option<&Authority>) -> Signed {
+    let own;
+    let authority = match authority {
+        Some(authority) => authority,
+        None => {
+            own = Authority::new();
+            &own
+        }
+    };
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    params.extended_key_usages = vec![usage];
+    let certificate = params.signed_by(&key, &authority.issuer).unwrap();
+    Signed {
+        authority: authority.pem.clone(),
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    }
+}
+
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { issuer: Issuer::new(params, key), pem }
+    }
+}
+
+#[tokio::test]
+async fn both_sides_show_certificates() {
+    let authority = Authority::new();
+    let server = signed(ExtendedKeyUsagePurpose::ServerAuth, Some(&authority));
+    let client = signed(ExtendedKeyUsagePurpose::ClientAuth, Some(&authority));
+    let dir = tempfile::tempdir().unwrap();
+    for (name, pem) in
+        [("ca", &server.authority), ("cert", &server.certificate), ("key", &server.key)]
+    {
+        fs::write(dir.path().join(name), pem).unwrap();
+    }
+    let arguments = [
+        "--client-cert-auth",
+        "--trusted-ca-file=DIR/ca",
+        "--cert-file=DIR/cert",
+        "--key-file=DIR/key",
+    ];
+    let Some(server) = Server::start_in(dir, "https", &arguments).await else { return };
+    let tls = |authority: &Signed, identity: Option<&Signed>| Tls {
+        authorities: Some(authority.authority.clone().into_bytes()),
+        identity: identity
+            .map(|pair| (pair.certificate.clone().into_bytes(), pair.key.clone().into_bytes())),
+    };
+    let stranger = signed(ExtendedKeyUsagePurpose::ClientAuth, None);
+    let endpoints = [server.endpoint.clone()];
+    let good = Client::new(&endpoints, &tls(&client, Some(&client))).unwrap();
+    super::server::ready(&good).await;
+    assert!(good.status().await.unwrap().version.starts_with("3."));
+    for (why, tls) in [
+        ("no client certificate", tls(&client, None)),
+        ("one that somebody else signed", tls(&client, Some(&stranger))),
+        ("a server that is not trusted", tls(&stranger, Some(&client))),
+    ] {
+        let client = Client::new(&endpoints, &tls).unwrap();
+        assert!(client.status().await.is_err(), "{why}");
+    }
+}
+
+#[test]
+fn what_is_no_certificate_is_told() {
+    let pem = || b"-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n".to_vec();
+    for tls in [
+        Tls { authorities: Some(pem()), identity: None },
+        Tls { authorities: Some(Vec::new()), identity: Some((pem(), pem())) },
+        Tls { authorities: Some(Vec::new()), identity: Some((Vec::new(), Vec::new())) },
+    ] {
+        let error = Client::new(&["https://127.0.0.1:1".to_owned()], &tls).err().unwrap();
+        assert!(matches!(error, crate::Error::Configuration(_)), "{error}");
+    }
+    for endpoints in [&["127.0.0.1:2379"][..], &["ftp://a"], &["http://"], &[]] {
+        let endpoints: Vec<_> = endpoints.iter().map(|url| (*url).to_owned()).collect();
+        assert!(Client::new(&endpoints, &Tls::default()).is_err(), "{endpoints:?}");
+    }
+}

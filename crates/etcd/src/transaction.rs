@@ -1,0 +1,119 @@
+//! Transactions of etcd: how they are made of writes, and what they answer.
+//!
+//! Must not know: connections, records.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::messages::{
+    Compare, CompareTarget, Compared, DeleteRangeRequest, KeyValue, Operation, PutRequest,
+    RangeRequest, RequestOp, TxnRequest, TxnResponse,
+};
+use crate::own::OwnWrite;
+
+/// A write, ready to be sent.
+pub(crate) struct Ready {
+    pub(crate) own: Arc<OwnWrite>,
+    /// The revision at which the key must have been written last; 0 if it must be absent.
+    pub(crate) expected: i64,
+    /// 0 for none.
+    pub(crate) lease: i64,
+}
+
+/// What stood in a transaction's way.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Refusal {
+    /// The place of the write that expects something else, or of the unchanged key behind the writes.
+    pub(crate) place: usize,
+    /// What the key has instead.
+    pub(crate) current: Option<KeyValue>,
+}
+
+/// All writes, if every key is as it is expected to be; else what the keys have. With one write it has
+/// the shape of upstream's transactions (etcd/client/v3/kubernetes), which kine takes, too.
+pub(crate) fn transaction(writes: &[Ready], unchanged: &[(Bytes, i64)]) -> TxnRequest {
+    let success = writes.iter().map(|Ready { own, lease, .. }| match &own.kept {
+        Some(kept) => put(own.path.clone(), kept.clone(), *lease),
+        None => delete(own.path.clone()),
+    });
+    let conditions = || {
+        let writes = writes.iter().map(|write| (&write.own.path, write.expected, false));
+        writes.chain(unchanged.iter().map(|(path, at)| (path, *at, true)))
+    };
+    TxnRequest {
+        compare: conditions().map(|(path, at, _)| written_at(path.clone(), at)).collect(),
+        success: success.collect(),
+        failure: conditions().map(|(path, _, keys_only)| get(path.clone(), keys_only)).collect(),
+    }
+}
+
+/// Why a transaction that did not succeed did not.
+pub(crate) fn refusal(
+    writes: &[Ready],
+    unchanged: &[(Bytes, i64)],
+    response: TxnResponse,
+) -> Refusal {
+    let expected: Vec<i64> = writes
+        .iter()
+        .map(|write| write.expected)
+        .chain(unchanged.iter().map(|(_, at)| *at))
+        .collect();
+    let mut found: Vec<Option<KeyValue>> = response
+        .responses
+        .into_iter()
+        .map(|response| response.range.and_then(|range| range.kvs.into_iter().next()))
+        .collect();
+    found.resize(expected.len(), None);
+    let place = found.iter().zip(&expected).position(|(found, expected)| {
+        found.as_ref().map_or(0, |found| found.mod_revision) != *expected
+    });
+    let place = place.unwrap_or(0);
+    Refusal { place, current: found.swap_remove(place) }
+}
+
+/// Puts a key back to what it was, if nobody wrote it since `written`; 0 for deletions.
+pub(crate) fn restoration(path: Bytes, written: i64, before: Option<KeyValue>) -> TxnRequest {
+    let operation = match before {
+        Some(before) => put(path.clone(), before.value, before.lease),
+        None => delete(path.clone()),
+    };
+    TxnRequest {
+        compare: vec![written_at(path, written)],
+        success: vec![operation],
+        failure: Vec::new(),
+    }
+}
+
+/// `If Version(key) = version Then Put(key, value) Else Get(key)`.
+pub(crate) fn turn(path: Bytes, version: i64, value: Bytes) -> TxnRequest {
+    let compare = Compare {
+        result: 0,
+        target: CompareTarget::Version as i32,
+        key: path.clone(),
+        compared: Some(Compared::Version(version)),
+    };
+    TxnRequest {
+        compare: vec![compare],
+        success: vec![put(path.clone(), value, 0)],
+        failure: vec![get(path, false)],
+    }
+}
+
+fn written_at(key: Bytes, revision: i64) -> Compare {
+    let (target, compared) = (CompareTarget::ModRevision, Compared::ModRevision(revision));
+    Compare { result: 0, target: target as i32, key, compared: Some(compared) }
+}
+
+fn put(key: Bytes, value: Bytes, lease: i64) -> RequestOp {
+    RequestOp { request: Some(Operation::Put(PutRequest { key, value, lease })) }
+}
+
+fn delete(key: Bytes) -> RequestOp {
+    RequestOp { request: Some(Operation::Delete(DeleteRangeRequest { key })) }
+}
+
+fn get(key: Bytes, keys_only: bool) -> RequestOp {
+    let request = RangeRequest { key, keys_only, ..RangeRequest::default() };
+    RequestOp { request: Some(Operation::Range(request)) }
+}

@@ -1,0 +1,257 @@
+//! Writes: from a group to transactions, and from their answers to records or errors.
+//!
+//! Must not know: how followers are told.
+//!
+//! Invariants:
+//! - A write is acknowledged when its transaction was answered and followers have it; the wait for the
+//!   followers is bounded, as the write has happened.
+//! - A transaction whose outcome is unknown is not sent again. It is reported as [`Error::Unknown`]
+//!   unless its event has come, or its key has moved on, so that it can never happen any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pintle_store::{Error, Group, Key, Kind, Record, Revision};
+
+use crate::error::Error as EtcdError;
+use crate::horizon::Horizon;
+use crate::leases::Leases;
+use crate::messages::{KeyValue, TxnResponse};
+use crate::own::{Own, OwnWrite};
+use crate::plan::{Plan, Planned};
+use crate::reading::Reading;
+use crate::transaction::{Ready, Refusal, refusal, restoration, transaction};
+use crate::translation::revision;
+
+/// How long followers may take to have what was written, or what stood in its way.
+const FOLLOWERS_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long it is tried to find out what became of a transaction without an answer.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What writes need.
+pub(crate) struct Writing {
+    pub(crate) reading: Reading,
+    pub(crate) horizon: Arc<Horizon>,
+    pub(crate) own: Arc<Own>,
+    pub(crate) leases: Leases,
+}
+
+/// A write that went before its group, and what undoes it.
+struct Undo {
+    path: Bytes,
+    /// The revision that the key was written at; 0 if it was deleted.
+    written: i64,
+    before: Option<KeyValue>,
+}
+
+impl Writing {
+    /// Commits a group; gives the records in the order of its writes.
+    pub(crate) async fn commit(&self, group: Group) -> Result<Vec<Record>, Error> {
+        let Plan { before, together, unchanged } = Plan::new(group)?;
+        let (mut records, mut undos) = (Vec::new(), Vec::new());
+        for planned in before {
+            match self.commit_before(planned).await {
+                Ok((written, undo)) => {
+                    records.extend(written);
+                    undos.push(undo);
+                }
+                Err(error) => {
+                    self.undo(undos).await;
+                    return Err(error);
+                }
+            }
+        }
+        match self.transact(together, &unchanged).await {
+            Ok(written) => records.extend(written),
+            Err(error) => {
+                // What may have happened must find what went before it.
+                if !matches!(error, Error::Unknown { .. }) {
+                    self.undo(undos).await;
+                }
+                return Err(error);
+            }
+        }
+        records.sort_by_key(|(place, _)| *place);
+        Ok(records.into_iter().map(|(_, record)| record).collect())
+    }
+
+    /// Commits a write ahead of its group.
+    async fn commit_before(&self, planned: Planned) -> Result<(Vec<(usize, Record)>, Undo), Error> {
+        let (key, kind) = (planned.write.key.clone(), planned.kind);
+        let path = self.reading.translation.path(&key);
+        let before = match kind {
+            Kind::Created => None,
+            Kind::Updated | Kind::Deleted => {
+                self.reading.key(path.clone(), None).await.map_err(unsent)?.0
+            }
+        };
+        let written = self.transact(vec![planned], &[]).await.map_err(|error| match error {
+            Error::Conflict { .. } => Error::CompanionConflict { key },
+            error => error,
+        })?;
+        let at = written.iter().map(|(_, record)| record.revision.0).max().unwrap_or(0);
+        let written_at = if kind == Kind::Deleted { 0 } else { at.cast_signed() };
+        Ok((written, Undo { path, written: written_at, before }))
+    }
+
+    /// Takes back what went before a group that failed, as far as nobody wrote it since.
+    async fn undo(&self, undos: Vec<Undo>) {
+        for Undo { path, written, before } in undos.into_iter().rev() {
+            let request = restoration(path.clone(), written, before);
+            if let Err(error) = self.reading.etcd.txn(request).await {
+                let path = String::from_utf8_lossy(&path).into_owned();
+                tracing::warn!(path, %error, "a write of a group that failed is not undone");
+            }
+        }
+    }
+
+    /// Commits writes in one transaction; gives their records with their places.
+    async fn transact(
+        &self,
+        planned: Vec<Planned>,
+        unchanged: &[(Key, i64)],
+    ) -> Result<Vec<(usize, Record)>, Error> {
+        let mut writes = Vec::with_capacity(planned.len());
+        for planned in &planned {
+            writes.push(self.ready(planned).await?);
+        }
+        let unchanged: Vec<_> = unchanged
+            .iter()
+            .map(|(key, at)| (self.reading.translation.path(key), *at, key))
+            .collect();
+        let conditions: Vec<_> =
+            unchanged.iter().map(|(path, at, _)| (path.clone(), *at)).collect();
+        let own: Vec<_> = writes.iter().map(|write| write.own.clone()).collect();
+        let known = self.own.know(&own);
+        let at = match self.send(&mut writes, &planned, &conditions).await {
+            Ok(response) if response.succeeded => revision(response.header.revision),
+            Ok(response) => {
+                let head = revision(response.header.revision);
+                let refusal = refusal(&writes, &conditions, response);
+                let key = match planned.get(refusal.place) {
+                    Some(planned) => &planned.write.key,
+                    None => unchanged[refusal.place - planned.len()].2,
+                };
+                return Err(self.conflict(refusal, key, head).await);
+            }
+            Err(error) if error.may_have_happened() => self.settle(&writes, error).await?,
+            Err(error) => return Err(unsent(error)),
+        };
+        if !self.horizon.reached(at, FOLLOWERS_PATIENCE).await {
+            tracing::warn!(revision = %at, "a write is acknowledged before followers have it");
+        }
+        drop(known);
+        Ok(planned
+            .into_iter()
+            .zip(own)
+            .flat_map(|(planned, own)| records(planned, &own, at))
+            .collect())
+    }
+
+    /// Translates a write.
+    async fn ready(&self, planned: &Planned) -> Result<Ready, Error> {
+        let Planned { write, kind, expected, .. } = planned;
+        let layout = self.reading.translation.layout();
+        let template = write.change.template().clone();
+        let (kept, lease) = match kind {
+            Kind::Deleted => (None, 0),
+            Kind::Created | Kind::Updated => {
+                let kept = layout.encode(&write.key, template.value());
+                let kept = kept.map_err(|why| Error::Failed { reason: why.to_string() })?;
+                (Some(kept), self.lease(&write.key).await?)
+            }
+        };
+        let path = self.reading.translation.path(&write.key);
+        let own = OwnWrite::new(path, write.key.clone(), *kind, kept, template, write.note.clone());
+        Ok(Ready { own, expected: *expected, lease })
+    }
+
+    /// The lease of what is kept for a while; 0 for what stays.
+    async fn lease(&self, key: &Key) -> Result<i64, Error> {
+        match self.reading.translation.layout().lifetime(key) {
+            None => Ok(0),
+            Some(lifetime) => {
+                self.leases.lease(&*self.reading.etcd, lifetime).await.map_err(unsent)
+            }
+        }
+    }
+
+    /// Sends a transaction; once more with new leases, if one of them is gone.
+    async fn send(
+        &self,
+        writes: &mut [Ready],
+        planned: &[Planned],
+        unchanged: &[(Bytes, i64)],
+    ) -> Result<TxnResponse, EtcdError> {
+        match self.reading.etcd.txn(transaction(writes, unchanged)).await {
+            Err(EtcdError::LeaseNotFound) => {}
+            outcome => return outcome,
+        }
+        self.leases.forget().await;
+        for (write, planned) in writes.iter_mut().zip(planned) {
+            let key = &planned.write.key;
+            let lifetime = self.reading.translation.layout().lifetime(key);
+            if let Some(lifetime) = lifetime.filter(|_| write.lease != 0) {
+                write.lease = self.leases.lease(&*self.reading.etcd, lifetime).await?;
+            }
+        }
+        self.reading.etcd.txn(transaction(writes, unchanged)).await
+    }
+
+    /// The error of a transaction that was refused. Followers have what stood in its way by then, so that
+    /// whoever tries again finds it.
+    async fn conflict(&self, refusal: Refusal, key: &Key, head: Revision) -> Error {
+        let Refusal { place, current } = refusal;
+        let at = current.as_ref().map_or(head, |current| revision(current.mod_revision));
+        if !self.horizon.reached(at, FOLLOWERS_PATIENCE).await {
+            tracing::warn!(revision = %at, "a conflict is told before followers have its reason");
+        }
+        if place > 0 {
+            return Error::CompanionConflict { key: key.clone() };
+        }
+        let current = current.and_then(|current| self.reading.translation.record(&current));
+        Error::Conflict { current: current.map(Box::new) }
+    }
+
+    /// Finds out what became of a transaction without an answer: the revision at which it was done, or an
+    /// error.
+    async fn settle(&self, writes: &[Ready], error: EtcdError) -> Result<Revision, Error> {
+        let reason = error.to_string();
+        let unknown = || Error::Unknown { reason: reason.clone() };
+        let Some(first) = writes.first() else { return Err(unknown()) };
+        let path = first.own.path.clone();
+        let read = tokio::time::timeout(SETTLE_PATIENCE, self.reading.key(path, None)).await;
+        let Ok(Ok((current, header))) = read else { return Err(unknown()) };
+        let has_all = self.horizon.reached(revision(header.revision), SETTLE_PATIENCE).await;
+        if let Some(at) = writes.iter().find_map(|write| write.own.told_at()) {
+            return Ok(at);
+        }
+        // A key that was written since is never again as it was expected; but one that must be absent may
+        // be deleted before a delayed transaction comes.
+        let now = current.as_ref().map_or(0, |current| current.mod_revision);
+        if has_all && first.expected > 0 && now != first.expected {
+            let head = revision(header.revision);
+            let refusal = Refusal { place: 0, current };
+            return Err(self.conflict(refusal, &first.own.key, head).await);
+        }
+        Err(unknown())
+    }
+}
+
+/// The records of a write and of those that it took the place of.
+fn records(planned: Planned, own: &OwnWrite, at: Revision) -> Vec<(usize, Record)> {
+    let mut records = vec![(planned.place, own.record(at))];
+    for (place, write) in planned.replaced {
+        let (bytes, body) = write.change.template().fill(at);
+        let (key, kind, note) = (write.key, Kind::Updated, write.note);
+        records.push((place, Record { revision: at, key, kind, bytes, body, note }));
+    }
+    records
+}
+
+/// The error of a write that was not done.
+fn unsent(error: EtcdError) -> Error {
+    Error::Failed { reason: error.to_string() }
+}
