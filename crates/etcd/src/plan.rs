@@ -2,13 +2,16 @@
 //!
 //! Purpose: a transaction gives all its writes one revision. A watch of one collection that is resumed
 //! at a revision goes on after it, so two objects of one collection at one revision would be one too
-//! many: further writes of a collection go first, one by one, and are undone if the rest fails.
+//! many. Further writes of a collection go one by one: what is made or changed goes before the
+//! transaction and is undone if that fails, and what is deleted goes after it, so that whatever the group
+//! is about never exists without what belongs to it. A key that is written and then written again, to tell
+//! watchers of both, is written in two transactions.
 //!
 //! Must not know: bytes, connections.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use pintle_store::{Change, Error, Expect, Group, Key, Kind, Write};
+use pintle_store::{Change, Error, Expect, Group, Key, Kind, Record, Revision, Write};
 
 use crate::translation::number;
 
@@ -25,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) before: Vec<Planned>,
     /// And then these in one transaction; the first is the write that the group is about.
     pub(crate) together: Vec<Planned>,
+    /// And then these, one by one.
+    pub(crate) after: Vec<Planned>,
     /// Keys whose revisions the transaction depends on.
     pub(crate) unchanged: Vec<(Key, i64)>,
 }
@@ -36,10 +41,12 @@ pub(crate) struct Planned {
     pub(crate) kind: Kind,
     /// The revision at which the key must have been written last; 0 if it must be absent.
     pub(crate) expected: i64,
+    /// The key must be as a write before it in the group leaves it, instead of at a revision.
+    pub(crate) follows: bool,
+    /// Another write of the group follows it.
+    pub(crate) is_followed: bool,
     /// Its place in the group.
     pub(crate) place: usize,
-    /// Writes of the same key in the group that this one takes the place of.
-    pub(crate) replaced: Vec<(usize, Write)>,
 }
 
 impl Plan {
@@ -48,30 +55,38 @@ impl Plan {
         let Group { first, rest, unchanged } = group;
         let mut writes: Vec<Planned> = Vec::with_capacity(1 + rest.len());
         for (place, write) in std::iter::once(first).chain(rest).enumerate() {
-            if write.expect != Expect::Left {
-                writes.push(Planned::new(place, write));
-                continue;
+            if write.expect == Expect::Left {
+                let before = writes.last_mut().filter(|before| before.leaves(&write.key));
+                match before {
+                    Some(before) => before.is_followed = true,
+                    None => return Err(Error::CompanionConflict { key: write.key }),
+                }
             }
-            let before = writes.last_mut().filter(|before| before.leaves(&write.key));
-            match before {
-                Some(before) => before.replace(place, write),
-                None => return Err(Error::CompanionConflict { key: write.key }),
-            }
+            writes.push(Planned::new(place, write));
         }
         let unchanged: Vec<_> = unchanged
             .into_iter()
             .map(|(key, at)| (key, number(at).filter(|&at| at > 0).unwrap_or(NEVER)))
             .collect();
         let room = OPERATIONS_MAX.saturating_sub(unchanged.len());
+        let (mut before, mut together, mut after) = (Vec::new(), Vec::new(), Vec::new());
         let mut collections = HashSet::new();
-        let mut taken = 0;
-        let (together, before) = writes.into_iter().partition(|planned| {
-            let is_first = taken == 0;
-            let fits = taken < room && collections.insert(planned.write.key.collection.clone());
-            taken += usize::from(is_first || fits);
-            is_first || fits
-        });
-        Ok(Self { before, together, unchanged })
+        for planned in writes {
+            let is_first = together.is_empty() && !planned.is_followed;
+            if planned.is_followed {
+                before.push(planned);
+            } else if is_first
+                || together.len() < room && !collections.contains(&planned.write.key.collection)
+            {
+                collections.insert(planned.write.key.collection.clone());
+                together.push(planned);
+            } else if planned.kind == Kind::Deleted {
+                after.push(planned);
+            } else {
+                before.push(planned);
+            }
+        }
+        Ok(Self { before, together, after, unchanged })
     }
 }
 
@@ -82,21 +97,27 @@ impl Planned {
             (Change::Put(_), expect) => (Kind::Updated, expected(expect)),
             (Change::Delete(_), expect) => (Kind::Deleted, expected(expect)),
         };
-        Self { write, kind, expected, place, replaced: Vec::new() }
+        let follows = write.expect == Expect::Left;
+        Self { write, kind, expected, follows, is_followed: false, place }
+    }
+
+    /// Expects the revision that the write before it in the group has left, where it follows one.
+    pub(crate) fn follow(&mut self, left: &HashMap<Key, Revision>) {
+        if self.follows {
+            self.expected = left.get(&self.write.key).and_then(|&at| number(at)).unwrap_or(NEVER);
+        }
+    }
+
+    /// The write as a record of a revision.
+    pub(crate) fn record(&self, revision: Revision) -> Record {
+        let Write { key, change, note, .. } = self.write.clone();
+        let (bytes, body) = change.template().fill(revision);
+        Record { revision, key, kind: self.kind, bytes, body, note }
     }
 
     /// Whether it leaves a value of the key.
     fn leaves(&self, key: &Key) -> bool {
         self.write.key == *key && self.kind != Kind::Deleted
-    }
-
-    /// Makes it what the write after it in the group, of the same key, makes of the key.
-    fn replace(&mut self, place: usize, write: Write) {
-        if matches!(write.change, Change::Delete(_)) {
-            self.kind = Kind::Deleted;
-        }
-        let replaced = std::mem::replace(&mut self.write, write);
-        self.replaced.push((std::mem::replace(&mut self.place, place), replaced));
     }
 }
 
@@ -110,7 +131,7 @@ fn expected(expect: Expect) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use pintle_store::{Revision, Template};
+    use pintle_store::Template;
 
     use super::*;
 
@@ -132,35 +153,45 @@ mod tests {
         }
     }
 
-    /// The plan as text: what goes before, and what goes together.
+    /// The plan as text: what goes before, what goes together, and what goes after.
     fn plan(writes: &[&str]) -> Result<String, Error> {
         let mut writes = writes.iter().map(|text| write(text));
         let first = writes.next().unwrap();
         let plan = Plan::new(Group { first, rest: writes.collect(), unchanged: Vec::new() })?;
         let text = |planned: &[Planned]| {
             let text = planned.iter().map(|planned| {
-                let Planned { write: Write { key, .. }, kind, expected, place, replaced } = planned;
-                let replaced: Vec<_> = replaced.iter().map(|(place, _)| place).collect();
-                format!("{place}{replaced:?} {}/{} {kind:?} {expected}", key.collection, key.item)
+                let Planned { write: Write { key, .. }, kind, expected, follows, .. } = planned;
+                let expected = if *follows { "left".to_owned() } else { expected.to_string() };
+                format!("{} {}/{} {kind:?} {expected}", planned.place, key.collection, key.item)
             });
             text.collect::<Vec<_>>().join(", ")
         };
-        Ok(format!("{} | {}", text(&plan.before), text(&plan.together)))
+        let parts = [&plan.before, &plan.together, &plan.after].map(|part| text(part));
+        Ok(parts.join(" | "))
     }
 
     #[test]
     fn one_of_each_collection_goes_together() {
         let rows: [(&[&str], &str); 7] = [
-            (&["c/a@0="], " | 0[] c/a Created 0"),
-            (&["c/a@3=", "d/a@4-"], " | 0[] c/a Updated 3, 1[] d/a Deleted 4"),
+            (&["c/a@0="], " | 0 c/a Created 0 | "),
+            (&["c/a@3=", "d/a@4-"], " | 0 c/a Updated 3, 1 d/a Deleted 4 | "),
             (
                 &["c/a@3=", "d/a@0=", "c/b@0=", "d/b@5="],
-                "2[] c/b Created 0, 3[] d/b Updated 5 | 0[] c/a Updated 3, 1[] d/a Created 0",
+                "2 c/b Created 0, 3 d/b Updated 5 | 0 c/a Updated 3, 1 d/a Created 0 | ",
             ),
-            (&["c/a@3=", "c/a^-", "d/a@0="], " | 1[0] c/a Deleted 3, 2[] d/a Created 0"),
-            (&["c/a@3=", "c/a^=", "c/a^-"], " | 2[0, 1] c/a Deleted 3"),
-            (&["c/a@0="], " | 0[] c/a Created 0"),
-            (&["c/a@18446744073709551615="], " | 0[] c/a Updated -1"),
+            (
+                &["c/a@3=", "d/a@4-", "d/b@5-"],
+                " | 0 c/a Updated 3, 1 d/a Deleted 4 | 2 d/b Deleted 5",
+            ),
+            (
+                &["c/a@3=", "c/a^-", "d/a@0="],
+                "0 c/a Updated 3 | 1 c/a Deleted left, 2 d/a Created 0 | ",
+            ),
+            (
+                &["c/a@3=", "c/a^=", "c/a^-"],
+                "0 c/a Updated 3, 1 c/a Updated left | 2 c/a Deleted left | ",
+            ),
+            (&["c/a@18446744073709551615="], " | 0 c/a Updated -1 | "),
         ];
         for (writes, expected) in rows {
             assert_eq!(plan(writes).unwrap(), expected, "{writes:?}");

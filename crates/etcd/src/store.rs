@@ -32,7 +32,7 @@ const OPEN_PATIENCE: Duration = Duration::from_secs(20);
 const WRITES_MAX: u32 = 4096;
 
 /// How a store on etcd is opened.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// URLs of etcd's members.
     pub endpoints: Vec<String>,

@@ -1,5 +1,6 @@
 //! TLS to etcd: whose certificates are trusted, and the client's own.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs;
@@ -16,6 +17,13 @@ pub struct Tls {
     pub authorities: Option<Vec<u8>>,
     /// The client's certificate and its key.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// The key is not shown.
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
 }
 
 /// The settings of connections, with HTTP/2 as their protocol.

@@ -8,6 +8,7 @@
 //! - A transaction whose outcome is unknown is not sent again. It is reported as [`Error::Unknown`]
 //!   unless its event has come, or its key has moved on, so that it can never happen any more.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,13 +50,17 @@ struct Undo {
 impl Writing {
     /// Commits a group; gives the records in the order of its writes.
     pub(crate) async fn commit(&self, group: Group) -> Result<Vec<Record>, Error> {
-        let Plan { before, together, unchanged } = Plan::new(group)?;
+        let Plan { before, mut together, after, unchanged } = Plan::new(group)?;
         let (mut records, mut undos) = (Vec::new(), Vec::new());
-        for planned in before {
+        let mut left = HashMap::new();
+        for mut planned in before {
+            planned.follow(&left);
+            let key = planned.write.key.clone();
             match self.commit_before(planned).await {
                 Ok((written, undo)) => {
+                    left.extend(written.iter().map(|(_, record)| (key.clone(), record.revision)));
                     records.extend(written);
-                    undos.push(undo);
+                    undos.extend(undo);
                 }
                 Err(error) => {
                     self.undo(undos).await;
@@ -63,6 +68,7 @@ impl Writing {
                 }
             }
         }
+        together.iter_mut().for_each(|planned| planned.follow(&left));
         match self.transact(together, &unchanged).await {
             Ok(written) => records.extend(written),
             Err(error) => {
@@ -73,12 +79,22 @@ impl Writing {
                 return Err(error);
             }
         }
+        for planned in after {
+            records.push(self.commit_after(planned).await);
+        }
         records.sort_by_key(|(place, _)| *place);
         Ok(records.into_iter().map(|(_, record)| record).collect())
     }
 
-    /// Commits a write ahead of its group.
-    async fn commit_before(&self, planned: Planned) -> Result<(Vec<(usize, Record)>, Undo), Error> {
+    /// Commits a write ahead of its group. What another write of the group follows is not undone: it is
+    /// true by itself, like the mark of an object that is deleted.
+    async fn commit_before(
+        &self,
+        planned: Planned,
+    ) -> Result<(Vec<(usize, Record)>, Option<Undo>), Error> {
+        if planned.is_followed {
+            return Ok((self.transact(vec![planned], &[]).await?, None));
+        }
         let (key, kind) = (planned.write.key.clone(), planned.kind);
         let path = self.reading.translation.path(&key);
         let before = match kind {
@@ -93,7 +109,24 @@ impl Writing {
         })?;
         let at = written.iter().map(|(_, record)| record.revision.0).max().unwrap_or(0);
         let written_at = if kind == Kind::Deleted { 0 } else { at.cast_signed() };
-        Ok((written, Undo { path, written: written_at, before }))
+        Ok((written, Some(Undo { path, written: written_at, before })))
+    }
+
+    /// Deletes a key after its group was committed. One that somebody else wrote meanwhile stays: it is no
+    /// longer the group's.
+    async fn commit_after(&self, planned: Planned) -> (usize, Record) {
+        let place = planned.place;
+        let head = self.horizon.head();
+        let record = planned.record(head);
+        match self.transact(vec![planned], &[]).await.map(|written| written.into_iter().next()) {
+            Ok(Some(written)) => written,
+            Ok(None) => (place, record),
+            Err(error) => {
+                let Key { collection, item } = &record.key;
+                tracing::warn!(%collection, %item, %error, "what belonged to an object stays");
+                (place, record)
+            }
+        }
     }
 
     /// Takes back what went before a group that failed, as far as nobody wrote it since.
@@ -146,7 +179,7 @@ impl Writing {
         Ok(planned
             .into_iter()
             .zip(own)
-            .flat_map(|(planned, own)| records(planned, &own, at))
+            .map(|(planned, own)| (planned.place, own.record(at)))
             .collect())
     }
 
@@ -238,17 +271,6 @@ impl Writing {
         }
         Err(unknown())
     }
-}
-
-/// The records of a write and of those that it took the place of.
-fn records(planned: Planned, own: &OwnWrite, at: Revision) -> Vec<(usize, Record)> {
-    let mut records = vec![(planned.place, own.record(at))];
-    for (place, write) in planned.replaced {
-        let (bytes, body) = write.change.template().fill(at);
-        let (key, kind, note) = (write.key, Kind::Updated, write.note);
-        records.push((place, Record { revision: at, key, kind, bytes, body, note }));
-    }
-    records
 }
 
 /// The error of a write that was not done.

@@ -138,7 +138,7 @@ async fn what_went_before_a_group_that_fails_is_undone() {
 }
 
 #[tokio::test]
-async fn a_mark_before_a_deletion_is_answered_and_not_told() {
+async fn a_mark_before_a_deletion_is_told_first() {
     let Some(server) = Server::start().await else { return };
     let store = server.store().await;
     let calls = followed(&store).await;
@@ -147,7 +147,26 @@ async fn a_mark_before_a_deletion_is_answered_and_not_told() {
     let records = store.commit_together(group(writes)).await.unwrap();
     let texts: Vec<_> = records.iter().map(text).collect();
     assert_eq!(texts, ["Updated a/1=marked", "Deleted a/1=last"]);
-    assert_eq!(calls.texts(), ["Created a/1=x", "Deleted a/1=last"]);
+    assert_eq!(calls.texts(), ["Created a/1=x", "Updated a/1=marked", "Deleted a/1=last"]);
+}
+
+/// What belongs to an object goes after the object does: who looks meanwhile never finds the object without
+/// what belongs to it.
+#[tokio::test]
+async fn what_belongs_to_an_object_goes_after_it() {
+    let Some(server) = Server::start().await else { return };
+    let store = server.store().await;
+    let mut at = Vec::new();
+    for path in ["a/1", "b/1", "b/2"] {
+        at.push(Expect::At(store.commit(create(path, "x")).await.unwrap().revision));
+    }
+    let calls = followed(&store).await;
+    let before = calls.texts().len();
+    let writes = vec![put("a/1", at[0], "y"), delete("b/1", at[1]), delete("b/2", at[2])];
+    let records = store.commit_together(group(writes)).await.unwrap();
+    assert_eq!(records.len(), 3);
+    let told = calls.texts().split_off(before);
+    assert_eq!(told, ["Updated a/1=y, Deleted b/1=last", "Deleted b/2=last"]);
 }
 
 #[tokio::test]
