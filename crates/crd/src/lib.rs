@@ -21,6 +21,7 @@ mod openapi;
 mod resource;
 mod strategy;
 mod structural;
+mod v1beta1;
 mod value;
 mod webhook;
 
@@ -28,3 +29,4 @@ pub use built_in::{BuiltIn, BuiltInResource};
 pub use check::{validate, warnings};
 pub use definition::{Crd, Names, Version, stored_schema};
 pub use resource::{Source, resources, storage_resource, type_name};
+pub use v1beta1::V1BETA1;

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use pintle_meta::{GroupVersionKind, GroupVersionResource, version};
 use pintle_registry::webhook::Caller;
 use pintle_registry::{
-    Definer, FieldText, ResourceDefinition, ScalePaths, Scope, SelectableField, Storage,
-    Subresource, SubresourceBehaviour, Verb,
+    Definer, Etcd, EtcdForm, FieldText, ResourceDefinition, ScalePaths, Scope, SelectableField,
+    Storage, Subresource, SubresourceBehaviour, Verb,
 };
 use pintle_value::{Str, Value};
 
@@ -184,7 +184,7 @@ impl Shared<'_> {
             printer: Arc::new(Columns::read(version.list("additionalPrinterColumns"))),
             storage: Some(Storage {
                 collection: self.collection.clone(),
-                etcd_prefix: Str::from(&*self.collection),
+                etcd: Etcd { prefix: Str::from(&*self.collection), form: EtcdForm::Sorted },
                 conversion: None,
                 keeping: Some(Arc::new(kept)),
                 definer: Some(self.definer.clone()),

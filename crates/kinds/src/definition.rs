@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pintle_crd::{BuiltIn, BuiltInResource};
 use pintle_meta::{GroupVersionKind, GroupVersionResource};
 use pintle_registry::{
-    Conversion, Members, ResourceDefinition, ScalePaths, Scope, Storage, Subresource,
-    SubresourceBehaviour,
+    Conversion, Etcd, EtcdForm, Members, ResourceDefinition, ScalePaths, Scope, Storage,
+    Subresource, SubresourceBehaviour,
 };
 use pintle_schema::{Schema, builtin};
 use pintle_value::Str;
@@ -15,8 +15,9 @@ use crate::{
     RuntimeConfig, deprecation,
     generated::{self, Gvk},
     groups,
-    kind::{Kept, Kind},
+    kind::{Kept, Kind, kind},
     printers,
+    strategy::PLAIN,
 };
 
 /// The definitions of every built-in resource that is switched on.
@@ -31,6 +32,59 @@ pub fn definitions(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
             define(row, kind, &schema)
         })
         .collect()
+}
+
+/// The definitions of everything that is kept, in every version: what is switched on, what is not, and what
+/// the servers of one database keep there for each other ([`internal`]).
+pub fn kept() -> Vec<ResourceDefinition> {
+    let schema = Arc::new(builtin().clone());
+    let rows = generated::resources().iter();
+    let public = rows.filter_map(|row| {
+        define(row, groups::find(row.group, row.plural)?, &schema).filter(|d| d.storage.is_some())
+    });
+    public.chain(INTERNAL.iter().filter_map(|row| define_internal(row, &schema))).collect()
+}
+
+/// The definition of something that the servers of one database keep there for each other, and that no
+/// client sees: `ranges`, `masterleases`, `peerserverleases`.
+pub fn internal(resource: &str) -> Option<ResourceDefinition> {
+    let row = INTERNAL.iter().find(|row| row.plural == resource)?;
+    define_internal(row, &Arc::new(builtin().clone()))
+}
+
+fn define_internal(row: &generated::Resource, schema: &Arc<Schema>) -> Option<ResourceDefinition> {
+    define(row, &kind(row.group, row.plural, PLAIN), schema)
+}
+
+/// What upstream's servers keep for each other: which node ports are taken, and which servers there are
+/// (`k8s.io/kubernetes/pkg/registry/core/rest/storage_core.go`, `pkg/controlplane/reconcilers`).
+const INTERNAL: [generated::Resource; 3] = [
+    internal_row("ranges", "RangeAllocation", "io.k8s.api.core.v1.RangeAllocation"),
+    internal_row("masterleases", "Endpoints", "io.k8s.api.core.v1.Endpoints"),
+    internal_row("peerserverleases", "Endpoints", "io.k8s.api.core.v1.Endpoints"),
+];
+
+const fn internal_row(
+    plural: &'static str,
+    kind: &'static str,
+    type_name: &'static str,
+) -> generated::Resource {
+    generated::Resource {
+        group: "",
+        version: "v1",
+        plural,
+        singular: plural,
+        kind,
+        list_kind: "",
+        namespaced: false,
+        verbs: &[],
+        short_names: &[],
+        categories: &[],
+        subresources: &[],
+        type_name,
+        storage: None,
+        on: false,
+    }
 }
 
 /// The names of all built-in resources, and which are switched on.
@@ -53,7 +107,6 @@ fn define(
     schema: &Arc<Schema>,
 ) -> Option<ResourceDefinition> {
     let strs = |texts: &[&'static str]| texts.iter().copied().map(Str::const_new).collect();
-    let own = Gvk { group: row.group, version: row.version, kind: row.kind };
     Some(ResourceDefinition {
         resource: GroupVersionResource::new(row.group, row.version, row.plural),
         kind: row.kind.into(),
@@ -63,7 +116,7 @@ fn define(
         verbs: row.verbs.to_vec(),
         short_names: strs(row.short_names),
         categories: strs(row.categories),
-        storage_kind: gvk(row.storage.unwrap_or(own)),
+        storage_kind: storage_kind(row, &etcd(row)),
         schema: schema.clone(),
         ty: schema.find(row.type_name)?,
         strategy: Arc::new(kind.strategy.clone()),
@@ -94,35 +147,43 @@ fn storage(row: &generated::Resource, kind: &Kind, schema: &Schema) -> Option<St
             from_stored: form.from_stored,
         })
     });
-    Some(Storage {
-        collection,
-        etcd_prefix: etcd_prefix(row),
-        conversion,
-        keeping: None,
-        definer: None,
-    })
+    Some(Storage { collection, etcd: etcd(row), conversion, keeping: None, definer: None })
 }
 
-/// Prefixes in etcd that are not the name of the resource (upstream: `SpecialDefaultResourcePrefixes`,
-/// and the servers of two groups that put the group first).
-const ETCD_PREFIXES: [(&str, &str, &str); 7] = [
-    ("", "replicationcontrollers", "controllers"),
-    ("", "endpoints", "services/endpoints"),
-    ("", "nodes", "minions"),
-    ("", "services", "services/specs"),
-    ("networking.k8s.io", "ingresses", "ingress"),
+/// Where upstream's keys or values are other than most: the group and the resource, the prefix of the keys
+/// (upstream: `SpecialDefaultResourcePrefixes`, and the servers of two groups that put the group first),
+/// and the form of the values, which two servers keep as JSON.
+const SPECIAL: [(&str, &str, &str, EtcdForm); 7] = [
+    ("", "replicationcontrollers", "controllers", EtcdForm::Protobuf),
+    ("", "endpoints", "services/endpoints", EtcdForm::Protobuf),
+    ("", "nodes", "minions", EtcdForm::Protobuf),
+    ("", "services", "services/specs", EtcdForm::Protobuf),
+    ("networking.k8s.io", "ingresses", "ingress", EtcdForm::Protobuf),
     (
         "apiextensions.k8s.io",
         "customresourcedefinitions",
         "apiextensions.k8s.io/customresourcedefinitions",
+        EtcdForm::Unserved(&pintle_crd::V1BETA1),
     ),
-    ("apiregistration.k8s.io", "apiservices", "apiregistration.k8s.io/apiservices"),
+    ("apiregistration.k8s.io", "apiservices", "apiregistration.k8s.io/apiservices", EtcdForm::Json),
 ];
 
-fn etcd_prefix(row: &generated::Resource) -> Str {
-    let mut special = ETCD_PREFIXES.iter();
-    let special = special.find(|(group, plural, _)| (*group, *plural) == (row.group, row.plural));
-    Str::const_new(special.map_or(row.plural, |(_, _, prefix)| prefix))
+fn etcd(row: &generated::Resource) -> Etcd {
+    let mut special = SPECIAL.iter();
+    let special = special.find(|(group, plural, ..)| (*group, *plural) == (row.group, row.plural));
+    let (prefix, form) = special.map_or((row.plural, EtcdForm::Protobuf), |s| (s.2, s.3));
+    Etcd { prefix: Str::const_new(prefix), form }
+}
+
+/// The kind that upstream keeps objects as.
+fn storage_kind(row: &generated::Resource, etcd: &Etcd) -> GroupVersionKind {
+    if let EtcdForm::Unserved(version) = etcd.form
+        && let Some((group, version)) = version.api_version.split_once('/')
+    {
+        return GroupVersionKind::new(group, version, row.kind);
+    }
+    let own = Gvk { group: row.group, version: row.version, kind: row.kind };
+    gvk(row.storage.unwrap_or(own))
 }
 
 /// The name of the type of a resource's stored form.

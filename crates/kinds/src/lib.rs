@@ -36,5 +36,5 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 
-pub use definition::{built_in, definitions};
+pub use definition::{built_in, definitions, internal, kept};
 pub use runtime_config::{Error, RuntimeConfig};

@@ -126,7 +126,7 @@ impl ResourceDefinition {
 
     /// The key that an object would have in upstream's etcd.
     pub fn etcd_key(&self, namespace: &str, name: &str) -> String {
-        let prefix = self.storage.as_ref().map_or("", |storage| storage.etcd_prefix.as_str());
+        let prefix = self.storage.as_ref().map_or("", |storage| storage.etcd.prefix.as_str());
         let slash = if namespace.is_empty() { "" } else { "/" };
         format!("{ETCD_PREFIX}/{prefix}/{namespace}{slash}{name}")
     }
@@ -169,8 +169,8 @@ pub(crate) const ETCD_PREFIX: &str = "/registry";
 pub struct Storage {
     /// The collection in the store: `pods`, `apps/deployments`. Versions of a resource share one.
     pub collection: Arc<str>,
-    /// What follows `/registry/` in upstream's keys, which some errors name: `pods`, `minions`.
-    pub etcd_prefix: Str,
+    /// How upstream keeps them in etcd.
+    pub etcd: Etcd,
     /// How this version's objects become the stored form and back; `None` where this version is the
     /// stored form.
     pub conversion: Option<Conversion>,
@@ -179,6 +179,39 @@ pub struct Storage {
     pub keeping: Option<Arc<dyn Keeping>>,
     /// The object that defines the resource, where one does: nothing is made while it goes, or after.
     pub definer: Option<Arc<Definer>>,
+}
+
+/// How upstream keeps a resource's objects in etcd.
+#[derive(Clone, Debug)]
+pub struct Etcd {
+    /// What follows `/registry/` in the keys, which some errors name: `pods`, `minions`.
+    pub prefix: Str,
+    /// What the values are.
+    pub form: EtcdForm,
+}
+
+/// The values in upstream's etcd. Where nothing else is said they are of the stored version.
+#[derive(Clone, Copy, Debug)]
+pub enum EtcdForm {
+    /// Kubernetes' Protobuf.
+    Protobuf,
+    /// JSON, members in the order of their declaration.
+    Json,
+    /// JSON of a version that is not served.
+    Unserved(&'static UnservedVersion),
+    /// JSON of objects without a Go type: members sorted.
+    Sorted,
+}
+
+/// A version that upstream keeps objects in and serves no longer.
+#[derive(Debug)]
+pub struct UnservedVersion {
+    /// The `apiVersion` of its objects.
+    pub api_version: &'static str,
+    /// Writes an object of the stored form as JSON of this version.
+    pub write: fn(Value, &mut Vec<u8>),
+    /// Turns an object of this version into the stored form, `apiVersion` included.
+    pub read: fn(&mut Value),
 }
 
 /// Turns objects, of the form that the strategy sees, into what is kept and back. Unlike a

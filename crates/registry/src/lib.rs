@@ -35,8 +35,8 @@ pub use attached::Attached;
 pub use cache::Head;
 pub use definer::Definer;
 pub use definition::{
-    Conversion, Keeping, Kept, Members, ResourceDefinition, ScalePaths, Scope, Storage,
-    Subresource, SubresourceBehaviour, Verb,
+    Conversion, Etcd, EtcdForm, Keeping, Kept, Members, ResourceDefinition, ScalePaths, Scope,
+    Storage, Subresource, SubresourceBehaviour, UnservedVersion, Verb,
 };
 pub use encodings::{Encoded, Extra, event_type};
 pub use feed::{Feed, News};

@@ -13,8 +13,8 @@ use pintle_registry::request::{
 };
 use pintle_registry::table::{Column, Printer, Row};
 use pintle_registry::{
-    Generation, Keeping, Kept, Members, Options, Registry, ResourceDefinition, ScalePaths, Scope,
-    Storage, Strategy, Subresource, SubresourceBehaviour,
+    Etcd, EtcdForm, Generation, Keeping, Kept, Members, Options, Registry, ResourceDefinition,
+    ScalePaths, Scope, Storage, Strategy, Subresource, SubresourceBehaviour,
 };
 use pintle_value::{Value, json};
 
@@ -99,7 +99,7 @@ fn definition(
         printer: Arc::new(Blank),
         storage: Some(Storage {
             collection: resource.into(),
-            etcd_prefix: resource.into(),
+            etcd: Etcd { prefix: resource.into(), form: EtcdForm::Protobuf },
             conversion: None,
             keeping: None,
             definer: None,

@@ -11,7 +11,7 @@ use pintle_value::{
     json::{self, Compact, Layout, Pretty},
 };
 
-use crate::{Field, Schema, Shape, TypeId};
+use crate::{Field, Scalar, Schema, Shape, TypeId, alternative};
 
 /// Writes compact JSON.
 pub fn write(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
@@ -105,6 +105,20 @@ fn write_as<L: Layout>(
             json::write_list(items, layout, out, |item, layout, out| {
                 write_as(schema, *ty, item, layout, out);
             });
+        }
+        // Such a schema has the order of its type wherever it stands.
+        (Shape::Scalar(Scalar::Any), Value::Object(_) | Value::Array(_))
+            if let Some(of) = alternative::of(schema, ty) =>
+        {
+            match value.as_array() {
+                None => write_as(schema, of.schema, value, layout, out),
+                Some(items) => {
+                    let item_ty = of.item(schema).unwrap_or(of.schema);
+                    json::write_list(items, layout, out, |item, layout, out| {
+                        write_as(schema, item_ty, item, layout, out);
+                    });
+                }
+            }
         }
         _ => json::write_as(value, layout, out),
     }

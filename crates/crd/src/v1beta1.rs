@@ -1,0 +1,212 @@
+//! `apiextensions.k8s.io/v1beta1`: the version in which upstream keeps definitions in etcd, though it is
+//! served no longer.
+//!
+//! What all versions of a definition have in common stands there once, in its spec
+//! (upstream: `apiextensions-apiserver/pkg/apis/apiextensions/v1/conversion.go`).
+
+use pintle_registry::UnservedVersion;
+use pintle_schema::{builtin, encode};
+use pintle_value::{Map, Value, json};
+
+/// The name of a type of v1.
+macro_rules! v1 {
+    ($name:literal) => {
+        concat!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.", $name)
+    };
+}
+
+/// The version, as etcd has it.
+pub static V1BETA1: UnservedVersion =
+    UnservedVersion { api_version: "apiextensions.k8s.io/v1beta1", write, read };
+
+/// The members of a version that its spec has where they are the same in all versions: the name in the
+/// spec, and that in the version.
+const SHARED: [(&str, &str); 4] = [
+    ("subresources", "subresources"),
+    ("validation", "schema"),
+    ("additionalPrinterColumns", "additionalPrinterColumns"),
+    ("selectableFields", "selectableFields"),
+];
+
+/// What stands in the spec's `conversion`: the name there, and that in `webhook`, where v1 has it.
+const WEBHOOK: [(&str, &str); 2] = [
+    ("webhookClientConfig", "clientConfig"),
+    ("conversionReviewVersions", "conversionReviewVersions"),
+];
+
+/// A column's path in v1beta1, and in v1.
+const COLUMN_PATH: (&str, &str) = ("JSONPath", "jsonPath");
+
+/// A member of a struct: its name, and how it is written.
+type Member = (&'static str, Shape);
+
+/// How a member is written. Structs that both versions have in the same order go by the type of v1.
+enum Shape {
+    Plain,
+    Type(&'static str),
+    List(&'static str),
+    Struct(&'static [Member]),
+}
+
+use Shape::{List, Plain, Struct, Type};
+
+/// The members of a definition in the order in which they are declared.
+const DEFINITION: &[Member] = &[
+    ("kind", Plain),
+    ("apiVersion", Plain),
+    ("metadata", Type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")),
+    ("spec", Struct(SPEC)),
+    ("status", Type(v1!("CustomResourceDefinitionStatus"))),
+];
+
+const SPEC: &[Member] = &[
+    ("group", Plain),
+    ("version", Plain),
+    ("names", Type(v1!("CustomResourceDefinitionNames"))),
+    ("scope", Plain),
+    ("validation", Type(v1!("CustomResourceValidation"))),
+    ("subresources", Type(v1!("CustomResourceSubresources"))),
+    ("versions", List(v1!("CustomResourceDefinitionVersion"))),
+    ("additionalPrinterColumns", List(v1!("CustomResourceColumnDefinition"))),
+    ("selectableFields", List(v1!("SelectableField"))),
+    (
+        "conversion",
+        Struct(&[
+            ("strategy", Plain),
+            ("webhookClientConfig", Type(v1!("WebhookClientConfig"))),
+            ("conversionReviewVersions", Plain),
+        ]),
+    ),
+    ("preserveUnknownFields", Plain),
+];
+
+fn write(mut definition: Value, out: &mut Vec<u8>) {
+    let members = definition.make_object();
+    members.insert("apiVersion", V1BETA1.api_version);
+    from_v1(members.entry_object("spec"));
+    write_struct(&definition, DEFINITION, out);
+}
+
+fn write_struct(value: &Value, members: &[Member], out: &mut Vec<u8>) {
+    let present = members.iter().filter_map(|(name, shape)| Some((name, value.get(name)?, shape)));
+    out.push(b'{');
+    for (at, (name, value, shape)) in present.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        json::write_string(name, out);
+        out.push(b':');
+        match shape {
+            Plain => json::write(value, out),
+            Struct(members) => write_struct(value, members, out),
+            Type(name) => write_typed(value, name, out),
+            List(name) => {
+                let items = value.as_array().unwrap_or_default();
+                json::write_list(items, &mut json::Compact, out, |item, _, out| {
+                    write_typed(item, name, out);
+                });
+            }
+        }
+    }
+    out.push(b'}');
+}
+
+fn write_typed(value: &Value, name: &str, out: &mut Vec<u8>) {
+    match builtin().find(name) {
+        Some(ty) => encode::write(builtin(), ty, value, out),
+        None => json::write(value, out),
+    }
+}
+
+/// Turns a spec of v1 into one of v1beta1.
+fn from_v1(spec: &mut Map) {
+    spec.entry_or("preserveUnknownFields", || Value::Bool(false));
+    if let Some(conversion) = spec.get_mut("conversion") {
+        let conversion = conversion.make_object();
+        if let Some(Value::Object(mut webhook)) = conversion.remove("webhook") {
+            webhook.retain(|_, value| !value.is_null());
+            move_members(&mut webhook, conversion, WEBHOOK.map(|(beta, v1)| (v1, beta)));
+        }
+    }
+    let Some(Value::Array(versions)) = spec.get_mut("versions") else { return };
+    let [first, others @ ..] = &mut versions[..] else { return };
+    let name = first.get("name").cloned().unwrap_or_default();
+    let mut shared = Vec::new();
+    for (in_spec, member) in SHARED {
+        if others.iter().all(|other| other.get(member) == first.get(member)) {
+            others.iter_mut().for_each(|other| _ = other.make_object().remove(member));
+            shared.extend(first.make_object().remove(member).map(|value| (in_spec, value)));
+        }
+    }
+    for version in versions {
+        rename_paths(version.make_object(), COLUMN_PATH.1, COLUMN_PATH.0);
+    }
+    if name.as_str().is_some_and(|name| !name.is_empty()) {
+        spec.insert("version", name);
+    }
+    shared.into_iter().for_each(|(name, value)| _ = spec.insert(name, value));
+    rename_paths(spec, COLUMN_PATH.1, COLUMN_PATH.0);
+}
+
+/// Turns a definition of v1beta1 into one of v1.
+fn read(definition: &mut Value) {
+    let members = definition.make_object();
+    members.insert("apiVersion", "apiextensions.k8s.io/v1");
+    let spec = members.entry_object("spec");
+    if spec.get("scope").and_then(Value::as_str).is_none_or(str::is_empty) {
+        spec.insert("scope", "Namespaced");
+    }
+    // Unlike in v1 this is so unless the definition says otherwise.
+    spec.entry_or("preserveUnknownFields", || Value::Bool(true));
+    if let Some(conversion) = spec.get_mut("conversion") {
+        let conversion = conversion.make_object();
+        let mut webhook = Map::new();
+        move_members(conversion, &mut webhook, WEBHOOK);
+        if conversion.get("strategy").and_then(Value::as_str) == Some("Webhook") {
+            webhook.entry_or("conversionReviewVersions", || vec![Value::from("v1beta1")].into());
+        }
+        if !webhook.is_empty() {
+            conversion.insert("webhook", Value::Object(webhook));
+        }
+    }
+    rename_paths(spec, COLUMN_PATH.0, COLUMN_PATH.1);
+    let version = spec.remove("version");
+    let mut versions = match spec.remove("versions") {
+        Some(Value::Array(versions)) if !versions.is_empty() => versions,
+        _ => version.into_iter().map(only_version).collect(),
+    };
+    for (in_spec, member) in SHARED {
+        let Some(value) = spec.remove(in_spec) else { continue };
+        for version in &mut versions {
+            version.make_object().insert(member, value.clone());
+        }
+    }
+    for version in &mut versions {
+        rename_paths(version.make_object(), COLUMN_PATH.0, COLUMN_PATH.1);
+    }
+    spec.insert("versions", Value::Array(versions));
+}
+
+/// What `version` stood for before there were `versions`.
+fn only_version(name: Value) -> Value {
+    Value::from([("name", name), ("served", Value::Bool(true)), ("storage", Value::Bool(true))])
+}
+
+/// Gives the paths of the columns in a struct another name.
+fn rename_paths(holder: &mut Map, from: &str, to: &'static str) {
+    let columns = holder.get_mut("additionalPrinterColumns").and_then(Value::as_array_mut);
+    for column in columns.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if let Some(path) = column.remove(from) {
+            column.insert(to, path);
+        }
+    }
+}
+
+/// Moves members from one struct into another, where they have other names.
+fn move_members(from: &mut Map, to: &mut Map, names: [(&str, &'static str); 2]) {
+    for (old, new) in names {
+        if let Some(value) = from.remove(old) {
+            to.insert(new, value);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The bytes of built-in kinds: messages of the stored version, and JSON where a server keeps that.
+
+use pintle_registry::{EtcdForm, ResourceDefinition};
+use pintle_schema::{decode, encode, protobuf};
+use pintle_store::Revision;
+use pintle_value::{Value, cbor, json};
+
+use crate::Kind;
+
+/// Members that their schema keeps unread.
+const OWNED_FIELDS: &[&str] = &["metadata", "managedFields", "fieldsV1"];
+/// What encrypted values begin with.
+const ENCRYPTED: &[u8] = b"k8s:enc:";
+
+impl Kind {
+    /// What is kept of an object's JSON.
+    pub(crate) fn encode(&self, value: &[u8]) -> Result<Vec<u8>, String> {
+        let mut tree = json::parse_without(value, OWNED_FIELDS).map_err(|why| why.to_string())?;
+        forget_place(&mut tree)?;
+        let (stored, mut kept) = (&self.stored, Vec::with_capacity(value.len()));
+        match stored.storage.as_ref().map(|storage| storage.etcd.form) {
+            Some(EtcdForm::Unserved(version)) => (version.write)(tree, &mut kept),
+            Some(EtcdForm::Json | EtcdForm::Sorted) => {
+                encode::write(&stored.schema, stored.ty, &tree, &mut kept);
+            }
+            Some(EtcdForm::Protobuf) | None => {
+                protobuf::encode(&stored.schema, stored.ty, &tree, &mut kept);
+                return Ok(kept);
+            }
+        }
+        kept.push(b'\n');
+        Ok(kept)
+    }
+
+    /// The JSON of the object that the bytes are kept of.
+    pub(crate) fn decode(&self, kept: &[u8], revision: Revision) -> Result<Vec<u8>, String> {
+        let (version, mut tree) = self.read(kept)?;
+        forget_place(&mut tree)?;
+        version.set_defaults(&mut tree);
+        let stored = &self.stored;
+        if let Some(conversion) = version.storage.as_ref().and_then(|s| s.conversion) {
+            (conversion.to_stored)(&mut tree);
+            conform(stored, &mut tree)?;
+        }
+        let members = tree.make_object();
+        members.insert("kind", stored.kind.clone());
+        members.insert("apiVersion", stored.api_version());
+        let mut value = Vec::with_capacity(kept.len() * 2);
+        let hole = encode::write_object(&stored.schema, stored.ty, &tree, &mut value);
+        if let Some(hole) = hole {
+            let digits = revision.to_string();
+            value.splice(hole..hole, digits.bytes());
+        }
+        Ok(value)
+    }
+
+    /// Reads an object in the version that its bytes name.
+    fn read(&self, kept: &[u8]) -> Result<(&ResourceDefinition, Value), String> {
+        if protobuf::is_message(kept) {
+            let (api_version, kind) = protobuf::type_meta(kept).map_err(|e| e.to_string())?;
+            let version = self.version(&api_version, &kind)?;
+            let tree = protobuf::decode(&version.schema, version.ty, kept);
+            return Ok((version, tree.map_err(|error| error.to_string())?));
+        }
+        let mut tree = text(kept)?;
+        let said = |member: &str| tree.str_at(&[member]).unwrap_or_default().to_owned();
+        let (api_version, kind) = (said("apiVersion"), said("kind"));
+        let form = self.stored.storage.as_ref().map(|storage| storage.etcd.form);
+        let version = match form {
+            Some(EtcdForm::Unserved(unserved)) if unserved.api_version == api_version => {
+                (unserved.read)(&mut tree);
+                self.version(&self.stored.api_version(), &kind)?
+            }
+            _ => self.version(&api_version, &kind)?,
+        };
+        conform(version, &mut tree)?;
+        Ok((version, tree))
+    }
+
+    fn version(&self, api_version: &str, kind: &str) -> Result<&ResourceDefinition, String> {
+        let is_it =
+            |one: &&ResourceDefinition| one.kind == kind && one.api_version() == api_version;
+        let found = self.versions.iter().find(is_it);
+        found.ok_or_else(|| {
+            format!("{api_version} {kind} is not known among the versions of {}", self.collection)
+        })
+    }
+}
+
+/// Gives an object the form that a version's objects have when they were read.
+fn conform(version: &ResourceDefinition, tree: &mut Value) -> Result<(), String> {
+    let problems = decode::conform(&version.schema, version.ty, tree);
+    problems.map(drop).map_err(|error| error.to_string())
+}
+
+/// Reads what is not a message: JSON, or CBOR.
+pub(crate) fn text(kept: &[u8]) -> Result<Value, String> {
+    if kept.starts_with(ENCRYPTED) {
+        return Err("the value is encrypted".to_owned());
+    }
+    if kept.starts_with(cbor::MAGIC) {
+        return cbor::parse(kept).map_err(|error| error.to_string());
+    }
+    json::parse_without(kept, OWNED_FIELDS).map_err(|error| error.to_string())
+}
+
+/// Takes away what an object says of where it is kept, which upstream leaves out of the bytes
+/// (`apiserver/pkg/storage/api_object_versioner.go`).
+pub(crate) fn forget_place(object: &mut Value) -> Result<(), String> {
+    let members = object.as_object_mut().ok_or("the value is not an object")?;
+    if let Some(Value::Object(metadata)) = members.get_mut("metadata") {
+        metadata.remove("resourceVersion");
+        metadata.remove("selfLink");
+    }
+    Ok(())
+}

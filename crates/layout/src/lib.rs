@@ -1,0 +1,87 @@
+//! How kube-apiserver v1.36 keeps objects in etcd: its keys, and its bytes, both ways.
+//!
+//! Purpose: a Pintle and a kube-apiserver on one etcd read what the other wrote, and neither rewrites
+//! what it would not change. So an object is kept as the very bytes that upstream keeps of it.
+//!
+//! What is particular to a kind (prefix, encoding, stored version) stands in its definition; here is what
+//! all have in common. Custom resources need no definition: they are JSON under their group and plural.
+//!
+//! Must not know: etcd, transactions, requests.
+//!
+//! Invariants:
+//! - `key(path(k)) == k` and `path(key(p)) == p`: no two keys have one path.
+//! - Nothing that a path or bytes say makes anything panic, or nests deeper than objects may.
+
+mod bytes;
+mod custom;
+mod paths;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::bytes::Bytes;
+use pintle_registry::ResourceDefinition;
+use pintle_store::{Key, Layout, Mismatch, Revision};
+
+use paths::Paths;
+
+/// The layout of kube-apiserver v1.36.
+pub struct Upstream {
+    paths: Paths,
+    event_ttl: Duration,
+}
+
+/// A built-in kind as it is kept.
+struct Kind {
+    collection: Arc<str>,
+    /// Its stored version, in which Pintle keeps it, too.
+    stored: ResourceDefinition,
+    /// All its versions: what was kept by another release may be any of them.
+    versions: Vec<ResourceDefinition>,
+}
+
+/// How long upstream keeps the address of an API server that does not renew it.
+const SERVER_LEASE: Duration = Duration::from_secs(15);
+
+impl Upstream {
+    /// The layout in which events are kept for so long.
+    pub fn new(event_ttl: Duration) -> Self {
+        Self { paths: Paths::of(pintle_kinds::kept()), event_ttl }
+    }
+}
+
+impl Layout for Upstream {
+    fn path(&self, key: &Key) -> String {
+        self.paths.path(key)
+    }
+
+    fn key(&self, path: &str) -> Option<Key> {
+        self.paths.key(path)
+    }
+
+    fn encode(&self, key: &Key, value: &[u8]) -> Result<Bytes, Mismatch> {
+        let encoded = match self.paths.kind(&key.collection) {
+            Some(kind) => kind.encode(value),
+            None if paths::is_custom(&key.collection) => custom::encode(value),
+            None => return Ok(Bytes::copy_from_slice(value)),
+        };
+        encoded.map(Bytes::from).map_err(|why| Mismatch { key: key.clone(), why })
+    }
+
+    fn decode(&self, key: &Key, kept: &[u8], revision: Revision) -> Result<Bytes, Mismatch> {
+        let decoded = match self.paths.kind(&key.collection) {
+            Some(kind) => kind.decode(kept, revision),
+            None if paths::is_custom(&key.collection) => custom::decode(kept, revision),
+            None => return Ok(Bytes::copy_from_slice(kept)),
+        };
+        decoded.map(Bytes::from).map_err(|why| Mismatch { key: key.clone(), why })
+    }
+
+    fn lifetime(&self, key: &Key) -> Option<Duration> {
+        match &*key.collection {
+            "events" => Some(self.event_ttl),
+            "masterleases" | "peerserverleases" => Some(SERVER_LEASE),
+            _ => None,
+        }
+    }
+}

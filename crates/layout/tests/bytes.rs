@@ -1,0 +1,164 @@
+//! The bytes of objects: `kept.jsonl` has what kube-apiserver v1.36.3 kept in etcd of an object of each
+//! kind, and, where a client can get the object, what it answered.
+
+use std::time::Duration;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use pintle_layout::Upstream;
+use pintle_store::{Key, Layout, Revision};
+use pintle_value::{Value, cbor, json};
+
+struct Sample {
+    path: String,
+    revision: Revision,
+    kept: Vec<u8>,
+    shown: String,
+}
+
+fn samples() -> Vec<Sample> {
+    let lines = include_str!("kept.jsonl").lines();
+    let read = |line: &str| {
+        let row = json::parse(line.as_bytes()).expect("a row");
+        let text = |member: &str| row.str_at(&[member]).unwrap_or_default().to_owned();
+        let kept = match row.get("message") {
+            Some(_) => STANDARD.decode(text("message")).expect("base64"),
+            None => text("json").into_bytes(),
+        };
+        let revision = row.get("revision").and_then(Value::as_int).expect("a revision");
+        let revision = Revision(revision.cast_unsigned());
+        Sample { path: text("path"), revision, kept, shown: text("shown") }
+    };
+    lines.map(read).collect()
+}
+
+fn layout() -> Upstream {
+    Upstream::new(Duration::from_secs(3600))
+}
+
+fn key(collection: &str, item: &str) -> Key {
+    Key { collection: collection.into(), item: item.into() }
+}
+
+/// Bytes are read as this object, given without what says where it is kept.
+#[track_caller]
+fn check(collection: &str, kept: &[u8], expected: &str) {
+    let decoded = layout().decode(&key(collection, "a"), kept, Revision(7));
+    let decoded = decoded.expect("it can be read");
+    let mut tree = json::parse(&decoded).expect("JSON");
+    let metadata = tree.object_entry("metadata");
+    assert_eq!(metadata.remove("resourceVersion"), Some(Value::from("7")));
+    assert_eq!(tree, json::parse(expected.as_bytes()).expect("JSON"), "{collection}");
+}
+
+/// Bytes cannot be read, which the error says, and of which key.
+#[track_caller]
+fn check_refused(collection: &str, kept: &[u8], why: &str) {
+    let mismatch = layout().decode(&key(collection, "a"), kept, Revision(7));
+    let mismatch = mismatch.expect_err("it cannot be read");
+    assert_eq!(mismatch.key, key(collection, "a"));
+    assert!(mismatch.why.contains(why), "{}", mismatch.why);
+}
+
+#[test]
+fn every_sample_is_read_as_upstream_shows_it_and_kept_as_upstream_keeps_it() {
+    let layout = layout();
+    for Sample { path, revision, kept, shown } in samples() {
+        let key = layout.key(&path).expect("a key");
+        let value = layout.decode(&key, &kept, revision).expect("it can be read");
+        if !shown.is_empty() {
+            assert_eq!(String::from_utf8_lossy(&value), shown, "{path}");
+        }
+        // Upstream's default for the phase is not in the bytes of a new claim.
+        if !path.starts_with("persistentvolumeclaims/") {
+            let again = layout.encode(&key, &value).expect("it can be written");
+            assert_eq!(STANDARD.encode(&again), STANDARD.encode(&kept), "{path}");
+        }
+    }
+}
+
+#[test]
+fn every_kind_has_a_sample() {
+    let layout = layout();
+    let keys: Vec<Key> = samples().iter().filter_map(|s| layout.key(&s.path)).collect();
+    for definition in pintle_kinds::kept() {
+        let storage = definition.storage.expect("it is kept");
+        let is_there = keys.iter().any(|key| key.collection == storage.collection);
+        assert!(is_there, "{}", storage.collection);
+    }
+}
+
+#[test]
+fn broken_bytes_are_refused_or_read_and_nothing_else() {
+    let layout = layout();
+    for Sample { path, kept, .. } in samples() {
+        let key = layout.key(&path).expect("a key");
+        for at in 0..kept.len() {
+            // What comes of it is of no interest: that there is an end is.
+            let _ = layout.decode(&key, &kept[..at], Revision(7));
+            let mut broken = kept.clone();
+            broken[at] ^= 0xff;
+            let _ = layout.decode(&key, &broken, Revision(7));
+        }
+    }
+}
+
+#[test]
+fn other_versions_and_encodings_are_read() {
+    let map = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"},"data":{"x":"y"}}"#;
+    check("configmaps", format!(" {map} ").as_bytes(), map);
+    let mut encoded = Vec::new();
+    cbor::write(&json::parse(map.as_bytes()).expect("JSON"), &mut encoded);
+    check("configmaps", &encoded, map);
+    check(
+        "events",
+        br#"{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"a"},"note":"n"}"#,
+        r#"{"apiVersion":"v1","kind":"Event","metadata":{"name":"a"},"message":"n",
+            "involvedObject":{},"source":{},"firstTimestamp":null,"lastTimestamp":null,
+            "eventTime":null,"reportingComponent":"","reportingInstance":""}"#,
+    );
+    check(
+        "example.com/things",
+        br#"{"spec":{"b":1.0,"a":"<"},"metadata":{"resourceVersion":"9","selfLink":"/x"},"kind":"T"}"#,
+        r#"{"kind":"T","metadata":{},"spec":{"a":"<","b":1}}"#,
+    );
+}
+
+#[test]
+fn a_definition_of_v1beta1_is_read_as_one_of_v1() {
+    check(
+        "apiextensions.k8s.io/customresourcedefinitions",
+        br#"{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition",
+            "metadata":{"name":"a"},"spec":{"group":"g.io","version":"v1","names":{"plural":"as",
+            "kind":"A"},"subresources":{"status":{}},"validation":{"openAPIV3Schema":{"type":
+            "object"}},"additionalPrinterColumns":[{"name":"N","type":"string","JSONPath":".n"}],
+            "conversion":{"strategy":"Webhook","webhookClientConfig":{"url":"https://a"}}}}"#,
+        r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+            "metadata":{"name":"a"},"spec":{"group":"g.io","scope":"Namespaced",
+            "names":{"plural":"as","singular":"a","kind":"A","listKind":"AList"},
+            "preserveUnknownFields":true,
+            "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
+                "schema":{"openAPIV3Schema":{"type":"object"}},
+                "additionalPrinterColumns":[{"name":"N","type":"string","jsonPath":".n"}]}],
+            "conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://a"},
+                "conversionReviewVersions":["v1beta1"]}}},
+            "status":{"conditions":null,"acceptedNames":{"plural":"","kind":""},
+                "storedVersions":["v1"]}}"#,
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_refused() {
+    let deep = [&b"{\"metadata\":"[..], &[b'['; 100_000]].concat();
+    check_refused("configmaps", &deep, "exceeded max depth");
+    check_refused("example.com/things", &deep, "exceeded max depth");
+    check_refused("configmaps", b"k8s:enc:aescbc:v1:key1:xyz", "encrypted");
+    check_refused("configmaps", b"", "unexpected end");
+    check_refused("configmaps", b"k8s\0\xff", "");
+    check_refused(
+        "configmaps",
+        br#"{"kind":"Secret","apiVersion":"v1"}"#,
+        "v1 Secret is not known",
+    );
+    check_refused("example.com/things", b"[]", "not an object");
+    check_refused("example.com/things", b"{}", "no metadata");
+}
