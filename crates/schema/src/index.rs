@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::{Field, Presence, Schema, Shape, TypeId, kept::is_null_when_empty};
+use crate::{Field, Presence, Schema, Shape, TypeId, kept::is_forgotten};
 
 /// The index of a schema. Fields go by their *rank*, which is their place in `by_name`.
 #[derive(Debug)]
@@ -26,12 +26,12 @@ struct TypeIndex {
     filled: Range<u32>,
     defaulted: Range<u32>,
     checked: Range<u32>,
-    null_when_empty: Range<u32>,
+    forgotten: Range<u32>,
     tagged: Range<u32>,
     by_tag: Range<u32>,
     has_defaults: bool,
     has_rules: bool,
-    has_null_when_empty: bool,
+    has_forgotten: bool,
 }
 
 /// A free slot of a table.
@@ -94,10 +94,10 @@ impl Index {
         self.list(ty, |known| &known.checked)
     }
 
-    /// The fields of a struct that are lists or maps which are shown when they are empty, or hold such fields,
-    /// by name.
-    pub(crate) fn null_when_empty(&self, ty: TypeId) -> &[u16] {
-        self.list(ty, |known| &known.null_when_empty)
+    /// The fields of a struct that are lists or maps which are not kept when they are empty, or hold such
+    /// fields, by name.
+    pub(crate) fn forgotten(&self, ty: TypeId) -> &[u16] {
+        self.list(ty, |known| &known.forgotten)
     }
 
     /// The fields of a struct that Protobuf has, by number, with the numbers of the messages that they
@@ -123,9 +123,9 @@ impl Index {
         self.known(ty).1.has_rules
     }
 
-    /// Whether anything in the type is a list or map that may be empty and is shown then.
-    pub(crate) fn has_null_when_empty(&self, ty: TypeId) -> bool {
-        self.known(ty).1.has_null_when_empty
+    /// Whether anything in the type is a list or map that may be empty and is not kept then.
+    pub(crate) fn has_forgotten(&self, ty: TypeId) -> bool {
+        self.known(ty).1.has_forgotten
     }
 
     /// What is known of a type, and the index that knows it.
@@ -152,29 +152,27 @@ impl Index {
                 Shape::Scalar(_) => [false; 3],
                 Shape::List { item: ty, .. } | Shape::Map { value: ty, .. } => self.flags(*ty),
                 Shape::Struct { fields, .. } => {
-                    fields.iter().fold([false; 3], |[defaults, rules, null_when_empty], field| {
-                        let [has_defaults, has_rules, has_null_when_empty] = self.flags(field.ty);
+                    fields.iter().fold([false; 3], |[defaults, rules, forgotten], field| {
+                        let [has_defaults, has_rules, has_forgotten] = self.flags(field.ty);
                         [
                             defaults || field.default.is_some() || has_defaults,
                             rules || has_rule(field) || has_rules,
-                            null_when_empty
-                                || is_null_when_empty(schema, field)
-                                || has_null_when_empty,
+                            forgotten || is_forgotten(schema, field) || has_forgotten,
                         ]
                     })
                 }
             };
             let known = &mut self.types[at];
-            news |= [known.has_defaults, known.has_rules, known.has_null_when_empty] != flags;
-            [known.has_defaults, known.has_rules, known.has_null_when_empty] = flags;
+            news |= [known.has_defaults, known.has_rules, known.has_forgotten] != flags;
+            [known.has_defaults, known.has_rules, known.has_forgotten] = flags;
         }
         news
     }
 
-    /// Whether a type has defaults, rules, and fields that are null when empty.
+    /// Whether a type has defaults, rules, and fields that are not kept when empty.
     fn flags(&self, ty: TypeId) -> [bool; 3] {
         let known = self.known(ty).1;
-        [known.has_defaults, known.has_rules, known.has_null_when_empty]
+        [known.has_defaults, known.has_rules, known.has_forgotten]
     }
 
     fn add_struct(&mut self, schema: &Schema, at: usize, fields: &[Field], by_name: &[u16]) {
@@ -193,14 +191,13 @@ impl Index {
             .filter(|rank| has_rule(field(*rank)) || self.has_rules(field(*rank).ty))
             .collect();
         let checked = self.add(checked.into_iter());
-        let null_when_empty: Vec<u16> = ranks
+        let forgotten: Vec<u16> = ranks
             .clone()
             .filter(|rank| {
-                is_null_when_empty(schema, field(*rank))
-                    || self.has_null_when_empty(field(*rank).ty)
+                is_forgotten(schema, field(*rank)) || self.has_forgotten(field(*rank).ty)
             })
             .collect();
-        let null_when_empty = self.add(null_when_empty.into_iter());
+        let forgotten = self.add(forgotten.into_iter());
         let mut tagged: Vec<u16> = ranks.filter(|rank| field(*rank).tag != 0).collect();
         tagged.sort_by_cached_key(|rank| [&*field(*rank).inside, &[field(*rank).tag]].concat());
         let mut by_tag = Vec::new();
@@ -218,7 +215,7 @@ impl Index {
             filled,
             defaulted,
             checked,
-            null_when_empty,
+            forgotten,
             tagged,
             by_tag,
             ..known.clone()

@@ -30,7 +30,7 @@ pub use zero::zero;
 pub use builtin::{builtin, builtin_kind};
 pub use decode::{Decoded, Format, conform, decode};
 pub use error::Error;
-pub use kept::forget_empty;
+pub use kept::{forget_empty, without_distinct};
 pub use problem::{PROBLEMS_MAX, Problem};
 pub use table::{
     Default, Field, ListType, MapType, Patch, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,

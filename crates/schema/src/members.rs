@@ -95,7 +95,9 @@ impl Members {
             let (rank, value) = std::mem::take(&mut given[usize::from(*place as u16)]);
             let field = of.field(rank);
             let kept = match (field.presence, value) {
-                (Presence::Pointer | Presence::OmitZero, Value::Null) => continue,
+                (Presence::Pointer | Presence::OmitZero | Presence::Distinct, Value::Null) => {
+                    continue;
+                }
                 (Presence::OmitZero, value) if is_zero(schema, field.ty, &value) => continue,
                 (Presence::Always, Value::Null) => zero(schema, field.ty),
                 (_, value) => value,

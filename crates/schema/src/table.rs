@@ -163,6 +163,9 @@ pub enum Presence {
     Pointer,
     /// A plain value with `omitempty`: a zero value (`""`, 0, false, empty list or map) is left out.
     OmitZero,
+    /// A list or map with `omitempty` of which upstream's rules tell an empty one from none: what a client
+    /// gave stays until the object is kept ([`forget_empty`](crate::forget_empty)).
+    Distinct,
     /// No `omitempty`, or a struct by value: a missing one is written as its zero value
     /// (`""`, 0, false, `null` for lists, maps and times, `{}` for structs with their own members
     /// of this sort in them).

@@ -30,7 +30,7 @@ pub fn zero(schema: &Schema, ty: TypeId) -> Value {
             for &i in by_name.iter() {
                 let field = &fields[usize::from(i)];
                 match field.presence {
-                    Presence::Pointer | Presence::OmitZero => {}
+                    Presence::Pointer | Presence::OmitZero | Presence::Distinct => {}
                     // Structs by value cannot hold themselves, so this ends.
                     Presence::Always => {
                         members.push((Str::from(&*field.name), zero(schema, field.ty)));

@@ -194,7 +194,11 @@ impl Model {
             let Some(p) = published.get(&f.member.name) else { continue };
             let ty = self.reference(p)?;
             let required = definition.required.contains(&f.member.name);
-            fields.push(self.field(sources, f, ty, required, patch_of_definition(p))?);
+            let mut field = self.field(sources, f, ty, required, patch_of_definition(p))?;
+            if DISTINCT.contains(&(name, &field.name)) {
+                field.presence = "Distinct";
+            }
+            fields.push(field);
         }
         if let Some(lost) = published.keys().find(|n| fields.iter().all(|f| f.name != **n)) {
             bail!("no Go member for the field {lost}");
@@ -325,6 +329,16 @@ impl Model {
         }
     }
 }
+
+/// Lists and maps with `omitempty` of which a rule or a plugin asks whether there is one, even an empty one
+/// (in Go: compares with `nil`).
+const DISTINCT: [(&str, &str); 5] = [
+    ("io.k8s.api.admissionregistration.v1.MutatingWebhook", "rules"),
+    ("io.k8s.api.admissionregistration.v1.ValidatingWebhook", "rules"),
+    ("io.k8s.api.autoscaling.v2.HPAScalingRules", "policies"),
+    ("io.k8s.api.core.v1.PodSpec", "overhead"),
+    ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps", "dependencies"),
+];
 
 fn patch_of_definition(d: &Definition) -> Patch {
     let strategies: Vec<&str> = d.patch_strategy.as_deref().unwrap_or("").split(',').collect();

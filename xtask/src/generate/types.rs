@@ -53,7 +53,7 @@ use std::borrow::Cow;
 
 use crate::builtin::{list, list_by, map, named, row, rules, scalar, set, structure, text, texts};
 use crate::table::MapType::{Atomic, Granular};
-use crate::table::Presence::{Always, Null, OmitZero, Pointer};
+use crate::table::Presence::{Always, Distinct, Null, OmitZero, Pointer};
 use crate::table::Rule::*;
 use crate::table::{Scalar, Type, TypeId};
 

@@ -98,7 +98,7 @@ fn says(schema: &Value, key: &str) -> bool {
     schema.get(key).is_some_and(|said| match said {
         Value::Null => false,
         Value::String(text) => !text.is_empty() || key == "$ref",
-        Value::Object(map) => key == "additionalItems" || !map.is_empty(),
+        Value::Object(map) => matches!(key, "additionalItems" | "dependencies") || !map.is_empty(),
         _ => true,
     })
 }

@@ -69,7 +69,8 @@ const EVENT: Strategy = Strategy {
         selectable!("regarding.fieldPath" at "involvedObject"."fieldPath"),
         selectable!("reason" at "reason"),
         selectable!("reportingController" at "reportingComponent"),
-        selectable!("source" by source, of "source"."component", of "reportingComponent"),
+        // Not offered in this group, but in the index that it shares with the other.
+        selectable!("" by source, of "source"."component", of "reportingComponent"),
         selectable!("type" at "type"),
     ],
     validate: |new, old| {

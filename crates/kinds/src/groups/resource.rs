@@ -136,9 +136,10 @@ const CLAIM: Strategy = Strategy {
 const CLAIM_TEMPLATE: Strategy = Strategy {
     delete_returns_object: true,
     default: |object| set(object, &[At("spec", CLAIM_DEFAULTS)]),
-    validate: |new, old| match old {
-        None => claims::validate_template(&Place::root(new).get("spec")),
-        Some(_) => unchanged(new, old, &[frozen(&["spec"])]),
+    validate: |new, old| {
+        let mut errors = claims::validate_template(&Place::root(new).get("spec"));
+        errors.extend(unchanged(new, old, &[frozen(&["spec"])]));
+        errors
     },
     declared_rules: false,
     ..PLAIN

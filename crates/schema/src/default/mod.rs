@@ -49,7 +49,7 @@ fn set(schema: &Schema, ty: TypeId, value: &mut Value, depth: usize) {
 fn set_member(schema: &Schema, field: &Field, members: &mut Map) {
     let Some(default) = &field.default else { return };
     let given = members.get(&field.name).is_some_and(|value| match field.presence {
-        Presence::Pointer => true,
+        Presence::Pointer | Presence::Distinct => true,
         Presence::Null => !value.is_null(),
         Presence::OmitZero | Presence::Always => !is_zero(schema, field.ty, value),
     });

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use crate::builtin::{list, list_by, map, named, row, rules, scalar, set, structure, text, texts};
 use crate::table::MapType::{Atomic, Granular};
-use crate::table::Presence::{Always, Null, OmitZero, Pointer};
+use crate::table::Presence::{Always, Distinct, Null, OmitZero, Pointer};
 use crate::table::Rule::*;
 use crate::table::{Scalar, Type, TypeId};
 
@@ -1243,7 +1243,7 @@ pub(crate) static TYPES: [Type; 1127] = [
     structure!("io.k8s.api.admissionregistration.v1.MutatingWebhook", Granular => [
         row("name", T::String, Always, 1).required(),
         row("clientConfig", T::AdmissionregistrationV1WebhookClientConfig, Always, 2).required(),
-        row("rules", T::ListOfAdmissionregistrationV1RuleWithOperations, OmitZero, 3),
+        row("rules", T::ListOfAdmissionregistrationV1RuleWithOperations, Distinct, 3),
         row("failurePolicy", T::String, Pointer, 4).rules(rules![Enum(texts!["Fail", "Ignore"])]),
         row("matchPolicy", T::String, Pointer, 9).rules(rules![Enum(texts!["Equivalent", "Exact"])]),
         row("namespaceSelector", T::MetaV1LabelSelector, Pointer, 5),
@@ -1353,7 +1353,7 @@ pub(crate) static TYPES: [Type; 1127] = [
     structure!("io.k8s.api.admissionregistration.v1.ValidatingWebhook", Granular => [
         row("name", T::String, Always, 1).required(),
         row("clientConfig", T::AdmissionregistrationV1WebhookClientConfig, Always, 2).required(),
-        row("rules", T::ListOfAdmissionregistrationV1RuleWithOperations, OmitZero, 3),
+        row("rules", T::ListOfAdmissionregistrationV1RuleWithOperations, Distinct, 3),
         row("failurePolicy", T::String, Pointer, 4).rules(rules![Enum(texts!["Fail", "Ignore"])]),
         row("matchPolicy", T::String, Pointer, 9).rules(rules![Enum(texts!["Equivalent", "Exact"])]),
         row("namespaceSelector", T::MetaV1LabelSelector, Pointer, 5),
@@ -2044,7 +2044,7 @@ pub(crate) static TYPES: [Type; 1127] = [
     structure!("io.k8s.api.autoscaling.v2.HPAScalingRules", Granular => [
         row("stabilizationWindowSeconds", T::Int32, Pointer, 3),
         row("selectPolicy", T::String, Pointer, 1),
-        row("policies", T::ListOfAutoscalingV2HPAScalingPolicy, OmitZero, 2),
+        row("policies", T::ListOfAutoscalingV2HPAScalingPolicy, Distinct, 2),
         row("tolerance", T::ResourceQuantity, Pointer, 4),
     ]),
     structure!("io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler", Granular => [
@@ -3427,7 +3427,7 @@ pub(crate) static TYPES: [Type; 1127] = [
         row("runtimeClassName", T::String, Pointer, 29),
         row("enableServiceLinks", T::Bool, Pointer, 30),
         row("preemptionPolicy", T::String, Pointer, 31).rules(rules![Enum(texts!["Never", "PreemptLowerPriority"])]),
-        row("overhead", T::MapOfResourceQuantity, OmitZero, 32),
+        row("overhead", T::MapOfResourceQuantity, Distinct, 32),
         row("topologySpreadConstraints", T::ListOfCoreV1TopologySpreadConstraintByTopologyKeyWhenUnsatisfiable, OmitZero, 33).merge("topologyKey"),
         row("setHostnameAsFQDN", T::Bool, Pointer, 35),
         row("os", T::CoreV1PodOS, Pointer, 36),
@@ -5685,7 +5685,7 @@ pub(crate) static TYPES: [Type; 1127] = [
         row("properties", T::MapOfApiextensionsV1JSONSchemaProps, OmitZero, 29),
         row("additionalProperties", T::ApiextensionsV1JSONSchemaPropsOrBool, Pointer, 30),
         row("patternProperties", T::MapOfApiextensionsV1JSONSchemaProps, OmitZero, 31),
-        row("dependencies", T::MapOfApiextensionsV1JSONSchemaPropsOrStringArray, OmitZero, 32),
+        row("dependencies", T::MapOfApiextensionsV1JSONSchemaPropsOrStringArray, Distinct, 32),
         row("additionalItems", T::ApiextensionsV1JSONSchemaPropsOrBool, Pointer, 33),
         row("definitions", T::MapOfApiextensionsV1JSONSchemaProps, OmitZero, 34),
         row("externalDocs", T::ApiextensionsV1ExternalDocumentation, Pointer, 35),

@@ -1,6 +1,6 @@
 //! PersistentVolumeClaims.
 
-use pintle_meta::names;
+use pintle_meta::{names, quantity::Quantity};
 use pintle_value::Value;
 
 use super::volume::{PENDING, pending, warn_of_annotations};
@@ -126,15 +126,11 @@ fn check_changes(claim: &Place<'_>, old: &Value, errors: &mut Errors) {
     let size = spec.at(&["resources", "requests", "storage"]);
     let old_size = old_claim.at(&["spec", "resources", "requests", "storage"]);
     let has = old_claim.at(&["status", "capacity", "storage"]);
-    if amounts::compare(&size, &old_size).is_some_and(std::cmp::Ordering::is_lt) {
-        // What could not grow may be asked to grow less, if not to shrink.
-        let is_less = match amounts::compare(&size, &has) {
-            Some(order) => order.is_le(),
-            None => amounts::parse(&size).is_some_and(|size| size.signum() <= 0),
-        };
-        if is_less {
-            errors.push(size.forbidden("field can not be less than status.capacity"));
-        }
+    // None is as good as nothing.
+    let amount = |place: &Place<'_>| amounts::parse(place).unwrap_or(Quantity::ZERO);
+    // What could not grow may be asked to grow less, if not to shrink.
+    if amount(&size) < amount(&old_size) && amount(&size) <= amount(&has) {
+        errors.push(size.forbidden("field can not be less than status.capacity"));
     }
     check_mode_and_attributes(claim, &old_claim, errors);
 }
