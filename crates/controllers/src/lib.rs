@@ -20,6 +20,7 @@ pub mod finished_jobs;
 pub mod flow_schemas;
 pub mod garbage;
 pub mod identity;
+pub mod legacy_tokens;
 pub mod manifests;
 pub mod measures;
 pub mod namespaces;

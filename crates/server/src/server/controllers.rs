@@ -9,8 +9,9 @@ use pintle_controllers::definitions::Definitions;
 use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
     Controller, Environment, aggregation, availability, bootstrap, expiry, finished_jobs,
-    flow_schemas, garbage, identity, namespaces, policy_types, quotas, root_ca, service_accounts,
-    service_addresses, service_ranges, signing_requests, storage_protection, token_secrets,
+    flow_schemas, garbage, identity, legacy_tokens, namespaces, policy_types, quotas, root_ca,
+    service_accounts, service_addresses, service_ranges, signing_requests, storage_protection,
+    token_secrets,
 };
 use pintle_kinds::bootstrap::BootstrapObject;
 
@@ -59,6 +60,7 @@ impl Parts<'_> {
         let hostname = identity.hostname.clone();
         background.spawn(service_addresses::run(environment(), hostname, stopping()));
         background.spawn(identity::run(environment(), identity, stopping()));
+        background.spawn(legacy_tokens::run(environment(), stopping()));
         background.spawn(flow_schemas::run(environment(), stopping()));
         background.spawn(availability::run(environment(), stopping()));
         let wanted = |controller| config.controllers.has(controller);
