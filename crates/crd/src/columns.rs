@@ -29,6 +29,23 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
+    /// The columns of the Scale of a custom resource.
+    pub(crate) fn of_scale() -> Self {
+        let replicas = [
+            ("Desired", "Number of desired replicas", ".spec.replicas"),
+            ("Available", "Number of actual replicas", ".status.replicas"),
+        ];
+        let replicas = replicas.map(|(name, about, path)| (name, "integer", about.into(), path));
+        let age = ("Age", "date", about(AGE), ".metadata.creationTimestamp");
+        let mut columns = vec![column("Name", "string", "name", about(NAME), 0)];
+        let mut paths = Vec::new();
+        for (name, kind, description, path) in replicas.into_iter().chain([age]) {
+            columns.push(column(name, kind, "", description, 0));
+            paths.extend(JsonPath::parse(path));
+        }
+        Self { columns, paths }
+    }
+
     /// Reads `additionalPrinterColumns`. From the first that has no path on, upstream shows none.
     pub(crate) fn read(columns: &[Value]) -> Self {
         let mut table = Self { columns: Vec::new(), paths: Vec::new() };

@@ -28,22 +28,22 @@ pub fn status<'o>(
     now_micros: i64,
 ) -> Option<Value> {
     let read = Crd(crd);
-    let mut names =
-        read.names().choose(read.accepted_names(), built_in.group(read.group()), others);
+    let is_built_in = built_in.has(read.group(), read.names().plural());
     let mut status = crd.get("status").cloned().unwrap_or_else(Value::object);
-    let categories = crd.at(&["spec", "names", "categories"]).cloned();
-    match categories.filter(|list| list.as_array().is_some_and(|list| !list.is_empty())) {
-        Some(categories) => _ = names.given.insert("categories", categories),
-        None => _ = names.given.remove("categories"),
-    }
-    status.make_object().insert("acceptedNames", names.given);
-    let accepted = names.conflict.is_none();
-    let (reason, message) = names.conflict.unwrap_or(("NoConflicts", "no conflicts found".into()));
+    // Names that are as wanted are not looked at again, whatever somebody has made of the conditions; a new
+    // release may have built in what was free.
+    let has_names = built_in.group(read.group()).is_none()
+        && read.0.at(&["spec", "names"]) == status.get("acceptedNames");
+    let accepted = if has_names {
+        read.has("NamesAccepted")
+    } else {
+        accept_names(&mut status, read, built_in, others, now_micros)
+    };
     let mut set = |condition_type: &str, holds: bool, reason: &str, message: &str| {
         set_condition(&mut status, (condition_type, holds, reason, message), now_micros);
     };
-    set("NamesAccepted", accepted, reason, &message);
-    if !read.has("Established") || built_in.has(read.group(), read.names().plural()) {
+    let is_due = !has_names || accepted;
+    if is_due && (!read.has("Established") || is_built_in) {
         let (holds, reason, words) = match (accepted, is_bundle(bundle_of(read))) {
             (true, true) => (true, "InitialNamesAccepted", "the initial names have been accepted"),
             (true, false) => {
@@ -57,6 +57,28 @@ pub fn status<'o>(
         set("KubernetesAPIApprovalPolicyConformant", holds, reason, &message);
     }
     (crd.get("status") != Some(&status)).then_some(status)
+}
+
+/// Gives a definition its names, and says whether those are all that it wants.
+fn accept_names<'o>(
+    status: &mut Value,
+    read: Crd<'_>,
+    built_in: &BuiltIn,
+    others: impl Iterator<Item = &'o Value>,
+    now_micros: i64,
+) -> bool {
+    let mut names =
+        read.names().choose(read.accepted_names(), built_in.group(read.group()), others);
+    let categories = read.0.at(&["spec", "names", "categories"]).cloned();
+    match categories.filter(|list| list.as_array().is_some_and(|list| !list.is_empty())) {
+        Some(categories) => _ = names.given.insert("categories", categories),
+        None => _ = names.given.remove("categories"),
+    }
+    status.make_object().insert("acceptedNames", names.given);
+    let accepted = names.conflict.is_none();
+    let (reason, message) = names.conflict.unwrap_or(("NoConflicts", "no conflicts found".into()));
+    set_condition(status, ("NamesAccepted", accepted, reason, &message), now_micros);
+    accepted
 }
 
 /// Sets a condition, given with its type, whether it holds, its reason and its message.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use pintle_meta::{GroupVersionKind, GroupVersionResource, version};
+use pintle_registry::table::Printer;
 use pintle_registry::webhook::Caller;
 use pintle_registry::{
     Definer, Etcd, EtcdForm, FieldText, ResourceDefinition, ScalePaths, Scope, SelectableField,
@@ -160,6 +161,8 @@ impl Shared<'_> {
             conversion: self.conversion.clone(),
         };
         let scale = version.scale().and_then(scale);
+        let columns = Columns::read(version.list("additionalPrinterColumns"));
+        let printer: Arc<dyn Printer> = Arc::new(columns);
         Some(ResourceDefinition {
             // The plural name is that of the definition itself; its status says nothing else for long.
             resource: GroupVersionResource::new(crd.group(), version.name(), crd.names().plural()),
@@ -173,7 +176,7 @@ impl Shared<'_> {
             storage_kind: self.storage_kind.clone(),
             schema: schema.clone(),
             ty: table::root(),
-            subresources: subresources(version, &own, scale.clone()),
+            subresources: subresources(version, &own, scale.clone(), &printer),
             strategy: Arc::new(Custom {
                 schema: (self.schemas.clone(), version.name().into()),
                 fields: self.selectable(version),
@@ -181,7 +184,7 @@ impl Shared<'_> {
                 scale: version.scale().cloned(),
                 is_terminating: crd.is_terminating(),
             }),
-            printer: Arc::new(Columns::read(version.list("additionalPrinterColumns"))),
+            printer,
             storage: Some(Storage {
                 collection: self.collection.clone(),
                 etcd: Etcd { prefix: Str::from(&*self.collection), form: EtcdForm::Sorted },
@@ -250,6 +253,7 @@ fn subresources(
     version: Version<'_>,
     own: &GroupVersionKind,
     scale: Option<Arc<ScalePaths>>,
+    printer: &Arc<dyn Printer>,
 ) -> Vec<Subresource> {
     let verbs = vec![Verb::Get, Verb::Patch, Verb::Update];
     let status = version.has_status().then(|| Subresource {
@@ -257,14 +261,14 @@ fn subresources(
         kind: own.clone(),
         verbs: verbs.clone(),
         behaviour: SubresourceBehaviour::Part(&[&["status"]]),
-        tables: true,
+        printer: Some(printer.clone()),
     });
     let scale = scale.map(|paths| Subresource {
         name: "scale".into(),
         kind: GroupVersionKind::new("autoscaling", "v1", "Scale"),
         verbs,
         behaviour: SubresourceBehaviour::Scale(paths),
-        tables: true,
+        printer: Some(Arc::new(Columns::of_scale())),
     });
     status.into_iter().chain(scale).collect()
 }

@@ -196,12 +196,13 @@ fn stored_type(row: &generated::Resource) -> Option<&'static str> {
 }
 
 fn subresource(row: &generated::Resource, sub: &generated::Subresource) -> Subresource {
+    let has_table = !(sub.name == "status" && STATUS_WITHOUT_TABLE.contains(&row.plural));
     Subresource {
         name: sub.name.into(),
         kind: gvk(sub.kind),
         verbs: sub.verbs.to_vec(),
         behaviour: behaviour(row.plural, sub.name),
-        tables: !(sub.name == "status" && STATUS_WITHOUT_TABLE.contains(&row.plural)),
+        printer: has_table.then(|| printers::printer(sub.kind.group, sub.kind.kind)),
     }
 }
 

@@ -260,8 +260,8 @@ pub struct Subresource {
     pub verbs: Vec<Verb>,
     /// How it behaves.
     pub behaviour: SubresourceBehaviour,
-    /// Whether it can be answered as a Table.
-    pub tables: bool,
+    /// What makes rows of it; `None` where it cannot be answered as a Table.
+    pub printer: Option<Arc<dyn Printer>>,
 }
 
 impl Subresource {

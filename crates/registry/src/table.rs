@@ -4,6 +4,7 @@
 //! was holds when it was.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use pintle_meta::duration;
 use pintle_value::{Str, Value, json};
@@ -24,6 +25,12 @@ pub trait Printer: Send + Sync {
     /// Where the Tables of the kind differ from those of most.
     fn manner(&self) -> Manner {
         Manner::default()
+    }
+}
+
+impl fmt::Debug for dyn Printer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.columns().iter().map(|column| &column.name)).finish()
     }
 }
 

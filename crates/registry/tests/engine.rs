@@ -65,7 +65,7 @@ fn definition(
         kind,
         verbs: Vec::new(),
         behaviour,
-        tables: true,
+        printer: None,
     };
     ResourceDefinition {
         resource: GroupVersionResource::new(group, "v1", resource),

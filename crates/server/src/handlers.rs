@@ -99,12 +99,8 @@ impl Call<'_> {
             _ => IncludeObject::default(),
         };
         let resource = &found.target.resource;
-        let printer = match &found.subresource {
-            Some(part) if part.kind.kind != resource.kind => {
-                pintle_kinds::printers::printer(&part.kind.group, &part.kind.kind)
-            }
-            _ => resource.printer.clone(),
-        };
+        let own = found.subresource.as_ref().and_then(|part| part.printer.as_ref());
+        let printer = own.unwrap_or(&resource.printer).clone();
         Ok(Rendering {
             resource: resource.clone(),
             printer,

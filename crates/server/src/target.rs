@@ -197,7 +197,7 @@ impl Found {
     /// The forms that answers have. Only what can be listed or read has columns.
     pub(crate) fn forms(&self) -> Forms {
         let readable = |verb: &Verb| matches!(verb, Verb::List | Verb::Get);
-        let part_has = self.subresource.as_ref().is_none_or(|part| part.tables);
+        let part_has = self.subresource.as_ref().is_none_or(|part| part.printer.is_some());
         Forms::Objects { tables: part_has && self.target.resource.verbs.iter().any(readable) }
     }
 
