@@ -232,6 +232,7 @@ impl<'a> Preferences<'a> {
             let streamed = range.parameter("stream").is_some_and(|stream| !stream.is_empty());
             if encoding == Encoding::Yaml && streamed
                 || encoding == Encoding::Protobuf && !form.has_message()
+                || encoding == Encoding::Cbor && matches!(form, Form::Table(_))
             {
                 return None;
             }

@@ -27,6 +27,12 @@ pub enum Error {
     /// The bytes are not CBOR, or not CBOR that JSON can say.
     #[error("cbor: {0}")]
     Cbor(String),
+    /// The CBOR ends before it is whole.
+    #[error("unexpected EOF")]
+    CborEnd,
+    /// There is no CBOR at all.
+    #[error("EOF")]
+    CborEmpty,
 }
 
 /// A byte as Go's scanner shows it: as the Latin-1 character, in single quotes.

@@ -121,6 +121,9 @@ fn without_kind(body: &Body, error: &Error) -> Option<String> {
             let bare = why.strip_prefix("error converting YAML to JSON: ");
             return Some(bare.filter(|why| why.starts_with("yaml: ")).unwrap_or(&why).to_owned());
         }
+        (Encoding::Cbor, Error::Syntax(error)) => {
+            return Some(format!("unable to determine group/version/kind: {error}"));
+        }
         (Encoding::Json, Error::Syntax(error)) => error.to_string(),
         (Encoding::Json | Encoding::Yaml, Error::Type { found, place, .. }) => {
             let member = place.strip_prefix("struct field ").and_then(|p| p.split_once('.'));

@@ -25,9 +25,12 @@ pub const MAGIC: &[u8] = &[0xd9, 0xd9, 0xf7];
 
 /// Reads one data item and nothing behind it.
 pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
+    if bytes.is_empty() {
+        return Err(Error::CborEmpty);
+    }
     let mut reader = read::Reader::new(bytes);
     let value = reader.value()?;
-    reader.end()?;
+    reader.end(bytes.len())?;
     Ok(value)
 }
 
@@ -50,4 +53,17 @@ mod major {
     pub(super) const ARRAY: u8 = 4;
     pub(super) const MAP: u8 = 5;
     pub(super) const TAG: u8 = 6;
+    pub(super) const SIMPLE: u8 = 7;
+
+    /// What they are called.
+    pub(super) const NAMES: [&str; 8] = [
+        "positive integer",
+        "negative integer",
+        "byte string",
+        "UTF-8 text string",
+        "array",
+        "map",
+        "tag",
+        "primitives",
+    ];
 }

@@ -36,11 +36,14 @@ impl<'b> Reader<'b> {
         self.rest.len()
     }
 
-    /// Nothing may be left.
-    pub(super) fn end(&self) -> Result<(), Error> {
+    /// Nothing may be left of so many bytes.
+    pub(super) fn end(&self, bytes: usize) -> Result<(), Error> {
         match self.rest.len() {
             0 => Ok(()),
-            left => Err(wrong(format!("{left} bytes of extraneous data"))),
+            left => {
+                let index = bytes - left;
+                Err(wrong(format!("{left} bytes of extraneous data starting at index {index}")))
+            }
         }
     }
 
@@ -168,7 +171,12 @@ impl<'b> Reader<'b> {
                 Some(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
             }
             31 if matches!(major, major::BYTES..=major::MAP) => None,
-            _ => return Err(wrong(format!("invalid additional information {info}"))),
+            31 if major == major::SIMPLE => return Err(wrong(r#"unexpected "break" code"#)),
+            _ => {
+                let name = major::NAMES[usize::from(major & 7)];
+                let words = format!("invalid additional information {info} for type {name}");
+                return Err(wrong(words));
+            }
         };
         Ok(Head { major, number, info })
     }
@@ -196,9 +204,16 @@ fn simple(head: Head) -> Result<Value, Error> {
         (25, bits) => half(bits as u16),
         (26, bits) => f64::from(f32::from_bits(bits as u32)),
         (27, bits) => f64::from_bits(bits),
-        (_, number) => return Err(wrong(format!("simple value {number} is not allowed"))),
+        (_, number) => return Err(unaccepted(&format!("simple value {number} is not recognized"))),
     };
-    token::float(x).ok_or_else(|| wrong("a float is no number"))
+    let what = if x.is_nan() { "floating-point NaN" } else { "floating-point infinity" };
+    token::float(x).ok_or_else(|| unaccepted(what))
+}
+
+/// What is CBOR, and nothing that an object may have.
+fn unaccepted(what: &str) -> Error {
+    let words = "data item of cbor type primitives is not accepted by protocol";
+    wrong(format!("{words}: {what}"))
 }
 
 /// The number that the bits of a half-precision float stand for.
@@ -213,8 +228,8 @@ fn half(bits: u16) -> f64 {
     if bits & 0x8000 == 0 { size } else { -size }
 }
 
-pub(super) fn truncated() -> Error {
-    wrong("unexpected EOF")
+pub(super) const fn truncated() -> Error {
+    Error::CborEnd
 }
 
 fn wrong(why: impl Into<String>) -> Error {
