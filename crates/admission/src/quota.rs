@@ -158,7 +158,7 @@ fn posting(write: &Attributes<'_>, registry: &Registry, entry: Entry) -> Result<
         let (resource, name) = &refused;
         entry.post(quota).map_err(|why| Status::forbidden(resource, name, &why))
     };
-    Ok(Companion::posting(&quotas, (write.namespace, &name), Box::new(post)))
+    Ok(Companion::posting(&quotas, (write.namespace, &name), write.now, Box::new(post)))
 }
 
 impl Quota {

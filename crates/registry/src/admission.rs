@@ -10,7 +10,7 @@ use pintle_meta::{GroupVersionKind, Status, User, field::Errors};
 use pintle_value::Value;
 
 use crate::allocation::Companion;
-use crate::request::{DeleteOptions, WriteOptions};
+use crate::request::{DeleteOptions, Now, WriteOptions};
 use crate::{Registry, Resource};
 
 /// What a write does.
@@ -62,6 +62,8 @@ pub struct Attributes<'a> {
     pub old: Option<&'a Value>,
     /// Who writes.
     pub user: &'a User,
+    /// When.
+    pub now: Now,
     /// How long webhooks took, in nanoseconds.
     pub waited: &'a Counter,
     /// Nothing will come of the write.

@@ -13,7 +13,7 @@ use pintle_store::{Change, Expect, Key, Kind, Revision, Template, Write};
 use pintle_value::{Str, Value, json};
 
 use crate::request::Now;
-use crate::write::{begin, encode};
+use crate::write::{begin, encode, track_own};
 use crate::{Object, Registry, Resource};
 
 /// Who gives objects of a kind what they share with others: addresses, ports.
@@ -61,6 +61,7 @@ pub(crate) struct Posting {
     pub(crate) resource: Arc<Resource>,
     pub(crate) namespace: Str,
     pub(crate) name: Str,
+    pub(crate) now: Now,
     pub(crate) post: Post,
 }
 
@@ -100,9 +101,14 @@ impl Companion {
     }
 
     /// A change of an object that many writes change.
-    pub fn posting(resource: &Arc<Resource>, (namespace, name): (&str, &str), post: Post) -> Self {
+    pub fn posting(
+        resource: &Arc<Resource>,
+        (namespace, name): (&str, &str),
+        now: Now,
+        post: Post,
+    ) -> Self {
         let (resource, namespace, name) = (resource.clone(), namespace.into(), name.into());
-        Self(Part::Posting(Posting { resource, namespace, name, post }))
+        Self(Part::Posting(Posting { resource, namespace, name, now, post }))
     }
 }
 
@@ -130,6 +136,7 @@ impl Registry {
         mut tree: Value,
         now: Now,
     ) -> Result<Companion, Status> {
+        track_own(resource, "", None, &mut tree, now);
         begin(self, resource, &mut tree, now);
         let (namespace, name): (Str, Str) =
             (object::namespace(&tree).into(), object::name(&tree).into());

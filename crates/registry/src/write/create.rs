@@ -275,6 +275,7 @@ impl Write<'_> {
             object,
             old,
             user: &self.context.user,
+            now: self.context.now,
             waited: &self.context.waited,
             dry_run: self.options.dry_run,
             options: match operation {

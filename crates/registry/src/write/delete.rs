@@ -288,6 +288,7 @@ fn deletion<'a>(
         object: None,
         old: Some(tree),
         user: &context.user,
+        now: context.now,
         waited: &context.waited,
         dry_run: options.dry_run,
         options: Options::Delete(options),

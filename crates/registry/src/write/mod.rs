@@ -36,6 +36,7 @@ pub(crate) use act::action;
 pub(crate) use commit::encode;
 pub(crate) use create::begin;
 pub(crate) use delete::warn_of_dependents;
+pub(crate) use ownership::track_own;
 pub(crate) use posting::Tills;
 pub(crate) use scale::scale_paths;
 pub(crate) use turns::Turns;

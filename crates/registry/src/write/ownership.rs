@@ -4,6 +4,8 @@
 //! work on it: what the server sets by itself is nobody's (upstream: the field manager runs in the
 //! handlers, before the strategy).
 
+use std::sync::Arc;
+
 use pintle_apply::server_side::Ownership;
 use pintle_meta::quote::is_print;
 use pintle_meta::{Status, object};
@@ -11,6 +13,11 @@ use pintle_value::{Str, Value};
 
 use super::versions::KindVersions;
 use super::{Draft, Write};
+use crate::Resource;
+use crate::request::Now;
+
+/// The manager that the server itself is.
+const SERVER: &str = "kube-apiserver";
 
 /// The longest name of a manager that is taken from a user agent, in bytes.
 const MANAGER_BYTES_MAX: usize = 128;
@@ -35,6 +42,19 @@ impl Write<'_> {
     /// Notes in `new` what the writer changed of `old`, or that it made all of it; both are of the
     /// stored form.
     pub(super) async fn track(&self, old: Option<&Value>, new: &mut Value) {
+        let resource = &self.target.resource;
+        let (schema, ty) = (&resource.schema, resource.stored_type());
+        // What is not kept belongs to nobody.
+        match pintle_schema::without_distinct(schema, ty, new) {
+            Some(mut kept) => {
+                self.track_kept(old, &mut kept).await;
+                move_managers(&mut kept, new);
+            }
+            None => self.track_kept(old, new).await,
+        }
+    }
+
+    async fn track_kept(&self, old: Option<&Value>, new: &mut Value) {
         let resource = &self.target.resource;
         let (manager, now) = (self.manager(), self.context.now.unix_micros);
         let mut versions = self.versions();
@@ -132,6 +152,26 @@ impl Write<'_> {
     pub(super) fn versions(&self) -> KindVersions<'_> {
         KindVersions::new(&self.target.resource, self.registry.resources().1)
     }
+}
+
+/// Notes what the server itself makes of an object of the stored form beside a request (upstream: by its
+/// loopback client).
+pub(crate) fn track_own(
+    resource: &Resource,
+    subresource: &str,
+    old: Option<&Value>,
+    new: &mut Value,
+    now: Now,
+) {
+    let versions = KindVersions::new(resource, Arc::default());
+    let ownership = Ownership {
+        versions: &versions,
+        api_version: &resource.api_version(),
+        kind: &resource.kind,
+        subresource,
+        filter: resource.filter(subresource),
+    };
+    ownership.track_update(old, new, SERVER, now.unix_micros);
 }
 
 /// Gives `to` the managers of `from`.

@@ -19,13 +19,15 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use pintle_meta::Status;
-use pintle_store::{Error, Expect, Group, Key, Kind, Record, Revision, Store};
+use pintle_store::{Error, Expect, Group, Key, Kind, Record, Revision, Store, Write};
 use pintle_value::Value;
 use tokio::sync::oneshot;
 
 use super::commit::{Committed, encode, not_committed};
+use super::ownership::track_own;
 use crate::allocation::{Companion, Part, Posted, Posting};
 use crate::cache::Cache;
+use crate::request::Now;
 use crate::{Object, Registry, Resource};
 
 /// Namespaces share this many tills; those that share one are only committed together.
@@ -182,7 +184,23 @@ struct Shared {
     object: Arc<Object>,
     /// What it is after the postings of those who are taken.
     tree: Value,
-    is_changed: bool,
+    /// When it was posted to last, where that changed it.
+    changed: Option<Now>,
+}
+
+impl Shared {
+    /// Its write, where it is changed: a change of its status by the server itself.
+    fn write(&self) -> Option<Result<Write, Status>> {
+        let Self { resource, object, tree, changed: Some(now) } = self else { return None };
+        let mut tree = tree.clone();
+        let tracked = object.tree().map(|old| {
+            track_own(resource, "status", Some(&old), &mut tree, *now);
+        });
+        let place = (object.namespace(), object.name());
+        let expect = Expect::At(object.revision);
+        let write = || encode(resource, place, &tree, expect, Kind::Updated);
+        Some(tracked.map_err(Status::from).and_then(|()| write()))
+    }
 }
 
 impl Round {
@@ -237,20 +255,20 @@ impl Round {
         for (posting, key) in customer.postings.iter().zip(&keys) {
             let Some(shared) = self.shared.get_mut(key) else { continue };
             if !is_only {
-                before.push((key, shared.tree.clone(), shared.is_changed));
+                before.push((key, shared.tree.clone(), shared.changed));
             }
             let refusal = match (posting.post)(&mut shared.tree) {
                 Ok(Posted::Changed) => {
-                    shared.is_changed = true;
+                    shared.changed = Some(posting.now);
                     continue;
                 }
                 Ok(Posted::Unchanged) => continue,
                 Ok(Posted::Outdated) => Ok(Committed::Outrun),
                 Err(status) => Err(status),
             };
-            for (key, tree, is_changed) in before.into_iter().rev() {
+            for (key, tree, changed) in before.into_iter().rev() {
                 if let Some(shared) = self.shared.get_mut(key) {
-                    (shared.tree, shared.is_changed) = (tree, is_changed);
+                    (shared.tree, shared.changed) = (tree, changed);
                 }
             }
             return Some(refusal);
@@ -265,7 +283,7 @@ impl Round {
             let found = cache.collection(&key.collection).get(&key.item);
             let Some(object) = found else { return Ok(None) };
             let (resource, tree) = (posting.resource.clone(), object.tree()?);
-            let shared = Shared { resource, object, tree, is_changed: false };
+            let shared = Shared { resource, object, tree, changed: None };
             self.shared.insert(key.clone(), shared);
         }
         Ok(Some(key))
@@ -278,10 +296,8 @@ impl Round {
             .flat_map(|group| std::iter::once(&group.first).chain(&group.rest))
             .cloned()
             .collect();
-        for Shared { resource, object, tree, .. } in self.shared.values().filter(|s| s.is_changed) {
-            let place = (object.namespace(), object.name());
-            let expect = Expect::At(object.revision);
-            writes.push(encode(resource, place, tree, expect, Kind::Updated)?);
+        for write in self.shared.values().filter_map(Shared::write) {
+            writes.push(write?);
         }
         let mut writes = writes.into_iter();
         let unchanged: Vec<_> =
