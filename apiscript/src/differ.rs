@@ -2,13 +2,16 @@
 //!
 //! Questions come from three places: scripts without expectations (`differ/scenarios`), scripts that are
 //! run for each kind (`differ/each`), and rules that take the kinds' objects and schemas apart
-//! (`mutants`), or make roles and ask who may do what by them (`rights`). Each scenario has a namespace of its own, of the same name on both servers, and names that
-//! carry the same suffix, so answers can be compared as they are but for what servers make up (`alike`).
+//! (`mutants`), make roles and ask who may do what by them (`rights`), or have several writers at once
+//! followed by watches (`histories`). Each scenario has a namespace of its own, of the same name on both
+//! servers, and names that carry the same suffix, so answers can be compared as they are but for what
+//! servers make up (`alike`).
 //!
 //! Without a reference the answers are compared with recorded verdicts.
 
 mod alike;
 mod compare;
+mod histories;
 mod kinds;
 mod known;
 mod mutants;
@@ -61,14 +64,14 @@ pub struct Finding {
     pub question: String,
     /// Where the answers differ.
     pub differences: Vec<Difference>,
-    /// The numbers of the known differences among them; all of them are known if there are as many.
-    known: Vec<usize>,
+    /// The number of the row that each falls under, where it is known.
+    known: Vec<Option<usize>>,
 }
 
 impl Finding {
     /// Whether something is different that should not be.
-    pub const fn is_new(&self) -> bool {
-        self.known.len() < self.differences.len()
+    pub fn is_new(&self) -> bool {
+        self.known.contains(&None)
     }
 
     /// In JSON.
@@ -76,17 +79,20 @@ impl Finding {
         let differences: Vec<Value> = self
             .differences
             .iter()
-            .map(|Difference { class, place, reference, ours }| {
-                json!({"class": class.to_string(), "place": place, "reference": reference, "ours": ours})
+            .zip(&self.known)
+            .map(|(Difference { class, place, reference, ours }, known)| {
+                let class = class.to_string();
+                json!({"class": class, "place": place, "reference": reference, "ours": ours, "known": known})
             })
             .collect();
         let (scenario, question) = (&self.scenario, &self.question);
         json!({"scenario": scenario, "question": question, "differences": differences}).to_string()
     }
 
-    /// The gravest class of what is different.
+    /// The gravest class of what is different and should not be.
     pub fn class(&self) -> Option<Class> {
-        self.differences.iter().map(|difference| difference.class).min()
+        let new = self.differences.iter().zip(&self.known).filter(|(_, known)| known.is_none());
+        new.map(|(difference, _)| difference.class).min()
     }
 }
 
@@ -127,7 +133,8 @@ pub fn run(
     }
     if campaign.record {
         // Of scenarios that were not asked this time, what is there stays.
-        let there = if file.exists() { verdicts::load(&file)? } else { Vec::new() };
+        let mut there = if file.exists() { verdicts::load(&file)? } else { Vec::new() };
+        there.retain(|recorded| scenarios.iter().all(|asked| asked.name != recorded.scenario));
         let new = results.into_iter().filter_map(|result| result.recorded);
         let by_name = |recorded: Recorded| (recorded.scenario.clone(), recorded);
         let kept: BTreeMap<String, Recorded> = there.into_iter().chain(new).map(by_name).collect();
@@ -199,7 +206,7 @@ impl Run<'_> {
             let question = ours.get(number).map_or("", |heard| &heard.question);
             let question = question.replace(&unique, "$unique");
             let row = |found| self.known.row(name, &question, found);
-            let known = differences.iter().filter_map(row).collect();
+            let known = differences.iter().map(row).collect();
             let finding = Finding { scenario: name.clone(), question, differences, known };
             if finding.is_new() {
                 (self.each)(&finding);
@@ -208,7 +215,7 @@ impl Run<'_> {
             findings.push(finding);
         }
         let keep = || verdicts::record(name, &unique, &ours, &is_open);
-        let recorded = self.campaign.record.then(keep);
+        let recorded = (self.campaign.record && scenario.is_steady).then(keep);
         Ok(Outcome { questions: ours.len(), compared, findings, recorded })
     }
 }

@@ -165,6 +165,13 @@ pub(crate) fn create(target: &Target, path: &str, object: &Value) -> Request {
     request
 }
 
+/// Reads an object.
+pub(crate) fn read(target: &Target, path: &str) -> Request {
+    let mut headers = vec![("Accept".to_owned(), "application/json".to_owned())];
+    headers.extend(target.authorization());
+    Request { method: "GET".to_owned(), target: path.to_owned(), headers, body: None }
+}
+
 /// Deletes at once, in the background.
 pub(crate) fn delete(target: &Target, path: &str) -> Request {
     Request {

@@ -4,6 +4,7 @@
 //! its own, so scripts run side by side on any server. Nothing here sleeps except between two tries
 //! of a step with `within`, and everything has a deadline.
 
+mod histories;
 mod watches;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use crate::script::{Row, Script, Step};
 use crate::target::Target;
 use crate::variables::{self, Scope, fill};
 use crate::watch::Watch;
+pub(crate) use histories::Histories;
 
 /// How long an event or the end of a watch may take, where the script doesn't say.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,6 +32,8 @@ const PATIENCE_LISTENING: Duration = Duration::from_secs(20);
 /// Scripts say how long something may take on a machine that does nothing else; on one that does, it may
 /// take so many times as long. Only what fails waits for it.
 const SLACK: u32 = 6;
+/// How long a server may take to do its part in an object.
+const SETTLING: Duration = Duration::from_secs(5);
 /// The pause between two tries of a step with `within`.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -62,13 +66,25 @@ pub(crate) fn listen(script: &Script, target: &Target, variables: Row) -> Vec<He
     heard
 }
 
-/// Asks one question after the other, in a namespace of their own, `$ns`.
-pub(crate) fn ask(questions: &[(String, Request)], target: &Target, variables: Row) -> Vec<Heard> {
+/// Asks one question after the other, in a namespace of their own, `$ns`. Where an object is made that the
+/// server itself writes to, it is waited for what is `settled` then.
+pub(crate) fn ask(
+    questions: &[(String, Request)],
+    settled: &Value,
+    target: &Target,
+    variables: Row,
+) -> Vec<Heard> {
     let mut run = Run::new(target, variables);
     let begun = run.begin_namespace();
     let heard = questions.iter().map(|(question, request)| {
         let answer = begun.as_ref().map_err(|error| format!("{error:#}"));
         let answer = answer.and_then(|()| run.send(request, false).map_err(|e| format!("{e:#}")));
+        if let Ok(answer) = &answer
+            && answer.status() == 201
+            && !request.target.contains("dryRun")
+        {
+            run.settle(&request.target, &answer.body(), settled);
+        }
         Heard { question: question.clone(), answer }
     });
     let heard = heard.collect();
@@ -140,6 +156,20 @@ impl<'a> Run<'a> {
             bail!("{}\n{}", request::curl(self.target, &request), response.show());
         }
         Ok(())
+    }
+
+    /// Waits until a new object has what the server gives it, if it ever does.
+    fn settle(&mut self, collection: &str, object: &Value, settled: &Value) {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let request = request::read(self.target, &format!("{collection}/{name}"));
+        let deadline = Instant::now() + SETTLING;
+        let is_settled =
+            |answer: &Answer| differences(settled, Some(&answer.body()), Extent::Subset).is_empty();
+        while !self.send(&request, false).is_ok_and(|answer| is_settled(&answer))
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// Leaves nothing behind. Errors are of no interest: what should be gone may be gone.

@@ -25,8 +25,19 @@ pub(super) struct Written {
     /// A merge patch that changes the rich one.
     change: Value,
     /// What an object has when the server has done its part.
-    #[serde(default)]
-    settled: Value,
+    #[serde(default = "anything")]
+    pub(super) settled: Value,
+    /// What the changed rich one has then.
+    #[serde(default = "anything")]
+    changed: Value,
+    /// What one has that goes, and is held by a finalizer.
+    #[serde(default = "anything")]
+    held: Value,
+}
+
+/// What is expected where nothing is.
+fn anything() -> Value {
+    json!({})
 }
 
 /// A kind in a run, its variables filled.
@@ -44,7 +55,8 @@ pub(super) struct Kind {
     pub(super) small: Value,
     pub(super) rich: Value,
     change: Value,
-    settled: Value,
+    /// What objects have when the server has done its part: as they are, changed, and on their way out.
+    settled: [(&'static str, Value); 3],
 }
 
 impl Kind {
@@ -87,7 +99,11 @@ impl Kind {
             small: object(&row.small, "small")?,
             rich,
             change: fill(&row.change, variables)?,
-            settled: row.settled.clone(),
+            settled: [
+                ("settled", row.settled.clone()),
+                ("changed", row.changed.clone()),
+                ("held", row.held.clone()),
+            ],
         })
     }
 
@@ -102,8 +118,8 @@ impl Kind {
             ("small", self.small.clone()),
             ("rich", self.rich.clone()),
             ("change", self.change.clone()),
-            ("settled", self.settled.clone()),
         ];
-        variables.map(|(name, value)| (name.to_owned(), value)).into()
+        let variables = variables.into_iter().chain(self.settled.iter().cloned());
+        variables.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 }

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::Campaign;
 use super::kinds::{Kind, Written};
 use super::mutants::{self, Graft};
-use super::rights;
+use super::{histories, rights};
 use crate::Target;
 use crate::http::Request;
-use crate::run::{self, Heard};
+use crate::run::{self, Heard, Histories};
 use crate::schemas::Schemas;
 use crate::script::{self, Row, Script};
 
@@ -22,6 +22,8 @@ pub(super) struct Scenario {
     pub(super) name: String,
     /// Runs before the others and by itself.
     pub(super) is_alone: bool,
+    /// The server does nothing by itself to what it is about, so that its answers are the same in every run.
+    pub(super) is_steady: bool,
     asks: Asks,
     /// Values for all: certificates and the like.
     values: Arc<Row>,
@@ -37,12 +39,28 @@ enum Asks {
     Fields(Written, Vec<Graft>, u64),
     /// Who may do what, in the world of this seed and number.
     Rights(u64, u64),
+    /// What watches tell of several writers, in the world of this seed and number.
+    Histories(u64, u64),
+}
+
+impl Asks {
+    /// The kind that it is about, if there is one.
+    const fn kind(&self) -> Option<&Written> {
+        match self {
+            Self::Each(_, kind)
+            | Self::Mutants(kind)
+            | Self::Updates(kind)
+            | Self::Fields(kind, ..) => Some(kind),
+            Self::Script(_) | Self::Rights(..) | Self::Histories(..) => None,
+        }
+    }
 }
 
 /// The questions of a scenario in one run.
 pub(super) enum Questions<'a> {
     Script { script: &'a Script, variables: Row, able: &'a [String] },
-    Made { requests: Vec<(String, Request)>, variables: Row },
+    Made { requests: Vec<(String, Request)>, settled: Value, variables: Row },
+    Histories { histories: Histories, variables: Row },
 }
 
 impl Questions<'_> {
@@ -53,7 +71,10 @@ impl Questions<'_> {
                 let target = able.iter().fold(target.clone(), |target, a| target.able(a));
                 run::listen(script, &target, variables.clone())
             }
-            Self::Made { requests, variables } => run::ask(requests, target, variables.clone()),
+            Self::Made { requests, settled, variables } => {
+                run::ask(requests, settled, target, variables.clone())
+            }
+            Self::Histories { histories, variables } => histories.listen(target, variables.clone()),
         }
     }
 }
@@ -76,6 +97,10 @@ impl Scenario {
                 variables.extend(of_kind);
                 return Ok(Questions::Script { script, variables, able: &row.able });
             }
+            Asks::Histories(seed, world) => {
+                let histories = histories::histories(*seed, *world, &run::namespace(unique));
+                return Ok(Questions::Histories { histories, variables });
+            }
             Asks::Mutants(row) => mutants::mutants(&kind(row)?),
             Asks::Updates(row) => mutants::updates(&kind(row)?),
             Asks::Fields(row, grafts, seed) => mutants::fields(&kind(row)?, grafts, *seed),
@@ -83,7 +108,11 @@ impl Scenario {
                 rights::questions(*seed, *world, unique, &run::namespace(unique))
             }
         };
-        Ok(Questions::Made { requests, variables })
+        let settled = match &self.asks {
+            Asks::Updates(row) => row.settled.clone(),
+            _ => json!({}),
+        };
+        Ok(Questions::Made { requests, settled, variables })
     }
 }
 
@@ -100,7 +129,8 @@ pub(super) fn load(campaign: &Campaign, target: &Target) -> Result<Vec<Scenario>
     let values = Arc::new(values);
     let mut scenarios = Vec::new();
     let mut add = |name: String, is_alone: bool, asks: Asks| {
-        scenarios.push(Scenario { name, is_alone, asks, values: values.clone() });
+        let is_steady = asks.kind().is_none_or(|kind| !kind.able.contains(&"settle".to_owned()));
+        scenarios.push(Scenario { name, is_alone, is_steady, asks, values: values.clone() });
     };
     for script in script::load(&campaign.folder.join("scenarios"))? {
         add(script.script.clone(), script.alone, Asks::Script(script));
@@ -122,6 +152,10 @@ pub(super) fn load(campaign: &Campaign, target: &Target) -> Result<Vec<Scenario>
     for world in 1..=rights::WORLDS {
         let name = format!("random rights: {world}");
         add(name, false, Asks::Rights(campaign.seed, world));
+    }
+    for world in 1..=histories::WORLDS {
+        let name = format!("histories: {world}");
+        add(name, false, Asks::Histories(campaign.seed, world));
     }
     let wanted = |s: &Scenario| {
         campaign.only.is_empty() || campaign.only.iter().any(|word| s.name.contains(word.as_str()))

@@ -1,6 +1,6 @@
 //! What came of a comparison.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{Class, Finding};
@@ -31,8 +31,7 @@ impl Summary {
             if let (true, Some(class)) = (finding.is_new(), finding.class()) {
                 *self.new.entry(class).or_default() += 1;
             }
-            let mut rows = finding.known.clone();
-            rows.dedup();
+            let rows: BTreeSet<usize> = finding.known.iter().copied().flatten().collect();
             for row in rows {
                 if let Some((_, count)) = self.known.get_mut(row) {
                     *count += 1;
