@@ -99,8 +99,7 @@ impl Feed {
                 Over::Compacted => true,
                 Over::Interrupted(why) => {
                     tracing::info!(why, "the watch of etcd was interrupted");
-                    sleep(retry).await;
-                    retry = (retry * 2).min(RETRY_LAST);
+                    pause(&mut retry).await;
                     match self.reading.header().await {
                         Ok(now) => {
                             let is_lost = is_other(&history, assembly.next(), &now);
@@ -122,7 +121,7 @@ impl Feed {
                     }
                     Err(error) => {
                         tracing::warn!(%error, "etcd's state cannot be read anew");
-                        sleep(RETRY_LAST).await;
+                        pause(&mut retry).await;
                     }
                 }
             }
@@ -191,6 +190,12 @@ impl Feed {
     }
 }
 
+/// Waits before something is tried again, and longer the next time.
+async fn pause(retry: &mut Duration) {
+    sleep(*retry).await;
+    *retry = (*retry * 2).min(RETRY_LAST);
+}
+
 /// Begins a watch of everything from where the assembly is.
 pub(crate) async fn begin(
     reading: &Reading,
@@ -242,6 +247,7 @@ impl Teller {
                         follower.reset(&state, head);
                         *seen = head;
                     }
+                    self.own.lose_track();
                     self.horizon.reset(floor, head);
                 }
                 Job::Adopt { follower, seen, reply } => {
@@ -311,7 +317,7 @@ pub(crate) async fn follow(
         Err(Error::Compacted) => reading.state(None).await?,
         state => state?,
     };
-    give_state(&follower, state).await;
+    give_state(&follower, state, seen).await;
     let mut watch = None;
     let mut assembly = Assembly::after(seen, progress);
     loop {
@@ -356,17 +362,19 @@ pub(crate) async fn follow(
 /// How many records of a state a follower is given at once.
 const STATE_RECORDS: usize = 256;
 
-/// Gives a follower a state, in the order of revisions, and those of one revision at once.
-async fn give_state(follower: &Arc<dyn Follower>, state: Vec<Record>) {
+/// Gives a follower the state at a revision, in the order of revisions, and those of one revision at once.
+async fn give_state(follower: &Arc<dyn Follower>, state: Vec<Record>, at: Revision) {
     let follower = follower.clone();
-    aside(move || {
+    let is_long = state.len() > STATE_RECORDS;
+    let give = move || {
         let mut rest = &state[..];
-        while let Some(last) = rest.get(STATE_RECORDS - 1).or(rest.last()) {
+        while let Some(last) = rest.get(STATE_RECORDS - 1) {
             let last = last.revision;
             let (now, later) = rest.split_at(rest.partition_point(|r| r.revision <= last));
             follower.apply(now, last);
             rest = later;
         }
-    })
-    .await;
+        follower.apply(rest, at);
+    };
+    if is_long { aside(give).await } else { give() }
 }

@@ -2,8 +2,8 @@
 //!
 //! Must not know: records, etcd.
 //!
-//! Invariants: the head grows, but for a reset, which wakes whoever waits. Nothing at or above the lowest
-//! pin is compacted by this process.
+//! Invariants: the head grows, but for a reset. Nothing at or above the lowest pin is compacted by this
+//! process.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -72,11 +72,16 @@ impl Horizon {
         }
     }
 
-    /// Followers were given another history, in which revisions may be older.
+    /// Followers were given the state anew. Where revisions went back, those who wait for one may mean one
+    /// of before or one of after: they wait on.
     pub(crate) fn reset(&self, floor: Revision, head: Revision) {
         let mut state = self.state.lock();
-        (state.floor, state.head, state.wanted) = (floor, head, Revision(0));
-        state.waiters.clear();
+        if head < state.head {
+            state.wanted = Revision(0);
+        }
+        (state.floor, state.head) = (floor, head);
+        drop(state);
+        self.advance(head);
     }
 
     /// What is before `floor` cannot be read any more.
@@ -167,10 +172,13 @@ mod tests {
             tokio::task::yield_now().await;
             assert!(horizon.is_behind());
             horizon.advance(Revision(7));
+            horizon.reset(Revision(3), Revision(7));
+            assert!(horizon.is_behind());
             horizon.reset(Revision(3), Revision(4));
+            assert!(!horizon.is_behind(), "nobody is known to want what is to come");
         };
         let (six, seven, eight, ()) = tokio::join!(waits(6), waits(7), waits(8), moves);
-        assert_eq!((six, seven, eight), (true, true, false), "a reset ends the last one");
+        assert_eq!((six, seven, eight), (true, true, false), "only so far");
         assert_eq!((horizon.floor(), horizon.head()), (Revision(3), Revision(4)));
         assert!(!horizon.reached(Revision(9), LONG).await, "not in time");
     }

@@ -15,8 +15,6 @@ use crate::own::OwnWrite;
 /// A write, ready to be sent.
 pub(crate) struct Ready {
     pub(crate) own: Arc<OwnWrite>,
-    /// The revision at which the key must have been written last; 0 if it must be absent.
-    pub(crate) expected: i64,
     /// 0 for none.
     pub(crate) lease: i64,
 }
@@ -38,7 +36,7 @@ pub(crate) fn transaction(writes: &[Ready], unchanged: &[(Bytes, i64)]) -> TxnRe
         None => delete(own.path.clone()),
     });
     let conditions = || {
-        let writes = writes.iter().map(|write| (&write.own.path, write.expected, false));
+        let writes = writes.iter().map(|write| (&write.own.path, write.own.expected, false));
         writes.chain(unchanged.iter().map(|(path, at)| (path, *at, true)))
     };
     TxnRequest {
@@ -56,7 +54,7 @@ pub(crate) fn refusal(
 ) -> Refusal {
     let expected: Vec<i64> = writes
         .iter()
-        .map(|write| write.expected)
+        .map(|write| write.own.expected)
         .chain(unchanged.iter().map(|(_, at)| *at))
         .collect();
     let mut found: Vec<Option<KeyValue>> = response

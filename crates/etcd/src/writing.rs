@@ -6,20 +6,21 @@
 //! - A write is acknowledged when its transaction was answered and followers have it; the wait for the
 //!   followers is bounded, as the write has happened.
 //! - A transaction whose outcome is unknown is not sent again. It is reported as [`Error::Unknown`]
-//!   unless its event has come, or its key has moved on, so that it can never happen any more.
+//!   unless the events show that it was done, or that it can never be done any more.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use pintle_store::{Error, Group, Key, Kind, Record, Revision};
 
 use crate::error::Error as EtcdError;
 use crate::horizon::Horizon;
 use crate::leases::Leases;
 use crate::messages::{KeyValue, TxnResponse};
-use crate::own::{Own, OwnWrite};
+use crate::own::{Fate, Own, OwnWrite};
 use crate::plan::{Plan, Planned};
 use crate::reading::Reading;
 use crate::transaction::{Ready, Refusal, refusal, restoration, transaction};
@@ -197,8 +198,10 @@ impl Writing {
             }
         };
         let path = self.reading.translation.path(&write.key);
-        let own = OwnWrite::new(path, write.key.clone(), *kind, kept, template, write.note.clone());
-        Ok(Ready { own, expected: *expected, lease })
+        let (key, note, fate) = (write.key.clone(), write.note.clone(), Mutex::default());
+        let (kind, expected) = (*kind, *expected);
+        let own = OwnWrite { path, key, kind, expected, kept, template, note, fate };
+        Ok(Ready { own: Arc::new(own), lease })
     }
 
     /// The lease of what is kept for a while; 0 for what stays.
@@ -251,25 +254,28 @@ impl Writing {
     /// Finds out what became of a transaction without an answer: the revision at which it was done, or an
     /// error.
     async fn settle(&self, writes: &[Ready], error: EtcdError) -> Result<Revision, Error> {
-        let reason = error.to_string();
-        let unknown = || Error::Unknown { reason: reason.clone() };
-        let Some(first) = writes.first() else { return Err(unknown()) };
-        let path = first.own.path.clone();
-        let read = tokio::time::timeout(SETTLE_PATIENCE, self.reading.key(path, None)).await;
-        let Ok(Ok((current, header))) = read else { return Err(unknown()) };
-        let has_all = self.horizon.reached(revision(header.revision), SETTLE_PATIENCE).await;
-        if let Some(at) = writes.iter().find_map(|write| write.own.told_at()) {
-            return Ok(at);
+        let unknown = Err(Error::Unknown { reason: error.to_string() });
+        let read = tokio::time::timeout(SETTLE_PATIENCE, self.reading.header()).await;
+        let Ok(Ok(header)) = read else { return unknown };
+        // Without the rest of the events there may still be enough of them.
+        let _ = self.horizon.reached(revision(header.revision), SETTLE_PATIENCE).await;
+        let fates: Vec<_> = writes.iter().map(|write| write.own.fate.lock().clone()).collect();
+        if let Some(place) = fates.iter().position(|fate| matches!(fate, Fate::Outrun)) {
+            let path = writes[place].own.path.clone();
+            let Ok((current, header)) = self.reading.key(path, None).await else { return unknown };
+            let (refusal, head) = (Refusal { place, current }, revision(header.revision));
+            return Err(self.conflict(refusal, &writes[place].own.key, head).await);
         }
-        // A key that was written since is never again as it was expected; but one that must be absent may
-        // be deleted before a delayed transaction comes.
-        let now = current.as_ref().map_or(0, |current| current.mod_revision);
-        if has_all && first.expected > 0 && now != first.expected {
-            let head = revision(header.revision);
-            let refusal = Refusal { place: 0, current };
-            return Err(self.conflict(refusal, &first.own.key, head).await);
+        let told = fates.iter().map(|fate| match fate {
+            Fate::Told(record) => Some(record.revision),
+            Fate::Open | Fate::Outrun | Fate::Hidden => None,
+        });
+        // All at one revision: a deletion alone may as well be another process's.
+        let told: Option<Vec<_>> = told.collect();
+        match told.as_deref() {
+            Some([at, rest @ ..]) if rest.iter().all(|other| other == at) => Ok(*at),
+            _ => unknown,
         }
-        Err(unknown())
     }
 }
 

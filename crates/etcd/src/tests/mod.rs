@@ -1,11 +1,14 @@
 //! Tests of the whole store.
 //!
+//! - `campaign`: stores on a `model` of etcd that goes wrong by a seed.
 //! - `server`: real servers of etcd, where there are some.
 //! - `conformance`: the suite of `pintle-store`, on a real server.
 //! - `store`: what the store does beyond it.
 //! - `tls`: certificates on both sides.
 
+mod campaign;
 mod conformance;
+mod model;
 mod server;
 mod store;
 mod tls;

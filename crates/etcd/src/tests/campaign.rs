@@ -1,0 +1,346 @@
+//! Stores on the model of etcd: whatever it does, what followers are told and what writers are answered
+//! agrees with what the database has been. A seed that fails fails again.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pintle_store::{
+    At, Change, Error, Expect, Follower, Group, Key, Kind, Record, Revision, Store, Template, Write,
+};
+use tokio::time::{Instant, sleep};
+
+use super::model::{Access, Chance, History, Model};
+use super::plain;
+use crate::messages::{Event, EventType};
+use crate::store::{EtcdOpening, EtcdStore, Options};
+use crate::translation::Translation;
+
+/// How many seeds are run; `PINTLE_ETCD_SEEDS` says otherwise, also which alone (`17..18`).
+const SEEDS: u64 = 60;
+
+const WRITES: usize = 40;
+const LONG: Duration = Duration::from_secs(600);
+
+/// What a follower was given.
+#[derive(Debug)]
+enum Call {
+    Apply(Vec<Record>, Revision),
+    Reset(Vec<Record>, Revision),
+}
+
+#[derive(Default)]
+struct Calls(Mutex<Vec<Call>>);
+
+impl Follower for Calls {
+    fn apply(&self, records: &[Record], head: Revision) {
+        self.0.lock().push(Call::Apply(records.to_vec(), head));
+    }
+
+    fn reset(&self, state: &[Record], head: Revision) {
+        self.0.lock().push(Call::Reset(state.to_vec(), head));
+    }
+}
+
+impl Calls {
+    fn has(&self, record: &Record) -> bool {
+        self.0.lock().iter().any(|call| match call {
+            Call::Apply(records, head) => *head >= record.revision || records.contains(record),
+            Call::Reset(_, head) => *head >= record.revision,
+        })
+    }
+}
+
+/// What became of one write.
+struct Answered {
+    key: Key,
+    value: String,
+    outcome: Result<Record, Error>,
+}
+
+struct Campaign {
+    model: Arc<Model>,
+    answered: Mutex<Vec<Answered>>,
+}
+
+#[test]
+fn followers_and_writers_are_told_the_truth() {
+    let seeds = env::var("PINTLE_ETCD_SEEDS").ok().map_or(0..SEEDS, |text| {
+        let (first, end) = text.split_once("..").unwrap_or(("0", &text));
+        first.parse().unwrap()..end.parse().unwrap()
+    });
+    for seed in seeds {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            runtime.block_on(run(seed));
+        }));
+        if let Err(panic) = outcome {
+            println!("seed {seed}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// Two stores, writers on both, another process that compacts, and sometimes a backup.
+async fn run(seed: u64) {
+    let mut chance = Chance::new(seed);
+    let version = if chance.once_in(2) { "3.4.23" } else { "3.6.8" };
+    let model = Model::new(seed, version);
+    let campaign = Arc::new(Campaign { model: model.clone(), answered: Mutex::default() });
+    let mut followed = Vec::new();
+    for _ in 0..2 {
+        let store = open(&model).await;
+        let calls = Arc::new(Calls::default());
+        follow(&store, &calls).await;
+        followed.push((store, calls));
+    }
+    let mut tasks = Vec::new();
+    for (place, (store, calls)) in followed.iter().enumerate() {
+        for writer in 0..3 {
+            let campaign = campaign.clone();
+            let (store, calls) = (store.clone(), calls.clone());
+            let chance = Chance::new(seed ^ (1 + place as u64) << 32 ^ (1 + writer) << 40);
+            let name = format!("{place}{writer}");
+            tasks.push(tokio::spawn(campaign.write(store, calls, chance, name)));
+        }
+    }
+    let disturbances = chance.below(4);
+    let restores = chance.once_in(3);
+    for disturbance in 0..disturbances {
+        sleep(Duration::from_millis(200 + chance.below(400))).await;
+        let head = model.head();
+        let _ = model.compact_to(head - chance.below(20).cast_signed().min(head - 1));
+        if restores && disturbance == 1 {
+            model.restore(2);
+        }
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    model.calm();
+    while model.has_delayed() {
+        sleep(Duration::from_millis(50)).await;
+    }
+    let late = Arc::new(Calls::default());
+    follow(&followed[0].0, &late).await;
+    followed.push((followed[0].0.clone(), late));
+    for (store, calls) in &followed {
+        let fresh = caught_up(store).await;
+        assert_eq!(fresh.0.cast_signed(), model.head());
+        check_told(&model, calls);
+        check_reads(&model, store).await;
+    }
+    campaign.check_answers();
+}
+
+async fn open(model: &Arc<Model>) -> Arc<EtcdStore> {
+    let options = Options { compaction_interval: None, ..Options::default() };
+    loop {
+        let opening = EtcdOpening::new(Arc::new(Access(model.clone())), options.clone(), plain());
+        if let Ok(opening) = opening.await {
+            return Arc::new(opening.start());
+        }
+    }
+}
+
+async fn follow(store: &EtcdStore, calls: &Arc<Calls>) {
+    while store.follow(calls.clone()).await.is_err() {
+        calls.0.lock().clear();
+    }
+}
+
+/// Waits until the followers of a store have everything.
+async fn caught_up(store: &EtcdStore) -> Revision {
+    let deadline = Instant::now() + LONG;
+    loop {
+        if let Ok(fresh) = store.fresh().await
+            && store.head() == fresh
+        {
+            return fresh;
+        }
+        assert!(Instant::now() < deadline, "the store does not catch up");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+impl Campaign {
+    /// Writes at random, from what it read or was told last.
+    async fn write(
+        self: Arc<Self>,
+        store: Arc<EtcdStore>,
+        calls: Arc<Calls>,
+        mut chance: Chance,
+        name: String,
+    ) {
+        for n in 0..WRITES {
+            sleep(Duration::from_millis(chance.below(30))).await;
+            let restorations = self.model.restorations();
+            let acknowledged = self.acknowledged();
+            if let Ok(fresh) = store.fresh().await
+                && self.model.restorations() == restorations
+                && restorations == 0
+            {
+                assert!(fresh >= acknowledged, "{fresh} is not fresh: {acknowledged} was before");
+            }
+            let mut writes = Vec::new();
+            for collection in ["a", "b", "c"].iter().take(1 + chance.below(3) as usize) {
+                let item = chance.below(4).to_string();
+                let key = Key { collection: (*collection).into(), item: item.as_str().into() };
+                let Ok(current) = store.get(&key, At::Head).await else { continue };
+                let expect = current.map_or(Expect::Absent, |r| Expect::At(r.revision));
+                let template = Template::whole(format!("{name}-{n}-{collection}").into_bytes());
+                let is_deleted = expect != Expect::Absent && chance.once_in(3);
+                let change =
+                    if is_deleted { Change::Delete(template) } else { Change::Put(template) };
+                writes.push(Write { key, expect, change, note: None });
+            }
+            if !writes.is_empty() {
+                self.commit(&store, &calls, writes).await;
+            }
+        }
+    }
+
+    async fn commit(&self, store: &EtcdStore, calls: &Calls, writes: Vec<Write>) {
+        let restorations = self.model.restorations();
+        let sent = writes.clone();
+        let mut writes = writes.into_iter();
+        let first = writes.next().unwrap();
+        let group = Group { first, rest: writes.collect(), unchanged: Vec::new() };
+        let outcome = store.commit_together(group).await;
+        match &outcome {
+            Ok(records) if self.model.restorations() == restorations => {
+                for record in records {
+                    assert!(calls.has(record), "{record:?} is acknowledged and not visible");
+                }
+            }
+            Err(Error::Conflict { current: Some(current) })
+                if self.model.restorations() == restorations =>
+            {
+                assert!(calls.has(current), "{current:?} stands in the way and is not visible");
+            }
+            _ => {}
+        }
+        for (place, write) in sent.into_iter().enumerate() {
+            let outcome = outcome.clone().map(|records| records[place].clone());
+            let value = String::from_utf8(write.change.template().value().to_vec()).unwrap();
+            self.answered.lock().push(Answered { key: write.key, value, outcome });
+        }
+    }
+
+    fn acknowledged(&self) -> Revision {
+        let answered = self.answered.lock();
+        let revisions = answered.iter().filter_map(|a| a.outcome.as_ref().ok());
+        revisions.map(|record| record.revision).max().unwrap_or_default()
+    }
+
+    /// What was acknowledged has happened, and what failed has not.
+    fn check_answers(&self) {
+        let histories = self.model.histories();
+        for Answered { key, value, outcome } in self.answered.lock().iter() {
+            let happened = histories.iter().find_map(|history| {
+                let events = history.values().flatten();
+                events.into_iter().find(|event| event.kv.value == value.as_bytes())
+            });
+            match outcome {
+                Ok(record) if record.kind == Kind::Deleted => {
+                    let is_told = histories.iter().any(|history| has(history, record));
+                    assert!(is_told, "{record:?} was acknowledged");
+                }
+                Ok(record) => {
+                    let event = happened.unwrap_or_else(|| panic!("{record:?} was acknowledged"));
+                    assert_eq!(
+                        event.kv.mod_revision,
+                        record.revision.0.cast_signed(),
+                        "{record:?}"
+                    );
+                }
+                Err(Error::Unknown { .. }) => {}
+                Err(error) => assert_eq!(happened, None, "{key:?} {value}: {error}"),
+            }
+        }
+    }
+}
+
+/// Whether a record is what happened to its key at its revision.
+fn has(history: &History, record: &Record) -> bool {
+    let translation = Translation::new(plain(), "registry");
+    let path = translation.path(&record.key);
+    let events = history.get(&record.revision.0.cast_signed());
+    events.into_iter().flatten().any(|event| {
+        event.kv.key == path
+            && kind(event) == record.kind
+            && (record.kind == Kind::Deleted || event.kv.value == record.value())
+    })
+}
+
+fn kind(event: &Event) -> Kind {
+    if event.r#type == EventType::Delete as i32 {
+        Kind::Deleted
+    } else if event.kv.create_revision == event.kv.mod_revision {
+        Kind::Created
+    } else {
+        Kind::Updated
+    }
+}
+
+/// Each record has happened, in order and none is missing since the last reset; in the end there is the
+/// same state.
+fn check_told(model: &Model, calls: &Calls) {
+    let histories = model.histories();
+    let (mut state, mut head, mut is_state) = (BTreeMap::new(), Revision(0), true);
+    let calls = calls.0.lock();
+    // A history is that of the present as far as it was told after the last reset.
+    let last_reset = calls.iter().rposition(|call| matches!(call, Call::Reset(..)));
+    for (place, call) in calls.iter().enumerate() {
+        let (records, next) = match call {
+            Call::Reset(records, next) => {
+                state.clear();
+                (records, *next)
+            }
+            Call::Apply(records, next) => {
+                assert!(*next >= head, "heads grow: {next} after {head}");
+                let after = records.first().is_none_or(|first| first.revision > head);
+                assert!(after, "{records:?} after {head}");
+                (records, *next)
+            }
+        };
+        assert!(records.is_sorted_by(|a, b| a.revision <= b.revision), "{records:?}");
+        assert!(records.last().is_none_or(|last| last.revision <= next), "{records:?} {next}");
+        for record in records {
+            assert!(histories.iter().any(|history| has(history, record)), "{record:?}");
+            match record.kind {
+                Kind::Deleted => state.remove(&record.key),
+                _ => state.insert(record.key.clone(), record.clone()),
+            };
+        }
+        // The state at the floor comes in several calls, of which only the first is known to be one.
+        let is_history = matches!(call, Call::Apply(..)) && !is_state;
+        if is_history && last_reset.is_none_or(|last| place > last) && model.restorations() == 0 {
+            let revisions = head.0.cast_signed() + 1..next.0.cast_signed() + 1;
+            let count =
+                histories[0].range(revisions).map(|(_, events)| events.len()).sum::<usize>();
+            assert_eq!(records.len(), count, "all between {head} and {next}: {records:?}");
+        }
+        (head, is_state) = (next, false);
+    }
+    let expected = model.keys();
+    let values: Vec<_> = state.values().map(Record::value).collect();
+    let expected: Vec<_> = expected.iter().map(|kept| kept.value.clone()).collect();
+    assert_eq!(values, expected, "the state at {head}");
+}
+
+/// What is read from the store is what is there.
+async fn check_reads(model: &Model, store: &EtcdStore) {
+    let mut values = Vec::new();
+    for collection in ["a", "b", "c"] {
+        let listed = store.list(collection, "", At::Head).await.unwrap();
+        values.extend(listed.iter().map(Record::value));
+    }
+    assert_eq!(values, model.keys().iter().map(|kept| kept.value.clone()).collect::<Vec<_>>());
+}
