@@ -217,7 +217,12 @@ impl Definitions {
             Ok(Progress::Done) => self.queue.done(due),
             Ok(Progress::Waiting) => self.queue.retry(due),
             Err(status) => {
-                if status.reason != Some(Reason::Conflict) {
+                // Another server on the same database may settle it, too.
+                let is_race = matches!(
+                    status.reason,
+                    Some(Reason::Conflict | Reason::AlreadyExists | Reason::NotFound)
+                );
+                if !is_race {
                     tracing::warn!(?due, %status, "cannot settle a definition");
                 }
                 self.queue.retry(due);

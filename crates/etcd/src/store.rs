@@ -218,6 +218,10 @@ impl Store for EtcdStore {
         })
     }
 
+    fn joins_writes(&self) -> bool {
+        false // a transaction gives all writes one revision
+    }
+
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>> {
         let path = self.reading.translation.path(key);
         Box::pin(async move {

@@ -5,6 +5,7 @@
 //! nothing is kept after it.
 
 mod apiservice;
+mod authentication;
 mod cluster;
 pub(crate) mod flowcontrol;
 mod rbac;
@@ -19,6 +20,7 @@ use pintle_value::{Map, Value};
 use crate::RuntimeConfig;
 
 pub use apiservice::{AUTOMANAGED, Priority, custom_api_service, priority};
+pub use cluster::endpoints;
 
 /// What the objects of a server depend on.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +29,8 @@ pub struct Settings<'a> {
     pub config: &'a RuntimeConfig,
     /// `--service-cluster-ip-range`: the ranges of the services' addresses, the primary one first.
     pub service_ranges: &'a [&'a str],
-    /// Where clients in the cluster reach the server.
-    pub advertise_address: IpAddr,
+    /// Where clients in the cluster reach the server; `None` where several servers say it together.
+    pub advertise_address: Option<IpAddr>,
     /// And at which port.
     pub secure_port: u16,
     /// The authorities of client certificates as PEM, if there are any.
@@ -76,8 +78,9 @@ pub enum Keep {
     /// So is its spec, but only while its annotation `apf.kubernetes.io/autoupdate-spec` says so (or,
     /// without the annotation, until someone else changes it).
     WhileOurs,
-    /// Its data gets the entries that it should have; others stay.
-    WithData,
+    /// Each entry of its data gets the certificates, or the items of a list, that it lacks: what other
+    /// servers of the cluster need stays.
+    United,
     /// These members are made what they should be; others stay.
     WithMembers(&'static [&'static str]),
 }
@@ -103,7 +106,7 @@ pub fn objects(settings: &Settings<'_>) -> Vec<BootstrapObject> {
     objects.extend(flowcontrol::objects());
     objects.extend(apiservice::objects(settings.config));
     objects.extend(cluster::service(settings));
-    objects.extend(cluster::authentication(settings));
+    objects.extend(authentication::authentication(settings));
     objects.retain(|made| {
         let r = &made.resource;
         settings.config.serves(&r.group, &r.version, &r.resource, true)
@@ -139,11 +142,7 @@ impl BootstrapObject {
             Keep::AtLeast => self.at_least(stored),
             Keep::WhileOurs if !is_ours(stored) => return Step::Nothing,
             Keep::Exactly | Keep::WhileOurs => self.exactly(stored),
-            Keep::WithData => {
-                let mut updated = stored.clone();
-                merge(&mut updated, &self.object, &["data"]);
-                updated
-            }
+            Keep::United => self.united(stored),
             Keep::WithMembers(members) => {
                 let mut updated = stored.clone();
                 for member in members {
@@ -174,6 +173,21 @@ impl BootstrapObject {
         }
         if let Some(rule) = self.object.get("aggregationRule") {
             updated.make_object().insert("aggregationRule", rule.clone());
+        }
+        updated
+    }
+
+    fn united(&self, stored: &Value) -> Value {
+        let mut updated = stored.clone();
+        let wanted = self.object.get("data").and_then(Value::as_object);
+        let data = updated.object_entry("data");
+        for (name, wanted) in wanted.into_iter().flat_map(Map::iter) {
+            let wanted = wanted.as_str().unwrap_or_default();
+            let united = match data.get(name).and_then(Value::as_str) {
+                Some(stored) => authentication::united(stored, wanted),
+                None => wanted.to_owned(),
+            };
+            data.insert(name.clone(), united);
         }
         updated
     }

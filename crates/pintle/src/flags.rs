@@ -2,6 +2,7 @@
 
 mod access;
 mod admission;
+mod etcd;
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -17,11 +18,13 @@ use pintle_server::{
 
 use crate::convert::Convert;
 use access::AccessFlags;
+use etcd::EtcdFlags;
 
 /// A Kubernetes API server in one binary.
 ///
 /// Serves the Kubernetes v1.36 API from an embedded store: kubectl, client-go, controller-runtime and
-/// kube-rs work with it as they are. No nodes, no etcd, nothing to install beside it.
+/// kube-rs work with it as they are. No nodes, nothing to install beside it; etcd only where several
+/// servers are to work on the same objects.
 #[derive(Debug, Parser)]
 #[command(name = "pintle", version, max_term_width = 100)]
 pub(crate) struct Pintle {
@@ -100,6 +103,8 @@ fn told(command: Option<&clap::Command>, matches: &ArgMatches) -> Told {
 pub(crate) struct Serve {
     #[command(flatten)]
     storage: StorageFlags,
+    #[command(flatten)]
+    etcd: EtcdFlags,
     #[command(flatten)]
     serving: ServingFlags,
     #[command(flatten)]
@@ -266,7 +271,7 @@ impl Serve {
 
     /// The configuration that the flags say.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
-        let Self { storage, serving, access, api, limits, .. } = self;
+        let Self { storage, etcd, serving, access, api, limits, .. } = self;
         let runtime_config = RuntimeConfig::parse(api.runtime_config.iter().map(String::as_str))
             .context("--runtime-config")?;
         let feature_gates = FeatureGates::parse(api.feature_gates.iter().map(String::as_str))?;
@@ -296,6 +301,7 @@ impl Serve {
         let mut config = Config {
             data_dir: storage.data_dir,
             ephemeral: storage.ephemeral,
+            etcd: etcd.options()?,
             fsync: !storage.unsafe_no_fsync,
             kubeconfig: storage.kubeconfig,
             watch_history: storage.watch_history,

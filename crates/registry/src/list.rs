@@ -5,28 +5,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pintle_meta::Status;
-use pintle_store::Revision;
+use pintle_store::{At, Error, Revision};
 
 use crate::answer::List;
-use crate::cache::{Cache, Collection, Snapshot};
+use crate::cache::{Cache, Collection, Objects, Snapshot};
 use crate::request::{ListOptions, Target};
 use crate::revision::{self, Wanted};
 use crate::select::Selection;
-use crate::{Object, Resource, work};
+use crate::{Object, Registry, Resource, work};
 
 /// How long a reader waits for a revision that is yet to come: upstream's `blockTimeout`.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Lists a collection, in one namespace or in all.
 pub(crate) async fn list(
-    cache: &Cache,
+    registry: &Registry,
     target: &Target,
     options: &ListOptions,
 ) -> Result<List, Status> {
     revision::check_list(options)?;
     let selection = Selection::of(target, options)?;
     let wanted = Wanted::of(options)?;
-    let (snapshot, from) = state(cache, target, wanted).await?;
+    let (snapshot, from) = state(registry, target, wanted).await?;
     let (revision, all) = (snapshot.revision, snapshot.within(&target.namespace, &from));
     if selection.is_of_view() {
         let named = all.filter(|object| selection.is_named(object)).cloned().collect();
@@ -90,37 +90,75 @@ pub(crate) async fn index<'a>(objects: impl Iterator<Item = &'a Arc<Object>>, re
 
 /// The state that is wanted, and the key where the page begins.
 async fn state(
-    cache: &Cache,
+    registry: &Registry,
     target: &Target,
     wanted: Wanted,
 ) -> Result<(Snapshot, String), Status> {
-    let collection = target.resource.collection()?;
+    let (cache, collection) = (&*registry.cache, target.resource.collection()?);
     let newest = || collection.snapshot(cache.visible());
     match wanted {
         Wanted::Newest => {
             collection.reads.consistent.add(1);
+            registry.catch_up().await?;
             Ok((newest(), String::new()))
         }
+        Wanted::Any => Ok((newest(), String::new())),
         Wanted::NotOlderThan(revision) => {
             reach(cache, collection, revision).await?;
             Ok((newest(), String::new()))
         }
         Wanted::Exact(revision) => {
             reach(cache, collection, revision).await?;
-            let objects = collection.snapshot_at(revision);
+            let objects = recall(registry, target, revision).await?;
             let objects = objects.ok_or_else(|| Status::expired(EXPIRED))?;
             Ok((Snapshot { objects, revision, next: 0 }, String::new()))
         }
         Wanted::Continue { revision, from } => {
             reach(cache, collection, revision).await?;
-            let Some(objects) = collection.snapshot_at(revision) else {
+            let Some(objects) = recall(registry, target, revision).await? else {
                 let mut status = Status::expired(CONTINUE_EXPIRED);
                 status.continue_token = Some(revision::encode_token(None, &from));
                 return Err(status);
             };
+            let from = item_at(&from, &target.namespace);
             Ok((Snapshot { objects, revision, next: 0 }, from))
         }
-        Wanted::ContinueInconsistent { from } => Ok((newest(), from)),
+        Wanted::ContinueInconsistent { from } => {
+            registry.catch_up().await?;
+            Ok((newest(), item_at(&from, &target.namespace)))
+        }
+    }
+}
+
+/// Where the page after an item begins, as continue tokens have it: relative to what is listed, the
+/// namespace or all of them. No key holds a NUL.
+fn start_after(item: &str, namespace: &str) -> String {
+    let relative = item.strip_prefix(namespace).unwrap_or(item);
+    format!("/{}\0", relative.strip_prefix('/').unwrap_or(relative))
+}
+
+/// The item at which a page begins, of what a continue token has.
+fn item_at(start: &str, namespace: &str) -> String {
+    let relative = start.strip_prefix('/').unwrap_or(start);
+    if namespace.is_empty() { relative.to_owned() } else { format!("{namespace}/{relative}") }
+}
+
+/// A collection's state just after a revision, out of the cache's log, or else out of the store: a page of
+/// a list may be asked of a server that was not there for the page before. `None` where neither knows it.
+async fn recall(
+    registry: &Registry,
+    target: &Target,
+    revision: Revision,
+) -> Result<Option<Objects>, Status> {
+    let collection = target.resource.collection()?;
+    if let Some(objects) = collection.snapshot_at(revision) {
+        return Ok(Some(objects));
+    }
+    let Some(storage) = &target.resource.storage else { return Ok(None) };
+    match registry.store.list(&storage.collection, "", At::Revision(revision)).await {
+        Ok(records) => Ok(Some(collection.recall(revision, &records))),
+        Err(Error::Compacted { .. }) => Ok(None),
+        Err(error) => Err(Status::internal(error)),
     }
 }
 
@@ -158,8 +196,8 @@ fn page<'a>(
         && rest.next().is_some()
         && let Some(last) = objects.last()
     {
-        // From just after the last key: no key holds a NUL.
-        continue_token = revision::encode_token(Some(revision), &format!("{}\0", last.item));
+        let start = start_after(&last.item, &target.namespace);
+        continue_token = revision::encode_token(Some(revision), &start);
         remaining = counts.then(|| rest.count() as u64 + 1);
     }
     let resource = target.resource.clone();
@@ -173,3 +211,21 @@ const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to di
     in this response to retrieve the remainder of the results. Continuing with the provided token \
     results in an inconsistent list - objects that were created, modified, or deleted between the \
     time the first chunk was returned and now may show up in the list.";
+
+#[cfg(test)]
+mod tests {
+    use super::{item_at, start_after};
+
+    #[test]
+    fn a_page_begins_where_a_kube_apiserver_would_begin_it() {
+        // The item that a page ends with, the listed namespace, and the token's start (kube-apiserver v1.36.3).
+        for (item, namespace, start) in [
+            ("default/kubernetes", "default", "/kubernetes\0"),
+            ("default/kubernetes", "", "/default/kubernetes\0"),
+            ("node-1", "", "/node-1\0"),
+        ] {
+            assert_eq!(start_after(item, namespace), start);
+            assert_eq!(item_at(start, namespace), format!("{item}\0"));
+        }
+    }
+}

@@ -143,12 +143,13 @@ impl Object {
 
     /// The object's last state, at the revision of its deletion.
     pub(crate) fn deleted_at(&self, revision: Revision) -> Self {
-        let bytes = match self.tree() {
-            Ok(mut tree) => {
-                pintle_meta::object::set_text(&mut tree, "resourceVersion", revision.to_string());
-                json::to_string(&tree).into()
+        let json = self.json_bytes();
+        let bytes = match json::at(json, &["metadata", "resourceVersion"]) {
+            Some(version) => {
+                let version = (&json[..version.start], &json[version.end..]);
+                [version.0, format!("\"{revision}\"").as_bytes(), version.1].concat().into()
             }
-            Err(_) => self.json(), // whoever is given it says that it cannot be read
+            None => self.json(), // a mark, or what cannot be read
         };
         Self::bare(bytes, self.item.clone(), revision, Kind::Deleted)
     }

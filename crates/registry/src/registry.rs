@@ -218,8 +218,13 @@ impl Registry {
 
     /// Forgets states before `floor`, in memory and in the store.
     pub async fn compact(&self, floor: Revision) -> Result<(), pintle_store::Error> {
-        self.cache.trim(floor);
+        self.trim(floor);
         self.store.compact(floor).await
+    }
+
+    /// Forgets states before `floor`, in memory.
+    pub fn trim(&self, floor: Revision) {
+        self.cache.trim(floor);
     }
 
     /// The object of a resource, as it is now, if there is one.
@@ -241,10 +246,23 @@ impl Registry {
         snapshot.within(namespace, "").cloned().collect()
     }
 
+    /// Waits until readers see every write that was acknowledged before the call, by whichever server on
+    /// the same database.
+    pub(crate) async fn catch_up(&self) -> Result<(), Status> {
+        let fresh = self.store.fresh().await.map_err(Status::internal)?;
+        if self.cache.wait_for(fresh, list::PATIENCE).await {
+            return Ok(());
+        }
+        Err(Status::too_large_resource_version(fresh.0, self.cache.visible().0))
+    }
+
     /// One object. `resource_version` as the client gave it, `""` for the newest (RV-G1 … RV-G3).
     pub async fn get(&self, target: &Target, resource_version: &str) -> Result<Outcome, Status> {
-        if let Some(revision) = revision::parse(resource_version)? {
-            list::reach(&self.cache, target.resource.collection()?, revision).await?;
+        match revision::parse(resource_version)? {
+            None => self.catch_up().await?,
+            Some(revision) => {
+                list::reach(&self.cache, target.resource.collection()?, revision).await?;
+            }
         }
         let object = self.peek(&target.resource, &target.namespace, &target.name);
         let object = object
@@ -261,7 +279,7 @@ impl Registry {
 
     /// A collection, in one namespace or in all.
     pub async fn list(&self, target: &Target, options: &ListOptions) -> Result<List, Status> {
-        let mut list = list::list(&self.cache, target, options).await?;
+        let mut list = list::list(self, target, options).await?;
         list.objects = target.resource.answered(list.objects).await?;
         Ok(list)
     }
@@ -273,7 +291,7 @@ impl Registry {
 
     /// What becomes of a collection from now on, or from a resource version on.
     pub async fn watch(&self, target: &Target, options: &ListOptions) -> Result<Watch, Status> {
-        Watch::start(&self.cache, target, options).await
+        Watch::start(self, target, options).await
     }
 
     // The write path is long. What leads to it is boxed, so that it is compiled here once, and not again in
@@ -288,6 +306,7 @@ impl Registry {
         context: &'a Context,
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
+            self.catch_up().await?;
             let write = self.write(target, options, context, &granted);
             if let Some(action) = crate::write::action(target) {
                 return write.act(body, action).await;
@@ -344,6 +363,7 @@ impl Registry {
         may_create: &'a MayCreate<'a>,
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
+            self.catch_up().await?;
             let write = self.write(target, options, context, may_create);
             Self::answered(target, write.update(body).await?).await
         })
@@ -360,6 +380,7 @@ impl Registry {
         may_create: &'a MayCreate<'a>,
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
+            self.catch_up().await?;
             let applies = matches!(patch_type, PatchType::Apply(_));
             let write = Write { applies, ..self.write(target, options, context, may_create) };
             Self::answered(target, write.patch(patch, patch_type).await?).await
@@ -389,6 +410,7 @@ impl Registry {
                 return Err(Status::forbidden(&resource, &target.name, why));
             }
             crate::write::warn_of_dependents(target, options, context);
+            self.catch_up().await?;
             Self::answered(target, self.delete_object(target, options, context).await?).await
         })
     }

@@ -11,8 +11,10 @@ use crate::request::ListOptions;
 /// Which state of a collection a list is of: the cells of the documents' table (RV-L01 … RV-L21).
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// The newest state there is.
+    /// The newest state there is: every write that was acknowledged is in it.
     Newest,
+    /// Whatever state is at hand (`0`).
+    Any,
     /// That revision's state or a newer one.
     NotOlderThan(Revision),
     /// Exactly that revision's state.
@@ -37,7 +39,7 @@ impl Wanted {
         }
         let Some(revision) = parse(&options.resource_version)? else { return Ok(Self::Newest) };
         Ok(match options.version_match.as_str() {
-            _ if revision == Revision(0) => Self::Newest,
+            _ if revision == Revision(0) => Self::Any,
             "Exact" => Self::Exact(revision),
             // Legacy: with a limit, a bare revision means exactly that one (RV-L06).
             "" if options.limit > 0 => Self::Exact(revision),

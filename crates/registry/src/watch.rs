@@ -12,7 +12,7 @@ use crate::list::{self, reach};
 use crate::request::{ListOptions, Target};
 use crate::revision;
 use crate::select::Selection;
-use crate::{Object, Resource, work};
+use crate::{Object, Registry, Resource, work};
 
 /// A running watch. Dropping it costs nobody anything.
 pub struct Watch {
@@ -34,7 +34,7 @@ pub struct Watch {
 impl Watch {
     /// Begins a watch: the cells RV-W1 … RV-W3, and streaming lists (SL).
     pub(crate) async fn start(
-        cache: &Arc<Cache>,
+        registry: &Registry,
         target: &Target,
         options: &ListOptions,
     ) -> Result<Self, Status> {
@@ -42,8 +42,12 @@ impl Watch {
         let selection = Selection::of(target, options)?;
         let asked = revision::parse(&options.resource_version)?;
         let since = asked.filter(|revision| *revision > Revision(0));
+        if asked.is_none() {
+            registry.catch_up().await?; // it begins with the newest state
+        }
+        let cache = &*registry.cache;
         let mut watch = Self {
-            cache: cache.clone(),
+            cache: registry.cache.clone(),
             resource: target.resource.clone(),
             selection,
             waiting: Vec::new(),

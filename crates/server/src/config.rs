@@ -25,6 +25,9 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Keep nothing: store and certificates live as long as the process.
     pub ephemeral: bool,
+    /// The etcd that keeps the objects, instead of a store of the server's own. The data directory then has
+    /// certificates and the kubeconfig only.
+    pub etcd: Option<pintle_etcd::Options>,
     /// Writes are on disk before they are acknowledged.
     pub fsync: bool,
     /// Where the administrator's kubeconfig goes; `admin.kubeconfig` in the data directory (or in a
@@ -105,6 +108,7 @@ impl Default for Config {
         Self {
             data_dir: PathBuf::from(".pintle"),
             ephemeral: false,
+            etcd: None,
             fsync: true,
             kubeconfig: None,
             bind_address: IpAddr::V4(Ipv4Addr::LOCALHOST),

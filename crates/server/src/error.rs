@@ -85,6 +85,9 @@ pub enum Error {
     /// The store does not open, or cannot be read.
     #[error(transparent)]
     Store(#[from] pintle_store::Error),
+    /// etcd cannot be used, or does not answer.
+    #[error("--etcd-servers: {0}")]
+    Etcd(#[from] pintle_etcd::Error),
     /// An object that must be there from the beginning could not be made.
     #[error("cannot make an object that must be there from the beginning: {reason}")]
     Bootstrap {

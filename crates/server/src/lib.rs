@@ -61,6 +61,7 @@ pub use pintle_admission::{Configuration as AdmissionConfiguration, Plugins};
 pub use pintle_auth::Mode;
 pub use pintle_controllers::Selection;
 pub use pintle_effects::PortRange;
+pub use pintle_etcd::{Options as Etcd, Tls as EtcdTls};
 pub use pintle_kinds::{Error as RuntimeConfigError, RuntimeConfig};
 pub use pki::{Credentials, Signer};
 pub use runtime::runtime;

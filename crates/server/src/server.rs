@@ -75,7 +75,7 @@ impl Server {
         let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
         store::warn_of_losses(&config);
         let certificates = prepare_certificates(config.clone());
-        let store = store::open(&config)?;
+        let store = store::open(&config).await?;
         phases.end("store");
         let roles = Arc::new(Roles::default());
         let authorizer = authorization::authorizer(&config.authorization_modes, &roles);
@@ -105,7 +105,6 @@ impl Server {
         let mut background = Background::start()?;
         controllers::Parts {
             environment: environment.clone(),
-            definitions,
             objects: &objects,
             advertised: bootstrap::advertised(&config, address),
             ca_pem: &pki.ca_pem,
@@ -114,9 +113,10 @@ impl Server {
             authorizer: api.authorizer.clone(),
             lifecycle: &api.lifecycle,
         }
-        .start(&config, &mut background);
+        .start(definitions, &config, &mut background);
         background.spawn(renewal::run(pki.renewal, tls.serving));
-        background.spawn(compaction::run(registry, config.watch_history));
+        let owns_store = config.etcd.is_none();
+        background.spawn(compaction::run(registry, config.watch_history, owns_store));
         manifests::apply(&environment, &config).await?;
         let url = format!("https://{}", reachable(address));
         let kubeconfig = kubeconfig::kubeconfig(&url, &pki.ca_pem, &pki.admin);

@@ -203,6 +203,10 @@ pub trait Store: Send + Sync {
     /// is [`Error::CompanionConflict`].
     fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
 
+    /// Whether a group may join writes that have nothing to do with each other, of any number of keys of a
+    /// collection. Where it may not, a group is an object with what belongs to it.
+    fn joins_writes(&self) -> bool;
+
     /// The record of a key at a revision.
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>>;
 

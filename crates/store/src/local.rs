@@ -127,6 +127,10 @@ impl Store for Local {
         })
     }
 
+    fn joins_writes(&self) -> bool {
+        true
+    }
+
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>> {
         let key = key.clone();
         // One record is read where it is asked for: cheaper than to ask another thread.

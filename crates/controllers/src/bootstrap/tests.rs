@@ -13,7 +13,7 @@ fn wanted() -> Arc<[BootstrapObject]> {
     let settings = Settings {
         config: &RuntimeConfig::default(),
         service_ranges: &["10.96.0.0/12"],
-        advertise_address: IpAddr::from([192, 0, 2, 7]),
+        advertise_address: Some(IpAddr::from([192, 0, 2, 7])),
         secure_port: 6443,
         client_ca: Some("PEM"),
         request_header: None,

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use pintle_value::{Map, Value, json};
+use pintle_value::{Map, Value};
 
 use super::{BootstrapObject, Keep, Settings, object};
 
@@ -49,9 +49,15 @@ pub(super) fn service(settings: &Settings<'_>) -> Vec<BootstrapObject> {
     if let Some(address) = settings.service_ranges.first().and_then(|range| first_address(range)) {
         made.push(kubernetes(settings, address));
     }
-    made.push(endpoints(settings));
-    made.push(endpoint_slice(settings));
+    if let Some(address) = settings.advertise_address {
+        made.extend(endpoints(&[address], settings.secure_port));
+    }
     made
+}
+
+/// What says where the service `kubernetes` is: at these addresses.
+pub fn endpoints(addresses: &[IpAddr], secure_port: u16) -> Vec<BootstrapObject> {
+    vec![endpoints_object(addresses, secure_port), endpoint_slice(addresses, secure_port)]
 }
 
 fn service_cidr(settings: &Settings<'_>) -> BootstrapObject {
@@ -83,57 +89,37 @@ fn kubernetes(settings: &Settings<'_>, address: IpAddr) -> BootstrapObject {
     BootstrapObject::new(["", "v1", "services"], Value::Object(service), Keep::AsItIs)
 }
 
-fn endpoints(settings: &Settings<'_>) -> BootstrapObject {
-    let address = Value::from([("ip", settings.advertise_address.to_string())]);
-    let port = https_port(settings.secure_port);
+fn endpoints_object(addresses: &[IpAddr], secure_port: u16) -> BootstrapObject {
+    let address = |address: &IpAddr| Value::from([("ip", address.to_string())]);
+    let port = https_port(secure_port);
     let mut subset = Map::new();
-    subset.insert("addresses", vec![address]);
+    subset.insert("addresses", addresses.iter().map(address).collect::<Vec<_>>());
     subset.insert("ports", vec![Value::Object(port)]);
+    let subsets = if addresses.is_empty() { vec![] } else { vec![Value::Object(subset)] };
     let mut endpoints = object("v1", "Endpoints", "default", "kubernetes");
     let label = Value::from([("endpointslice.kubernetes.io/skip-mirror", "true")]);
     endpoints.entry_object("metadata").insert("labels", label);
-    endpoints.insert("subsets", vec![Value::Object(subset)]);
+    endpoints.insert("subsets", subsets);
     let endpoints = Value::Object(endpoints);
     BootstrapObject::new(["", "v1", "endpoints"], endpoints, Keep::WithMembers(&["subsets"]))
 }
 
-fn endpoint_slice(settings: &Settings<'_>) -> BootstrapObject {
-    let mut endpoint = Map::new();
-    endpoint.insert("addresses", vec![settings.advertise_address.to_string()]);
-    endpoint.insert("conditions", Value::from([("ready", true)]));
+fn endpoint_slice(addresses: &[IpAddr], secure_port: u16) -> BootstrapObject {
+    let endpoint = |address: &IpAddr| {
+        let mut endpoint = Map::new();
+        endpoint.insert("addresses", vec![address.to_string()]);
+        endpoint.insert("conditions", Value::from([("ready", true)]));
+        Value::Object(endpoint)
+    };
     let mut slice = object("discovery.k8s.io/v1", "EndpointSlice", "default", "kubernetes");
     let label = Value::from([("kubernetes.io/service-name", "kubernetes")]);
     slice.entry_object("metadata").insert("labels", label);
-    slice.insert("addressType", family(settings.advertise_address));
-    slice.insert("endpoints", vec![Value::Object(endpoint)]);
-    slice.insert("ports", vec![Value::Object(https_port(settings.secure_port))]);
+    slice.insert("addressType", addresses.first().map_or("IPv4", |address| family(*address)));
+    slice.insert("endpoints", addresses.iter().map(endpoint).collect::<Vec<_>>());
+    slice.insert("ports", vec![Value::Object(https_port(secure_port))]);
     let resource = ["discovery.k8s.io", "v1", "endpointslices"];
     let keep = Keep::WithMembers(&["endpoints", "ports"]);
     BootstrapObject::new(resource, Value::Object(slice), keep)
-}
-
-/// By what other API servers of the cluster recognise clients.
-pub(super) fn authentication(settings: &Settings<'_>) -> Option<BootstrapObject> {
-    let texts = |texts: &[&str]| json::to_string(&Value::from(texts.to_vec()));
-    let mut data = Map::new();
-    if let Some(authorities) = settings.client_ca {
-        data.insert("client-ca-file", authorities);
-    }
-    if let Some(proxy) = &settings.request_header {
-        data.insert("requestheader-client-ca-file", proxy.client_ca);
-        data.insert("requestheader-allowed-names", texts(proxy.allowed_names));
-        data.insert("requestheader-username-headers", texts(proxy.username_headers));
-        data.insert("requestheader-uid-headers", texts(proxy.uid_headers));
-        data.insert("requestheader-group-headers", texts(proxy.group_headers));
-        data.insert("requestheader-extra-headers-prefix", texts(proxy.extra_headers_prefix));
-    }
-    if data.is_empty() {
-        return None;
-    }
-    let name = "extension-apiserver-authentication";
-    let mut map = object("v1", "ConfigMap", "kube-system", name);
-    map.insert("data", data);
-    Some(BootstrapObject::new(["", "v1", "configmaps"], Value::Object(map), Keep::WithData))
 }
 
 fn https_port(number: u16) -> Map {

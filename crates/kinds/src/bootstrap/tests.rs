@@ -15,7 +15,7 @@ fn made(flag: &str) -> Vec<BootstrapObject> {
     objects(&Settings {
         config: &config,
         service_ranges: &["10.96.0.0/12"],
-        advertise_address: IpAddr::from([192, 0, 2, 7]),
+        advertise_address: Some(IpAddr::from([192, 0, 2, 7])),
         secure_port: 6443,
         client_ca: Some("PEM"),
         request_header: None,
@@ -216,10 +216,10 @@ fn what_exists_is_kept_as_its_kind_wants() {
             ),
         ),
         (
-            Keep::WithData,
-            r#"{"data":{"a":"1"}}"#,
-            r#"{"data":{"a":"0","b":"2"}}"#,
-            update(r#"{"data":{"a":"1","b":"2"}}"#),
+            Keep::United,
+            r#"{"data":{"a":"[1]","c":"[3]"}}"#,
+            r#"{"data":{"a":"[0]","b":"2"}}"#,
+            update(r#"{"data":{"a":"[0,1]","b":"2","c":"[3]"}}"#),
         ),
         (
             Keep::WithMembers(&["subsets"]),

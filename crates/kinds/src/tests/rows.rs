@@ -98,7 +98,7 @@ fn what_the_server_makes_is_valid() {
     let made = crate::bootstrap::objects(&crate::bootstrap::Settings {
         config: &config,
         service_ranges: &["10.96.0.0/12"],
-        advertise_address: std::net::IpAddr::from([127, 0, 0, 1]),
+        advertise_address: Some(std::net::IpAddr::from([127, 0, 0, 1])),
         secure_port: 6443,
         client_ca: Some("PEM"),
         request_header: None,

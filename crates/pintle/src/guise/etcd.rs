@@ -134,8 +134,21 @@ fn answer(path: &str, store: &Store) -> (&'static str, String) {
     }
 }
 
-/// Asks an `etcd` where the store is to lie; waits for it a while, as who starts both may start it last.
-pub(super) async fn ask(url: &str) -> anyhow::Result<Store> {
+/// Who keeps a `kube-apiserver`'s objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    /// The `kube-apiserver` itself, where pintle's `etcd` says.
+    Pintle(Store),
+    /// A real etcd.
+    Etcd,
+}
+
+/// Asks an `etcd` whether it is pintle's, and where the store is to lie; waits for it a while, as who
+/// starts both may start it last.
+pub(super) async fn ask(url: &str) -> anyhow::Result<Keeper> {
+    if url.trim().starts_with("https://") {
+        return Ok(Keeper::Etcd);
+    }
     let host = address(url)?;
     let deadline = Instant::now() + START_MAX;
     let mut connection = loop {
@@ -152,12 +165,7 @@ pub(super) async fn ask(url: &str) -> anyhow::Result<Store> {
     let mut answer = Vec::new();
     let mut limited = connection.take(HEAD_BYTES_MAX as u64);
     tokio::time::timeout(PATIENCE, limited.read_to_end(&mut answer)).await??;
-    parse(&String::from_utf8_lossy(&answer)).with_context(|| {
-        format!(
-            "{url} is an etcd of its own, which cannot be used yet: start pintle's, by the name etcd \
-             (`pintle envtest-assets DIR` makes one)"
-        )
-    })
+    Ok(parse(&String::from_utf8_lossy(&answer)).map_or(Keeper::Etcd, Keeper::Pintle))
 }
 
 fn parse(answer: &str) -> Option<Store> {
@@ -182,7 +190,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let url = format!("http://{}", listener.local_addr().expect("it has an address"));
         let server = tokio::spawn(serve(listener, store.clone()));
-        assert_eq!(ask(&url).await.expect("it answers"), store);
+        assert_eq!(ask(&url).await.expect("it answers"), Keeper::Pintle(store));
         server.abort();
     }
 

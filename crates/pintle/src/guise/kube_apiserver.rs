@@ -14,7 +14,7 @@ use clap::{ArgAction, Command, CommandFactory};
 use pintle_server::{FeatureGates, RuntimeConfig, RuntimeConfigError};
 
 use super::arguments::{Flag, is_on, value};
-use super::etcd;
+use super::etcd::{self, Keeper};
 use crate::flags::Pintle;
 
 /// What kube-apiserver does without these flags, where `pintle serve` does something else. The delay is
@@ -24,6 +24,21 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("authorization-mode", "AlwaysAllow"),
     ("namespace-deletion-delay", "300ms"),
 ];
+
+/// What is for an etcd that keeps the objects itself.
+const ETCD_FLAGS: [&str; 8] = [
+    "etcd-servers",
+    "etcd-cafile",
+    "etcd-certfile",
+    "etcd-keyfile",
+    "etcd-prefix",
+    "etcd-compaction-interval",
+    "lease-reuse-duration-seconds",
+    "storage-media-type",
+];
+
+/// Where kube-apiserver makes certificates without `--cert-dir`.
+const CERT_DIR: &str = "/var/run/kubernetes";
 
 /// What a harness that wants no service accounts does not expect in its namespaces: its tests count what is
 /// in them.
@@ -46,17 +61,25 @@ pub(crate) fn words(flags: &[Flag]) -> Option<String> {
     is_on(flags, "version").then(|| format!("Kubernetes {}\n", pintle_server::KUBERNETES_VERSION))
 }
 
-/// Translates a command line; asks the etcd that it names where the store lies.
+/// Translates a command line; asks the etcd that it names where the store lies, if it is pintle's.
 pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
-    let mut translation = rewrite(flags, &serve())?;
-    let store = match value(flags, "etcd-servers").and_then(|urls| urls.split(',').next()) {
+    let mut translation = rewrite(flags, &serve(), false)?; // before it waits for an etcd
+    let keeper = match value(flags, "etcd-servers").and_then(|urls| urls.split(',').next()) {
         Some(url) => Some(etcd::ask(url).await?),
         None => None,
     };
+    if keeper == Some(Keeper::Etcd) {
+        translation = rewrite(flags, &serve(), true)?;
+    }
     let mut add = |flag: &str| translation.arguments.push(flag.to_owned());
-    match store {
+    match keeper {
         None => add("--ephemeral"),
-        Some(store) => {
+        // There are certificates and the administrator's kubeconfig in it, and no objects.
+        Some(Keeper::Etcd) => {
+            let directory = value(flags, "cert-dir").unwrap_or(CERT_DIR);
+            add(&format!("--data-dir={directory}"));
+        }
+        Some(Keeper::Pintle(store)) => {
             let place = store.directory.join(subdirectory(flags));
             add(&format!("--data-dir={}", place.display()));
             if !store.sync {
@@ -83,8 +106,9 @@ fn serve() -> Command {
     command.find_subcommand("serve").cloned().unwrap_or(command)
 }
 
-/// The flags that `serve` knows, and the others as warnings; or why there must be no server.
-fn rewrite(flags: &[Flag], serve: &Command) -> anyhow::Result<Translation> {
+/// The flags that `serve` knows, and the others as warnings; or why there must be no server. Those about
+/// etcd are for one that keeps the objects itself.
+fn rewrite(flags: &[Flag], serve: &Command, has_etcd: bool) -> anyhow::Result<Translation> {
     let mut translation = Translation::default();
     let (mut missing, mut unknown) = (Vec::new(), Vec::new());
     let mut flags = with_defaults(flags);
@@ -93,7 +117,7 @@ fn rewrite(flags: &[Flag], serve: &Command) -> anyhow::Result<Translation> {
         keep_known(&mut flags, name, is_known, &mut translation.warnings);
     }
     for (place, flag @ Flag { name, .. }) in flags.iter().enumerate() {
-        if matches!(name.as_str(), "etcd-servers" | "etcd-prefix") {
+        if !has_etcd && ETCD_FLAGS.contains(&name.as_str()) {
             continue;
         }
         let known = serve.get_arguments().find(|argument| argument.get_long() == Some(name));
@@ -202,7 +226,8 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> anyhow::Result<Translation> {
-        rewrite(&flags(line.split_whitespace().map(str::to_owned)), &serve())
+        let has_etcd = line.contains("real-etcd");
+        rewrite(&flags(line.split_whitespace().map(str::to_owned)), &serve(), has_etcd)
     }
 
     fn check(line: &str, arguments: &str, warnings: &[&str]) {
@@ -248,6 +273,9 @@ mod tests {
             &["--feature-gates=Unheard=true"],
         );
         check("--anonymous-auth", "--anonymous-auth", &[]);
+        let etcd = "--etcd-servers=https://real-etcd:2379 --etcd-cafile=c --etcd-prefix=/p";
+        check(etcd, etcd, &[]);
+        check("--etcd-servers=http://ours:2379 --etcd-prefix=/p", "", &[]);
         check(
             "--authorization-mode=Node --authorization-mode=RBAC",
             "--authorization-mode=Node --authorization-mode=RBAC",

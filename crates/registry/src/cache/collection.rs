@@ -166,11 +166,29 @@ impl Collection {
             };
         }
         if !undo.is_empty() {
-            let mut recalled = self.recalled.lock();
-            recalled.push_front((revision, objects.clone()));
-            recalled.truncate(RECALLED_MAX);
+            self.remember(revision, &objects);
         }
         Some(objects)
+    }
+
+    /// The state just after a revision, as the store tells it. What is still the same is shared with the
+    /// newest state.
+    pub(crate) fn recall(&self, revision: Revision, records: &[Record]) -> Objects {
+        let live = self.state.read().live.clone();
+        let object = |record: &Record| match live.get(&record.key.item) {
+            Some(object) if object.revision == record.revision => object.clone(),
+            _ => Arc::new(Object::from_record(record)),
+        };
+        let objects = records.iter().map(|record| (record.key.item.clone(), object(record)));
+        let objects = objects.collect();
+        self.remember(revision, &objects);
+        objects
+    }
+
+    fn remember(&self, revision: Revision, objects: &Objects) {
+        let mut recalled = self.recalled.lock();
+        recalled.push_front((revision, objects.clone()));
+        recalled.truncate(RECALLED_MAX);
     }
 
     /// Forgets changes up to `floor`.

@@ -28,7 +28,7 @@ use tokio::sync::watch;
 
 use crate::measures::Stored;
 
-pub(crate) use collection::{Change, Collection, Snapshot};
+pub(crate) use collection::{Change, Collection, Objects, Snapshot};
 pub(crate) use cursor::{Cursor, Lagged};
 
 /// All collections.

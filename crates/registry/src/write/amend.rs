@@ -23,6 +23,7 @@ impl Registry {
         let resource = &target.resource;
         let place = (target.namespace.as_str(), target.name.as_str());
         let mut turn = None;
+        self.catch_up().await?;
         for _ in 0..ATTEMPTS_MAX {
             let existing = self
                 .peek(resource, place.0, place.1)
@@ -38,7 +39,7 @@ impl Registry {
             let (expect, kind) = (Expect::At(existing.revision), Kind::Updated);
             match self.commit(resource, place, &kept, expect, kind, companions).await? {
                 Committed::Done(object) => return resource.current(&object).await,
-                Committed::Conflict | Committed::Outrun => turn = self.turn(target, turn).await,
+                Committed::Conflict | Committed::Outrun => turn = self.turn(target, turn).await?,
             }
         }
         Err(Status::stale(&resource.group_resource(), &target.name))

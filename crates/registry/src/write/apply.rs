@@ -26,7 +26,7 @@ impl Write<'_> {
         for _ in 0..ATTEMPTS_MAX {
             match self.try_apply(&configuration).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Raced => turn = self.registry.turn(self.target, turn).await,
+                Attempt::Raced => turn = self.registry.turn(self.target, turn).await?,
             }
         }
         Err(self.stale())

@@ -112,7 +112,10 @@ impl Write<'_> {
                 }
                 Tried::Taken => attempts -= 1,
                 Tried::Outrun if outrun == OUTRUN_MAX => return Err(self.stale()),
-                Tried::Outrun => outrun += 1,
+                Tried::Outrun => {
+                    outrun += 1;
+                    self.registry.catch_up().await?;
+                }
             }
         }
     }
@@ -149,7 +152,7 @@ impl Write<'_> {
                 Committed::Conflict => return Ok(Tried::Taken),
                 Committed::Outrun if resource.allocator.is_some() => return Ok(Tried::Outrun),
                 // Nothing in the object hangs on what became of those.
-                Committed::Outrun => {}
+                Committed::Outrun => self.registry.catch_up().await?,
             }
         }
         Err(self.stale())

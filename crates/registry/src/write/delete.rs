@@ -50,7 +50,7 @@ impl Registry {
                 if let Some(outcome) = self.take_unreadable(target, options, &existing).await? {
                     return Ok(outcome);
                 }
-                turn = self.turn(target, turn).await;
+                turn = self.turn(target, turn).await?;
                 continue;
             }
             // As upstream has it, what cannot be shown in the version of the request cannot go by it.
@@ -61,7 +61,7 @@ impl Registry {
             if let Some(outcome) = self.take(target, options, context, &existing, step).await? {
                 return Ok(outcome);
             }
-            turn = self.turn(target, turn).await;
+            turn = self.turn(target, turn).await?;
         }
         Err(Status::stale(&resource.group_resource(), &target.name))
     }

@@ -17,6 +17,7 @@ mod mutate;
 mod ownership;
 mod patch;
 mod posting;
+mod record;
 mod scale;
 mod turns;
 mod update;

@@ -155,7 +155,7 @@ impl Cashier {
                     return;
                 }
             }
-            let mut round = Round::default();
+            let mut round = Round { joins_writes: self.store.joins_writes(), ..Round::default() };
             left.into_iter().for_each(|customer| round.take(customer, &self.cache));
             left = round.commit(&*self.store).await;
         }
@@ -165,6 +165,8 @@ impl Cashier {
 /// Those who are committed together.
 #[derive(Default)]
 struct Round {
+    /// Whether the store commits the writes of several customers as one.
+    joins_writes: bool,
     taken: Vec<Customer>,
     /// Who is not to be committed, and why; that counts once what it follows from is committed.
     refused: Vec<(Customer, Result<Committed, Status>)>,
@@ -226,7 +228,8 @@ impl Round {
             self.unchanged.get(key).is_some_and(|known| known != revision)
         };
         self.taken.is_empty()
-            || self.taken.len() < GROUP_WRITES_MAX
+            || self.joins_writes
+                && self.taken.len() < GROUP_WRITES_MAX
                 && self.bytes < GROUP_BYTES_MAX
                 && !customer
                     .keys()

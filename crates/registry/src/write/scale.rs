@@ -202,7 +202,7 @@ impl Write<'_> {
             match self.rescale(&existing, tree, scale, paths).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Raced if conditional => return Err(self.stale()),
-                Attempt::Raced => turn = self.registry.turn(self.target, turn).await,
+                Attempt::Raced => turn = self.registry.turn(self.target, turn).await?,
             }
         }
         Err(self.stale())

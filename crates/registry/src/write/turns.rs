@@ -7,6 +7,7 @@
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::Duration;
 
+use pintle_meta::Status;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::Registry;
@@ -38,15 +39,17 @@ impl Turns {
 }
 
 impl Registry {
-    /// A turn at an object after a lost race. Who has one keeps it.
+    /// A turn at an object after a lost race: the next attempt sees who won. Who has one keeps it.
     pub(super) async fn turn<'a>(
         &'a self,
         target: &Target,
         held: Option<Turn<'a>>,
-    ) -> Option<Turn<'a>> {
-        match held {
+    ) -> Result<Option<Turn<'a>>, Status> {
+        let turn = match held {
             Some(turn) => Some(turn),
             None => tokio::time::timeout(PATIENCE, self.turns.queue(target).lock()).await.ok(),
-        }
+        };
+        self.catch_up().await?;
+        Ok(turn)
     }
 }

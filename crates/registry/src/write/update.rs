@@ -53,7 +53,7 @@ impl Write<'_> {
             match self.replace(&existing, draft.clone()).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Raced if object::resource_version(&draft.tree).is_empty() => {
-                    turn = self.registry.turn(self.target, turn).await;
+                    turn = self.registry.turn(self.target, turn).await?;
                 }
                 Attempt::Raced => return Err(self.stale()),
             }

@@ -5,6 +5,7 @@
 //! tasks do.
 
 use std::thread;
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -12,10 +13,15 @@ use tokio::task::JoinSet;
 
 use crate::Error;
 
+/// How long tasks may take to end that are told to.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
+
 /// The thread, and what runs on it. Dropping it stops everything at once.
 pub(super) struct Background {
     runtime: Handle,
     tasks: JoinSet<()>,
+    /// Tasks that end by themselves when the server stops, and have something to do then.
+    closing: JoinSet<()>,
     /// The thread ends when this is dropped.
     _stop: oneshot::Sender<()>,
 }
@@ -32,7 +38,7 @@ impl Background {
                 let _ = runtime.block_on(stopped); // the sender says nothing: it is dropped
             })
             .map_err(Error::Thread)?;
-        Ok(Self { runtime: handle, tasks: JoinSet::new(), _stop: stop })
+        Ok(Self { runtime: handle, tasks: JoinSet::new(), closing: JoinSet::new(), _stop: stop })
     }
 
     /// Runs a task on the thread.
@@ -40,8 +46,18 @@ impl Background {
         self.tasks.spawn_on(task, &self.runtime);
     }
 
+    /// Runs a task on the thread that ends by itself when the server stops: it is waited for.
+    pub(super) fn spawn_closing(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.closing.spawn_on(task, &self.runtime);
+    }
+
     /// Stops the tasks, and returns when they have stopped.
     pub(super) async fn shutdown(&mut self) {
+        let closed = async { while self.closing.join_next().await.is_some() {} };
+        if tokio::time::timeout(CLOSING_MAX, closed).await.is_err() {
+            tracing::warn!("what is to be done at the end takes too long, and is cut off");
+        }
+        self.closing.shutdown().await;
         self.tasks.shutdown().await;
     }
 }

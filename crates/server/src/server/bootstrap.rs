@@ -21,7 +21,8 @@ pub(super) fn wanted(config: &Config, address: SocketAddr, pki: &Pki) -> Arc<[Bo
     let settings = Settings {
         config: &config.runtime_config,
         service_ranges: &ranges,
-        advertise_address: advertised_address(config, address),
+        // Servers of one etcd say together where they are.
+        advertise_address: config.etcd.is_none().then(|| advertised_address(config, address)),
         secure_port: address.port(),
         client_ca: Some(&pki.client_ca_pem),
         request_header: pki.front_proxy_ca_pem.as_deref().map(|client_ca| RequestHeader {

@@ -13,14 +13,19 @@ const STEPS: u32 = 10;
 /// Steps are not shorter than this.
 const STEP_MIN: Duration = Duration::from_millis(100);
 
-/// Compacts from time to time, as long as the task lives.
-pub(super) async fn run(registry: Arc<Registry>, window: Duration) {
+/// Forgets from time to time, as long as the task lives: in memory, and in a store that is the server's
+/// own. A shared database is compacted by its servers in turns, at an interval of its own.
+pub(super) async fn run(registry: Arc<Registry>, window: Duration, owns_store: bool) {
     let mut timer = tokio::time::interval((window / STEPS).max(STEP_MIN));
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut history = History::new(window);
     loop {
         let now = timer.tick().await;
         let Some(floor) = history.step(now, registry.head().revision) else { continue };
+        if !owns_store {
+            registry.trim(floor);
+            continue;
+        }
         if let Err(error) = registry.compact(floor).await {
             tracing::warn!(%error, "cannot compact");
         }

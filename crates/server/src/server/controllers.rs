@@ -6,6 +6,8 @@ use std::sync::Arc;
 use pintle_auth::Authorizer;
 use pintle_auth::token::Issuer;
 use pintle_controllers::definitions::Definitions;
+use pintle_controllers::leader::{Candidate, Ended, Leadership};
+use pintle_controllers::peers::Peer;
 use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
     Controller, Environment, aggregation, availability, bootstrap, expiry, finished_jobs,
@@ -14,6 +16,7 @@ use pintle_controllers::{
     token_secrets,
 };
 use pintle_kinds::bootstrap::BootstrapObject;
+use pintle_value::Str;
 
 use super::background::Background;
 use crate::Config;
@@ -30,7 +33,6 @@ const PROTECTED: [(Controller, Protected); 3] = [
 /// What controllers work with.
 pub(super) struct Parts<'a> {
     pub(super) environment: Environment,
-    pub(super) definitions: Definitions,
     /// The objects that the server makes by itself.
     pub(super) objects: &'a [BootstrapObject],
     /// Where members of the cluster reach the server.
@@ -46,70 +48,126 @@ pub(super) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Starts the controllers that are wanted; they work until the server stops.
-    pub(super) fn start(self, config: &Config, background: &mut Background) {
+    /// Starts the controllers that are wanted; they work until the server stops. Of several servers on one
+    /// etcd, each looks after what it serves itself, and one runs the others.
+    pub(super) fn start(
+        self,
+        definitions: Definitions,
+        config: &Config,
+        background: &mut Background,
+    ) {
         let environment = || self.environment.clone();
         let stopping = || {
             let mut stopping = self.lifecycle.stopping();
             async move { stopping.wait().await }
         };
-        background.spawn(bootstrap::run(environment(), self.objects.to_vec(), stopping()));
-        background.spawn(self.definitions.run(stopping()));
-        background.spawn(expiry::run(environment(), config.event_ttl, stopping()));
         let identity = super::identity::identity(self.advertised);
-        let hostname = identity.hostname.clone();
+        let (hostname, holder) = (identity.hostname.clone(), identity.holder.clone());
+        let leadership = self.candidacy(config, holder, background);
+        background.spawn(bootstrap::run(environment(), self.objects.to_vec(), stopping()));
+        background.spawn(definitions.run(stopping()));
+        if config.etcd.is_none() {
+            background.spawn(expiry::run(environment(), config.event_ttl, stopping()));
+        }
         background.spawn(service_addresses::run(environment(), hostname, stopping()));
         background.spawn(identity::run(environment(), identity, stopping()));
         background.spawn(legacy_tokens::run(environment(), stopping()));
         background.spawn(flow_schemas::run(environment(), stopping()));
         background.spawn(availability::run(environment(), stopping()));
-        let wanted = |controller| config.controllers.has(controller);
-        if wanted(Controller::Namespace) {
-            let delay = config.namespace_deletion_delay;
-            background.spawn(namespaces::run(environment(), delay, stopping()));
+        let mut lead = Lead { config, leadership, lifecycle: self.lifecycle, background };
+        self.start_led(config, &mut lead);
+    }
+
+    /// Lets the server compete for the lead, where there may be others; and says where it is.
+    fn candidacy(&self, config: &Config, holder: Str, background: &mut Background) -> Leadership {
+        if config.etcd.is_none() {
+            return Leadership::alone();
         }
-        if wanted(Controller::ServiceAccount) {
-            background.spawn(service_accounts::run(environment(), stopping()));
+        let stopping = || {
+            let mut stopping = self.lifecycle.stopping();
+            async move { stopping.wait().await }
+        };
+        if let Some(definition) = pintle_kinds::internal("masterleases") {
+            let (environment, advertised) = (self.environment.clone(), self.advertised);
+            let peer = Peer::new(environment, definition, advertised.ip(), advertised.port());
+            background.spawn_closing(peer.run(stopping()));
         }
-        if wanted(Controller::ServiceAccountToken) {
-            let ca_pem = self.ca_pem.into();
-            background.spawn(token_secrets::run(environment(), self.issuer, ca_pem, stopping()));
-        }
-        if wanted(Controller::RootCa) {
-            background.spawn(root_ca::run(environment(), self.ca_pem.into(), stopping()));
-        }
-        if wanted(Controller::SigningRequestApproving) {
-            let authorizer = self.authorizer;
-            background.spawn(signing_requests::approve(environment(), authorizer, stopping()));
-        }
-        if wanted(Controller::SigningRequestSigning) {
-            background.spawn(signing_requests::sign(environment(), self.signer, stopping()));
-        }
-        if wanted(Controller::SigningRequestCleaner) {
-            background.spawn(signing_requests::clean(environment(), stopping()));
-        }
-        if wanted(Controller::TtlAfterFinished) {
-            background.spawn(finished_jobs::run(environment(), stopping()));
-        }
-        for (controller, of) in PROTECTED {
-            if wanted(controller) {
-                background.spawn(storage_protection::run(environment(), of, stopping()));
+        match Candidate::new(self.environment.clone(), holder) {
+            Some(candidate) => {
+                let leadership = candidate.leadership();
+                background.spawn_closing(candidate.run(stopping()));
+                leadership
             }
+            None => Leadership::alone(),
         }
-        if wanted(Controller::ServiceCidr) {
-            background.spawn(service_ranges::run(environment(), stopping()));
+    }
+
+    /// Starts what one of several servers runs.
+    fn start_led(self, config: &Config, lead: &mut Lead<'_>) {
+        let environment = || self.environment.clone();
+        let delay = config.namespace_deletion_delay;
+        let env = environment();
+        lead.start(Controller::Namespace, move |end| namespaces::run(env.clone(), delay, end));
+        let env = environment();
+        lead.start(Controller::ServiceAccount, move |end| service_accounts::run(env.clone(), end));
+        let (env, issuer, ca) = (environment(), self.issuer, Str::from(self.ca_pem));
+        lead.start(Controller::ServiceAccountToken, move |end| {
+            token_secrets::run(env.clone(), issuer.clone(), ca.clone(), end)
+        });
+        let (env, ca) = (environment(), Str::from(self.ca_pem));
+        lead.start(Controller::RootCa, move |end| root_ca::run(env.clone(), ca.clone(), end));
+        let (env, authorizer) = (environment(), self.authorizer);
+        lead.start(Controller::SigningRequestApproving, move |end| {
+            signing_requests::approve(env.clone(), authorizer.clone(), end)
+        });
+        let (env, signer) = (environment(), self.signer);
+        lead.start(Controller::SigningRequestSigning, move |end| {
+            signing_requests::sign(env.clone(), signer.clone(), end)
+        });
+        let env = environment();
+        lead.start(Controller::SigningRequestCleaner, move |end| {
+            signing_requests::clean(env.clone(), end)
+        });
+        let env = environment();
+        lead.start(Controller::TtlAfterFinished, move |end| finished_jobs::run(env.clone(), end));
+        for (controller, of) in PROTECTED {
+            let env = environment();
+            lead.start(controller, move |end| storage_protection::run(env.clone(), of, end));
         }
-        if wanted(Controller::ResourceQuota) {
-            background.spawn(quotas::run(environment(), stopping()));
-        }
-        if wanted(Controller::PolicyStatus) {
-            background.spawn(policy_types::run(environment(), stopping()));
-        }
-        if wanted(Controller::GarbageCollector) {
-            background.spawn(garbage::run(environment(), stopping()));
-        }
-        if wanted(Controller::ClusterRoleAggregation) {
-            background.spawn(aggregation::run(environment(), stopping()));
+        let env = environment();
+        lead.start(Controller::ServiceCidr, move |end| service_ranges::run(env.clone(), end));
+        let env = environment();
+        lead.start(Controller::ResourceQuota, move |end| quotas::run(env.clone(), end));
+        let env = environment();
+        lead.start(Controller::PolicyStatus, move |end| policy_types::run(env.clone(), end));
+        let env = environment();
+        lead.start(Controller::GarbageCollector, move |end| garbage::run(env.clone(), end));
+        let env = environment();
+        lead.start(Controller::ClusterRoleAggregation, move |end| {
+            aggregation::run(env.clone(), end)
+        });
+    }
+}
+
+/// Starts controllers that run while the server leads.
+struct Lead<'a> {
+    config: &'a Config,
+    leadership: Leadership,
+    lifecycle: &'a Lifecycle,
+    background: &'a mut Background,
+}
+
+impl Lead<'_> {
+    /// Runs a controller while the server leads, if it is wanted.
+    fn start<W, F>(&mut self, controller: Controller, work: W)
+    where
+        W: FnMut(Ended) -> F + Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        if self.config.controllers.has(controller) {
+            let mut stopping = self.lifecycle.stopping();
+            let stopping = async move { stopping.wait().await };
+            self.background.spawn(self.leadership.clone().run(stopping, work));
         }
     }
 }

@@ -1,4 +1,7 @@
-//! The store in the data directory, or in memory; and what a start must not pass over in silence.
+//! The store in the data directory, in memory, or in etcd; and what a start must not pass over in silence.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use pintle_store::{Durability, Opening, Options};
 
@@ -9,11 +12,19 @@ use crate::{Config, Error};
 /// and nobody else looks back.
 const EPHEMERAL_HISTORY_BYTES_MAX: u64 = 1024 * 1024;
 
+/// How long etcd keeps events, where nothing is said.
+const EVENT_TTL: Duration = Duration::from_secs(3600);
+
 /// The store's directory in the data directory.
 const STORE: &str = "store";
 
 /// Opens the store that the configuration says, or begins one.
-pub(super) fn open(config: &Config) -> Result<Box<dyn Opening>, Error> {
+pub(super) async fn open(config: &Config) -> Result<Box<dyn Opening>, Error> {
+    if let Some(etcd) = &config.etcd {
+        let event_ttl = config.event_ttl.unwrap_or(EVENT_TTL);
+        let layout = Arc::new(pintle_layout::Upstream::new(event_ttl));
+        return Ok(Box::new(pintle_etcd::open(etcd, layout).await?));
+    }
     if config.ephemeral {
         return Ok(Box::new(pintle_store::memory(EPHEMERAL_HISTORY_BYTES_MAX)?));
     }
@@ -37,7 +48,7 @@ pub(super) fn open(config: &Config) -> Result<Box<dyn Opening>, Error> {
 pub(super) fn warn_of_losses(config: &Config) {
     let store = config.data_dir.join(STORE);
     let authority = config.kept_certificates().join("ca.crt");
-    if config.ephemeral {
+    if config.ephemeral || config.etcd.is_some() {
         return;
     }
     match (store.exists(), authority.exists()) {

@@ -121,6 +121,10 @@ impl Store for Rebased {
         })
     }
 
+    fn joins_writes(&self) -> bool {
+        self.store.joins_writes()
+    }
+
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>> {
         let key = key.clone();
         Box::pin(async move {

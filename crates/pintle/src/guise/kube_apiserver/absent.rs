@@ -131,20 +131,14 @@ const HARMLESS: &[&str] = &[
     "peer-ca-file",
     "proxy-client-cert-file",
     "proxy-client-key-file",
-    // The store is our own.
-    "etcd-cafile",
-    "etcd-certfile",
-    "etcd-compaction-interval",
+    // How etcd is measured, and that it is asked first.
     "etcd-count-metric-poll-period",
     "etcd-db-metric-poll-interval",
     "etcd-healthcheck-timeout",
-    "etcd-keyfile",
     "etcd-readycheck-timeout",
     "etcd-servers-overrides",
-    "lease-reuse-duration-seconds",
     "storage-backend",
     "storage-initialization-timeout",
-    "storage-media-type",
     "watch-cache",
     "watch-cache-sizes",
     // The server has a smaller limit of its own than kube-apiserver.

@@ -1,0 +1,256 @@
+//! Leader election: of several servers on one database, one runs the controllers (upstream: client-go's
+//! `leaderelection` with a Lease).
+//!
+//! Invariants:
+//! - A server that leads stops its controllers [`RENEWAL_DEADLINE`] after its last renewal at the latest.
+//! - A server takes the lease of another only when it has seen no renewal for [`DURATION`] by its own clock.
+//!   Clocks of different servers are never compared.
+
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_meta::{Reason, Status, time};
+use pintle_registry::Resource;
+use pintle_registry::request::{WriteOptions, granted};
+use pintle_value::{Str, Value};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::{Environment, SERVER, body, target, until};
+
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "pintle-controllers";
+/// How long a lease counts after it was renewed.
+const DURATION: Duration = Duration::from_secs(15);
+/// How long the leader goes on without a renewal.
+const RENEWAL_DEADLINE: Duration = Duration::from_secs(10);
+/// How often the lease is renewed, or tried to be had.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Whether this server leads.
+#[derive(Clone, Debug)]
+pub struct Leadership(watch::Receiver<bool>);
+
+impl Leadership {
+    /// A leader that nobody competes with: a server with a store of its own.
+    pub fn alone() -> Self {
+        Self(watch::Sender::new(true).subscribe())
+    }
+
+    /// Whether this server leads now.
+    pub fn is_held(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Runs work whenever this server leads, until told to stop. `work` ends when the future that it is
+    /// given does: then the server stops, or leads no longer.
+    pub async fn run<W, F>(mut self, stopping: impl Future<Output = ()>, mut work: W)
+    where
+        W: FnMut(Ended) -> F,
+        F: Future<Output = ()>,
+    {
+        until(stopping, async {
+            loop {
+                if self.0.wait_for(|leads| *leads).await.is_err() && !self.is_held() {
+                    return; // the election is over, and lost
+                }
+                work(Box::pin(lost(self.0.clone()))).await;
+                lost(self.0.clone()).await; // work that ends by itself is done
+            }
+        })
+        .await;
+    }
+}
+
+/// Ends when a server no longer leads.
+pub type Ended = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+async fn lost(mut leads: watch::Receiver<bool>) {
+    if leads.wait_for(|leads| !*leads).await.is_err() {
+        std::future::pending().await // nobody else is to lead
+    }
+}
+
+/// A server's part in the election.
+pub struct Candidate {
+    environment: Environment,
+    leases: Arc<Resource>,
+    /// What the server calls itself, different for each start.
+    holder: Str,
+    leads: watch::Sender<bool>,
+    /// The lease's spec as it was last seen, and when it was first seen so.
+    observed: Option<(Value, Instant)>,
+}
+
+impl Candidate {
+    /// A candidate of that name; `None` where leases are not served.
+    pub fn new(environment: Environment, holder: Str) -> Option<Self> {
+        let leases = environment.resource("coordination.k8s.io", "v1", "leases")?;
+        let leads = watch::Sender::new(false);
+        Some(Self { environment, leases, holder, leads, observed: None })
+    }
+
+    /// Whether the candidate leads, as it comes to be known.
+    pub fn leadership(&self) -> Leadership {
+        Leadership(self.leads.subscribe())
+    }
+
+    /// Takes part until told to stop; then gives the lease back, so that another server need not wait.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
+        until(shutdown, self.campaign()).await;
+        let led = self.leads.send_replace(false);
+        if led && let Err(status) = self.release().await {
+            tracing::debug!(%status, "cannot give back the lease of the controllers");
+        }
+    }
+
+    async fn campaign(&mut self) {
+        let mut renewed = Instant::now();
+        loop {
+            let now = Instant::now();
+            let leads = *self.leads.borrow();
+            let patience = RENEWAL_DEADLINE.saturating_sub(renewed.elapsed());
+            let patience = if leads { patience } else { RENEWAL_DEADLINE };
+            match tokio::time::timeout(patience, self.acquire()).await {
+                Ok(Ok(true)) => {
+                    renewed = now;
+                    self.tell(true);
+                }
+                Ok(Ok(false)) => self.tell(false),
+                Ok(Err(status)) => {
+                    tracing::debug!(%status, "cannot renew the lease of the controllers");
+                }
+                Err(_) => tracing::debug!("renewing the lease of the controllers takes too long"),
+            }
+            if renewed.elapsed() >= RENEWAL_DEADLINE {
+                self.tell(false);
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    fn tell(&self, leads: bool) {
+        let told = |now: &mut bool| std::mem::replace(now, leads) != leads;
+        if self.leads.send_if_modified(told) {
+            let what = if leads { "this server runs" } else { "another server may run" };
+            tracing::info!("{what} the controllers");
+        }
+    }
+
+    /// Renews the lease, or takes it where nobody holds it; `false` where somebody else does.
+    async fn acquire(&mut self) -> Result<bool, Status> {
+        let lease = match self.read().await {
+            Ok(lease) => lease,
+            Err(status) if status.reason == Some(Reason::NotFound) => {
+                let lease = self.lease(self.spec(&Value::Null));
+                return self.written(self.create(&lease).await);
+            }
+            Err(status) => return Err(status),
+        };
+        let spec = lease.get("spec").cloned().unwrap_or_default();
+        if self.observed.as_ref().is_none_or(|(seen, _)| *seen != spec) {
+            self.observed = Some((spec.clone(), Instant::now()));
+        }
+        let holder = spec.str_at(&["holderIdentity"]).unwrap_or_default();
+        let since = self.observed.as_ref().map(|(_, since)| since.elapsed());
+        let is_valid = since.is_some_and(|since| since < duration(&spec));
+        if !holder.is_empty() && holder != self.holder.as_str() && is_valid {
+            return Ok(false);
+        }
+        let mut lease = lease;
+        lease.make_object().insert("spec", self.spec(&spec));
+        self.written(self.update(&lease).await)
+    }
+
+    /// What a write of the lease came to; one that somebody else was faster with is no failure.
+    fn written(&mut self, answer: Result<(), Status>) -> Result<bool, Status> {
+        match answer {
+            Ok(()) => Ok(true),
+            Err(status)
+                if matches!(
+                    status.reason,
+                    Some(Reason::Conflict | Reason::AlreadyExists | Reason::NotFound)
+                ) =>
+            {
+                Ok(false)
+            }
+            Err(status) => Err(status),
+        }
+    }
+
+    /// The spec by which this server holds the lease, after another.
+    fn spec(&self, before: &Value) -> Value {
+        let now = Value::from(time::format_micro((self.environment.clock)().unix_micros));
+        let is_own = before.str_at(&["holderIdentity"]) == Some(self.holder.as_str());
+        let acquired = before.get("acquireTime").filter(|_| is_own).cloned();
+        let transitions = before.get("leaseTransitions").and_then(Value::as_int).unwrap_or(0);
+        let transitions = match before.get("holderIdentity") {
+            Some(_) if !is_own => transitions.saturating_add(1),
+            _ => transitions,
+        };
+        Value::from([
+            ("holderIdentity", Value::from(self.holder.clone())),
+            ("leaseDurationSeconds", Value::from(seconds(DURATION))),
+            ("acquireTime", acquired.unwrap_or_else(|| now.clone())),
+            ("renewTime", now),
+            ("leaseTransitions", Value::from(transitions)),
+        ])
+    }
+
+    async fn release(&self) -> Result<(), Status> {
+        let mut lease = self.read().await?;
+        if lease.str_at(&["spec", "holderIdentity"]) != Some(self.holder.as_str()) {
+            return Ok(());
+        }
+        let spec = lease.object_entry("spec");
+        spec.insert("holderIdentity", "");
+        spec.insert("leaseDurationSeconds", 1);
+        self.update(&lease).await
+    }
+
+    async fn read(&self) -> Result<Value, Status> {
+        let one = target(&self.leases, NAMESPACE, NAME, "");
+        self.environment.registry.get(&one, "").await?; // the newest, also by another server
+        let stored = self.environment.registry.peek(&self.leases, NAMESPACE, NAME);
+        let gone = || Status::not_found(&self.leases.group_resource(), NAME);
+        let stored = stored.ok_or_else(gone)?;
+        self.leases.tree(&stored)
+    }
+
+    async fn create(&self, lease: &Value) -> Result<(), Status> {
+        let all = target(&self.leases, NAMESPACE, "", "");
+        let (options, context) = (WriteOptions::default(), self.environment.context(SERVER));
+        let registry = &self.environment.registry;
+        registry.create(&all, &body(lease), &options, &context).await.map(|_| ())
+    }
+
+    async fn update(&self, lease: &Value) -> Result<(), Status> {
+        let one = target(&self.leases, NAMESPACE, NAME, "");
+        let (options, context) = (WriteOptions::default(), self.environment.context(SERVER));
+        let registry = &self.environment.registry;
+        registry.update(&one, &body(lease), &options, &context, &granted).await.map(|_| ())
+    }
+
+    fn lease(&self, spec: Value) -> Value {
+        Value::from([
+            ("apiVersion", Value::from("coordination.k8s.io/v1")),
+            ("kind", self.leases.kind.clone().into()),
+            ("metadata", Value::from([("name", NAME), ("namespace", NAMESPACE)])),
+            ("spec", spec),
+        ])
+    }
+}
+
+/// How long a lease counts after it was renewed.
+fn duration(spec: &Value) -> Duration {
+    let seconds = spec.get("leaseDurationSeconds").and_then(Value::as_int);
+    seconds.and_then(|seconds| u64::try_from(seconds).ok()).map_or(DURATION, Duration::from_secs)
+}
+
+const fn seconds(duration: Duration) -> i64 {
+    duration.as_secs() as i64
+}

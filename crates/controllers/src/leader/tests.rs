@@ -1,0 +1,81 @@
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::{Candidate, DURATION, Leadership};
+use crate::cluster::Cluster;
+
+const LEASES: &str = "coordination.k8s.io/leases";
+
+/// Lets the time of the candidates' own clock pass.
+async fn pass(duration: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(duration).await;
+    tokio::time::resume();
+}
+
+async fn candidates(cluster: &Cluster) -> [Candidate; 2] {
+    cluster.create("namespaces", r#"{"metadata":{"name":"kube-system"}}"#).await.expect("created");
+    ["a", "b"].map(|name| {
+        Candidate::new(cluster.environment.clone(), name.into()).expect("leases are served")
+    })
+}
+
+#[tokio::test]
+async fn one_leads_until_it_renews_no_longer() {
+    let cluster = Cluster::start().await;
+    let [mut a, mut b] = candidates(&cluster).await;
+    assert_eq!(a.acquire().await, Ok(true));
+    assert_eq!(b.acquire().await, Ok(false));
+    pass(DURATION / 2).await;
+    cluster.pass_seconds(5);
+    assert_eq!(a.acquire().await, Ok(true), "it renews");
+    pass(DURATION / 2 + Duration::from_secs(1)).await;
+    assert_eq!(b.acquire().await, Ok(false), "it has seen a renewal since");
+    pass(DURATION).await;
+    assert_eq!(b.acquire().await, Ok(true), "nobody renewed");
+    assert_eq!(a.acquire().await, Ok(false));
+    let lease = cluster.get(LEASES, "kube-system", "pintle-controllers").expect("there");
+    assert_eq!(lease.str_at(&["spec", "holderIdentity"]), Some("b"));
+    let transitions = lease.at(&["spec", "leaseTransitions"]);
+    assert_eq!(transitions.and_then(pintle_value::Value::as_int), Some(1));
+}
+
+#[tokio::test]
+async fn a_lease_that_is_given_back_is_free() {
+    let cluster = Cluster::start().await;
+    let [mut a, mut b] = candidates(&cluster).await;
+    assert_eq!(a.acquire().await, Ok(true));
+    assert_eq!(b.acquire().await, Ok(false));
+    b.release().await.expect("what somebody else holds is left alone");
+    assert_eq!(b.acquire().await, Ok(false));
+    a.release().await.expect("released");
+    assert_eq!(b.acquire().await, Ok(true));
+}
+
+#[tokio::test]
+async fn work_runs_while_the_server_leads() {
+    let (leads, receiver) = watch::channel(false);
+    let (began, mut beginnings) = tokio::sync::mpsc::unbounded_channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let work = Leadership(receiver).run(async { _ = stopped.await }, move |ended| {
+        let began = began.clone();
+        async move {
+            began.send("began").expect("heard");
+            ended.await;
+            began.send("ended").expect("heard");
+        }
+    });
+    let work = tokio::spawn(work);
+    for _ in 0..2 {
+        leads.send_replace(true);
+        assert_eq!(beginnings.recv().await, Some("began"));
+        leads.send_replace(false);
+        assert_eq!(beginnings.recv().await, Some("ended"));
+    }
+    leads.send_replace(true);
+    assert_eq!(beginnings.recv().await, Some("began"));
+    drop(stop);
+    work.await.expect("no panic");
+    assert_eq!(beginnings.recv().await, None);
+}

@@ -1,0 +1,109 @@
+//! Where the servers of one database are: the endpoints of the service `kubernetes`, made of the addresses
+//! of all servers that live (upstream: `pkg/controlplane/reconcilers/lease.go`).
+//!
+//! A server that lives renews a record with its address, which the database deletes when it is not renewed.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pintle_kinds::bootstrap::endpoints;
+use pintle_meta::Status;
+use pintle_registry::{Registry, Resource, ResourceDefinition};
+use pintle_value::Value;
+
+use crate::bootstrap::ensure;
+use crate::{Environment, until};
+
+/// How often a server says that it lives, and looks who else does.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// How long a server that stops takes to say so.
+const FAREWELL_MAX: Duration = Duration::from_secs(2);
+
+/// A server among those of its database.
+pub struct Peer {
+    environment: Environment,
+    /// The servers' records.
+    records: Arc<Resource>,
+    address: IpAddr,
+    secure_port: u16,
+}
+
+impl Peer {
+    /// A server at an address; `definition` is that of the servers' records.
+    pub fn new(
+        environment: Environment,
+        definition: ResourceDefinition,
+        address: IpAddr,
+        secure_port: u16,
+    ) -> Self {
+        let records = environment.registry.unserved(definition);
+        Self { environment, records, address, secure_port }
+    }
+
+    /// Says that the server lives until told to stop, and then that it does no longer.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        until(shutdown, async {
+            loop {
+                if let Err(status) = self.tell().await {
+                    tracing::warn!(%status, "cannot say where this server is");
+                }
+                tokio::time::sleep(INTERVAL).await;
+            }
+        })
+        .await;
+        match tokio::time::timeout(FAREWELL_MAX, self.withdraw()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(status)) => tracing::warn!(%status, "cannot say that this server stops"),
+            Err(_) => tracing::warn!("saying that this server stops takes too long"),
+        }
+    }
+
+    /// Renews the server's record, and makes the endpoints those of all servers.
+    pub async fn tell(&self) -> Result<(), Status> {
+        let address = self.address.to_string();
+        let place = ("", address.as_str());
+        self.registry()
+            .put_record(&self.records, place, |before| renewed(&address, before))
+            .await?;
+        self.reconcile(&self.alive()).await
+    }
+
+    async fn withdraw(&self) -> Result<(), Status> {
+        let address = self.address.to_string();
+        self.registry().remove_record(&self.records, ("", &address)).await?;
+        let others: Vec<_> = self.alive().into_iter().filter(|one| *one != self.address).collect();
+        self.reconcile(&others).await
+    }
+
+    /// The addresses of the servers that live, sorted by their text as upstream sorts them.
+    fn alive(&self) -> Vec<IpAddr> {
+        let mut names: Vec<String> =
+            self.registry().objects(&self.records).map(|one| one.name().to_owned()).collect();
+        names.sort();
+        names.iter().filter_map(|name| name.parse().ok()).collect()
+    }
+
+    async fn reconcile(&self, addresses: &[IpAddr]) -> Result<(), Status> {
+        let objects = endpoints(addresses, self.secure_port).into();
+        ensure(&self.environment, &objects).await.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    fn registry(&self) -> &Registry {
+        &self.environment.registry
+    }
+}
+
+/// A server's record, in upstream's form. Its generation grows, for a write that changes nothing would not
+/// renew it.
+fn renewed(address: &str, before: Option<Value>) -> Value {
+    let generation = before.and_then(|before| before.at(&["metadata", "generation"])?.as_int());
+    let metadata = Value::from([
+        ("name", Value::from(address)),
+        ("generation", generation.unwrap_or(0).saturating_add(1).into()),
+    ]);
+    let addresses = Value::from(vec![Value::from([("ip", address)])]);
+    let subsets = vec![Value::from([("addresses", addresses)])];
+    Value::from([("metadata", metadata), ("subsets", Value::from(subsets))])
+}

@@ -1,0 +1,72 @@
+//! The flags about etcd, under kube-apiserver's names.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use pintle_server::{Etcd, EtcdTls};
+
+use super::duration;
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "etcd")]
+pub(super) struct EtcdFlags {
+    /// Keep the objects in this etcd (3.4 or later), where other servers of the cluster keep them, too:
+    /// URLs of its members. The data directory then has certificates only, which all servers must share
+    #[arg(long, value_name = "URL,…", value_delimiter = ',', conflicts_with = "ephemeral")]
+    etcd_servers: Vec<String>,
+    /// The authorities that sign the certificates of etcd's members, as PEM [default: the system's]
+    #[arg(long, value_name = "FILE", requires = "etcd_servers")]
+    etcd_cafile: Option<PathBuf>,
+    /// The client certificate for etcd, as PEM
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_servers", "etcd_keyfile"])]
+    etcd_certfile: Option<PathBuf>,
+    /// The key of --etcd-certfile, as PEM
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_servers", "etcd_certfile"])]
+    etcd_keyfile: Option<PathBuf>,
+    /// What all keys in etcd begin with
+    #[arg(long, value_name = "PREFIX", default_value = "/registry")]
+    etcd_prefix: String,
+    /// How often etcd is compacted, by the servers in turns; 0 is never
+    #[arg(long, value_name = "DURATION", default_value = "5m0s", value_parser = duration)]
+    etcd_compaction_interval: Duration,
+    /// How many seconds a lease of etcd's is given to further objects that expire
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    lease_reuse_duration_seconds: u64,
+    /// How objects of built-in kinds are encoded in etcd: only application/vnd.kubernetes.protobuf
+    #[arg(long, value_name = "TYPE", default_value = PROTOBUF)]
+    storage_media_type: String,
+}
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+impl EtcdFlags {
+    /// The etcd that the flags say, if they say one.
+    pub(super) fn options(self) -> anyhow::Result<Option<Etcd>> {
+        if self.storage_media_type != PROTOBUF {
+            bail!("--storage-media-type: only {PROTOBUF} is written; other types are read");
+        }
+        if self.etcd_servers.is_empty() {
+            return Ok(None);
+        }
+        let read = |flag: &str, path: PathBuf| {
+            std::fs::read(&path).with_context(|| format!("{flag}: {}", path.display()))
+        };
+        let authorities = self.etcd_cafile.map(|path| read("--etcd-cafile", path)).transpose()?;
+        let identity = match self.etcd_certfile.zip(self.etcd_keyfile) {
+            Some((chain, key)) => {
+                Some((read("--etcd-certfile", chain)?, read("--etcd-keyfile", key)?))
+            }
+            None => None,
+        };
+        let interval = self.etcd_compaction_interval;
+        Ok(Some(Etcd {
+            endpoints: self.etcd_servers,
+            tls: EtcdTls { authorities, identity },
+            prefix: self.etcd_prefix,
+            compaction_interval: (!interval.is_zero()).then_some(interval),
+            lease_reuse: Duration::from_secs(self.lease_reuse_duration_seconds),
+        }))
+    }
+}

@@ -1,0 +1,54 @@
+//! Records of the server's own: objects of a resource that no URL names. Nobody is asked about them,
+//! nobody owns their fields, and they are written over whatever is there.
+
+use pintle_meta::Status;
+use pintle_store::{Expect, Kind};
+use pintle_value::Value;
+
+use super::commit::Committed;
+use super::update::ATTEMPTS_MAX;
+use crate::{Registry, Resource};
+
+impl Registry {
+    /// Writes a record, made of what is there now.
+    pub async fn put_record(
+        &self,
+        resource: &Resource,
+        place: (&str, &str),
+        make: impl Fn(Option<Value>) -> Value + Send,
+    ) -> Result<(), Status> {
+        for _ in 0..ATTEMPTS_MAX {
+            self.catch_up().await?;
+            let existing = self.peek(resource, place.0, place.1);
+            let (expect, kind) = match &existing {
+                Some(existing) => (Expect::At(existing.revision), Kind::Updated),
+                None => (Expect::Absent, Kind::Created),
+            };
+            let mut tree = make(existing.map(|existing| existing.tree()).transpose()?);
+            resource.stamp(&mut tree);
+            match self.commit(resource, place, &tree, expect, kind, Vec::new()).await? {
+                Committed::Done(_) => return Ok(()),
+                Committed::Conflict | Committed::Outrun => {}
+            }
+        }
+        Err(Status::stale(&resource.group_resource(), place.1))
+    }
+
+    /// Removes a record, if it is there.
+    pub async fn remove_record(
+        &self,
+        resource: &Resource,
+        place: (&str, &str),
+    ) -> Result<(), Status> {
+        for _ in 0..ATTEMPTS_MAX {
+            self.catch_up().await?;
+            let Some(existing) = self.peek(resource, place.0, place.1) else { return Ok(()) };
+            let (expect, tree) = (Expect::At(existing.revision), existing.tree()?);
+            match self.commit(resource, place, &tree, expect, Kind::Deleted, Vec::new()).await? {
+                Committed::Done(_) => return Ok(()),
+                Committed::Conflict | Committed::Outrun => {}
+            }
+        }
+        Err(Status::stale(&resource.group_resource(), place.1))
+    }
+}
