@@ -1,6 +1,7 @@
 //! A real etcd with one member, gone when it is dropped.
 
 use std::env;
+use std::io::{Write as _, stdout};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -34,7 +35,7 @@ impl Process {
         let process = match command.spawn() {
             Ok(process) => process,
             Err(why) => {
-                println!("skipped: {} cannot be started: {why}", program.display());
+                writeln!(stdout(), "skipped: {} cannot be started: {why}", program.display())?;
                 return Ok(None);
             }
         };
