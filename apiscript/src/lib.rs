@@ -21,6 +21,7 @@ pub mod matching;
 pub mod projects;
 
 mod random;
+pub mod replicas;
 mod report;
 mod request;
 mod run;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use apiscript::fuzz::{self, Campaign};
-use apiscript::{Script, Target, differ, projects, run_scripts, script, siege, sweep};
+use apiscript::{Script, Target, differ, projects, replicas, run_scripts, script, siege, sweep};
 use clap::{Args, Parser, Subcommand};
 
 #[derive(Parser)]
@@ -28,6 +28,8 @@ enum Deed {
     Fuzz(Fuzz),
     /// Besieges a server with hostile connections; never one that anybody needs.
     Siege(Siege),
+    /// Writes and reads by several servers of one database, and looks whether all tell one history.
+    Replicas(Replicas),
     /// Creates other projects' definitions and objects, and broken copies of these.
     Projects(Projects),
     /// Sends requests in which everything that can be large is; never to a server that anybody needs.
@@ -126,6 +128,25 @@ struct Fuzz {
 }
 
 #[derive(Args)]
+struct Replicas {
+    /// Where a server is and who we are; once for each server.
+    #[arg(long, required = true)]
+    kubeconfig: Vec<PathBuf>,
+    /// What the requests follow from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many clients there are.
+    #[arg(long, default_value_t = 8)]
+    clients: usize,
+    /// How many requests each client sends.
+    #[arg(long, default_value_t = 500)]
+    requests: usize,
+    /// Requests may fail, for servers or the database are broken on purpose meanwhile.
+    #[arg(long)]
+    may_fail: bool,
+}
+
+#[derive(Args)]
 struct Siege {
     /// Where the server is and who we are, who may do everything; else what `$KUBECONFIG` names.
     #[arg(long)]
@@ -190,6 +211,7 @@ fn main() -> ExitCode {
         Some(Deed::Differ(options)) => run_differ(options),
         Some(Deed::Fuzz(options)) => run_fuzz(&options),
         Some(Deed::Siege(options)) => run_siege(options),
+        Some(Deed::Replicas(options)) => run_replicas(&options),
         Some(Deed::Projects(options)) => run_projects(&options),
         Some(Deed::Sweep(options)) => run_sweep(options),
         None => run(&program.run),
@@ -227,6 +249,16 @@ fn run_fuzz(options: &Fuzz) -> Result<ExitCode> {
     let summary = fuzz::run(&target, &Campaign { seed, first, requests, jobs })?;
     writeln!(std::io::stdout(), "{summary}")?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn run_replicas(options: &Replicas) -> Result<ExitCode> {
+    let servers: Result<Vec<_>> =
+        options.kubeconfig.iter().map(|path| Target::from_kubeconfig(path)).collect();
+    let Replicas { seed, clients, requests, may_fail, .. } = *options;
+    let campaign = replicas::Campaign { seed, clients, requests, may_fail };
+    let summary = replicas::run(&servers?, &campaign)?;
+    writeln!(std::io::stdout(), "{summary}")?;
+    Ok(if summary.wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_siege(options: Siege) -> Result<ExitCode> {

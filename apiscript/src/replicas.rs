@@ -1,0 +1,153 @@
+//! Several servers of one database: random clients write and read by any of them, and what they were
+//! answered must fit one history, which is what every server's watch tells.
+//!
+//! Clients write leases with few names, so that they meet; they read objects, lists, and pages of
+//! which each comes from another server. Everything follows from a seed but the order in which servers
+//! answer. What each answer allows is judged by [`history`], when the history is known.
+
+mod client;
+mod history;
+mod watcher;
+
+use std::fmt;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+
+use crate::{Target, request};
+use client::Client;
+use history::History;
+use watcher::Watcher;
+
+/// How much is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Campaign {
+    /// What the requests follow from.
+    pub seed: u64,
+    /// How many clients there are at once.
+    pub clients: usize,
+    /// How many requests each sends.
+    pub requests: usize,
+    /// Requests may fail where no server can be blamed, for something is broken on purpose: then it is
+    /// unknown what became of them.
+    pub may_fail: bool,
+}
+
+/// What came of a campaign.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// How many requests were answered, and how many of them were refused.
+    pub answered: usize,
+    pub refused: usize,
+    /// How many have an unknown outcome.
+    pub unknown: usize,
+    /// How many changes the history has.
+    pub changes: usize,
+    /// What fits no history.
+    pub wrong: Vec<String>,
+}
+
+/// What all clients and watchers share.
+struct World<'a> {
+    servers: &'a [Target],
+    namespace: String,
+    /// Counts beginnings and ends of requests, so that it is known which ended before which began.
+    clock: AtomicU64,
+    /// The newest revision that anybody was answered for a write or a list.
+    newest: AtomicU64,
+    may_fail: bool,
+}
+
+impl World<'_> {
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// Says something to whoever looks on.
+    fn tell(&self, what: &str) {
+        let _ = writeln!(std::io::stderr(), "{what}"); // nobody may be listening
+    }
+
+    fn path(&self) -> String {
+        format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", self.namespace)
+    }
+}
+
+/// How long the watches may take to tell the last change.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The object that is written last.
+const LAST: &str = "zz-last";
+
+/// Runs a campaign against servers of one database.
+pub fn run(servers: &[Target], campaign: &Campaign) -> Result<Summary> {
+    ensure!(!servers.is_empty(), "there is no server");
+    let namespace = format!("replicas-{:x}-{:x}", campaign.seed, std::process::id());
+    let world = World {
+        servers,
+        namespace: namespace.clone(),
+        clock: AtomicU64::new(0),
+        newest: AtomicU64::new(0),
+        may_fail: campaign.may_fail,
+    };
+    let object = json!({"metadata": {"name": namespace}});
+    let made = request::create(&servers[0], "/api/v1/namespaces", &object);
+    let made = servers[0].connect(false)?.exchange(&made)?;
+    ensure!(made.head.status == 201, "the namespace: {}", made.head.status);
+    let since: serde_json::Value = serde_json::from_slice(&made.body)?;
+    let since = history::revision(&since).context("a namespace has a resource version")?;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // One watcher of each server, and one that goes from server to server.
+        let watchers: Vec<_> = (0..=servers.len())
+            .map(|number| {
+                let watcher = Watcher::new(&world, number, since);
+                let is_over = &is_over;
+                scope.spawn(move || watcher.run(is_over, PATIENCE))
+            })
+            .collect();
+        let clients: Vec<_> = (0..campaign.clients)
+            .map(|number| {
+                let client = Client::new(&world, campaign.seed, number);
+                scope.spawn(move || client.run(campaign.requests))
+            })
+            .collect();
+        let mut answers = Vec::new();
+        for client in clients {
+            answers.extend(client.join().map_err(|_| anyhow::anyhow!("a client panicked"))??);
+        }
+        is_over.store(true, Ordering::SeqCst);
+        client::write_last(&world)?;
+        let mut told = Vec::new();
+        for watcher in watchers {
+            told.push(watcher.join().map_err(|_| anyhow::anyhow!("a watcher panicked"))??);
+        }
+        let (history, mut wrong) = History::of(told);
+        wrong.extend(history.judge(&answers));
+        Ok(Summary {
+            answered: answers.iter().filter(|answer| !answer.is_unknown()).count(),
+            refused: answers.iter().filter(|answer| answer.is_refused()).count(),
+            unknown: answers.iter().filter(|answer| answer.is_unknown()).count(),
+            changes: history.len(),
+            wrong,
+        })
+    })
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for wrong in self.wrong.iter().take(20) {
+            writeln!(f, "wrong: {wrong}")?;
+        }
+        let Self { answered, refused, unknown, changes, wrong } = self;
+        write!(
+            f,
+            "{answered} answers ({refused} refusals), {unknown} unknown outcomes, {changes} changes: {} \
+             wrong",
+            wrong.len()
+        )
+    }
+}

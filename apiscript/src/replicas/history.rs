@@ -1,0 +1,263 @@
+//! The one history that all servers tell, and which answers fit it.
+//!
+//! A linearizable answer shows a state at some revision between the newest that anybody was answered before
+//! the request began and the end of the request. So a state that was replaced before that is a stale read,
+//! and a refusal that no state of that time explains is wrong.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::Value;
+
+/// A change, as watches tell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) revision: u64,
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+    /// Which request wrote it, of whichever client.
+    pub(super) writer: String,
+}
+
+impl Change {
+    /// Reads an event; `None` where it is none of an object.
+    pub(super) fn of(event: &Value) -> Option<Self> {
+        let (kind, object) = (event["type"].as_str()?, &event["object"]);
+        matches!(kind, "ADDED" | "MODIFIED" | "DELETED").then_some(())?;
+        Some(Self {
+            revision: revision(object)?,
+            kind: kind.to_owned(),
+            name: object["metadata"]["name"].as_str()?.to_owned(),
+            uid: object["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
+            writer: writer(object),
+        })
+    }
+}
+
+/// Which revision an object or a list is of.
+pub(super) fn revision(object: &Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
+}
+
+/// Which request wrote an object.
+pub(super) fn writer(object: &Value) -> String {
+    object["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
+}
+
+/// What was asked, and what came of it.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    /// The request in words, for people.
+    pub(super) asked: String,
+    /// The object's name; of a list, nothing.
+    pub(super) name: String,
+    /// The newest revision that anybody had been answered when the request began.
+    pub(super) newest_before: u64,
+    /// When the request began and when it was answered, by the clients' clock.
+    pub(super) began: u64,
+    pub(super) ended: u64,
+    pub(super) outcome: Outcome,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug)]
+pub(super) enum Outcome {
+    /// The object is as the request `writer` wrote it, at a revision; `is_write` if this request did.
+    State { revision: u64, writer: String, uid: String, is_write: bool },
+    /// The object of this uid is gone by this request.
+    Deleted { uid: String },
+    /// There is no such object.
+    Absent,
+    /// There is one already.
+    Present,
+    /// The object is no longer of the revision that the request named.
+    Conflict { expected: u64 },
+    /// A collection: its revision, and its objects with theirs.
+    List { revision: u64, objects: BTreeMap<String, u64> },
+    /// Nobody knows; the writer that the object then has.
+    Unknown { writer: String },
+}
+
+impl Answer {
+    pub(super) const fn is_unknown(&self) -> bool {
+        matches!(self.outcome, Outcome::Unknown { .. })
+    }
+
+    pub(super) const fn is_refused(&self) -> bool {
+        matches!(self.outcome, Outcome::Absent | Outcome::Present | Outcome::Conflict { .. })
+    }
+}
+
+/// All changes, in order.
+pub(super) struct History {
+    changes: Vec<Change>,
+    /// Where in them those of an object are.
+    of_name: HashMap<String, Vec<usize>>,
+}
+
+impl History {
+    /// The history that watches tell, and where they tell different ones.
+    pub(super) fn of(told: Vec<(String, Vec<Change>)>) -> (Self, Vec<String>) {
+        let mut wrong = Vec::new();
+        let mut all = told.into_iter();
+        let (first, changes) = all.next().unwrap_or_default();
+        if !changes.is_sorted_by(|one, next| one.revision < next.revision) {
+            wrong.push(format!("{first}: its changes are not in order"));
+        }
+        for (watcher, other) in all {
+            if other == changes {
+                continue;
+            }
+            let at = changes.iter().zip(&other).take_while(|(one, other)| one == other).count();
+            let (one, other) = (changes.get(at), other.get(at));
+            wrong.push(format!("{first} tells {one:?} where {watcher} tells {other:?}"));
+        }
+        let mut of_name: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, change) in changes.iter().enumerate() {
+            of_name.entry(change.name.clone()).or_default().push(at);
+        }
+        (Self { changes, of_name }, wrong)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// What does not fit the history, in words.
+    pub(super) fn judge(&self, answers: &[Answer]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let deleted = deletions(answers);
+        for answer in answers {
+            let began = answer.began;
+            if let Err(why) =
+                self.check(answer, &|uid| deleted.get(uid).is_some_and(|at| *at < began))
+            {
+                wrong.push(format!("{}: {why} ({:?})", answer.asked, answer.outcome));
+            }
+        }
+        wrong.extend(self.unexplained(answers));
+        wrong
+    }
+
+    fn check(&self, answer: &Answer, is_gone: &dyn Fn(&str) -> bool) -> Result<(), String> {
+        let Answer { name, newest_before, .. } = answer;
+        match &answer.outcome {
+            Outcome::State { revision, writer, uid, is_write } => {
+                let at = self.find(name, *revision).ok_or("no watch told this state")?;
+                let change = &self.changes[at];
+                if change.writer != *writer || change.kind == "DELETED" {
+                    return Err(format!("the watches told {change:?}"));
+                }
+                if !is_write && is_gone(uid) {
+                    return Err("it was deleted before".to_owned());
+                }
+                match self.next(name, *revision) {
+                    Some(next) if !is_write && next.revision <= *newest_before => {
+                        Err(format!("stale: there was {next:?} before"))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Outcome::Deleted { uid } => {
+                let is_it = |change: &Change| change.kind == "DELETED" && change.uid == *uid;
+                let found = self.changes_of(name).any(is_it);
+                if found { Ok(()) } else { Err("no watch told the deletion".to_owned()) }
+            }
+            Outcome::Absent => self.was(name, *newest_before, false),
+            Outcome::Present => self.was(name, *newest_before, true),
+            Outcome::Conflict { expected } => match self.next(name, *expected) {
+                Some(_) => Ok(()),
+                None => Err("nobody else wrote".to_owned()),
+            },
+            Outcome::List { revision, objects } => {
+                if revision < newest_before {
+                    return Err(format!("stale: {newest_before} was answered before"));
+                }
+                let state = self.state(*revision);
+                if state == *objects {
+                    return Ok(());
+                }
+                Err(format!("at that revision there was {state:?}"))
+            }
+            Outcome::Unknown { .. } => Ok(()),
+        }
+    }
+
+    /// Whether an object was there, or was not, at some time from a revision on.
+    fn was(&self, name: &str, since: u64, there: bool) -> Result<(), String> {
+        let before = self.changes_of(name).take_while(|change| change.revision <= since).last();
+        let was_there = before.is_some_and(|change| change.kind != "DELETED");
+        let mut after = self.changes_of(name).filter(|change| change.revision > since);
+        if was_there == there || after.any(|change| (change.kind != "DELETED") == there) {
+            return Ok(());
+        }
+        let why = if there { "it was never there" } else { "it was always there" };
+        Err(format!("{why} from revision {since} on"))
+    }
+
+    /// Changes that nobody made, or made twice, or that were refused.
+    fn unexplained(&self, answers: &[Answer]) -> Vec<String> {
+        let mut writes: HashMap<&str, usize> = HashMap::new();
+        for change in self.changes.iter().filter(|change| change.kind != "DELETED") {
+            *writes.entry(&change.writer).or_default() += 1;
+        }
+        let mut allowed: HashMap<&str, bool> = HashMap::new();
+        for answer in answers {
+            match &answer.outcome {
+                Outcome::State { writer, is_write: true, .. } => _ = allowed.insert(writer, true),
+                Outcome::Unknown { writer } => _ = allowed.insert(writer, false),
+                _ => {}
+            }
+        }
+        let mut wrong = Vec::new();
+        for (writer, count) in &writes {
+            if *count > 1 {
+                wrong.push(format!("{writer} was written {count} times"));
+            }
+            if !allowed.contains_key(writer) && *writer != super::LAST {
+                wrong
+                    .push(format!("{writer} was written, and the client was told that it was not"));
+            }
+        }
+        wrong
+    }
+
+    /// The objects that there are at a revision, with theirs.
+    fn state(&self, revision: u64) -> BTreeMap<String, u64> {
+        let mut state = BTreeMap::new();
+        for change in self.changes.iter().take_while(|change| change.revision <= revision) {
+            match change.kind.as_str() {
+                "DELETED" => _ = state.remove(&change.name),
+                _ => _ = state.insert(change.name.clone(), change.revision),
+            }
+        }
+        state
+    }
+
+    fn changes_of<'h>(&'h self, name: &str) -> impl Iterator<Item = &'h Change> + use<'h> {
+        let places = self.of_name.get(name).map_or(&[][..], Vec::as_slice);
+        places.iter().map(|at| &self.changes[*at])
+    }
+
+    fn find(&self, name: &str, revision: u64) -> Option<usize> {
+        let places = self.of_name.get(name)?;
+        places.iter().copied().find(|at| self.changes[*at].revision == revision)
+    }
+
+    /// The next change of an object after a revision.
+    fn next(&self, name: &str, revision: u64) -> Option<&Change> {
+        self.changes_of(name).find(|change| change.revision > revision)
+    }
+}
+
+/// When objects were known to be deleted, by their uids.
+fn deletions(answers: &[Answer]) -> HashMap<&str, u64> {
+    let deleted = answers.iter().filter_map(|answer| match &answer.outcome {
+        Outcome::Deleted { uid } => Some((uid.as_str(), answer.ended)),
+        _ => None,
+    });
+    deleted.collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! A watcher: everything that a server tells of the collection, in the order in which it tells it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use super::history::Change;
+use super::{LAST, World};
+use crate::http::Request;
+use crate::watch::{Framing, Watch};
+
+/// After so many changes a watcher that goes around goes to the next server.
+const STAY: usize = 25;
+
+pub(super) struct Watcher<'a> {
+    world: &'a World<'a>,
+    /// Which server it watches; one that is none of them goes around.
+    number: usize,
+    since: u64,
+}
+
+impl<'a> Watcher<'a> {
+    pub(super) const fn new(world: &'a World<'a>, number: usize, since: u64) -> Self {
+        Self { world, number, since }
+    }
+
+    /// Listens until the last object is told, for so long after everything is over.
+    pub(super) fn run(
+        mut self,
+        is_over: &AtomicBool,
+        patience: Duration,
+    ) -> Result<(String, Vec<Change>)> {
+        let goes_around = self.number >= self.world.servers.len();
+        let name = match goes_around {
+            true => "the watcher that goes around".to_owned(),
+            false => format!("the watcher of {}", self.world.servers[self.number].server()),
+        };
+        let mut changes = Vec::new();
+        let mut deadline = None;
+        let mut server = self.number % self.world.servers.len();
+        loop {
+            match self.listen(server, goes_around, &mut changes) {
+                Ok(true) => return Ok((name, changes)),
+                Ok(false) => {}
+                Err(why) if self.world.may_fail => self.world.tell(&format!("{name}: {why:#}")),
+                Err(why) => return Err(why.context(name)),
+            }
+            if is_over.load(Ordering::SeqCst) {
+                let deadline = deadline.get_or_insert_with(|| Instant::now() + patience);
+                if Instant::now() > *deadline {
+                    bail!("{name} was not told the last change: {} changes", changes.len());
+                }
+            }
+            if goes_around || self.world.may_fail {
+                server = (server + 1) % self.world.servers.len();
+            }
+        }
+    }
+
+    /// Listens to one server for a while; `true` when it has told the last object.
+    fn listen(
+        &mut self,
+        server: usize,
+        leaves_soon: bool,
+        changes: &mut Vec<Change>,
+    ) -> Result<bool> {
+        let target = &self.world.servers[server];
+        let mut connection = target.connect(false)?;
+        let path = self.world.path();
+        let since = self.since;
+        let request = Request {
+            method: "GET".to_owned(),
+            target: format!("{path}?watch=true&resourceVersion={since}&timeoutSeconds=5"),
+            headers: target.authorization().into_iter().collect(),
+            body: None,
+        };
+        let head = connection.start(&request)?;
+        if head.status != 200 {
+            bail!("a watch at {since}: {}", head.status);
+        }
+        let watch = Watch::read(connection, Framing::Lines)?;
+        let mut heard = 0;
+        while !leaves_soon || heard < STAY {
+            let Some(event) = watch.next(Instant::now() + Duration::from_secs(30))? else { break };
+            let Some(change) = Change::of(&event) else { bail!("a watch at {since}: {event}") };
+            self.since = change.revision;
+            heard += 1;
+            let is_last = change.name == LAST;
+            changes.push(change);
+            if is_last {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

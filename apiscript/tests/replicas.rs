@@ -1,0 +1,40 @@
+//! Two servers of this process on a real etcd: whichever of them is asked, there is one history.
+
+mod etcd;
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use apiscript::Target;
+use apiscript::kubeconfig::Cluster;
+use apiscript::replicas::{self, Campaign};
+use pintle_testing::{Config, Etcd, TestServer};
+
+const CAMPAIGN: Campaign = Campaign { seed: 1, clients: 6, requests: 120, may_fail: false };
+
+fn target(server: &TestServer) -> Result<Target> {
+    Target::new(Cluster::from_text(server.kubeconfig(), Path::new("."))?)
+}
+
+fn check(servers: &[Target]) -> Result<()> {
+    let summary = replicas::run(servers, &CAMPAIGN)?;
+    ensure!(summary.wrong.is_empty(), "{summary}");
+    ensure!(summary.changes > 200 && summary.refused > 50, "too little happened: {summary}");
+    Ok(())
+}
+
+#[test]
+fn servers_on_one_etcd_tell_one_history() -> Result<()> {
+    let Some(process) = etcd::Process::start()? else { return Ok(()) };
+    let etcd = Etcd { endpoints: vec![process.url.clone()], ..Etcd::default() };
+    let config = Config { etcd: Some(etcd), ..Config::ephemeral() };
+    let servers = [TestServer::start_with(config.clone())?, TestServer::start_with(config)?];
+    let targets: Result<Vec<_>> = servers.iter().map(target).collect();
+    check(&targets?)
+}
+
+#[test]
+fn a_server_with_a_store_of_its_own_tells_one_history() -> Result<()> {
+    let server = TestServer::start_with(Config::ephemeral())?;
+    check(&[target(&server)?])
+}
