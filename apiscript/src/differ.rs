@@ -19,6 +19,7 @@ mod rights;
 mod scenario;
 mod summary;
 mod verdicts;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::fmt;

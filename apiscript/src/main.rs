@@ -62,6 +62,9 @@ struct Differ {
     /// Keeps the verdicts that the servers agree on.
     #[arg(long, requires = "reference")]
     record: bool,
+    /// What both servers can do, where scripts require it: `cbor`.
+    #[arg(long, value_delimiter = ',')]
+    with: Vec<String>,
     /// Prints every difference as a line of JSON.
     #[arg(long)]
     json: bool,
@@ -223,8 +226,10 @@ fn main() -> ExitCode {
 }
 
 fn run_differ(options: Differ) -> Result<ExitCode> {
-    let target = Target::from_kubeconfig(&kubeconfig(&options.kubeconfig)?)?;
+    let able = |target: Target| options.with.iter().fold(target, |target, able| target.able(able));
+    let target = able(Target::from_kubeconfig(&kubeconfig(&options.kubeconfig)?)?);
     let reference = options.reference.as_deref().map(Target::from_kubeconfig).transpose()?;
+    let reference = reference.map(able);
     let campaign = differ::Campaign {
         folder: options.folder,
         only: options.only,

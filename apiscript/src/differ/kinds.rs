@@ -13,7 +13,7 @@ use crate::variables::fill;
 pub(super) struct Written {
     /// `apps/v1 Deployment`
     pub(super) kind: String,
-    plural: String,
+    pub(super) plural: String,
     /// It has no namespace.
     #[serde(default)]
     cluster: bool,
@@ -54,7 +54,7 @@ pub(super) struct Kind {
     pub(super) net: String,
     pub(super) small: Value,
     pub(super) rich: Value,
-    change: Value,
+    pub(super) change: Value,
     /// What objects have when the server has done its part: as they are, changed, and on their way out.
     settled: [(&'static str, Value); 3],
 }
@@ -105,6 +105,15 @@ impl Kind {
                 ("held", row.held.clone()),
             ],
         })
+    }
+
+    /// The path of its collection in another version.
+    pub(super) fn collection_in(&self, api_version: &str) -> String {
+        let base = |version: &str| match version.contains('/') {
+            true => format!("/apis/{version}/"),
+            false => format!("/api/{version}/"),
+        };
+        self.collection.replacen(&base(&self.api_version), &base(api_version), 1)
     }
 
     /// What scripts for each kind speak of.

@@ -305,7 +305,7 @@ fn create(kind: &Kind, question: &str, query: &str, object: &Value) -> Question 
     request(kind, question, "POST", &path, None, object)
 }
 
-fn request(
+pub(super) fn request(
     kind: &Kind,
     question: &str,
     method: &str,

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use super::Campaign;
 use super::kinds::{Kind, Written};
 use super::mutants::{self, Graft};
-use super::{histories, rights};
+use super::{histories, rights, versions};
 use crate::Target;
 use crate::http::Request;
+use crate::request;
 use crate::run::{self, Heard, Histories};
 use crate::schemas::Schemas;
 use crate::script::{self, Row, Script};
@@ -35,6 +36,8 @@ enum Asks {
     /// The same of a kind.
     Each(Script, Written),
     Mutants(Written),
+    /// An object that is written in these versions.
+    Versions(Written, Vec<String>),
     Updates(Written),
     Fields(Written, Vec<Graft>, u64),
     /// Who may do what, in the world of this seed and number.
@@ -49,6 +52,7 @@ impl Asks {
         match self {
             Self::Each(_, kind)
             | Self::Mutants(kind)
+            | Self::Versions(kind, _)
             | Self::Updates(kind)
             | Self::Fields(kind, ..) => Some(kind),
             Self::Script(_) | Self::Rights(..) | Self::Histories(..) => None,
@@ -103,13 +107,14 @@ impl Scenario {
             }
             Asks::Mutants(row) => mutants::mutants(&kind(row)?),
             Asks::Updates(row) => mutants::updates(&kind(row)?),
+            Asks::Versions(row, all) => versions::versions(&kind(row)?, all),
             Asks::Fields(row, grafts, seed) => mutants::fields(&kind(row)?, grafts, *seed),
             Asks::Rights(seed, world) => {
                 rights::questions(*seed, *world, unique, &run::namespace(unique))
             }
         };
         let settled = match &self.asks {
-            Asks::Updates(row) => row.settled.clone(),
+            Asks::Updates(row) | Asks::Versions(row, _) => row.settled.clone(),
             _ => json!({}),
         };
         Ok(Questions::Made { requests, settled, variables })
@@ -142,10 +147,14 @@ pub(super) fn load(campaign: &Campaign, target: &Target) -> Result<Vec<Scenario>
         }
     }
     let mut seen = BTreeSet::new();
-    let mut documents = Documents { target, read: BTreeMap::new() };
+    let mut documents = Documents { target, schemas: BTreeMap::new() };
     for kind in kinds {
         add(format!("mutants: {}", kind.kind), false, Asks::Mutants(kind.clone()));
         add(format!("updates: {}", kind.kind), false, Asks::Updates(kind.clone()));
+        let all = documents.versions(&kind)?;
+        if all.len() > 1 {
+            add(format!("versions: {}", kind.kind), false, Asks::Versions(kind.clone(), all));
+        }
         let grafts = documents.grafts(&kind.kind, &mut seen)?;
         add(format!("fields: {}", kind.kind), false, Asks::Fields(kind, grafts, campaign.seed));
     }
@@ -173,24 +182,41 @@ pub(super) fn load(campaign: &Campaign, target: &Target) -> Result<Vec<Scenario>
 /// The server's OpenAPI documents, each read once.
 struct Documents<'a> {
     target: &'a Target,
-    read: BTreeMap<String, Schemas>,
+    schemas: BTreeMap<String, Schemas>,
 }
 
 impl Documents<'_> {
+    fn read(&self, path: &str) -> Result<Value> {
+        let request = request::read(self.target, path);
+        let response = self.target.connect(false)?.exchange(&request)?;
+        serde_json::from_slice(&response.body).with_context(|| path.to_owned())
+    }
+
+    /// The versions in which a kind is served.
+    fn versions(&self, kind: &Written) -> Result<Vec<String>> {
+        let Some((group, _)) = kind.kind.split_once('/') else { return Ok(Vec::new()) };
+        let group = self.read(&format!("/apis/{group}"))?;
+        let mut versions = Vec::new();
+        for version in group["versions"].as_array().into_iter().flatten() {
+            let version = version["groupVersion"].as_str().unwrap_or_default();
+            let list = self.read(&format!("/apis/{version}"))?;
+            let mut resources = list["resources"].as_array().into_iter().flatten();
+            if resources.any(|resource| resource["name"] == kind.plural.as_str()) {
+                versions.push(version.to_owned());
+            }
+        }
+        Ok(versions)
+    }
+
     /// What is to be put into objects of a kind, `apps/v1 Deployment`.
     fn grafts(&mut self, kind: &str, seen: &mut BTreeSet<String>) -> Result<Vec<Graft>> {
         let (version, name) = kind.split_once(' ').context("a kind is a version and a name")?;
-        if !self.read.contains_key(version) {
+        if !self.schemas.contains_key(version) {
             let base = if version.contains('/') { "apis" } else { "api" };
-            let path = format!("/openapi/v3/{base}/{version}");
-            let mut headers = vec![("Accept".to_owned(), "application/json".to_owned())];
-            headers.extend(self.target.authorization());
-            let request = Request { method: "GET".to_owned(), target: path, headers, body: None };
-            let response = self.target.connect(false)?.exchange(&request)?;
-            let mut document: Value = serde_json::from_slice(&response.body)?;
-            self.read.insert(version.to_owned(), Schemas::new(&mut document));
+            let mut document = self.read(&format!("/openapi/v3/{base}/{version}"))?;
+            self.schemas.insert(version.to_owned(), Schemas::new(&mut document));
         }
-        let schemas = self.read.get(version).context("it was read")?;
+        let schemas = self.schemas.get(version).context("it was read")?;
         let schema =
             schemas.of_kind(version, name).with_context(|| format!("no schema of {kind}"))?;
         Ok(mutants::grafts(schemas, schema, seen))

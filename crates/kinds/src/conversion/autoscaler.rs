@@ -72,7 +72,8 @@ pub(crate) fn from_v2(autoscaler: &mut Value) {
             spec.insert(TARGET, target);
         }
     }
-    annotations.push((BEHAVIOR, spec.remove("behavior").map(|b| with_names(b, upper))));
+    let behavior = spec.remove("behavior").map(in_internal_form);
+    annotations.push((BEHAVIOR, behavior));
     if let Some(Value::Object(status)) = autoscaler.get_mut("status") {
         status.entry_or("currentReplicas", || Value::Int(0));
         if let Some(Value::Array(metrics)) = status.remove("currentMetrics") {
@@ -90,6 +91,17 @@ pub(crate) fn from_v2(autoscaler: &mut Value) {
             metadata.entry_object("annotations").insert(annotation, in_order(&value));
         }
     }
+}
+
+/// The behavior as upstream's internal form, which leaves nothing out.
+fn in_internal_form(behavior: Value) -> Value {
+    let mut behavior = with_names(behavior, upper);
+    for direction in ["ScaleUp", "ScaleDown"] {
+        if let Some(Value::Object(rules)) = behavior.get_mut(direction) {
+            rules.entry_or("Tolerance", || Value::Null);
+        }
+    }
+    behavior
 }
 
 /// The members of what stands in annotations, in the order in which upstream declares them.

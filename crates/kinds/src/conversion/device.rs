@@ -17,7 +17,7 @@ pub(crate) fn claim_to_v1(claim: &mut Value) {
 /// A ResourceClaim from v1.
 pub(crate) fn claim_from_v1(claim: &mut Value) {
     set_api_version(claim, BETA);
-    each(claim, &["spec", "devices", "requests"], |request| lift(request, "exactly"));
+    each(claim, &["spec", "devices", "requests"], request_from_v1);
 }
 
 /// A ResourceClaimTemplate to v1.
@@ -29,7 +29,7 @@ pub(crate) fn template_to_v1(template: &mut Value) {
 /// A ResourceClaimTemplate from v1.
 pub(crate) fn template_from_v1(template: &mut Value) {
     set_api_version(template, BETA);
-    each(template, &["spec", "spec", "devices", "requests"], |request| lift(request, "exactly"));
+    each(template, &["spec", "spec", "devices", "requests"], request_from_v1);
 }
 
 /// A ResourceSlice to v1.
@@ -44,12 +44,21 @@ pub(crate) fn slice_from_v1(slice: &mut Value) {
     each(slice, &["spec", "devices"], |device| sink(device, "basic", &["name"]));
 }
 
-/// A request that asks for one kind of device asks for it exactly; one with alternatives does not.
+/// A request that asks for one kind of device asks for it exactly; one with alternatives does not, though
+/// v1beta1 always shows the class.
 fn request_to_v1(request: &mut Map) {
-    let asks = request.keys().any(|member| !matches!(member.as_str(), "name" | "firstAvailable"));
-    if asks {
-        sink(request, "exactly", &["name", "firstAvailable"]);
+    sink(request, "exactly", &["name", "firstAvailable"]);
+    let says =
+        |value: &Value| !matches!(value, Value::Null | Value::Int(0)) && value.as_str() != Some("");
+    let asks = request.get("exactly").and_then(Value::as_object);
+    if !asks.is_some_and(|asks| asks.values().any(says)) {
+        request.remove("exactly");
     }
+}
+
+fn request_from_v1(request: &mut Map) {
+    lift(request, "exactly");
+    request.entry_or("deviceClassName", || "".into());
 }
 
 /// Puts a member's members beside it, and takes it away.

@@ -62,7 +62,7 @@ fn golden_objects_come_back() {
 fn devices_are_nested_the_other_way_round() {
     let beta = r#"{"apiVersion":"resource.k8s.io/v1beta1","spec":{"devices":{"requests":[
         {"name":"a","deviceClassName":"c","count":2},
-        {"name":"b","firstAvailable":[{"name":"s","deviceClassName":"d"}]}]}}}"#;
+        {"name":"b","deviceClassName":"","firstAvailable":[{"name":"s","deviceClassName":"d"}]}]}}}"#;
     let stable = r#"{"apiVersion":"resource.k8s.io/v1","spec":{"devices":{"requests":[
         {"name":"a","exactly":{"deviceClassName":"c","count":2}},
         {"name":"b","firstAvailable":[{"name":"s","deviceClassName":"d"}]}]}}}"#;
@@ -128,7 +128,7 @@ fn autoscalers_keep_in_annotations_what_v1_cannot_say() {
         (
             "behavior",
             "B",
-            r#"{"ScaleUp":{"StabilizationWindowSeconds":0,
+            r#"{"ScaleUp":{"StabilizationWindowSeconds":0,"Tolerance":null,
                 "Policies":[{"Type":"Pods","Value":4,"PeriodSeconds":15}]}}"#,
         ),
         (
