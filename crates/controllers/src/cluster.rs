@@ -88,7 +88,10 @@ impl Cluster {
             entropy,
         };
         pintle_effects::attach(&mut definitions, &effects).expect("a range");
-        Self::start_with(Arc::new(NamespaceLifecycle), definitions).await
+        let cluster = Self::start_with(Arc::new(NamespaceLifecycle), definitions).await;
+        let mut ports = pintle_effects::PortRepair::new(effects.node_ports);
+        ports.repair(&cluster.environment.registry).await.expect("the record is made");
+        cluster
     }
 
     /// One with a gate that new objects have to pass.

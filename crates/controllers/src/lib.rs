@@ -34,6 +34,7 @@ pub mod root_ca;
 mod selection;
 pub mod service_accounts;
 pub mod service_addresses;
+pub mod service_ports;
 pub mod service_ranges;
 pub mod signing_requests;
 pub mod storage_protection;

@@ -13,7 +13,7 @@ use pintle_store::{Change, Expect, Key, Kind, Revision, Template, Write};
 use pintle_value::{Str, Value, json};
 
 use crate::request::Now;
-use crate::write::{begin, encode, track_own};
+use crate::write::{Committed, begin, encode, track_own};
 use crate::{Object, Registry, Resource};
 
 /// Who gives objects of a kind what they share with others: addresses, ports.
@@ -127,6 +127,32 @@ impl Registry {
             change: Change::Delete(Template::whole(marked.json_bytes().to_vec())),
             note: None,
         })))
+    }
+
+    /// The end of all marks in a collection.
+    pub fn marks(&self, collection: &str) -> Vec<Companion> {
+        let marks = self.cache.collection(&collection.into());
+        let marks = marks.snapshot(self.cache.visible()).objects.into_iter();
+        marks.filter_map(|(item, _)| self.unmark(collection, &item)).collect()
+    }
+
+    /// Writes an object that no client sees, as it is to be kept, if it is still what was found; tells
+    /// whether that was so.
+    pub async fn keep(
+        &self,
+        resource: &Resource,
+        name: &str,
+        tree: Value,
+        found: Option<&Object>,
+        companions: Vec<Companion>,
+    ) -> Result<bool, Status> {
+        let (expect, kind) = match found {
+            Some(found) => (Expect::At(found.revision), Kind::Updated),
+            None => (Expect::Absent, Kind::Created),
+        };
+        let write = encode(resource, ("", name), &tree, expect, kind)?;
+        let committed = self.commit_encoded(write, companions).await?;
+        Ok(matches!(committed, Committed::Done(_)))
     }
 
     /// A new object of a resource, in its stored form.

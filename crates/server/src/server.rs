@@ -93,6 +93,7 @@ impl Server {
         let built_in = pintle_kinds::built_in(&config.runtime_config);
         let definitions = Definitions::restore(environment.clone(), built_in, webhooks.clone());
         phases.end("custom resources");
+        let port_repair = bootstrap::port_record(&environment, &config).await?;
         let objects = bootstrap::wanted(&config, address, &pki);
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
@@ -113,10 +114,9 @@ impl Server {
             authorizer: api.authorizer.clone(),
             lifecycle: &api.lifecycle,
         }
-        .start(definitions, &config, &mut background);
+        .start(definitions, port_repair, &config, &mut background);
         background.spawn(renewal::run(pki.renewal, tls.serving));
-        let owns_store = config.etcd.is_none();
-        background.spawn(compaction::run(registry, config.watch_history, owns_store));
+        background.spawn(compaction::run(registry, config.watch_history, config.etcd.is_none()));
         manifests::apply(&environment, &config).await?;
         let url = format!("https://{}", reachable(address));
         let kubeconfig = kubeconfig::kubeconfig(&url, &pki.ca_pem, &pki.admin);

@@ -1,17 +1,21 @@
 //! Services take addresses and node ports when they are written, and give them back when they go.
 //!
 //! What a service holds is a function of the service: its addresses ([`addresses::held`]) and ports
-//! ([`ports::held`]). Each is a key of its own (an `IPAddress` object, a mark) that is committed with
-//! the service and goes with it, so that nothing is given twice and nothing leaks.
+//! ([`ports::held`]). An address is an object of its own (`IPAddress`), the ports are bits of one record
+//! ([`port_record`]); both are committed with the service, so that nothing is given twice and nothing
+//! leaks.
 //!
 //! Upstream: `pkg/registry/core/service/storage`, `alloc.go`.
 
 mod addresses;
 mod families;
 mod network;
+mod port_record;
+mod port_repair;
 mod ports;
 mod service;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_meta::{GroupVersionResource, Status, object};
@@ -23,6 +27,8 @@ use pintle_value::Value;
 pub use self::addresses::{held as held_addresses, ip_address, is_for_services};
 use self::network::Family;
 pub use self::network::Network;
+use self::port_record::PortRecord;
+pub use self::port_repair::PortRepair;
 pub use self::ports::PortRange;
 use self::service::{
     health_port, needs_address, needs_health_port, needs_node_ports, node_ports, number, ports,
@@ -37,6 +43,7 @@ pub(crate) struct Services {
     /// The cluster's addresses, for a server that does not serve `ServiceCIDR` objects.
     networks: Vec<Network>,
     node_ports: PortRange,
+    port_record: PortRecord,
     entropy: fn(&mut [u8]),
 }
 
@@ -60,7 +67,7 @@ impl Services {
                 return Err(Error::ServiceRange { reason });
             }
         }
-        Ok(Self { families, networks, node_ports, entropy })
+        Ok(Self { families, networks, node_ports, port_record: PortRecord::default(), entropy })
     }
 }
 
@@ -80,8 +87,9 @@ impl Allocator for Services {
         let entropy = self.entropy;
         let flagged = &self.networks;
         addresses::Pool { registry, flagged, entropy, dry_run }.assign(new, old)?;
-        let (range, taken) = (self.node_ports, Vec::new());
-        ports::Pool { registry, range, entropy, dry_run, taken }.assign(new, old)
+        let (record, range) = (&self.port_record, self.node_ports);
+        let (found, taken) = (OnceCell::new(), Vec::new());
+        ports::Pool { registry, record, found, range, entropy, dry_run, taken }.assign(new, old)
     }
 
     fn companions(
@@ -107,21 +115,16 @@ impl Allocator for Services {
         }
         let held = |service: Option<&Value>| service.map(ports::held).unwrap_or_default();
         let (before, after) = (held(old), held(new));
-        let holder = new.or(old).map(holder).unwrap_or_default();
-        for port in after.iter().filter(|port| !before.contains(port)) {
-            companions.push(Companion::mark(ports::COLLECTION, &port.to_string(), &holder));
-        }
-        let gone = before.iter().filter(|port| !after.contains(port));
-        companions.extend(gone.filter_map(|p| registry.unmark(ports::COLLECTION, &p.to_string())));
+        let apart = |of: &[i64], other: &[i64]| -> Vec<i64> {
+            of.iter().copied().filter(|port| !other.contains(port)).collect()
+        };
+        let ports = (apart(&after, &before), apart(&before, &after));
+        companions.extend(self.port_record.posting(registry, self.node_ports, ports, now)?);
         if let (Some(old), None) = (old, new) {
             companions.extend(endpoints(registry, old)?);
         }
         Ok(companions)
     }
-}
-
-fn holder(service: &Value) -> String {
-    format!("{}/{}", object::namespace(service), object::name(service))
 }
 
 /// The endpoints of a service that goes: a new one of its name must not find them.

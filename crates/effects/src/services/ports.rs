@@ -1,7 +1,9 @@
 //! Node ports: ports that are the same on every node, each for one service.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use pintle_meta::Status;
@@ -9,14 +11,12 @@ use pintle_meta::field::Error as Wrong;
 use pintle_registry::Registry;
 use pintle_value::{Path, Value};
 
+use super::port_record::{PortRecord, Taken};
 use super::service::{
     health_port, invalid, needs_health_port, needs_node_ports, node_ports, number, ports,
     ports_mut, text,
 };
 use crate::Error;
-
-/// The collection in which ports are marked as taken.
-pub(super) const COLLECTION: &str = "servicenodeports";
 
 const FULL: &str = "range is full";
 const TAKEN: &str = "provided port is already allocated";
@@ -28,6 +28,17 @@ const DRY_RUN_BASE: i64 = 32768;
 pub struct PortRange {
     first: u16,
     last: u16,
+}
+
+impl PortRange {
+    pub(super) fn ports(self) -> RangeInclusive<i64> {
+        i64::from(self.first)..=i64::from(self.last)
+    }
+
+    /// How many ports there are.
+    pub(super) fn len(self) -> usize {
+        usize::from(self.last - self.first) + 1
+    }
 }
 
 impl Default for PortRange {
@@ -78,6 +89,9 @@ pub(super) fn held(service: &Value) -> Vec<i64> {
 /// Ports are taken one after the other for one service.
 pub(super) struct Pool<'a> {
     pub(super) registry: &'a Registry,
+    pub(super) record: &'a PortRecord,
+    /// What the record says, once it was asked.
+    pub(super) found: OnceCell<Result<Taken, Status>>,
     pub(super) range: PortRange,
     pub(super) entropy: fn(&mut [u8]),
     pub(super) dry_run: bool,
@@ -162,9 +176,8 @@ impl Pool<'_> {
     fn assign_health(&mut self, service: &mut Value) -> Result<(), Status> {
         let asked = health_port(service);
         if asked == 0 {
-            let port = self.next_free().ok_or_else(|| {
-                let why = "failed to allocate a HealthCheck NodePort 0: ";
-                Status::internal(format!("{why}{FULL}"))
+            let port = self.next_free().map_err(|why| {
+                Status::internal(format!("failed to allocate a HealthCheck NodePort 0: {why}"))
             })?;
             service.object_entry("spec").insert("healthCheckNodePort", port);
             return Ok(());
@@ -184,16 +197,14 @@ impl Pool<'_> {
     }
 
     fn try_take(&mut self, port: i64) -> Result<(), String> {
-        let in_range =
-            u16::try_from(port).is_ok_and(|p| (self.range.first..=self.range.last).contains(&p));
         // Upstream's dry run does not ask whether the port is in the range.
-        if !in_range && !self.dry_run {
+        if !self.range.ports().contains(&port) && !self.dry_run {
             let range = self.range;
             return Err(format!(
                 "provided port is not in the valid range. The range of valid ports is {range}"
             ));
         }
-        if self.is_taken(port) {
+        if self.taken.contains(&port) || self.found()?.has(port) {
             return Err(TAKEN.to_owned());
         }
         self.taken.push(port);
@@ -201,34 +212,38 @@ impl Pool<'_> {
     }
 
     fn next(&mut self) -> Result<i64, Status> {
-        let why = || Status::internal(format!("failed to allocate a nodePort: {FULL}"));
-        self.next_free().ok_or_else(why)
+        let refuse = |why| Status::internal(format!("failed to allocate a nodePort: {why}"));
+        self.next_free().map_err(refuse)
     }
 
     /// A free port, those at the beginning of the range last.
-    fn next_free(&mut self) -> Option<i64> {
+    fn next_free(&mut self) -> Result<i64, String> {
         let port = if self.dry_run {
             self.taken.iter().max().map_or(DRY_RUN_BASE, |last| *last) + 1
         } else {
-            let (first, last) = (i64::from(self.range.first), i64::from(self.range.last));
+            let found = self.found()?;
+            let is_taken = |port: &i64| self.taken.contains(port) || found.has(*port);
+            let (first, last) = self.range.ports().into_inner();
             let reserved = reserved(last - first + 1);
             let mut bytes = [0; 4];
             (self.entropy)(&mut bytes);
             let random = i64::from(u32::from_le_bytes(bytes));
-            [(first + reserved, last), (first, first + reserved - 1)].into_iter().find_map(
-                |(from, to)| {
-                    let count = to - from + 1;
-                    let ports = (0..count).map(|n| from + (random + n) % count);
-                    ports.into_iter().find(|port| !self.is_taken(*port))
-                },
-            )?
+            let parts = [(first + reserved, last), (first, first + reserved - 1)];
+            let free = parts.into_iter().find_map(|(from, to)| {
+                let count = to - from + 1;
+                let mut ports = (0..count).map(|n| from + (random + n) % count);
+                ports.find(|port| !is_taken(port))
+            });
+            free.ok_or(FULL)?
         };
         self.taken.push(port);
-        Some(port)
+        Ok(port)
     }
 
-    fn is_taken(&self, port: i64) -> bool {
-        self.taken.contains(&port) || self.registry.is_marked(COLLECTION, &port.to_string())
+    /// Which ports the record says are taken.
+    fn found(&self) -> Result<&Taken, String> {
+        let found = self.found.get_or_init(|| self.record.taken(self.registry, self.range));
+        found.as_ref().map_err(|status| status.message.to_string())
     }
 }
 

@@ -16,7 +16,7 @@ use crate::request::Now;
 use crate::{Keeping, Object, Registry, Resource};
 
 /// What became of a commit.
-pub(super) enum Committed {
+pub(crate) enum Committed {
     /// It is durable and visible.
     Done(Arc<Object>),
     /// The key is not as expected; the caller decides what that means.
@@ -53,7 +53,7 @@ impl Registry {
         self.commit_encoded(encode(resource, place, tree, expect, kind)?, companions).await
     }
 
-    pub(super) async fn commit_encoded(
+    pub(crate) async fn commit_encoded(
         &self,
         first: pintle_store::Write,
         companions: Vec<Companion>,

@@ -34,7 +34,7 @@ use crate::registry::Registry;
 use crate::request::{Context, FieldValidation, MayCreate, Target, WriteOptions};
 
 pub(crate) use act::action;
-pub(crate) use commit::encode;
+pub(crate) use commit::{Committed, encode};
 pub(crate) use create::begin;
 pub(crate) use delete::warn_of_dependents;
 pub(crate) use ownership::track_own;

@@ -196,7 +196,10 @@ impl Shared {
         let Self { resource, object, tree, changed: Some(now) } = self else { return None };
         let mut tree = tree.clone();
         let tracked = object.tree().map(|old| {
-            track_own(resource, "status", Some(&old), &mut tree, *now);
+            // Of what no client sees nobody owns anything.
+            if resource.subresource("status").is_some() {
+                track_own(resource, "status", Some(&old), &mut tree, *now);
+            }
         });
         let place = (object.namespace(), object.name());
         let expect = Expect::At(object.revision);

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use pintle_controllers::{Environment, bootstrap};
+use pintle_effects::PortRepair;
 use pintle_kinds::bootstrap::{BootstrapObject, RequestHeader, Settings, objects};
 
 use crate::pki::Pki;
@@ -44,6 +45,18 @@ pub(super) fn service_ranges(config: &Config) -> Vec<&str> {
 
 fn texts(list: &[String]) -> Vec<&str> {
     list.iter().map(String::as_str).collect()
+}
+
+/// Makes the record of node ports, or sees that it says what services hold; gives what repairs it from then
+/// on.
+pub(super) async fn port_record(
+    environment: &Environment,
+    config: &Config,
+) -> Result<PortRepair, Error> {
+    let mut repair = PortRepair::new(config.service_node_port_range);
+    let repaired = repair.repair(&environment.registry).await;
+    repaired.map_err(|status| Error::Bootstrap { reason: status.message })?;
+    Ok(repair)
 }
 
 /// Makes what is missing; the server is not ready before.

@@ -12,9 +12,10 @@ use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
     Controller, Environment, aggregation, availability, bootstrap, expiry, finished_jobs,
     flow_schemas, garbage, identity, legacy_tokens, namespaces, policy_types, quotas, root_ca,
-    service_accounts, service_addresses, service_ranges, signing_requests, storage_protection,
-    token_secrets,
+    service_accounts, service_addresses, service_ports, service_ranges, signing_requests,
+    storage_protection, token_secrets,
 };
+use pintle_effects::PortRepair;
 use pintle_kinds::bootstrap::BootstrapObject;
 use pintle_value::Str;
 
@@ -53,6 +54,7 @@ impl Parts<'_> {
     pub(super) fn start(
         self,
         definitions: Definitions,
+        port_repair: PortRepair,
         config: &Config,
         background: &mut Background,
     ) {
@@ -70,6 +72,7 @@ impl Parts<'_> {
             background.spawn(expiry::run(environment(), config.event_ttl, stopping()));
         }
         background.spawn(service_addresses::run(environment(), hostname, stopping()));
+        background.spawn(service_ports::run(environment(), port_repair, stopping()));
         background.spawn(identity::run(environment(), identity, stopping()));
         background.spawn(legacy_tokens::run(environment(), stopping()));
         background.spawn(flow_schemas::run(environment(), stopping()));

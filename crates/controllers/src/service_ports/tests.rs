@@ -1,0 +1,84 @@
+use std::sync::Arc;
+
+use pintle_effects::{PortRange, PortRepair};
+use pintle_registry::Resource;
+use pintle_registry::allocation::Companion;
+use pintle_value::Value;
+
+use crate::cluster::{Cluster, tree};
+
+/// A cluster with a namespace and addresses for services.
+async fn start() -> Cluster {
+    let cluster = Cluster::assigning().await;
+    for (resource, object) in [
+        ("namespaces", r#"{"metadata":{"name":"n"}}"#),
+        (
+            "networking.k8s.io/servicecidrs",
+            r#"{"metadata":{"name":"a"},"spec":{"cidrs":["10.0.0.0/24"]}}"#,
+        ),
+    ] {
+        cluster.create(resource, object).await.expect("it is made");
+    }
+    cluster
+}
+
+/// The record's resource, which no URL names.
+fn ranges(cluster: &Cluster) -> Arc<Resource> {
+    let ranges = pintle_kinds::internal("ranges").expect("ranges are known");
+    cluster.environment.registry.unserved(ranges)
+}
+
+/// What the record says.
+fn record(cluster: &Cluster) -> Value {
+    let found = cluster.environment.registry.peek(&ranges(cluster), "", "servicenodeports");
+    found.expect("there is a record").tree().expect("it can be read")
+}
+
+/// The data of the record.
+#[track_caller]
+fn check(cluster: &Cluster, data: &str) {
+    let record = record(cluster);
+    assert_eq!(record.str_at(&["range"]), Some("30000-32767"));
+    assert_eq!(record.str_at(&["data"]), Some(data));
+}
+
+fn service(name: &str, port: i64) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"n"}},
+            "spec":{{"type":"NodePort","ports":[{{"port":80,"nodePort":{port}}}]}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn ports_are_taken_and_given_back_with_the_service() {
+    let cluster = start().await;
+    check(&cluster, "");
+    cluster.create("services", &service("a", 30000)).await.expect("the port is free");
+    cluster.create("services", &service("b", 30009)).await.expect("the port is free");
+    check(&cluster, "AgE="); // 0x0201
+    let refused = cluster.create("services", &service("c", 30009)).await.expect_err("it is taken");
+    assert!(refused.message.contains("provided port is already allocated"), "{refused}");
+    cluster.delete_now("services", "n", "a").await;
+    check(&cluster, "AgA="); // 0x0200
+}
+
+/// What is recorded of another range counts for nothing, and marks of before the record go.
+#[tokio::test]
+async fn the_record_is_made_of_what_services_hold() {
+    let cluster = start().await;
+    cluster.create("services", &service("a", 30001)).await.expect("the port is free");
+    let (registry, ranges) = (&cluster.environment.registry, ranges(&cluster));
+    let found = registry.peek(&ranges, "", "servicenodeports").expect("there is a record");
+    let other = tree(r#"{"kind":"RangeAllocation","apiVersion":"v1","range":"1-9","data":"/w=="}"#);
+    let mark = Companion::mark("servicenodeports", "30001", "n/a");
+    let kept = registry.keep(&ranges, "servicenodeports", other, Some(&found), vec![mark]).await;
+    assert!(kept.expect("it is written"));
+    assert!(registry.is_marked("servicenodeports", "30001"));
+    let mut repair = PortRepair::new(PortRange::default());
+    repair.repair(registry).await.expect("it is repaired");
+    check(&cluster, "Ag==");
+    assert!(!registry.is_marked("servicenodeports", "30001"));
+    let revision = registry.head();
+    repair.repair(registry).await.expect("there is nothing to repair");
+    assert_eq!(registry.head(), revision);
+}
