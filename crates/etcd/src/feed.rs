@@ -365,8 +365,7 @@ const STATE_RECORDS: usize = 256;
 /// Gives a follower the state at a revision, in the order of revisions, and those of one revision at once.
 async fn give_state(follower: &Arc<dyn Follower>, state: Vec<Record>, at: Revision) {
     let follower = follower.clone();
-    let is_long = state.len() > STATE_RECORDS;
-    let give = move || {
+    aside(move || {
         let mut rest = &state[..];
         while let Some(last) = rest.get(STATE_RECORDS - 1) {
             let last = last.revision;
@@ -375,6 +374,6 @@ async fn give_state(follower: &Arc<dyn Follower>, state: Vec<Record>, at: Revisi
             rest = later;
         }
         follower.apply(rest, at);
-    };
-    if is_long { aside(give).await } else { give() }
+    })
+    .await;
 }

@@ -21,6 +21,23 @@ const OPERATIONS_MAX: usize = 128;
 /// What no key's revision is.
 const NEVER: i64 = -1;
 
+/// What a database takes as one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grouping {
+    /// Writes of several keys, on conditions on others.
+    Shared,
+    /// One write: kine, which keeps etcd's API over SQL databases and NATS. The others of a group go
+    /// before it, or after it, and unchanged keys are read just before.
+    Single,
+}
+
+impl Grouping {
+    /// That of a database with this id: kine has none.
+    pub(crate) const fn of(cluster_id: u64) -> Self {
+        if cluster_id == 0 { Self::Single } else { Self::Shared }
+    }
+}
+
 /// The steps of a group.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -51,7 +68,7 @@ pub(crate) struct Planned {
 
 impl Plan {
     /// The plan of a group, or why it can never be committed.
-    pub(crate) fn new(group: Group) -> Result<Self, Error> {
+    pub(crate) fn new(group: Group, grouping: Grouping) -> Result<Self, Error> {
         let Group { first, rest, unchanged } = group;
         let mut writes: Vec<Planned> = Vec::with_capacity(1 + rest.len());
         for (place, write) in std::iter::once(first).chain(rest).enumerate() {
@@ -68,7 +85,10 @@ impl Plan {
             .into_iter()
             .map(|(key, at)| (key, number(at).filter(|&at| at > 0).unwrap_or(NEVER)))
             .collect();
-        let room = OPERATIONS_MAX.saturating_sub(unchanged.len());
+        let room = match grouping {
+            Grouping::Shared => OPERATIONS_MAX.saturating_sub(unchanged.len()),
+            Grouping::Single => 1,
+        };
         let (mut before, mut together, mut after) = (Vec::new(), Vec::new(), Vec::new());
         let mut collections = HashSet::new();
         for planned in writes {
@@ -154,10 +174,11 @@ mod tests {
     }
 
     /// The plan as text: what goes before, what goes together, and what goes after.
-    fn plan(writes: &[&str]) -> Result<String, Error> {
+    fn plan(writes: &[&str], grouping: Grouping) -> Result<String, Error> {
         let mut writes = writes.iter().map(|text| write(text));
         let first = writes.next().unwrap();
-        let plan = Plan::new(Group { first, rest: writes.collect(), unchanged: Vec::new() })?;
+        let group = Group { first, rest: writes.collect(), unchanged: Vec::new() };
+        let plan = Plan::new(group, grouping)?;
         let text = |planned: &[Planned]| {
             let text = planned.iter().map(|planned| {
                 let Planned { write: Write { key, .. }, kind, expected, follows, .. } = planned;
@@ -194,14 +215,24 @@ mod tests {
             (&["c/a@18446744073709551615="], " | 0 c/a Updated -1 | "),
         ];
         for (writes, expected) in rows {
-            assert_eq!(plan(writes).unwrap(), expected, "{writes:?}");
+            assert_eq!(plan(writes, Grouping::Shared).unwrap(), expected, "{writes:?}");
         }
+    }
+
+    #[test]
+    fn others_go_before_where_one_goes_at_a_time() {
+        let writes = ["c/a@3=", "c/a^-", "d/a@0="];
+        let expected = "0 c/a Updated 3, 2 d/a Created 0 | 1 c/a Deleted left | ";
+        assert_eq!(plan(&writes, Grouping::Single).unwrap(), expected);
     }
 
     #[test]
     fn what_is_not_left_cannot_be_written() {
         for writes in [&["c/a@3=", "c/b^-"][..], &["c/a@3-", "c/a^-"], &["c/a^-"]] {
-            assert!(matches!(plan(writes), Err(Error::CompanionConflict { .. })), "{writes:?}");
+            assert!(
+                matches!(plan(writes, Grouping::Shared), Err(Error::CompanionConflict { .. })),
+                "{writes:?}"
+            );
         }
     }
 
@@ -211,7 +242,8 @@ mod tests {
         let mut writes = texts.iter().map(|text| write(text));
         let first = writes.next().unwrap();
         let unchanged = vec![(first.key.clone(), Revision(3)), (first.key.clone(), Revision(0))];
-        let plan = Plan::new(Group { first, rest: writes.collect(), unchanged }).unwrap();
+        let group = Group { first, rest: writes.collect(), unchanged };
+        let plan = Plan::new(group, Grouping::Shared).unwrap();
         assert_eq!((plan.together.len(), plan.before.len()), (126, 74));
         assert_eq!(plan.unchanged.iter().map(|(_, at)| *at).collect::<Vec<_>>(), [3, NEVER]);
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pintle_store::{Error as StoreError, Record, Revision};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::client::Etcd;
 use crate::error::Error;
@@ -110,10 +111,14 @@ impl Reading {
     }
 }
 
-/// Does on a thread of its own what would keep a runtime's from other work.
+/// Does on a thread of its own what would keep a runtime's threads from other work. A runtime with one
+/// thread is a test's, in which the order of things must repeat: there it is done at once.
 pub(crate) async fn aside<T: Default + Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> T {
+    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return work();
+    }
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(failed) => match failed.try_into_panic() {

@@ -20,6 +20,7 @@ use crate::horizon::Horizon;
 use crate::leases::{Leases, REUSE};
 use crate::messages::ResponseHeader;
 use crate::own::Own;
+use crate::plan::Grouping;
 use crate::reading::{Reading, asked, read_error};
 use crate::tls::Tls;
 use crate::translation::Translation;
@@ -126,7 +127,13 @@ impl EtcdOpening {
             tasks.push(tokio::spawn(compaction));
         }
         let leases = Leases::new(options.lease_reuse);
-        let writing = Writing { reading: reading.clone(), horizon: horizon.clone(), own, leases };
+        let writing = Writing {
+            reading: reading.clone(),
+            horizon: horizon.clone(),
+            own,
+            leases,
+            grouping: Grouping::of(header.cluster_id),
+        };
         EtcdStore {
             reading,
             progress,

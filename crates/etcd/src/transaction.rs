@@ -77,9 +77,9 @@ pub(crate) fn restoration(path: Bytes, written: i64, before: Option<KeyValue>) -
         None => delete(path.clone()),
     };
     TxnRequest {
-        compare: vec![written_at(path, written)],
+        compare: vec![written_at(path.clone(), written)],
         success: vec![operation],
-        failure: Vec::new(),
+        failure: vec![get(path, true)], // for kine, which knows it in this shape alone
     }
 }
 

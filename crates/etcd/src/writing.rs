@@ -21,7 +21,7 @@ use crate::horizon::Horizon;
 use crate::leases::Leases;
 use crate::messages::{KeyValue, TxnResponse};
 use crate::own::{Fate, Own, OwnWrite};
-use crate::plan::{Plan, Planned};
+use crate::plan::{Grouping, Plan, Planned};
 use crate::reading::Reading;
 use crate::transaction::{Ready, Refusal, refusal, restoration, transaction};
 use crate::translation::revision;
@@ -38,6 +38,7 @@ pub(crate) struct Writing {
     pub(crate) horizon: Arc<Horizon>,
     pub(crate) own: Arc<Own>,
     pub(crate) leases: Leases,
+    pub(crate) grouping: Grouping,
 }
 
 /// A write that went before its group, and what undoes it.
@@ -51,7 +52,7 @@ struct Undo {
 impl Writing {
     /// Commits a group; gives the records in the order of its writes.
     pub(crate) async fn commit(&self, group: Group) -> Result<Vec<Record>, Error> {
-        let Plan { before, mut together, after, unchanged } = Plan::new(group)?;
+        let Plan { before, mut together, after, unchanged } = Plan::new(group, self.grouping)?;
         let (mut records, mut undos) = (Vec::new(), Vec::new());
         let mut left = HashMap::new();
         for mut planned in before {
@@ -70,7 +71,7 @@ impl Writing {
             }
         }
         together.iter_mut().for_each(|planned| planned.follow(&left));
-        match self.transact(together, &unchanged).await {
+        match self.commit_last(together, &unchanged).await {
             Ok(written) => records.extend(written),
             Err(error) => {
                 // What may have happened must find what went before it.
@@ -128,6 +129,25 @@ impl Writing {
                 (place, record)
             }
         }
+    }
+
+    /// Commits what is left of a group when the writes before it are there.
+    async fn commit_last(
+        &self,
+        together: Vec<Planned>,
+        unchanged: &[(Key, i64)],
+    ) -> Result<Vec<(usize, Record)>, Error> {
+        if self.grouping == Grouping::Shared {
+            return self.transact(together, unchanged).await;
+        }
+        for (key, at) in unchanged {
+            let path = self.reading.translation.path(key);
+            let (current, _) = self.reading.key(path, None).await.map_err(unsent)?;
+            if current.is_none_or(|current| current.mod_revision != *at) {
+                return Err(Error::CompanionConflict { key: key.clone() });
+            }
+        }
+        self.transact(together, &[]).await
     }
 
     /// Takes back what went before a group that failed, as far as nobody wrote it since.
