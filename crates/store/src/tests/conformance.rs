@@ -479,16 +479,17 @@ pub async fn followers_miss_nothing_while_it_compacts(store: Arc<dyn Store>) {
     }
 }
 
-/// A follower that stops at the first records until it is let go on.
+/// A follower that stops at its first call until it is let go on.
 struct Slow {
     seen: Seen,
+    has_stopped: AtomicBool,
     began: Mutex<mpsc::Sender<()>>,
     go_on: Mutex<mpsc::Receiver<()>>,
 }
 
 impl Follower for Slow {
     fn apply(&self, records: &[Record], head: Revision) {
-        if self.seen.0.lock().is_empty() {
+        if !self.has_stopped.swap(true, Ordering::Relaxed) {
             self.began.lock().send(()).unwrap();
             self.go_on.lock().recv().unwrap();
         }
@@ -508,7 +509,8 @@ pub async fn compaction_waits_for_a_slow_follower(store: Arc<dyn Store>) {
     let (began, has_begun) = mpsc::channel();
     let (let_go_on, go_on) = mpsc::channel();
     let (began, go_on) = (Mutex::new(began), Mutex::new(go_on));
-    let slow = Arc::new(Slow { seen: Seen::default(), began, go_on });
+    let slow =
+        Arc::new(Slow { seen: Seen::default(), has_stopped: AtomicBool::new(false), began, go_on });
     let following = tokio::spawn({
         let (store, slow) = (store.clone(), slow.clone());
         async move { store.follow(slow).await }
