@@ -17,6 +17,9 @@ const NAMES: usize = 12;
 /// A client that is not answered for so long asks somebody else.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long a client leaves servers alone, of which one is broken.
+const BROKEN_PAUSE: Duration = Duration::from_millis(50);
+
 pub(super) struct Client<'a> {
     world: &'a World<'a>,
     random: Random,
@@ -74,6 +77,7 @@ impl<'a> Client<'a> {
             Ok(outcome) => outcome,
             Err(_) if self.world.may_fail => {
                 self.connections.clear();
+                std::thread::sleep(BROKEN_PAUSE);
                 Outcome::Unknown { writer: writer.clone() }
             }
             Err(why) => return Err(why.context(format!("{writer}: {verb:?} {name}"))),
