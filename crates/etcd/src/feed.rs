@@ -345,7 +345,8 @@ pub(crate) async fn follow(
             Step::Nothing => {}
             Step::Told(events, head) => {
                 let records = records(reading, events, None).await;
-                follower.apply(&records, head);
+                let follower = follower.clone();
+                aside(move || follower.apply(&records, head)).await;
                 seen = head;
             }
             Step::Compacted => {
@@ -363,6 +364,7 @@ pub(crate) async fn follow(
 const STATE_RECORDS: usize = 256;
 
 /// Gives a follower the state at a revision, in the order of revisions, and those of one revision at once.
+/// A follower that takes its time at the start must not hold up the connections to etcd.
 async fn give_state(follower: &Arc<dyn Follower>, state: Vec<Record>, at: Revision) {
     let follower = follower.clone();
     aside(move || {

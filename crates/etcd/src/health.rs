@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pintle_store::{Error as StoreError, Revision};
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::Error;
 use crate::horizon::Horizon;
@@ -24,6 +24,10 @@ const SIZE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How long the answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a reader waits while reads fail, and how soon they are tried again.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// What is known of etcd.
 #[derive(Debug, Default)]
@@ -92,15 +96,17 @@ pub(crate) async fn run(
     health: Arc<Health>,
     mut waiters: mpsc::Receiver<Waiter>,
 ) {
+    let mut waiting: Vec<(Waiter, Instant)> = Vec::new();
     loop {
-        let mut waiting = Vec::new();
-        match timeout(IDLE, waiters.recv()).await {
-            Ok(None) => return,
-            Ok(Some(waiter)) => waiting.push(waiter),
-            Err(_) => {}
+        if waiting.is_empty() {
+            match timeout(IDLE, waiters.recv()).await {
+                Ok(None) => return,
+                Ok(Some(waiter)) => waiting.push((waiter, Instant::now())),
+                Err(_) => {}
+            }
         }
         while let Ok(waiter) = waiters.try_recv() {
-            waiting.push(waiter);
+            waiting.push((waiter, Instant::now()));
         }
         let before = horizon.head();
         let read = timeout(PATIENCE, reading.header()).await;
@@ -118,10 +124,28 @@ pub(crate) async fn run(
             }
             Err(error) => health.failed(error),
         }
-        for waiter in waiting {
-            let _ = waiter.send(fresh.clone());
+        waiting = answer(waiting, &fresh);
+        if !waiting.is_empty() {
+            sleep(RETRY_PAUSE).await;
         }
     }
+}
+
+/// Answers those who wait; gives those who wait on, for a read that failed is tried again: while a leader
+/// is elected, say.
+fn answer(
+    waiting: Vec<(Waiter, Instant)>,
+    fresh: &Result<Revision, Error>,
+) -> Vec<(Waiter, Instant)> {
+    let mut left = Vec::new();
+    for (waiter, since) in waiting {
+        if fresh.is_ok() || since.elapsed() >= WAIT_MAX {
+            let _ = waiter.send(fresh.clone()); // who has gone away need not know
+        } else if !waiter.is_closed() {
+            left.push((waiter, since));
+        }
+    }
+    left
 }
 
 /// Asks for the size of the database now and then, for ever.
@@ -131,5 +155,27 @@ pub(crate) async fn measure(reading: Reading, health: Arc<Health>) {
             health.state.lock().disk_bytes = u64::try_from(status.db_size).ok();
         }
         tokio::time::sleep(SIZE_INTERVAL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_is_not_failed_by_one_read() {
+        let failure = || Err(Error::Lost("no leader".to_owned()));
+        let (early, mut answered_early) = oneshot::channel();
+        let waiting = answer(vec![(early, Instant::now())], &failure());
+        assert_eq!(waiting.len(), 1, "it waits on");
+        sleep(WAIT_MAX).await;
+        let (late, mut answered_late) = oneshot::channel();
+        let (gone, _) = oneshot::channel();
+        let further = [(late, Instant::now()), (gone, Instant::now())];
+        let waiting = answer(waiting.into_iter().chain(further).collect(), &failure());
+        assert_eq!(answered_early.try_recv(), Ok(failure()), "it has waited long enough");
+        assert_eq!(waiting.len(), 1, "who has gone away is forgotten");
+        assert!(answer(waiting, &Ok(Revision(7))).is_empty());
+        assert_eq!(answered_late.try_recv(), Ok(Ok(Revision(7))));
     }
 }

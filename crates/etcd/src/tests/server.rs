@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep};
 
 use super::plain;
@@ -16,6 +17,9 @@ use crate::tls::Tls;
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
+/// As many servers run at once: more would wait for the disk, and for each other, beyond all patience.
+static ROOM: Semaphore = Semaphore::const_new(2);
+
 /// A server with one member, gone when it is dropped.
 pub(super) struct Server {
     pub(super) endpoint: String,
@@ -23,6 +27,7 @@ pub(super) struct Server {
     arguments: Vec<String>,
     process: Child,
     pub(super) dir: TempDir,
+    _room: SemaphorePermit<'static>,
 }
 
 impl Server {
@@ -33,6 +38,7 @@ impl Server {
 
     /// A server whose files are in a directory, with further arguments in which `DIR` stands for it.
     pub(super) async fn start_in(dir: TempDir, scheme: &str, further: &[&str]) -> Option<Self> {
+        let room = ROOM.acquire().await.unwrap();
         let [client, peer] = free_ports();
         let path = dir.path().display().to_string();
         let endpoint = format!("{scheme}://127.0.0.1:{client}");
@@ -52,7 +58,7 @@ impl Server {
         arguments.extend(own.iter().map(|(name, value)| format!("{name}={value}")));
         arguments.extend(further.iter().map(|argument| argument.replace("DIR", &path)));
         let process = spawn(&arguments)?;
-        let server = Self { endpoint, arguments, process, dir };
+        let server = Self { endpoint, arguments, process, dir, _room: room };
         if scheme == "http" {
             ready(&server.client()).await;
         }
