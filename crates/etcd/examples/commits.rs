@@ -1,4 +1,5 @@
-//! How fast a store on etcd commits: `load ENDPOINT WRITERS SECONDS`, creates of about 1 KB.
+//! How fast a store on etcd commits creates of about 1 KB:
+//! `cargo run --release -p pintle-etcd --example commits -- ENDPOINT WRITERS SECONDS`.
 //!
 //! The database must be one for this alone; it is left as it is.
 
