@@ -155,8 +155,16 @@ async fn recall(
         return Ok(Some(objects));
     }
     let Some(storage) = &target.resource.storage else { return Ok(None) };
+    // One at a time: each holds a whole collection beside the one in the cache.
+    let _turn = registry.recalls.lock().await;
+    if let Some(objects) = collection.snapshot_at(revision) {
+        return Ok(Some(objects)); // who had the turn before wanted the same
+    }
     match registry.store.list(&storage.collection, "", At::Revision(revision)).await {
-        Ok(records) => Ok(Some(collection.recall(revision, &records))),
+        Ok(records) => {
+            work::ahead(records.iter().map(|record| record.body.len()).sum()).await;
+            Ok(Some(collection.recall(revision, &records)))
+        }
         Err(Error::Compacted { .. }) => Ok(None),
         Err(error) => Err(Status::internal(error)),
     }

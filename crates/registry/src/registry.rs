@@ -55,6 +55,8 @@ pub struct Registry {
     pub(crate) garbage_collection: bool,
     pub(crate) turns: Turns,
     pub(crate) tills: Tills,
+    /// The right to read a collection's old state out of the store.
+    pub(crate) recalls: tokio::sync::Mutex<()>,
     /// How long admission took.
     pub admission_phases: PhaseDurations,
     shelf: Arc<Shelf>,
@@ -88,6 +90,7 @@ impl Registry {
             garbage_collection: options.garbage_collection,
             turns: Turns::new(),
             tills: Tills::new(),
+            recalls: tokio::sync::Mutex::new(()),
             admission_phases: PhaseDurations::default(),
             shelf: Arc::new(Shelf::new(options.encodings_bytes_max)),
             served: ArcSwap::from_pointee(empty),
