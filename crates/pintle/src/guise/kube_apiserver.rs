@@ -69,6 +69,12 @@ pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
         None => None,
     };
     if keeper == Some(Keeper::Etcd) {
+        if let Some(overrides) = value(flags, "etcd-servers-overrides") {
+            bail!(
+                "--etcd-servers-overrides={overrides}: not implemented yet; what other servers keep in \
+                 those etcds would not be found"
+            );
+        }
         translation = rewrite(flags, &serve(), true)?;
     }
     let mut add = |flag: &str| translation.arguments.push(flag.to_owned());
