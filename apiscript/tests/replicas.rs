@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use apiscript::Target;
 use apiscript::kubeconfig::Cluster;
 use apiscript::replicas::{self, Campaign};
-use pintle_testing::{Config, Etcd, TestServer};
+use pintle_testing::{Config, TestServer};
 
 const CAMPAIGN: Campaign = Campaign { seed: 1, clients: 6, requests: 120, may_fail: false };
 
@@ -25,9 +25,8 @@ fn check(servers: &[Target]) -> Result<()> {
 
 #[test]
 fn servers_on_one_etcd_tell_one_history() -> Result<()> {
-    let Some(process) = etcd::Process::start()? else { return Ok(()) };
-    let etcd = Etcd { endpoints: vec![process.url.clone()], ..Etcd::default() };
-    let config = Config { etcd: Some(etcd), ..Config::ephemeral() };
+    let Some(database) = etcd::Database::find()? else { return Ok(()) };
+    let config = Config { etcd: Some(database.part()), ..Config::ephemeral() };
     let servers = [TestServer::start_with(config.clone())?, TestServer::start_with(config)?];
     let targets: Result<Vec<_>> = servers.iter().map(target).collect();
     check(&targets?)

@@ -1,4 +1,5 @@
-//! A real etcd with one member, gone when it is dropped.
+//! A real etcd: the one whose URL `PINTLE_TEST_ETCD` is, also a kine; or one of the test's own with one
+//! member, `etcd` on the path or what `PINTLE_ETCD` names, gone when it is dropped.
 
 use std::env;
 use std::io::{Write as _, stdout};
@@ -8,19 +9,42 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use pintle_testing::Etcd;
+use pintle_testing::etcd::{named, new_part};
 use tempfile::TempDir;
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) struct Process {
-    pub(crate) url: String,
+/// An etcd that servers of a test keep their objects in.
+pub(crate) struct Database {
+    url: String,
+    _own: Option<Process>,
+}
+
+impl Database {
+    /// `None` where this machine has no etcd, which is said.
+    pub(crate) fn find() -> Result<Option<Self>> {
+        if let Some(url) = named() {
+            return Ok(Some(Self { url, _own: None }));
+        }
+        let own = Process::start()?;
+        Ok(own.map(|(url, process)| Self { url, _own: Some(process) }))
+    }
+
+    /// A part of it in which nothing is kept yet.
+    pub(crate) fn part(&self) -> Etcd {
+        new_part(&self.url)
+    }
+}
+
+/// An etcd with one member.
+struct Process {
     process: Child,
     _directory: TempDir,
 }
 
 impl Process {
-    /// Starts it; `None` where this machine has no etcd, which is said.
-    pub(crate) fn start() -> Result<Option<Self>> {
+    fn start() -> Result<Option<(String, Self)>> {
         let directory = tempfile::tempdir()?;
         let [client, peer] = free_ports()?;
         let (url, peer) =
@@ -39,13 +63,13 @@ impl Process {
                 return Ok(None);
             }
         };
-        let started = Self { url, process, _directory: directory };
+        let started = Self { process, _directory: directory };
         let deadline = Instant::now() + START_PATIENCE;
         while TcpStream::connect(("127.0.0.1", client)).is_err() {
             ensure!(Instant::now() < deadline, "etcd does not listen");
             sleep(Duration::from_millis(10));
         }
-        Ok(Some(started))
+        Ok(Some((url, started)))
     }
 }
 

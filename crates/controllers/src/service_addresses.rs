@@ -1,9 +1,11 @@
 //! The `IPAddress` objects of services are as the services say, whatever was done to them by hand: a
 //! missing one is made again, one that no service holds goes (upstream: `RepairIPAddress`).
 //!
-//! A service and its addresses are committed together, so that there is nothing to repair unless somebody
-//! with the right to do so wrote or deleted an `IPAddress`. But they are two to whoever reads them one after
-//! the other: what seems wrong with the first is so only if it is still the same afterwards.
+//! A service and its addresses are committed together where the database can do that, so that there is
+//! nothing to repair unless somebody with the right to do so wrote or deleted an `IPAddress`. But they are
+//! two to whoever reads them one after the other: what seems wrong with the first is so only if it is still
+//! the same afterwards. And other servers of the database, or a database without such commits, make an
+//! address before its service has it: none is taken back that is new.
 
 #[cfg(test)]
 mod tests;
@@ -23,8 +25,11 @@ use crate::events::{Recorder, Warning};
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, SERVER, split, target, until};
 
-/// How old an address is that has lost its service: upstream makes it before the service.
+/// How old an address is at least that has lost its service: upstream makes it before the service.
 const GRACE: i64 = 60 * time::SECOND;
+/// How old one is that a service does not hold which is not younger: upstream makes it before the service
+/// is changed.
+const GRACE_OF_CHANGE: i64 = 5 * time::SECOND;
 
 /// Who reports what is repaired.
 const REPORTER: &str = "ipallocator-repair-controller";
@@ -190,7 +195,7 @@ impl Repairer<'_> {
         if !is_for_services(&address) || object::is_terminating(&address) {
             return Ok(Progress::Done);
         }
-        let Some((namespace, service)) = parent(&address) else {
+        let Some((namespace, holder)) = parent(&address) else {
             let reference = ["group", "resource", "namespace", "name"]
                 .map(|member| address.str_at(&["spec", "parentRef", member]).unwrap_or_default());
             let note = format!(
@@ -200,27 +205,24 @@ impl Repairer<'_> {
             );
             return self.clean(&address, Warning { reason: "IPAddressNotAllocated", note }).await;
         };
-        match self.environment.registry.peek(&self.services, namespace, service) {
+        match self.environment.registry.peek(&self.services, namespace, holder) {
             Some(service) if held_addresses(&service.tree()?).iter().any(|a| a == name) => {
                 Ok(Progress::Done)
             }
-            Some(_) => {
-                let note = format!(
-                    "IPAddress: {name} for Service {namespace}/{service} has a wrong reference; \
-                     cleaning up"
-                );
-                self.clean(&address, Warning { reason: "IPAddressWrongReference", note }).await
-            }
-            None => {
-                let made = time::parse(object::text(&address, "creationTimestamp")).unwrap_or(0);
-                if let Some(left) = self.environment.until(made.saturating_add(GRACE)) {
+            service => {
+                let service = service.map(|service| service.tree()).transpose()?;
+                let grace = grace(&address, service.as_ref());
+                if let Some(left) = self.environment.until(made(&address).saturating_add(grace)) {
                     return Ok(Progress::After(left));
                 }
+                let (reason, wrong) = match service {
+                    Some(_) => ("IPAddressWrongReference", "has a wrong reference;"),
+                    None => ("IPAddressNotAllocated", "appears to have leaked:"),
+                };
                 let note = format!(
-                    "IPAddress: {name} for Service {namespace}/{service} appears to have leaked: \
-                     cleaning up"
+                    "IPAddress: {name} for Service {namespace}/{holder} {wrong} cleaning up"
                 );
-                self.clean(&address, Warning { reason: "IPAddressNotAllocated", note }).await
+                self.clean(&address, Warning { reason, note }).await
             }
         }
     }
@@ -272,6 +274,21 @@ impl Repairer<'_> {
             Ok(_) | Err(_) => Ok(()),
         }
     }
+}
+
+/// How old an address must be to be taken back that the service which it is for, if there is one, does not
+/// hold.
+fn grace(address: &Value, service: Option<&Value>) -> i64 {
+    match service {
+        None => GRACE,
+        Some(service) if service.str_at(&["spec", "type"]) == Some("ExternalName") => GRACE,
+        Some(service) if made(address) >= made(service) => GRACE_OF_CHANGE,
+        Some(_) => 0,
+    }
+}
+
+fn made(object: &Value) -> i64 {
+    time::parse(object::text(object, "creationTimestamp")).unwrap_or(0)
 }
 
 /// Whether an address says who made it.

@@ -26,10 +26,14 @@
 //! feature `kube` there are clients of kube-rs, too; see the module of that name for the test of a
 //! controller.
 //!
+//! Where the variable `PINTLE_TEST_ETCD` has the URL of an etcd, servers that would keep nothing keep their
+//! objects there, each in a part of its own ([`etcd`]).
+//!
 //! The server runs on threads of its own, so a test may be synchronous or asynchronous, on any runtime,
 //! and may block.
 
 mod builder;
+pub mod etcd;
 #[cfg(feature = "kube")]
 pub mod kube;
 
@@ -94,6 +98,7 @@ impl TestServer {
 
     /// Starts a server as configured; it is ready when this returns.
     pub fn start_with(config: Config) -> Result<Self, Error> {
+        let config = etcd::placed(config);
         let (ready, started) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name("pintle".to_owned()).spawn(move || {

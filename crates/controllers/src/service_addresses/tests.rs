@@ -8,9 +8,9 @@ const SERVICE: &str = r#"{"metadata":{"name":"s","namespace":"default"},"spec":{
 const RANGE: &str = r#"{"metadata":{"name":"kubernetes"},"spec":{"cidrs":["10.0.0.0/24"]}}"#;
 const EVENTS: &str = "events.k8s.io/events";
 
-/// Sees what an event says that was made at the beginning of the tests' clock.
+/// Sees what an event says that was made a second after the beginning of the tests' clock.
 async fn see_event(cluster: &Cluster, of: &str, reason: &str, message: &str) {
-    let event = cluster.see(EVENTS, &format!("{of}.38d7ea4c68000"), |_| true).await;
+    let event = cluster.see(EVENTS, &format!("{of}.38d7ee0614a00"), |_| true).await;
     let text = |path: &[&str]| event.str_at(path).unwrap_or_default().to_owned();
     assert_eq!(text(&["reason"]), reason, "{of}");
     assert_eq!(text(&["message"]), message, "{of}");
@@ -33,10 +33,15 @@ async fn addresses_are_as_services_say() {
     let cluster = Cluster::start().await;
     cluster.create("namespaces", r#"{"metadata":{"name":"default"}}"#).await.expect("created");
     cluster.create("networking.k8s.io/servicecidrs", RANGE).await.expect("created");
+    cluster.create(ADDRESSES, &address("10.0.0.7", "s")).await.expect("older than the service");
+    cluster.pass_seconds(1);
     cluster.create("services", SERVICE).await.expect("created");
     let outside = SERVICE.replace("\"s\"", "\"outside\"").replace("10.0.0.9", "10.1.0.1");
     cluster.create("services", &outside).await.expect("created");
-    cluster.create(ADDRESSES, &address("10.0.0.7", "s")).await.expect("not the service's");
+    cluster
+        .create(ADDRESSES, &address("10.0.0.5", "s"))
+        .await
+        .expect("perhaps to be the service's");
     cluster.create(ADDRESSES, &address("10.0.0.8", "gone")).await.expect("too new to have leaked");
     let own =
         r#"{"metadata":{"name":"10.0.0.6"},"spec":{"parentRef":{"resource":"a","name":"b"}}}"#;
@@ -65,11 +70,14 @@ async fn addresses_are_as_services_say() {
         .await;
 
     assert!(cluster.get(ADDRESSES, "", "10.0.0.8").is_some());
-    cluster.pass_seconds(61);
-    let mut leaked = cluster.get(ADDRESSES, "", "10.0.0.8").expect("it is there");
-    leaked.object_entry("metadata").insert("annotations", tree(r#"{"a":"b"}"#)); // to be looked at
-    cluster.update(ADDRESSES, leaked).await.expect("updated");
-    gone(&mut watch, "10.0.0.8").await;
+    assert!(cluster.get(ADDRESSES, "", "10.0.0.5").is_some());
+    for (seconds, name) in [(5, "10.0.0.5"), (60, "10.0.0.8")] {
+        cluster.pass_seconds(seconds);
+        let mut left = cluster.get(ADDRESSES, "", name).expect("it is there");
+        left.object_entry("metadata").insert("annotations", tree(r#"{"a":"b"}"#)); // to be looked at
+        cluster.update(ADDRESSES, left).await.expect("updated");
+        gone(&mut watch, name).await;
+    }
     assert!(cluster.get(ADDRESSES, "", "10.0.0.6").is_some());
     controller.stop().await;
 }
