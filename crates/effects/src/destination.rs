@@ -17,10 +17,12 @@ use pintle_value::Value;
 pub enum Destination {
     /// Nowhere: a pod that no node has yet has no log.
     Nothing,
-    /// The kubelet of this node.
+    /// A node's kubelet.
     Kubelet {
-        /// The node's name.
-        node: String,
+        /// Where it is.
+        kubelet: Kubelet,
+        /// The pod's container that is meant, `""` where none is.
+        container: String,
     },
     /// This address, over `http` or `https`.
     Address {
@@ -31,14 +33,38 @@ pub enum Destination {
     },
 }
 
+/// Where a kubelet is, as its node's status says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kubelet {
+    /// An address or a name.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Whether it speaks WebSockets of every kind (`ExtendWebSocketsToKubelet`).
+    pub takes_websockets: bool,
+}
+
+impl Kubelet {
+    /// `host:port`
+    pub fn authority(&self) -> String {
+        join_host(&self.host, &self.port.to_string())
+    }
+}
+
+/// The port of kubelets that do not say another.
+const KUBELET_PORT: u16 = 10250;
+
 /// Where a request for a subresource that connects goes; `container` as the client asks for it, or `""`.
+/// Of a node's addresses, the first of the first preferred type is taken.
 pub fn destination(
     registry: &Registry,
     target: &Target,
     container: &str,
+    preferred_address_types: &[String],
 ) -> Result<Destination, Status> {
     let asked = target.resource.group_resource();
-    let finder = Finder { registry, namespace: &target.namespace, asked: &asked };
+    let namespace = &target.namespace;
+    let finder = Finder { registry, namespace, asked: &asked, preferred_address_types };
     let name = target.name.as_str();
     match (target.resource.resource.resource.as_str(), target.subresource.as_str()) {
         ("pods", "proxy") => finder.pod(name),
@@ -56,6 +82,7 @@ struct Finder<'a> {
     namespace: &'a str,
     /// What the request is about: by this resource's name whatever is missing is called.
     asked: &'a GroupResource,
+    preferred_address_types: &'a [String],
 }
 
 impl Finder<'_> {
@@ -74,13 +101,14 @@ impl Finder<'_> {
         log: bool,
     ) -> Result<Destination, Status> {
         let pod = self.get("pods", self.namespace, name)?;
-        if let Some(container) = container {
-            check_container(&pod, name, container)?;
-        }
+        let container = match container {
+            Some(container) => choose_container(&pod, name, container)?,
+            None => String::new(),
+        };
         match pod.str_at(&["spec", "nodeName"]).unwrap_or_default() {
             "" if log => Ok(Destination::Nothing),
             "" => Err(Status::bad_request(format!("pod {name} does not have a host assigned"))),
-            node => self.node(node),
+            node => Ok(Destination::Kubelet { kubelet: self.node(node)?, container }),
         }
     }
 
@@ -88,17 +116,19 @@ impl Finder<'_> {
     fn node_of(&self, id: &str) -> Result<Destination, Status> {
         let (_, name, _) =
             split(id).ok_or_else(|| Status::bad_request(format!("invalid node request {id:?}")))?;
-        self.node(name)
+        Ok(Destination::Kubelet { kubelet: self.node(name)?, container: String::new() })
     }
 
-    fn node(&self, name: &str) -> Result<Destination, Status> {
+    fn node(&self, name: &str) -> Result<Kubelet, Status> {
         let node = self.get("nodes", "", name)?;
-        let addresses = node.at(&["status", "addresses"]).and_then(Value::as_array);
-        if addresses.unwrap_or_default().is_empty() {
-            let why = "no preferred addresses found; known addresses: []";
-            return Err(Status::failure(Reason::Unknown, why));
-        }
-        Ok(Destination::Kubelet { node: name.to_owned() })
+        let host = preferred_address(&node, self.preferred_address_types)?;
+        let port = ["status", "daemonEndpoints", "kubeletEndpoint", "Port"];
+        let port = node.at(&port).and_then(Value::as_int).unwrap_or_default();
+        let port = u16::try_from(port).ok().filter(|port| *port > 0).unwrap_or(KUBELET_PORT);
+        let features = items(&node, &["status", "declaredFeatures"]);
+        let takes_websockets =
+            features.iter().any(|feature| feature.as_str() == Some("ExtendWebSocketsToKubelet"));
+        Ok(Kubelet { host, port, takes_websockets })
     }
 
     fn pod(&self, id: &str) -> Result<Destination, Status> {
@@ -169,8 +199,23 @@ fn split(id: &str) -> Option<(&str, &str, &str)> {
     (!name.is_empty() && matches!(scheme, "" | "http" | "https")).then_some((scheme, name, port))
 }
 
-/// A pod with several containers needs one to be named, and any pod one that it has.
-fn check_container(pod: &Value, name: &str, container: &str) -> Result<(), Status> {
+/// The first address of the first type that the node has addresses of.
+fn preferred_address(node: &Value, types: &[String]) -> Result<String, Status> {
+    let addresses = items(node, &["status", "addresses"]);
+    let said = |address: &Value, member| address.str_at(&[member]).unwrap_or_default().to_owned();
+    for wanted in types {
+        if let Some(found) = addresses.iter().find(|address| said(address, "type") == *wanted) {
+            return Ok(said(found, "address"));
+        }
+    }
+    let known = addresses.iter().map(|a| format!("{{{} {}}}", said(a, "type"), said(a, "address")));
+    let known = known.collect::<Vec<_>>().join(" ");
+    let why = format!("no preferred addresses found; known addresses: [{known}]");
+    Err(Status::failure(Reason::Unknown, why))
+}
+
+/// The container that is meant: a pod with several needs one to be named, and any pod one that it has.
+fn choose_container(pod: &Value, name: &str, container: &str) -> Result<String, Status> {
     let of = |list: &str| -> Vec<String> {
         let names = items(pod, &["spec", list]).iter().filter_map(|c| c.str_at(&["name"]));
         names.map(str::to_owned).collect()
@@ -178,16 +223,16 @@ fn check_container(pod: &Value, name: &str, container: &str) -> Result<(), Statu
     let all = [of("initContainers"), of("containers"), of("ephemeralContainers")].concat();
     if !container.is_empty() {
         return if all.iter().any(|known| known == container) {
-            Ok(())
+            Ok(container.to_owned())
         } else {
             let why = format!("container {container} is not valid for pod {name}");
             Err(Status::bad_request(why))
         };
     }
     let must = format!("a container name must be specified for pod {name}");
-    match of("containers").len() {
-        1 => Ok(()),
-        0 => Err(Status::bad_request(must)),
+    match of("containers").as_slice() {
+        [only] => Ok(only.clone()),
+        [] => Err(Status::bad_request(must)),
         _ => Err(Status::bad_request(format!("{must}, choose one of: [{}]", all.join(" ")))),
     }
 }
@@ -208,7 +253,11 @@ fn is_unicast(ip: &IpAddr) -> bool {
 }
 
 fn join(ip: IpAddr, port: &str) -> String {
-    let host = if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() };
+    join_host(&ip.to_string(), port)
+}
+
+fn join_host(host: &str, port: &str) -> String {
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
     if port.is_empty() { host } else { format!("{host}:{port}") }
 }
 

@@ -2,6 +2,7 @@
 //! place where one is made; their messages are those of `k8s.io/apimachinery/pkg/api/errors`.
 
 mod reason;
+mod relayed;
 #[cfg(test)]
 mod tests;
 

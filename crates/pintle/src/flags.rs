@@ -3,6 +3,7 @@
 mod access;
 mod admission;
 mod etcd;
+mod kubelets;
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -19,6 +20,7 @@ use pintle_server::{
 use crate::convert::Convert;
 use access::AccessFlags;
 use etcd::EtcdFlags;
+use kubelets::KubeletFlags;
 
 /// A Kubernetes API server in one binary.
 ///
@@ -109,6 +111,8 @@ pub(crate) struct Serve {
     serving: ServingFlags,
     #[command(flatten)]
     access: AccessFlags,
+    #[command(flatten)]
+    kubelets: KubeletFlags,
     #[command(flatten)]
     api: ApiFlags,
     #[command(flatten)]
@@ -271,7 +275,7 @@ impl Serve {
 
     /// The configuration that the flags say.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
-        let Self { storage, etcd, serving, access, api, limits, .. } = self;
+        let Self { storage, etcd, serving, access, kubelets, api, limits, .. } = self;
         let runtime_config = RuntimeConfig::parse(api.runtime_config.iter().map(String::as_str))
             .context("--runtime-config")?;
         let feature_gates = FeatureGates::parse(api.feature_gates.iter().map(String::as_str))?;
@@ -314,6 +318,7 @@ impl Serve {
             tls_parameters,
             shutdown_delay: serving.shutdown_delay_duration,
             livez_grace_period: serving.livez_grace_period,
+            kubelets: kubelets.client(),
             cors,
             runtime_config,
             feature_gates,
@@ -451,6 +456,8 @@ mod tests {
             "--watch-history-size=-1",
             "--watch-history-size=1500m",
             "--tls-cert-file=a",
+            "--kubelet-client-certificate=a",
+            "--kubelet-timeout=long",
             "--bind-address=nowhere",
             "--service-node-port-range=9-1",
             "--controllers=*,-nothing",

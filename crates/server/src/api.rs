@@ -20,6 +20,7 @@ use crate::aggregation;
 use crate::audit_id::AuditIds;
 use crate::authentication::impersonation::impersonated;
 use crate::authentication::{Authentication, Peer, misplaced_token};
+use crate::backends::Kubelets;
 use crate::body::{self, Body, RequestBody};
 use crate::compute::Compute;
 use crate::connection::Conduct;
@@ -51,6 +52,7 @@ pub(crate) struct Api {
     pub(crate) authentication: Authentication,
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) tokens: TokenIssuer,
+    pub(crate) kubelets: Kubelets,
     pub(crate) discovery: Discovery,
     pub(crate) openapi: OpenApi,
     pub(crate) metrics: Metrics,
@@ -103,7 +105,7 @@ struct Asked<'a> {
 struct Permitted {
     user: Arc<User>,
     now: Now,
-    /// A watch bounds itself.
+    /// What runs long bounds itself.
     timeout: Option<Duration>,
 }
 
@@ -240,7 +242,7 @@ impl Api {
         let call = Call { api: self, head, query, info, user: &user, now, warnings, waited };
         let work = self.compute.run(&user, dispatch(&call, destination, body));
         let mut response = match timeout {
-            // What comes before a watch's first byte is quick.
+            // What comes before a watch's first byte is quick, and connections have deadlines of their own.
             None => work.await,
             Some(timeout) => tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
                 progress.timed_out();

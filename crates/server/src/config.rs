@@ -3,6 +3,7 @@
 
 mod access;
 mod connections;
+mod kubelets;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use pintle_kinds::RuntimeConfig;
 use crate::{Cors, FeatureGates, TlsParameters};
 pub use access::{RequestHeader, ServiceAccounts};
 pub use connections::ConnectionLimits;
+pub use kubelets::KubeletClient;
 
 /// How a server is to run. [`Config::default`] is what the program does without flags.
 #[derive(Clone, Debug)]
@@ -83,6 +85,8 @@ pub struct Config {
     pub request_timeout: Duration,
     /// Watches last between this and twice this, unless the client says otherwise.
     pub min_request_timeout: Duration,
+    /// How kubelets are reached.
+    pub kubelets: KubeletClient,
     /// Which web pages of other origins may use the API.
     pub cors: Cors,
     /// Whether one may come without credentials; nobody may where everyone may do everything.
@@ -138,6 +142,7 @@ impl Default for Config {
             connections: ConnectionLimits::default(),
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
+            kubelets: KubeletClient::default(),
             cors: Cors::default(),
             anonymous_auth: true,
             authorization_modes: vec![Mode::Rbac],

@@ -6,7 +6,6 @@
 mod component;
 mod connect;
 mod delete;
-mod log;
 mod read;
 mod review;
 mod token;

@@ -15,6 +15,7 @@ mod api;
 mod audit_id;
 mod authentication;
 mod authorization;
+mod backends;
 mod body;
 mod compute;
 mod config;
@@ -52,7 +53,7 @@ mod webhooks;
 mod websocket;
 mod zpages;
 
-pub use config::{Config, ConnectionLimits, RequestHeader, ServiceAccounts};
+pub use config::{Config, ConnectionLimits, KubeletClient, RequestHeader, ServiceAccounts};
 pub use cors::Cors;
 pub use error::Error;
 pub use feature_gates::{Feature, FeatureGates};

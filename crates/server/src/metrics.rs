@@ -15,6 +15,7 @@ mod requests;
 mod route;
 mod server;
 mod stored;
+mod streams;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,7 @@ use family::{Family, Page};
 use requests::Requests;
 pub(crate) use requests::{Answered, ResourceRequests, Route};
 pub(crate) use route::{Key, WriteVerb};
+use streams::Streams;
 
 /// What others measure, and what is told of the configuration.
 pub(crate) struct Sources {
@@ -72,6 +74,7 @@ impl Sources {
 pub(crate) struct Metrics {
     pub(crate) requests: Requests,
     pub(crate) access: Access,
+    pub(crate) streams: Streams,
     field_validations: [Distribution; 4],
     watch_lists: Series<4, Distribution>,
     deprecated: Series<5, Gauge>,
@@ -91,6 +94,7 @@ impl Metrics {
         Self {
             requests: Requests::new(),
             access: Access::new(),
+            streams: Streams::default(),
             field_validations: std::array::from_fn(|_| Distribution::new(&f::SLI_BOUNDS)),
             watch_lists: Series::new(|| Distribution::new(&f::WATCH_LIST_BOUNDS)),
             deprecated: Series::default(),
@@ -140,6 +144,7 @@ impl Metrics {
         let mut page = Page::new(self.sources.show_hidden);
         self.requests.write(&mut page);
         self.access.write(&mut page);
+        self.streams.write(&mut page);
         distributions(&mut page, &f::WATCH_LIST_DURATION, &self.watch_lists);
         gauges(&mut page, &f::DEPRECATED, &self.deprecated);
         self.write_field_validations(&mut page);

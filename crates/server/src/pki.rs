@@ -72,6 +72,8 @@ pub(crate) struct Pki {
     pub(crate) ca_pem: String,
     /// The administrator's certificate and key, as PEM.
     pub(crate) admin: Credentials,
+    /// Who the server is to kubelets that trust its authority.
+    pub(crate) kubelet_client: Credentials,
     /// Makes certificates for others.
     pub(crate) signer: Arc<Signer>,
     /// Renews the serving certificate.
@@ -96,6 +98,8 @@ impl Pki {
         let authority = Authority::prepare(wanted.directory.as_deref(), now)?;
         authority.warn(now);
         let admin = authority.pair(wanted.directory.as_deref(), &admin_profile(), now)?;
+        let kubelet_client =
+            authority.pair(wanted.directory.as_deref(), &kubelet_client_profile(), now)?;
         let mut renewed = None;
         let (serving, ca_pem) = match &wanted.serving_files {
             None => {
@@ -142,10 +146,8 @@ impl Pki {
             front_proxy_authorities,
             front_proxy_ca_pem,
             ca_pem,
-            admin: Credentials {
-                certificate_pem: admin.certificate_pem.clone(),
-                key_pem: admin.key_pem.clone(),
-            },
+            admin: admin.credentials(),
+            kubelet_client: kubelet_client.credentials(),
             signer: Arc::new(Signer::of(&authority)?),
             renewal: Renewal { authority, directory: wanted.directory.clone(), serving: renewed },
         })
@@ -218,6 +220,17 @@ const fn admin_profile() -> Profile {
     Profile {
         file: "admin",
         common_name: "kubernetes-admin",
+        organization: pintle_auth::MASTERS,
+        dns_names: &[],
+        addresses: Vec::new(),
+    }
+}
+
+/// As kubeadm had it first: no role need be bound for kubelets that ask this server what it may do.
+const fn kubelet_client_profile() -> Profile {
+    Profile {
+        file: "apiserver-kubelet-client",
+        common_name: "kube-apiserver-kubelet-client",
         organization: pintle_auth::MASTERS,
         dns_names: &[],
         addresses: Vec::new(),

@@ -10,9 +10,9 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::backends::dial;
 use crate::trust;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -33,7 +33,7 @@ async fn get(port: u16) -> Result<(bool, String), String> {
     let text = |why: hyper::Error| why.to_string();
     let address = format!("127.0.0.1:{port}");
     let stream = dial(&address).await?;
-    let connector = TlsConnector::from(Arc::new(trust::anyone()?));
+    let connector = TlsConnector::from(Arc::new(trust::anyone(None)?));
     let server = ServerName::from(std::net::Ipv4Addr::LOCALHOST);
     let stream = connector.connect(server, stream).await.map_err(|why| why.to_string())?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
@@ -49,15 +49,4 @@ async fn get(port: u16) -> Result<(bool, String), String> {
     connection.abort();
     let body = body.map_err(|why| why.to_string())?.to_bytes();
     Ok((is_well, String::from_utf8_lossy(&body).into_owned()))
-}
-
-/// Connects to an address; a failure is told as Go tells it.
-pub(crate) async fn dial(address: &str) -> Result<TcpStream, String> {
-    let stream = TcpStream::connect(address).await;
-    stream.map_err(|why| match why.kind() {
-        std::io::ErrorKind::ConnectionRefused => {
-            format!("dial tcp {address}: connect: connection refused")
-        }
-        _ => format!("dial tcp {address}: {why}"),
-    })
 }

@@ -48,6 +48,10 @@ pub(crate) struct InvalidPath;
 /// What follows a namespace's name and is not a resource in it.
 const NAMESPACE_SUBRESOURCES: &[&str] = &["status", "finalize"];
 
+/// The subresources that connect a client to something (upstream: `validConnectRequests`, and the
+/// subresources that run long).
+pub(crate) const CONNECTIONS: &[&str] = &["log", "exec", "portforward", "attach", "proxy"];
+
 impl RequestInfo {
     /// Reads method, path and query.
     pub(crate) fn parse(method: &Method, path: &str, query: &Query) -> Result<Self, InvalidPath> {
@@ -79,9 +83,10 @@ impl RequestInfo {
         !self.path.starts_with("//") && !self.path.starts_with("/apis//")
     }
 
-    /// Whether the answer takes as long as the client stays.
+    /// Whether the answer takes as long as the client stays, or whoever the client is connected to.
     pub(crate) fn long_running(&self) -> bool {
-        self.verb == "watch"
+        let connects = |info: &ResourceInfo| CONNECTIONS.contains(&info.subresource.as_str());
+        self.verb == "watch" || self.resource.as_ref().is_some_and(connects)
     }
 
     /// Whether it is asked how the server is: that is answered whatever else there is to do, as upstream's

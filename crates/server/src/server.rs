@@ -27,6 +27,7 @@ use crate::api::{Api, Settings, now};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
 use crate::authorization::{self, Authorized, NoEscalation, Roles, Validation};
+use crate::backends::Kubelets;
 use crate::compute::Compute;
 use crate::discovery::Discovery;
 use crate::feature_gates::Feature;
@@ -86,7 +87,7 @@ impl Server {
         roles.follow(&registry);
         webhooks.resolve_in(&registry);
         phases.end("registry");
-        let (pki, tls, tokens) =
+        let (pki, tls, tokens, kubelets) =
             certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
         phases.end("certificates");
         let environment = Environment::new(registry.clone(), Arc::new(now));
@@ -98,7 +99,7 @@ impl Server {
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
         let sources = Sources::of(&environment, &config, webhooks, measures);
-        let parts = (&tls, tokens);
+        let parts = (&tls, tokens, kubelets);
         let api = api(&config, registry.clone(), authorizer, parts, sources, address);
         let limits = config.connections.clone();
         let serving = connection::serve(listener, tls.config, limits, api.clone());
@@ -213,13 +214,14 @@ fn listen(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
 }
 
 /// Certificates, and what depends on them: reading and making them takes a while.
-fn prepare_certificates(config: Config) -> JoinHandle<Result<(Pki, Tls, Issued), Error>> {
+fn prepare_certificates(config: Config) -> JoinHandle<Result<(Pki, Tls, Issued, Kubelets), Error>> {
     tokio::task::spawn_blocking(move || {
         let wanted = wanted_certificates(&config);
         let pki = Pki::prepare(&wanted, SystemTime::now())?;
         let tls = Tls::new(&pki, &config.tls_parameters)?;
         let tokens = tokens::prepare(&config, wanted.directory.as_deref())?;
-        Ok((pki, tls, tokens))
+        let kubelets = Kubelets::new(&config.kubelets, pki.kubelet_client.clone())?;
+        Ok((pki, tls, tokens, kubelets))
     })
 }
 
@@ -288,7 +290,7 @@ fn api(
     config: &Config,
     registry: Arc<Registry>,
     authorizer: Arc<dyn Authorizer>,
-    (tls, (tokens, issuer)): (&Tls, Issued),
+    (tls, (tokens, issuer), kubelets): (&Tls, Issued, Kubelets),
     sources: Sources,
     address: SocketAddr,
 ) -> Arc<Api> {
@@ -307,6 +309,7 @@ fn api(
             anonymous: may_be_anonymous(config).then(|| Arc::new(User::anonymous())),
         },
         tokens: issuer,
+        kubelets,
         authorizer,
         discovery: Discovery::default(),
         openapi: OpenApi::default(),

@@ -1,6 +1,7 @@
-//! Whose certificates are believed when this server calls others. A webhook's: by the authorities of its
-//! configuration, or the system's; and as Go does, a certificate that is in the configuration itself, though
-//! it be no authority. A program's that is only asked whether it is well: anyone's.
+//! Whose certificates are believed when this server calls others, and who it says it is. A webhook's: by
+//! the authorities of its configuration, or the system's; and as Go does, a certificate that is in the
+//! configuration itself, though it be no authority. A kubelet's: by the authority for kubelets, anyone's where
+//! there is none. A program's that is only asked whether it is well: anyone's.
 
 use std::sync::Arc;
 
@@ -8,15 +9,19 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::pki::Credentials;
 use crate::tls;
 
 /// TLS settings that believe a bundle of certificates in PEM, or the system's where it is empty.
-pub(crate) fn bundle(ca_bundle: &[u8]) -> Result<ClientConfig, String> {
+pub(crate) fn bundle(
+    ca_bundle: &[u8],
+    identity: Option<&Identity>,
+) -> Result<ClientConfig, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let named: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(ca_bundle).filter_map(Result::ok).collect();
@@ -39,22 +44,45 @@ pub(crate) fn bundle(ca_bundle: &[u8]) -> Result<ClientConfig, String> {
                 .map_err(|why| why.to_string())?,
         ),
     };
-    config(provider, Believed::These { authorities, named })
+    config(provider, Believed::These { authorities, named }, identity)
 }
 
-/// TLS settings that believe anyone: for those to whom nothing is said, and whose word does not count.
-pub(crate) fn anyone() -> Result<ClientConfig, String> {
-    config(Arc::new(aws_lc_rs::default_provider()), Believed::Anyone)
+/// TLS settings that believe anyone: for those to whom nothing is said, and whose word does not count; and,
+/// as upstream has it, for kubelets without an authority.
+pub(crate) fn anyone(identity: Option<&Identity>) -> Result<ClientConfig, String> {
+    config(Arc::new(aws_lc_rs::default_provider()), Believed::Anyone, identity)
 }
 
-fn config(provider: Arc<CryptoProvider>, believed: Believed) -> Result<ClientConfig, String> {
+/// Who this server says it is: a certificate, those behind it, and the key.
+pub(crate) struct Identity(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+impl Identity {
+    /// Reads PEM.
+    pub(crate) fn read(credentials: &Credentials) -> Result<Self, String> {
+        let chain = CertificateDer::pem_slice_iter(credentials.certificate_pem.as_bytes());
+        let chain: Vec<_> = chain.collect::<Result<_, _>>().map_err(|why| why.to_string())?;
+        let key = PrivateKeyDer::from_pem_slice(credentials.key_pem.as_bytes());
+        Ok(Self(chain, key.map_err(|why| why.to_string())?))
+    }
+}
+
+fn config(
+    provider: Arc<CryptoProvider>,
+    believed: Believed,
+    identity: Option<&Identity>,
+) -> Result<ClientConfig, String> {
     let verifier = Arc::new(Verifier { believed, provider: provider.clone() });
-    Ok(ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|why| why.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth())
+        .with_custom_certificate_verifier(verifier);
+    match identity {
+        None => Ok(config.with_no_client_auth()),
+        Some(Identity(chain, key)) => config
+            .with_client_auth_cert(chain.clone(), key.clone_key())
+            .map_err(|why| why.to_string()),
+    }
 }
 
 #[derive(Debug)]

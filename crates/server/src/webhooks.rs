@@ -155,7 +155,7 @@ impl Webhooks {
         if let Some(config) = trusts.get(ca_bundle) {
             return Ok(config.clone());
         }
-        let config = Arc::new(crate::trust::bundle(ca_bundle)?);
+        let config = Arc::new(crate::trust::bundle(ca_bundle, None)?);
         if trusts.len() >= TRUSTS_MAX {
             trusts.clear();
         }

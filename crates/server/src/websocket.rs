@@ -1,18 +1,15 @@
-//! WebSockets (RFC 6455), as far as watches need them (WS-08): the handshake, messages out, and control
-//! frames in.
+//! The handshake of WebSockets (RFC 6455, 4.2), and sessions on which nothing but messages are sent
+//! (WS-08). The frames are [`pintle_streams::websocket`]'s.
 //!
 //! Must not know: what the messages are.
-//!
-//! Invariants: nothing that a client sends is kept. Data is passed over, as upstream does, and control
-//! frames are short.
 
-mod frame;
 #[cfg(test)]
 mod tests;
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use bytes::BytesMut;
 use futures_util::StreamExt;
 use http::header::{
     CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
@@ -20,28 +17,22 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{Method, StatusCode};
-use hyper::upgrade::OnUpgrade;
+use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use pintle_auth::Error;
 use pintle_meta::Status;
+use pintle_streams::websocket::{self, Event, Reader, Violation, close_code};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::body::{Body, Frames};
 use crate::header_text;
 use crate::respond::Response;
-pub(crate) use frame::Opcode;
-use frame::{Control, Incoming, Violation};
+pub(crate) use pintle_streams::websocket::Opcode;
 
 /// What the server adds to a client's key to show that it read it.
 const KEY_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// A subprotocol that is none but the client's token: browsers cannot send other headers.
 const BEARER_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
-
-/// Why a connection is closed.
-mod close_code {
-    pub(super) const NORMAL: u16 = 1000;
-    pub(super) const PROTOCOL_ERROR: u16 = 1002;
-}
 
 /// Whether a client wants a WebSocket rather than an answer.
 pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
@@ -50,40 +41,73 @@ pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
     upgrades && text(&UPGRADE).eq_ignore_ascii_case("websocket")
 }
 
-/// Answers a request for a WebSocket on which `messages` are sent, each in a frame of the kind
-/// `opcode`. Upstream demands an `Origin`, whatever it is; it protects nothing, and is not asked for.
-pub(crate) fn accept(head: &Parts, messages: Frames, opcode: Opcode) -> Result<Response, Status> {
-    let upgrade = head.extensions.get::<OnUpgrade>().filter(|_| head.method == Method::GET);
-    let upgrade = upgrade.cloned().ok_or_else(|| Status::bad_request("not websocket protocol"))?;
-    let key = head.headers.get(SEC_WEBSOCKET_KEY).filter(|key| !key.is_empty());
-    let key = key.ok_or_else(|| Status::bad_request("mismatch challenge/response"))?;
-    if head.headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
-        return Err(Status::bad_request("missing or bad WebSocket Version"));
-    }
-    let mut offered = subprotocols(&head.headers);
-    offered.retain(|name| !name.starts_with(BEARER_PREFIX));
-    let mut response = Response::new(Body::successor(Box::pin(async move {
-        match upgrade.await {
-            Ok(connection) => run(TokioIo::new(connection), messages, opcode).await,
-            Err(error) => tracing::debug!(%error, "the connection did not become a WebSocket"),
+/// A request for a WebSocket that can be granted.
+pub(crate) struct Handshake {
+    upgrade: OnUpgrade,
+    accept_key: HeaderValue,
+    /// The subprotocols that the client would speak, the one that it likes best first.
+    pub(crate) offered: Vec<String>,
+}
+
+impl Handshake {
+    /// Reads a request. Upstream demands an `Origin`, whatever it is; it protects nothing, and is not
+    /// asked for.
+    pub(crate) fn read(head: &Parts) -> Result<Self, Status> {
+        let upgrade = head.extensions.get::<OnUpgrade>().filter(|_| head.method == Method::GET);
+        let upgrade =
+            upgrade.cloned().ok_or_else(|| Status::bad_request("not websocket protocol"))?;
+        let key = head.headers.get(SEC_WEBSOCKET_KEY).filter(|key| !key.is_empty());
+        let key = key.ok_or_else(|| Status::bad_request("mismatch challenge/response"))?;
+        if head.headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
+            return Err(Status::bad_request("missing or bad WebSocket Version"));
         }
-    })));
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = response.headers_mut();
-    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(SEC_WEBSOCKET_ACCEPT, accept_key(key.as_bytes()));
-    match offered.as_slice() {
-        [] => {}
-        [one] => {
-            let one =
-                HeaderValue::from_str(one).expect("parts of headers have no control characters");
-            headers.insert(SEC_WEBSOCKET_PROTOCOL, one);
-        }
-        // Watches know none, and so cannot choose.
-        _ => return Err(Status::bad_request("missing or bad WebSocket-Protocol")),
+        let mut offered = subprotocols(&head.headers);
+        offered.retain(|name| !name.starts_with(BEARER_PREFIX));
+        Ok(Self { upgrade, accept_key: accept_key(key.as_bytes()), offered })
     }
-    Ok(response)
+
+    /// The subprotocol that is spoken: the first one offered that is known, `""` where none is offered
+    /// and that is known, too.
+    pub(crate) fn choose(&self, known: &[&'static str]) -> Result<&'static str, Status> {
+        let find = |name: &str| known.iter().find(|known| **known == name).copied();
+        let chosen = match self.offered.as_slice() {
+            [] => find(""),
+            offered => offered.iter().find_map(|name| find(name)),
+        };
+        let refuse = || {
+            let (asked, known) = (self.offered.join(" "), known.join(" "));
+            let why =
+                format!("requested protocol(s) are not supported: [{asked}]; supports [{known}]");
+            Status::failure(pintle_meta::Reason::Forbidden, why)
+        };
+        chosen.ok_or_else(refuse)
+    }
+
+    /// The answer that grants it; the session begins when the client has it.
+    pub(crate) fn accept<S: Future<Output = ()> + Send + 'static>(
+        self,
+        subprotocol: &str,
+        session: impl FnOnce(TokioIo<Upgraded>) -> S + Send + 'static,
+    ) -> Response {
+        let upgrade = self.upgrade;
+        let mut response = Response::new(Body::successor(Box::pin(async move {
+            match upgrade.await {
+                Ok(connection) => session(TokioIo::new(connection)).await,
+                Err(error) => tracing::debug!(%error, "the connection did not become a WebSocket"),
+            }
+        })));
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_ACCEPT, self.accept_key);
+        if !subprotocol.is_empty() {
+            let name = HeaderValue::from_str(subprotocol);
+            let name = name.expect("parts of headers have no control characters");
+            headers.insert(SEC_WEBSOCKET_PROTOCOL, name);
+        }
+        response
+    }
 }
 
 /// The token that stands among the subprotocols, if one does. Another subprotocol must stand beside
@@ -120,47 +144,45 @@ fn accept_key(key: &[u8]) -> HeaderValue {
     HeaderValue::from_str(&STANDARD.encode(proof)).expect("base64 is plain ASCII")
 }
 
-/// Sends messages until there are no more or the client leaves.
-async fn run(stream: impl AsyncRead + AsyncWrite, mut messages: Frames, opcode: Opcode) {
+/// Sends messages until there are no more or the client leaves. What the client sends is passed over, as
+/// upstream does.
+pub(crate) async fn send_messages(
+    stream: impl AsyncRead + AsyncWrite,
+    mut messages: Frames,
+    opcode: Opcode,
+) {
     let (mut from, mut to) = tokio::io::split(stream);
-    let mut incoming = Incoming::default();
+    let (mut reader, mut incoming, mut out) = (Reader::default(), BytesMut::new(), BytesMut::new());
     let code = loop {
-        let sent = tokio::select! {
+        tokio::select! {
             message = messages.next() => match message {
-                Some(message) => to.write_all(&frame::write(opcode, &message)).await,
+                Some(message) => websocket::write(opcode, &message, &mut out),
                 None => break close_code::NORMAL,
             },
-            read = from.read_buf(incoming.buffer()) => match read {
+            read = from.read_buf(&mut incoming) => match read {
                 Ok(0) | Err(_) => return,
-                Ok(_) => match answer(&mut incoming, &mut to).await {
-                    Ok(None) => Ok(()),
-                    Ok(Some(code)) => break code,
-                    Err(error) => Err(error),
-                },
+                Ok(_) => if let Some(code) = answer(&mut reader, &mut incoming, &mut out) { break code },
             },
-        };
-        if sent.is_err() || to.flush().await.is_err() {
+        }
+        if to.write_all_buf(&mut out).await.is_err() || to.flush().await.is_err() {
             return;
         }
     };
+    websocket::write_close(code, &mut out);
     // That the client is gone already is no matter.
-    let _ = to.write_all(&frame::write(Opcode::Close, &code.to_be_bytes())).await;
+    let _ = to.write_all_buf(&mut out).await;
     let _ = to.shutdown().await;
 }
 
 /// Answers what has come; gives the code with which to close.
-async fn answer(
-    incoming: &mut Incoming,
-    to: &mut (impl AsyncWrite + Unpin),
-) -> std::io::Result<Option<u16>> {
+fn answer(reader: &mut Reader, incoming: &mut BytesMut, out: &mut BytesMut) -> Option<u16> {
     loop {
-        match incoming.next() {
-            Ok(None) => return Ok(None),
-            Ok(Some(Control::Ping(payload))) => {
-                to.write_all(&frame::write(Opcode::Pong, &payload)).await?;
-            }
-            Ok(Some(Control::Close)) => return Ok(Some(close_code::NORMAL)),
-            Err(Violation) => return Ok(Some(close_code::PROTOCOL_ERROR)),
+        match reader.read(incoming) {
+            Ok(None) => return None,
+            Ok(Some(Event::Data { .. })) => {}
+            Ok(Some(Event::Ping(payload))) => websocket::write(Opcode::Pong, &payload, out),
+            Ok(Some(Event::Close)) => return Some(close_code::NORMAL),
+            Err(Violation) => return Some(close_code::PROTOCOL_ERROR),
         }
     }
 }

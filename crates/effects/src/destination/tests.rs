@@ -26,18 +26,42 @@ fn a_container_is_named_or_the_only_one() {
     let two =
         r#"{"spec":{"initContainers":[{"name":"i"}],"containers":[{"name":"c"},{"name":"d"}]}}"#;
     let rows = [
-        (one, "", ""),
-        (one, "c", ""),
-        (one, "i", ""),
+        (one, "", "c"),
+        (one, "c", "c"),
+        (one, "i", "i"),
         (one, "x", "container x is not valid for pod p"),
-        (two, "d", ""),
+        (two, "d", "d"),
         (two, "", "a container name must be specified for pod p, choose one of: [i c d]"),
         ("{}", "", "a container name must be specified for pod p"),
     ];
     for (pod, container, expected) in rows {
         let pod = json::parse(pod.as_bytes()).unwrap();
-        let said = check_container(&pod, "p", container).map_err(|status| status.message);
-        assert_eq!(said.err().unwrap_or_default(), expected, "{container}");
+        let chosen = choose_container(&pod, "p", container);
+        let said = chosen.unwrap_or_else(|status| status.message);
+        assert_eq!(said, expected, "{container}");
+    }
+}
+
+#[test]
+fn of_a_nodes_addresses_one_is_preferred() {
+    let node = r#"{"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.1"},
+        {"type":"Hostname","address":"n"},{"type":"InternalIP","address":"fd00::1"}]}}"#;
+    let rows: &[(&str, &[&str], &str)] = &[
+        (node, &["Hostname", "InternalIP"], "n"),
+        (node, &["InternalDNS", "InternalIP"], "10.0.0.1"),
+        (
+            node,
+            &["ExternalIP"],
+            "no preferred addresses found; known addresses: [{InternalIP 10.0.0.1} {Hostname n} \
+             {InternalIP fd00::1}]",
+        ),
+        ("{}", &["Hostname"], "no preferred addresses found; known addresses: []"),
+    ];
+    for (node, types, expected) in rows {
+        let node = json::parse(node.as_bytes()).unwrap();
+        let types: Vec<String> = types.iter().map(|name| (*name).to_owned()).collect();
+        let found = preferred_address(&node, &types).unwrap_or_else(|status| status.message);
+        assert_eq!(found, *expected, "{types:?}");
     }
 }
 

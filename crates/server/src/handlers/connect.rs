@@ -1,14 +1,14 @@
 //! Subresources that connect to something else: logs, exec, attach, port-forward, proxies. Where a
-//! connection would go is found out, and what makes it impossible is told; the connection itself is
-//! not made yet.
+//! connection would go is found out, and what makes it impossible is told; but for logs, the connection
+//! itself is not made yet.
 
-use http::StatusCode;
+mod log;
+
 use pintle_effects::{Destination, destination};
 use pintle_meta::{Reason, Status};
 use pintle_value::{Map, Value};
 
 use super::Call;
-use crate::body::Body;
 use crate::respond::Response;
 use crate::target::Found;
 
@@ -21,22 +21,21 @@ pub(super) async fn connect(call: &Call<'_>, found: &Found) -> Result<Response, 
     }
     let target = &found.target;
     if target.resource.resource.resource == "pods" && target.subresource == "log" {
-        super::log::check_options(call.query, &target.name)?;
+        return log::log(call, found).await;
     }
-    match destination(&call.api.registry, &found.target, container)? {
-        Destination::Nothing => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NO_CONTENT;
-            Ok(response)
-        }
-        Destination::Kubelet { node } if found.target.resource.resource.resource == "pods" => {
+    let preferred = &call.api.kubelets.preferred_address_types;
+    match destination(&call.api.registry, &found.target, container, preferred)? {
+        Destination::Nothing => Err(unreachable("a pod without a node")),
+        Destination::Kubelet { kubelet, .. }
+            if found.target.resource.resource.resource == "pods" =>
+        {
             let why = format!(
-                "error dialing backend: the kubelet of node {node:?} cannot be reached: this server \
-                 does not connect to kubelets yet"
+                "error dialing backend: the kubelet at {} cannot be reached: this server streams nothing yet",
+                kubelet.authority()
             );
             Err(Status::failure(Reason::Unknown, why))
         }
-        Destination::Kubelet { node } => Err(unreachable(&format!("node {node:?}"))),
+        Destination::Kubelet { kubelet, .. } => Err(unreachable(&kubelet.authority())),
         Destination::Address { host, .. } => Err(unreachable(&host)),
     }
 }

@@ -32,7 +32,7 @@ use crate::respond::{
     self, Rendering, Response, STATUS_TYPE, Shown, document, protobuf, status_json,
 };
 use crate::target::Found;
-use crate::websocket::{self, Opcode};
+use crate::websocket::{self, Handshake, Opcode};
 
 /// How often a client that wants bookmarks gets one, about (BM-01) …
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
@@ -81,7 +81,15 @@ pub(super) async fn watch(call: &Call<'_>, found: &Found) -> Result<Response, St
     });
     if on_socket {
         let (messages, opcode) = messages(Box::pin(frames), negotiated.encoding);
-        return websocket::accept(call.head, messages, opcode);
+        let handshake = Handshake::read(call.head)?;
+        // Watches know no subprotocol, and so repeat the only one.
+        let subprotocol = match handshake.offered.as_slice() {
+            [] => String::new(),
+            [one] => one.clone(),
+            _ => return Err(Status::bad_request("missing or bad WebSocket-Protocol")),
+        };
+        let session = move |stream| websocket::send_messages(stream, messages, opcode);
+        return Ok(handshake.accept(&subprotocol, session));
     }
     let mut response = document(200, Body::frames(Box::pin(frames)), negotiated);
     let content_type = HeaderValue::from_static(watch_type(negotiated.encoding));

@@ -9,6 +9,7 @@ mod controllers;
 mod requests;
 mod server;
 mod storage;
+mod streams;
 
 use super::family::{Family, Kind, Stability, Unit};
 
@@ -29,13 +30,22 @@ pub(crate) use controllers::*;
 pub(crate) use requests::*;
 pub(crate) use server::*;
 pub(crate) use storage::*;
+pub(crate) use streams::*;
 
 /// Every family that there is.
 pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
-    [access::ALL, admission::ALL, controllers::ALL, requests::ALL, server::ALL, storage::ALL]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        access::ALL,
+        admission::ALL,
+        controllers::ALL,
+        requests::ALL,
+        server::ALL,
+        storage::ALL,
+        streams::ALL,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 type Labels = &'static [&'static str];

@@ -4,7 +4,7 @@ use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap};
 
 use crate::query::Query;
-use crate::request_info::{RequestInfo, ResourceInfo};
+use crate::request_info::{CONNECTIONS, RequestInfo, ResourceInfo};
 
 /// What is counted as an apply: the media type alone, without parameters.
 const APPLY: &str = "application/apply-patch+yaml";
@@ -72,9 +72,6 @@ pub(crate) enum WriteVerb {
     Delete,
     DeleteCollection,
 }
-
-/// The parts that connect a client to something (upstream: `validConnectRequests`).
-const CONNECTIONS: &[&str] = &["log", "exec", "portforward", "attach", "proxy"];
 
 impl<'a> Key<'a> {
     /// The key of a request for a resource.

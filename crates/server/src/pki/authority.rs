@@ -14,7 +14,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::validity::{Validity, date, seconds};
-use super::{files, pem};
+use super::{Credentials, files, pem};
 use crate::Error;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -71,6 +71,11 @@ impl Pair {
     /// The key.
     pub(crate) fn key(&self) -> Result<PrivateKeyDer<'static>, Error> {
         pem::key(&self.key_path, &self.key_pem)
+    }
+
+    /// What a client shows.
+    pub(super) fn credentials(&self) -> Credentials {
+        Credentials { certificate_pem: self.certificate_pem.clone(), key_pem: self.key_pem.clone() }
     }
 
     /// Whether the key is the certificate's: a crash may have left them of two makings.

@@ -18,7 +18,7 @@ use rustls::pki_types::ServerName;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use crate::probe::dial;
+use crate::backends::dial;
 
 /// How many are kept.
 const KEPT_MAX: usize = 64;

@@ -118,14 +118,9 @@ const HARMLESS: &[&str] = &[
     "service-account-lookup",
     // A client that asks for the name does not get the certificate, and refuses ours.
     "tls-sni-cert-key",
-    // The server connects to no kubelets, no aggregated servers and no peers.
+    // The server connects to no aggregated servers and no peers.
     "aggregator-reject-forwarding-redirect",
     "enable-aggregator-routing",
-    "kubelet-certificate-authority",
-    "kubelet-client-certificate",
-    "kubelet-client-key",
-    "kubelet-preferred-address-types",
-    "kubelet-timeout",
     "peer-advertise-ip",
     "peer-advertise-port",
     "peer-ca-file",

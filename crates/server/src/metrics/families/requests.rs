@@ -64,7 +64,7 @@ families! {
     RESPONSE_SIZES = whole("apiserver_response_sizes", Stable, ROUTE, &RESPONSE_BOUNDS,
         "Bytes of the bodies that read requests were answered with.");
     LONG_RUNNING = gauge("apiserver_longrunning_requests", Stable, ROUTE,
-        "Watches that are open.");
+        "Watches, logs, streams and relayed requests that are open.");
     TERMINATIONS = counter("apiserver_request_terminations_total", Alpha, ROUTE_AND_CODE,
         "Requests that the server gave up to protect itself: 429 without room for them, 504 after their time.");
     ABORTS = counter("apiserver_request_aborts_total", Alpha, &["group", "resource", "scope", "subresource", "verb", "version"],

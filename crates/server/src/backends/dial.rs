@@ -1,0 +1,84 @@
+//! Connections, with deadlines for their making; failures are told as Go tells them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// Upstream's for both.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// There is no connection.
+    #[error("{0}")]
+    Dial(String),
+    /// It is somebody else, or cannot show who it is.
+    #[error("{0}")]
+    Certificate(String),
+    /// The connection broke, or HTTP is not what is spoken over it.
+    #[error("{0}")]
+    Exchange(String),
+}
+
+/// A connection's bytes.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Connects to `host:port`, encrypted where it says whom to believe.
+pub(super) async fn connect(
+    authority: &str,
+    tls: Option<&Arc<ClientConfig>>,
+) -> Result<Box<dyn Stream>, Failure> {
+    let stream = tokio::time::timeout(DIAL_TIMEOUT, dial(authority)).await;
+    let stream = stream.unwrap_or_else(|_| Err(format!("dial tcp {authority}: i/o timeout")));
+    let stream = stream.map_err(Failure::Dial)?;
+    let _ = stream.set_nodelay(true); // only slower without
+    let Some(tls) = tls else { return Ok(Box::new(stream)) };
+    let (host, _) = authority.rsplit_once(':').unwrap_or((authority, ""));
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let name = ServerName::try_from(host).map_err(|why| Failure::Dial(why.to_string()))?;
+    let handshake = TlsConnector::from(tls.clone()).connect(name, stream);
+    match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
+        Ok(Ok(stream)) => Ok(Box::new(stream)),
+        Ok(Err(why)) => Err(Failure::of_handshake(&why)),
+        Err(_) => Err(Failure::Dial("net/http: TLS handshake timeout".to_owned())),
+    }
+}
+
+impl Failure {
+    fn of_handshake(why: &std::io::Error) -> Self {
+        let cause = why.get_ref().and_then(|cause| cause.downcast_ref());
+        match cause {
+            Some(rustls::Error::InvalidCertificate(reason)) => {
+                let words = match reason {
+                    rustls::CertificateError::UnknownIssuer
+                    | rustls::CertificateError::BadSignature => {
+                        "x509: certificate signed by unknown authority".to_owned()
+                    }
+                    other => format!("x509: {other}"),
+                };
+                Self::Certificate(format!("tls: failed to verify certificate: {words}"))
+            }
+            _ => Self::Dial(why.to_string()),
+        }
+    }
+}
+
+/// Connects to an address.
+pub(crate) async fn dial(address: &str) -> Result<TcpStream, String> {
+    let stream = TcpStream::connect(address).await;
+    stream.map_err(|why| match why.kind() {
+        std::io::ErrorKind::ConnectionRefused => {
+            format!("dial tcp {address}: connect: connection refused")
+        }
+        _ => format!("dial tcp {address}: {why}"),
+    })
+}

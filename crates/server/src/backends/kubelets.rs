@@ -1,0 +1,128 @@
+//! Kubelets: how they are reached, who they must be, and who this server is to them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pintle_effects::Kubelet;
+use rustls::ClientConfig;
+use tokio::time::Instant;
+
+use super::Backend;
+use crate::config::KubeletClient;
+use crate::pki::{self, Credentials};
+use crate::{Error, trust};
+
+/// Files are read again after this time: certificates are renewed in their place.
+const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
+
+/// Connects to kubelets.
+pub(crate) struct Kubelets {
+    /// The types of a node's addresses, the one that is tried first before others.
+    pub(crate) preferred_address_types: Vec<String>,
+    sources: Arc<Sources>,
+    trust: Mutex<(Trust, Instant)>,
+}
+
+/// Whether a kubelet must show who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verification {
+    /// As it is configured: by the authority for kubelets, if there is one.
+    Configured,
+    /// Nobody asks: a client that reads a log wants it so.
+    Skipped,
+}
+
+/// Where settings for TLS come from.
+struct Sources {
+    certificate_authority: Option<PathBuf>,
+    identity: Identity,
+}
+
+/// Who this server is to kubelets.
+enum Identity {
+    /// A certificate of its own authority.
+    Own(Credentials),
+    /// A certificate and its key in files.
+    Files(PathBuf, PathBuf),
+}
+
+#[derive(Clone)]
+struct Trust {
+    configured: Arc<ClientConfig>,
+    anyone: Arc<ClientConfig>,
+}
+
+impl Kubelets {
+    /// As the configuration says; `own` is for where it names no certificate.
+    pub(crate) fn new(config: &KubeletClient, own: Credentials) -> Result<Self, Error> {
+        let identity = match &config.client_files {
+            None => Identity::Own(own),
+            Some((certificate, key)) => Identity::Files(certificate.clone(), key.clone()),
+        };
+        let certificate_authority = config.certificate_authority.clone();
+        let sources = Sources { certificate_authority, identity };
+        Ok(Self {
+            preferred_address_types: config.preferred_address_types.clone(),
+            trust: Mutex::new((sources.read()?, Instant::now())),
+            sources: Arc::new(sources),
+        })
+    }
+
+    /// Where a kubelet is, and who it must be.
+    pub(crate) async fn backend(&self, kubelet: &Kubelet, verification: Verification) -> Backend {
+        let trust = self.trust().await;
+        let tls = match verification {
+            Verification::Configured => trust.configured,
+            Verification::Skipped => trust.anyone,
+        };
+        Backend { authority: kubelet.authority(), tls: Some(tls) }
+    }
+
+    /// The settings, read again where they may be old. Where that fails, those from before hold on.
+    async fn trust(&self) -> Trust {
+        let (trust, read_at) = self.trust.lock().clone();
+        if !self.sources.has_files() || read_at.elapsed() < READ_AGAIN_AFTER {
+            return trust;
+        }
+        let sources = self.sources.clone();
+        let read = tokio::task::spawn_blocking(move || sources.read()).await;
+        let read = read.unwrap_or_else(|why| Err(Error::Tls(why.to_string())));
+        let trust = read.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot read the settings for kubelets again");
+            trust
+        });
+        *self.trust.lock() = (trust.clone(), Instant::now());
+        trust
+    }
+}
+
+impl Sources {
+    fn has_files(&self) -> bool {
+        self.certificate_authority.is_some() || matches!(self.identity, Identity::Files(..))
+    }
+
+    fn read(&self) -> Result<Trust, Error> {
+        let credentials = match &self.identity {
+            Identity::Own(credentials) => credentials.clone(),
+            Identity::Files(certificate, key) => Credentials {
+                certificate_pem: named(certificate, "kubelet-client-certificate")?,
+                key_pem: named(key, "kubelet-client-key")?,
+            },
+        };
+        let authority = self.certificate_authority.as_deref();
+        let authority = authority.map(|path| named(path, "kubelet-certificate-authority"));
+        let identity = trust::Identity::read(&credentials).map_err(Error::Tls)?;
+        let anyone = trust::anyone(Some(&identity)).map_err(Error::Tls)?;
+        let configured = match authority.transpose()? {
+            None => anyone.clone(),
+            Some(pem) => trust::bundle(pem.as_bytes(), Some(&identity)).map_err(Error::Tls)?,
+        };
+        Ok(Trust { configured: Arc::new(configured), anyone: Arc::new(anyone) })
+    }
+}
+
+fn named(path: &Path, flag: &'static str) -> Result<String, Error> {
+    pki::read(path).map_err(|error| error.of(flag))
+}

@@ -1,0 +1,111 @@
+//! The options of a pod's log, as they stand in the URL: `PodLogOptions`.
+
+use pintle_meta::field;
+use pintle_meta::{GroupKind, Status, time};
+use pintle_value::{Path, Value};
+
+use crate::options::integer;
+use crate::query::{Query, percent_encode};
+use crate::request_info::flag;
+
+/// What a client wants to read of a log.
+pub(super) struct LogOptions {
+    follow: bool,
+    previous: bool,
+    timestamps: bool,
+    /// In microseconds since 1970.
+    since_time: Option<i64>,
+    since_seconds: Option<i64>,
+    tail_lines: Option<i64>,
+    limit_bytes: Option<i64>,
+    names_stream: bool,
+    /// Whether the kubelet need not show who it is.
+    pub(super) insecure: bool,
+}
+
+impl LogOptions {
+    /// Reads them, in the words in which upstream does.
+    pub(super) fn read(query: &Query) -> Result<Self, Status> {
+        let is_on = |name| flag(query.get(name));
+        let since_seconds = integer(query, "sinceSeconds")?;
+        let since_time = query.get("sinceTime").filter(|said| !said.is_empty());
+        let since_time = since_time.map(time::parse).transpose();
+        Ok(Self {
+            follow: is_on("follow"),
+            previous: is_on("previous"),
+            timestamps: is_on("timestamps"),
+            since_time: since_time.map_err(|why| Status::bad_request(why.to_string()))?,
+            since_seconds,
+            tail_lines: integer(query, "tailLines")?,
+            limit_bytes: integer(query, "limitBytes")?,
+            names_stream: query.has("stream"),
+            insecure: is_on("insecureSkipTLSVerifyBackend"),
+        })
+    }
+
+    /// Refuses those that make no sense, in the words in which upstream validates them.
+    pub(super) fn check(&self, pod: &str) -> Result<(), Status> {
+        let at_least = |name: &str, number: Option<i64>, least: i64, why: &str| {
+            let number = number.filter(|number| *number < least)?;
+            Some(field::Error::invalid(&Path::new(name), &Value::Int(number), why))
+        };
+        let not_negative = "must be greater than or equal to 0";
+        let mut errors = field::Errors::default();
+        errors.extend(at_least("tailLines", self.tail_lines, 0, not_negative));
+        errors.extend(at_least("limitBytes", self.limit_bytes, 1, "must be greater than 0"));
+        if self.since_seconds.is_some() && self.since_time.is_some() {
+            let why = "at most one of `sinceTime` or `sinceSeconds` may be specified";
+            errors.push(field::Error::forbidden(&Path::new("[]"), why));
+        } else {
+            let since = at_least("sinceSeconds", self.since_seconds, 1, "must be greater than 0");
+            errors.extend(since);
+        }
+        // Streams can be told apart behind a gate that is off.
+        if self.names_stream {
+            errors.push(field::Error::forbidden(&Path::new("stream"), "may not be specified"));
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Status::invalid(&GroupKind::new("", "PodLogOptions"), pod, &errors))
+    }
+
+    /// The query for a kubelet, with its `?`; what is not said is left out.
+    pub(super) fn query(&self) -> String {
+        let is_on = |on: bool| on.then(|| "true".to_owned());
+        let number = |number: Option<i64>| number.map(|number| number.to_string());
+        let pairs = [
+            ("follow", is_on(self.follow)),
+            ("limitBytes", number(self.limit_bytes)),
+            ("previous", is_on(self.previous)),
+            ("sinceSeconds", number(self.since_seconds)),
+            ("sinceTime", self.since_time.map(time::format)),
+            ("tailLines", number(self.tail_lines)),
+            ("timestamps", is_on(self.timestamps)),
+        ];
+        let said = pairs.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let said = said.map(|(name, value)| format!("{name}={}", percent_encode(&value)));
+        let query = said.collect::<Vec<_>>().join("&");
+        if query.is_empty() { query } else { format!("?{query}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubelets_are_told_what_was_said() {
+        for (asked, told) in [
+            ("", ""),
+            ("container=c&follow=false&insecureSkipTLSVerifyBackend=true", ""),
+            (
+                "timestamps&tailLines=0&follow=1&previous=true&limitBytes=7",
+                "?follow=true&limitBytes=7&previous=true&tailLines=0&timestamps=true",
+            ),
+            ("sinceTime=2020-01-01T02:00:00%2B02:00", "?sinceTime=2020-01-01T00%3A00%3A00Z"),
+        ] {
+            assert_eq!(LogOptions::read(&Query::parse(asked)).unwrap().query(), told, "{asked}");
+        }
+    }
+}
