@@ -225,6 +225,10 @@ impl Store for EtcdStore {
         })
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn joins_writes(&self) -> bool {
         false // a transaction gives all writes one revision
     }

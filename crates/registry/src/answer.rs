@@ -16,6 +16,8 @@ pub struct Outcome {
     pub created: bool,
     /// 202: the deletion is accepted and goes on.
     pub accepted: bool,
+    /// Something was written; without, the answer follows from the state that the request found.
+    pub committed: bool,
 }
 
 /// What to send.

@@ -249,16 +249,6 @@ impl Registry {
         snapshot.within(namespace, "").cloned().collect()
     }
 
-    /// Waits until readers see every write that was acknowledged before the call, by whichever server on
-    /// the same database.
-    pub(crate) async fn catch_up(&self) -> Result<(), Status> {
-        let fresh = self.store.fresh().await.map_err(Status::internal)?;
-        if self.cache.wait_for(fresh, list::PATIENCE).await {
-            return Ok(());
-        }
-        Err(Status::too_large_resource_version(fresh.0, self.cache.visible().0))
-    }
-
     /// One object. `resource_version` as the client gave it, `""` for the newest (RV-G1 … RV-G3).
     pub async fn get(&self, target: &Target, resource_version: &str) -> Result<Outcome, Status> {
         match revision::parse(resource_version)? {
@@ -309,12 +299,19 @@ impl Registry {
         context: &'a Context,
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
-            self.catch_up().await?;
             let write = self.write(target, options, context, &granted);
             if let Some(action) = crate::write::action(target) {
+                self.catch_up().await?;
                 return write.act(body, action).await;
             }
-            Self::answered(target, write.create(body).await?).await
+            let mut basis = self.basis(options.dry_run, context).await?;
+            loop {
+                let outcome = write.create(body).await;
+                if basis.decides(&outcome) {
+                    return Self::answered(target, outcome?).await;
+                }
+                self.refresh(&mut basis, context).await?;
+            }
         })
     }
 
@@ -366,9 +363,15 @@ impl Registry {
         may_create: &'a MayCreate<'a>,
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
-            self.catch_up().await?;
             let write = self.write(target, options, context, may_create);
-            Self::answered(target, write.update(body).await?).await
+            let mut basis = self.basis(options.dry_run, context).await?;
+            loop {
+                let outcome = write.update(body).await;
+                if basis.decides(&outcome) {
+                    return Self::answered(target, outcome?).await;
+                }
+                self.refresh(&mut basis, context).await?;
+            }
         })
     }
 
@@ -383,10 +386,16 @@ impl Registry {
         may_create: &'a MayCreate<'a>,
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
-            self.catch_up().await?;
             let applies = matches!(patch_type, PatchType::Apply(_));
             let write = Write { applies, ..self.write(target, options, context, may_create) };
-            Self::answered(target, write.patch(patch, patch_type).await?).await
+            let mut basis = self.basis(options.dry_run, context).await?;
+            loop {
+                let outcome = write.patch(patch, patch_type).await;
+                if basis.decides(&outcome) {
+                    return Self::answered(target, outcome?).await;
+                }
+                self.refresh(&mut basis, context).await?;
+            }
         })
     }
 
@@ -413,8 +422,14 @@ impl Registry {
                 return Err(Status::forbidden(&resource, &target.name, why));
             }
             crate::write::warn_of_dependents(target, options, context);
-            self.catch_up().await?;
-            Self::answered(target, self.delete_object(target, options, context).await?).await
+            let mut basis = self.basis(options.dry_run, context).await?;
+            loop {
+                let outcome = self.delete_object(target, options, context).await;
+                if basis.decides(&outcome) {
+                    return Self::answered(target, outcome?).await;
+                }
+                self.refresh(&mut basis, context).await?;
+            }
         })
     }
 

@@ -54,6 +54,16 @@ impl Warnings {
         self.0.lock().extend(texts);
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+
+    /// Forgets all but so many of the first.
+    pub(crate) fn truncate(&self, count: usize) {
+        self.0.lock().truncate(count);
+    }
+
     /// All so far, in their order.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())

@@ -190,6 +190,10 @@ pub trait Store: Send + Sync {
     /// The store raises it by itself where it would keep more of the past than it may.
     fn floor(&self) -> Revision;
 
+    /// Whether other processes write to the database, too, so that followers may not have seen yet what
+    /// was acknowledged.
+    fn is_shared(&self) -> bool;
+
     /// A revision that is not older than any write that was acknowledged before the call, by whichever
     /// process on the same database.
     fn fresh(&self) -> BoxFuture<'_, Result<Revision, Error>>;

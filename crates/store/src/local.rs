@@ -127,6 +127,10 @@ impl Store for Local {
         })
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn joins_writes(&self) -> bool {
         true
     }

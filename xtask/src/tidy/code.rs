@@ -76,9 +76,10 @@ pub(crate) fn functions(code: &str) -> Vec<(usize, usize)> {
     };
     let mut functions = Vec::new();
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| begins(line)) {
-        // rustfmt closes a function where it began.
+        // rustfmt closes a function where it began, and a declaration of several lines.
         let indent = &line[..line.len() - line.trim_start().len()];
-        let ends = |l: &&str| l.strip_prefix(indent).is_some_and(|l| l.starts_with('}'));
+        let closes = |l: &str| l.starts_with('}') || (l.starts_with(')') && l.ends_with(';'));
+        let ends = |l: &&str| l.strip_prefix(indent).is_some_and(closes);
         let declared = line.ends_with(';') || line.ends_with('}');
         let len = lines[at..].iter().position(ends).map_or(1, |n| n + 1);
         functions.push((at + 1, if declared { 1 } else { len }));

@@ -43,6 +43,8 @@ fn offences_are_told_with_their_places() {
     let long =
         format!("impl A {{\n    pub(crate) async fn f(\n    ) {{\n{}    }}\n}}\n", "\n".repeat(68));
     check(file, &long, &[":2: a function of 71 lines"]);
+    let declared = format!("trait A {{\n    fn f(\n    ) -> B;\n{}}}\n", "\n".repeat(80));
+    check(file, &declared, &[]);
     check(file, &long.replacen('\n', "", 1), &[]);
     check("crates/value/src/generated/a.rs", &"\n".repeat(801), &[]);
 }

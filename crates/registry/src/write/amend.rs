@@ -10,6 +10,16 @@ use super::update::ATTEMPTS_MAX;
 use crate::Registry;
 use crate::request::{Context, Target};
 
+/// What an attempt came to.
+enum Attempt {
+    /// It is written.
+    Committed(Value),
+    /// There is nothing to write, or nothing may be.
+    Unwritten(Value),
+    /// Someone else wrote in between.
+    Raced,
+}
+
 impl Registry {
     /// Changes the object that a target names, in its stored form, and returns what it is then. The
     /// change is told the state that it starts from, and may refuse.
@@ -20,28 +30,44 @@ impl Registry {
         context: &Context,
         mut change: impl FnMut(&mut Value) -> Result<(), Status> + Send,
     ) -> Result<Value, Status> {
-        let resource = &target.resource;
-        let place = (target.namespace.as_str(), target.name.as_str());
         let mut turn = None;
-        self.catch_up().await?;
+        let mut basis = self.basis(dry_run, context).await?;
         for _ in 0..ATTEMPTS_MAX {
-            let existing = self
-                .peek(resource, place.0, place.1)
-                .ok_or_else(|| Status::not_found(&resource.group_resource(), &target.name))?;
-            let old = resource.current(&existing).await?;
-            let mut new = old.clone();
-            change(&mut new)?;
-            if dry_run || new == old {
-                return Ok(new);
-            }
-            let companions = self.companions(resource, Some(&old), Some(&new), context.now)?;
-            let kept = resource.kept(&new).await?;
-            let (expect, kind) = (Expect::At(existing.revision), Kind::Updated);
-            match self.commit(resource, place, &kept, expect, kind, companions).await? {
-                Committed::Done(object) => return resource.current(&object).await,
-                Committed::Conflict | Committed::Outrun => turn = self.turn(target, turn).await?,
+            match self.try_amend(target, dry_run, context, &mut change).await {
+                Ok(Attempt::Committed(new)) => return Ok(new),
+                Ok(Attempt::Raced) => turn = self.turn(target, turn).await?,
+                Ok(Attempt::Unwritten(new)) if basis.is_fresh() => return Ok(new),
+                Err(refusal) if basis.is_fresh() => return Err(refusal),
+                Ok(Attempt::Unwritten(_)) | Err(_) => self.refresh(&mut basis, context).await?,
             }
         }
-        Err(Status::stale(&resource.group_resource(), &target.name))
+        Err(Status::stale(&target.resource.group_resource(), &target.name))
+    }
+
+    async fn try_amend(
+        &self,
+        target: &Target,
+        dry_run: bool,
+        context: &Context,
+        change: &mut (impl FnMut(&mut Value) -> Result<(), Status> + Send),
+    ) -> Result<Attempt, Status> {
+        let resource = &target.resource;
+        let place = (target.namespace.as_str(), target.name.as_str());
+        let existing = self
+            .peek(resource, place.0, place.1)
+            .ok_or_else(|| Status::not_found(&resource.group_resource(), &target.name))?;
+        let old = resource.current(&existing).await?;
+        let mut new = old.clone();
+        change(&mut new)?;
+        if dry_run || new == old {
+            return Ok(Attempt::Unwritten(new));
+        }
+        let companions = self.companions(resource, Some(&old), Some(&new), context.now)?;
+        let kept = resource.kept(&new).await?;
+        let (expect, kind) = (Expect::At(existing.revision), Kind::Updated);
+        match self.commit(resource, place, &kept, expect, kind, companions).await? {
+            Committed::Done(object) => Ok(Attempt::Committed(resource.current(&object).await?)),
+            Committed::Conflict | Committed::Outrun => Ok(Attempt::Raced),
+        }
     }
 }

@@ -188,9 +188,14 @@ impl Write<'_> {
 }
 
 impl Outcome {
-    /// 200 with an answer.
+    /// 200 with an answer; nothing was written.
     pub(crate) const fn ok(answer: Answer) -> Self {
-        Self { answer, created: false, accepted: false }
+        Self { answer, created: false, accepted: false, committed: false }
+    }
+
+    /// 200 with an answer, after a commit.
+    pub(crate) const fn committed(answer: Answer) -> Self {
+        Self { answer, created: false, accepted: false, committed: true }
     }
 }
 

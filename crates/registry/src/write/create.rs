@@ -105,7 +105,8 @@ impl Write<'_> {
             pintle_schema::forget_empty(&resource.schema, resource.stored_type(), &mut tree);
             match self.try_create(&tree).await? {
                 Tried::Done(answer) => {
-                    return Ok(Outcome { created: true, ..Outcome::ok(answer) });
+                    let committed = !self.options.dry_run;
+                    return Ok(Outcome { created: true, committed, ..Outcome::ok(answer) });
                 }
                 Tried::Taken if attempts == 1 => {
                     return Err(self.taken(object::name(&tree), generated));

@@ -86,7 +86,8 @@ impl Registry {
             tracing::warn!(object = %existing.item, "an object that cannot be read was deleted");
         }
         let status = Status::deleted(&resource.group_resource(), &target.name, "");
-        Ok(Some(Outcome::ok(Answer::Status(status))))
+        let committed = !options.dry_run;
+        Ok(Some(Outcome { committed, ..Outcome::ok(Answer::Status(status)) }))
     }
 
     /// Asks the admission chain, and whoever is asked elsewhere.
@@ -230,7 +231,8 @@ impl Registry {
         };
         // 202 only for those who said orphanDependents=false and must wait (STRAT-04).
         let accepted = !gone && options.orphan_dependents == Some(false);
-        Ok(Some(Outcome { accepted, ..Outcome::ok(answer) }))
+        let committed = !options.dry_run;
+        Ok(Some(Outcome { accepted, committed, ..Outcome::ok(answer) }))
     }
 
     /// The finalizers of an object that is to go, among them those by which the garbage collector

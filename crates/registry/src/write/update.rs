@@ -162,8 +162,8 @@ impl Write<'_> {
         let state = resource.kept(state).await?;
         let expect = Expect::At(existing.revision);
         Ok(match self.commit(&self.target.name, &state, expect, kind, companions).await? {
-            Committed::Done(_) if goes => Attempt::Done(Outcome::ok(self.unkept(new))),
-            Committed::Done(object) => Attempt::Done(Outcome::ok(Answer::Object(object))),
+            Committed::Done(_) if goes => Attempt::Done(Outcome::committed(self.unkept(new))),
+            Committed::Done(object) => Attempt::Done(Outcome::committed(Answer::Object(object))),
             Committed::Conflict | Committed::Outrun => Attempt::Raced,
         })
     }

@@ -121,6 +121,10 @@ impl Store for Rebased {
         })
     }
 
+    fn is_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
     fn joins_writes(&self) -> bool {
         self.store.joins_writes()
     }

@@ -1,0 +1,65 @@
+//! The state that a write is decided on.
+//!
+//! On a shared database the cache may lack what other processes were acknowledged a moment ago. A commit
+//! names the revision that its object must have, and those of what it hangs on: where it succeeds, the state
+//! at hand was current. So a write begins with that state, and only what commits nothing is decided again
+//! after catching up: a refusal, or a write that changes nothing (upstream: `GuaranteedUpdate` repeats on a
+//! fresh read what it refused or left out on its cache's state).
+//!
+//! Invariant: no refusal and no omission is answered that a fresh state does not call for.
+
+use pintle_meta::Status;
+
+use crate::answer::Outcome;
+use crate::request::Context;
+use crate::{Registry, list};
+
+/// How current the state is that a write is decided on.
+pub(crate) struct Basis {
+    is_fresh: bool,
+    /// How many warnings there were before.
+    warnings: usize,
+}
+
+impl Basis {
+    /// Whether the state has all that was acknowledged before the request came.
+    pub(crate) const fn is_fresh(&self) -> bool {
+        self.is_fresh
+    }
+
+    /// Whether what a write came to on this state may be answered.
+    pub(crate) const fn decides(&self, outcome: &Result<Outcome, Status>) -> bool {
+        self.is_fresh || matches!(outcome, Ok(Outcome { committed: true, .. }))
+    }
+}
+
+impl Registry {
+    /// What a write begins with: the state at hand, or a fresh one where none other will do. A dry run commits
+    /// nothing in any case.
+    pub(crate) async fn basis(&self, dry_run: bool, context: &Context) -> Result<Basis, Status> {
+        let is_fresh = dry_run || !self.store.is_shared();
+        if is_fresh {
+            self.catch_up().await?;
+        }
+        Ok(Basis { is_fresh, warnings: context.warnings.len() })
+    }
+
+    /// Makes the state fresh on which a write is decided again. What was said of the first decision is not
+    /// said twice.
+    pub(crate) async fn refresh(&self, basis: &mut Basis, context: &Context) -> Result<(), Status> {
+        self.catch_up().await?;
+        basis.is_fresh = true;
+        context.warnings.truncate(basis.warnings);
+        Ok(())
+    }
+
+    /// Waits until readers see every write that was acknowledged before the call, by whichever server on
+    /// the same database.
+    pub(crate) async fn catch_up(&self) -> Result<(), Status> {
+        let fresh = self.store.fresh().await.map_err(Status::internal)?;
+        if self.cache.wait_for(fresh, list::PATIENCE).await {
+            return Ok(());
+        }
+        Err(Status::too_large_resource_version(fresh.0, self.cache.visible().0))
+    }
+}

@@ -1,0 +1,232 @@
+//! Engines that share a store, as processes share a database: what one wrote, the other's cache does not have
+//! until the other asks how new it must be, or writes.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use pintle_meta::object;
+use pintle_registry::request::{DeleteOptions, WriteOptions};
+use pintle_store::{
+    At, BoxFuture, Error, Follower, Group, Key, LocalOpening, Opening, Record, Revision, Store,
+    Write,
+};
+use pintle_value::Value;
+
+use super::setup::{Engine, context, data, json_body};
+
+/// One process's view of a shared store.
+struct Late {
+    store: Arc<dyn Store>,
+    untold: Arc<Untold>,
+}
+
+/// What the follower of a process is still to be told.
+struct Untold {
+    follower: Arc<dyn Follower>,
+    calls: Mutex<Vec<(Vec<Record>, Revision)>>,
+}
+
+impl Untold {
+    fn tell(&self) {
+        let mut calls = self.calls.lock();
+        for (records, head) in calls.drain(..) {
+            self.follower.apply(&records, head);
+        }
+    }
+}
+
+impl Follower for Untold {
+    fn apply(&self, records: &[Record], head: Revision) {
+        self.calls.lock().push((records.to_vec(), head));
+    }
+
+    fn reset(&self, _: &[Record], _: Revision) {
+        unreachable!("a store in memory keeps its history");
+    }
+}
+
+struct LateOpening(Arc<dyn Store>);
+
+impl Opening for LateOpening {
+    fn floor(&self) -> Revision {
+        self.0.floor()
+    }
+
+    fn read_to(
+        self: Box<Self>,
+        follower: Arc<dyn Follower>,
+    ) -> BoxFuture<'static, Result<Arc<dyn Store>, Error>> {
+        Box::pin(async move {
+            let untold = Arc::new(Untold { follower, calls: Mutex::default() });
+            self.0.follow(untold.clone()).await?;
+            untold.tell();
+            Ok(Arc::new(Late { store: self.0, untold }) as Arc<dyn Store>)
+        })
+    }
+}
+
+impl Store for Late {
+    fn head(&self) -> Revision {
+        self.store.head()
+    }
+
+    fn floor(&self) -> Revision {
+        self.store.floor()
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn fresh(&self) -> BoxFuture<'_, Result<Revision, Error>> {
+        Box::pin(async {
+            self.untold.tell();
+            self.store.fresh().await
+        })
+    }
+
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Record, Error>> {
+        Box::pin(async {
+            let committed = self.store.commit(write).await;
+            self.untold.tell();
+            committed
+        })
+    }
+
+    fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
+        Box::pin(async {
+            let committed = self.store.commit_together(group).await;
+            self.untold.tell();
+            committed
+        })
+    }
+
+    fn joins_writes(&self) -> bool {
+        self.store.joins_writes()
+    }
+
+    fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>> {
+        self.store.get(key, at)
+    }
+
+    fn list(
+        &self,
+        collection: &str,
+        prefix: &str,
+        at: At,
+    ) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
+        self.store.list(collection, prefix, at)
+    }
+
+    fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>> {
+        self.store.follow(follower)
+    }
+
+    fn compact(&self, floor: Revision) -> BoxFuture<'_, Result<(), Error>> {
+        self.store.compact(floor)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.store.check()
+    }
+
+    fn disk_bytes(&self) -> Option<u64> {
+        self.store.disk_bytes()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.store.close()
+    }
+}
+
+struct Nobody;
+
+impl Follower for Nobody {
+    fn apply(&self, _: &[Record], _: Revision) {}
+
+    fn reset(&self, _: &[Record], _: Revision) {}
+}
+
+/// Two engines on one store.
+async fn pair() -> (Engine, Engine) {
+    let opening: LocalOpening = pintle_store::memory(u64::MAX).expect("memory is to be had");
+    let store = Box::new(opening).read_to(Arc::new(Nobody)).await.expect("an empty store opens");
+    let engine = async || Engine::on(Box::new(LateOpening(store.clone()))).await;
+    (engine().await, engine().await)
+}
+
+/// The object `a` with a value.
+fn a(value: &str) -> String {
+    data(&[("", "a"), ("k", value)])
+}
+
+const K1: &str = r#"{"data":{"k":"1"}}"#;
+const K2: &str = r#"{"data":{"k":"2"}}"#;
+
+#[tokio::test]
+async fn what_another_made_is_not_missing() {
+    let (one, other) = pair().await;
+    for verb in ["patch", "put", "delete", "amend"] {
+        one.create("configmaps", &a("1")).await.expect("created");
+        let target = other.target("configmaps", "a", "");
+        let registry = &other.registry;
+        match verb {
+            "patch" => _ = other.merge("configmaps", "a", "", K2).await.expect("it is there"),
+            "put" => _ = other.update("configmaps", "a", "", &a("2")).await.expect("it is there"),
+            "amend" => {
+                let mark = |tree: &mut Value| {
+                    tree.make_object().insert("immutable", true);
+                    Ok(())
+                };
+                let amended = registry.amend(&target, false, &context(), mark).await;
+                assert!(amended.expect("it is there").get("immutable").is_some());
+            }
+            _ => {}
+        }
+        let options = DeleteOptions::default();
+        registry.delete(&target, &options, &context()).await.expect("it is there");
+        let again = one.registry.delete(&target, &options, &context()).await;
+        assert_eq!(again.err().map(|status| status.code), Some(404), "{verb}: it is gone");
+    }
+}
+
+#[tokio::test]
+async fn what_another_changed_is_changed_back() {
+    let (one, other) = pair().await;
+    one.create("configmaps", &a("1")).await.expect("created");
+    other.merge("configmaps", "a", "", K1).await.expect("nothing to change");
+    let changed = one.merge("configmaps", "a", "", K2).await.expect("changed");
+    // In the other's cache it is so already.
+    let back = other.merge("configmaps", "a", "", K1).await.expect("changed back");
+    assert_eq!(back.str_at(&["data", "k"]), Some("1"));
+    assert_ne!(object::resource_version(&back), object::resource_version(&changed));
+    let seen = one.registry.get(&one.target("configmaps", "a", ""), "").await;
+    let seen = super::setup::tree(seen.expect("it is there")).expect("an object");
+    assert_eq!(seen, back);
+}
+
+#[tokio::test]
+async fn the_version_that_another_gave_is_the_newest() {
+    let (one, other) = pair().await;
+    let made = one.create("configmaps", &a("1")).await.expect("created");
+    other.merge("configmaps", "a", "", K1).await.expect("nothing to change");
+    let mut changed = one.merge("configmaps", "a", "", K2).await.expect("changed");
+    changed.make_object().insert("immutable", true);
+    let text = pintle_value::json::to_string(&changed);
+    other.update("configmaps", "a", "", &text).await.expect("no conflict");
+    let text = pintle_value::json::to_string(&made);
+    let stale = one.update("configmaps", "a", "", &text).await;
+    assert_eq!(stale.err().map(|status| status.code), Some(409));
+}
+
+#[tokio::test]
+async fn a_refusal_that_is_decided_twice_warns_once() {
+    let (one, other) = pair().await;
+    one.create("configmaps", &a("1")).await.expect("created");
+    let body = json_body(r#"{"metadata":{"name":"a"},"bogus":1}"#);
+    let (options, context) = (WriteOptions::default(), context());
+    let target = other.target("configmaps", "", "");
+    let taken = other.registry.create(&target, &body, &options, &context).await;
+    assert_eq!(taken.err().map(|status| status.code), Some(409));
+    assert_eq!(context.warnings.take(), [r#"unknown field "bogus""#]);
+}
