@@ -47,8 +47,11 @@ const KINDS: [Kind; 5] = [
     Kind {
         abilities: &["dual-stack", "betas"],
         config: || {
+            let features = "ClusterTrustBundle=true,GenericWorkload=true,\
+                            PodCertificateRequest=true,StorageVersionMigrator=true";
             Ok(Config {
                 service_cluster_ip_range: "10.96.0.0/24,fd00:96::/112".to_owned(),
+                feature_gates: FeatureGates::parse([features])?,
                 runtime_config: RuntimeConfig::parse(["api/all=true"])?,
                 ..Config::ephemeral()
             })

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use pintle_measure::{Counter, Distribution, Series, nanoseconds};
 use pintle_registry::admission::Operation;
+use pintle_registry::measures::PhaseDurations;
+
+use crate::rows;
 
 /// Upstream's buckets of calls of webhooks.
 pub static CALL_BOUNDS: [u64; 8] = nanoseconds([0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0]);
@@ -37,6 +40,8 @@ pub struct Measures {
     pub validations: Series<4, Distribution>,
     /// What mutating policies did, by sort of error, policy and binding.
     pub mutations: Series<3, Distribution>,
+    /// How long each plugin took, in the order of all.
+    pub(crate) plugins: Box<[PhaseDurations]>,
 }
 
 impl Default for Measures {
@@ -51,6 +56,7 @@ impl Default for Measures {
             exclusions: Series::default(),
             validations: Series::new(|| Distribution::new(&POLICY_BOUNDS)),
             mutations: Series::new(|| Distribution::new(&POLICY_BOUNDS)),
+            plugins: rows::ALL.iter().map(|_| PhaseDurations::default()).collect(),
         }
     }
 }
@@ -118,6 +124,11 @@ impl<'a> Asker<'a> {
 }
 
 impl Measures {
+    /// How long each plugin took, by its name.
+    pub fn plugins(&self) -> impl Iterator<Item = (&'static str, &PhaseDurations)> {
+        rows::ALL.iter().map(|row| row.name).zip(&self.plugins)
+    }
+
     /// Counts a call of a webhook; `code` is that of its answer, and 0 where it was not asked.
     pub(crate) fn called(
         &self,

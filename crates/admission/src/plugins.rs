@@ -10,65 +10,23 @@ use crate::declared_features::NodeDeclaredFeatures;
 use crate::default_class::{INGRESS, STORAGE};
 use crate::images::AlwaysPullImages;
 use crate::limits::LimitRanger;
+use crate::measured::Measured;
 use crate::measures::Measures;
 use crate::node_selector::PodNodeSelector;
 use crate::nodes::TaintNodesByCondition;
 use crate::permissions::Permissions;
+use crate::pod_groups::{JobValidation, WorkloadExists};
 use crate::pod_security::PodSecurity;
 use crate::policies::{Mutating, Validating};
 use crate::priority::Priority;
 use crate::quota::ResourceQuota;
 use crate::resize::PodResize;
+use crate::rows::{self, ALL, Row};
 use crate::runtime_class::RuntimeClass;
-use crate::storage::{ClaimResize, StorageObjectInUseProtection};
+use crate::storage::{ClaimResize, POD_GROUP_PROTECTION, STORAGE_PROTECTION};
 use crate::tolerations::{DefaultTolerationSeconds, ExtendedResourceToleration};
 use crate::topology::PodTopologyLabels;
 use crate::{NamespaceLifecycle, refusals, service_account};
-
-/// All plugins in upstream's order; whether one runs if nothing is said of it.
-const ALL: &[(&str, bool)] = &[
-    ("AlwaysAdmit", false),
-    ("NamespaceAutoProvision", false),
-    ("NamespaceLifecycle", true),
-    ("NamespaceExists", false),
-    ("LimitPodHardAntiAffinityTopology", false),
-    ("LimitRanger", true),
-    ("ServiceAccount", true),
-    ("NodeRestriction", false),
-    ("TaintNodesByCondition", true),
-    ("AlwaysPullImages", false),
-    ("ImagePolicyWebhook", false),
-    ("PodSecurity", true),
-    ("PodNodeSelector", false),
-    ("Priority", true),
-    ("DefaultTolerationSeconds", true),
-    ("PodTolerationRestriction", false),
-    ("EventRateLimit", false),
-    ("ExtendedResourceToleration", false),
-    ("DefaultStorageClass", true),
-    ("StorageObjectInUseProtection", true),
-    ("PodGroupProtection", true),
-    ("OwnerReferencesPermissionEnforcement", false),
-    ("PersistentVolumeClaimResize", true),
-    ("RuntimeClass", true),
-    ("CertificateApproval", true),
-    ("CertificateSigning", true),
-    ("ClusterTrustBundleAttest", true),
-    ("CertificateSubjectRestriction", true),
-    ("DefaultIngressClass", true),
-    ("DenyServiceExternalIPs", false),
-    ("PodTopologyLabels", true),
-    ("PodGroupWorkloadExists", true),
-    ("NodeDeclaredFeatureValidator", true),
-    ("JobValidation", true),
-    ("PodResizeValidator", true),
-    ("MutatingAdmissionPolicy", true),
-    ("MutatingAdmissionWebhook", true),
-    ("ValidatingAdmissionPolicy", true),
-    ("ValidatingAdmissionWebhook", true),
-    ("ResourceQuota", true),
-    ("AlwaysDeny", false),
-];
 
 /// The plugins that run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +36,7 @@ pub struct Plugins {
 }
 
 /// Those whose names are known here, and nothing more.
-const WITHOUT_EFFECT: [&str; 4] =
-    ["NamespaceAutoProvision", "PodGroupProtection", "PodGroupWorkloadExists", "JobValidation"];
+const WITHOUT_EFFECT: [&str; 1] = ["NamespaceAutoProvision"];
 /// Those that would refuse what somebody is to be protected from, and that are not here: who asks for one
 /// must not believe that it runs.
 const MISSING: [&str; 3] = ["ImagePolicyWebhook", "PodTolerationRestriction", "EventRateLimit"];
@@ -104,7 +61,7 @@ const DISABLE: &str = "disable-admission-plugins";
 
 impl Default for Plugins {
     fn default() -> Self {
-        let on = ALL.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
+        let on = ALL.iter().filter(|row| row.usual).map(|row| row.name).collect();
         Self { on, configuration: Configuration::default() }
     }
 }
@@ -124,9 +81,8 @@ impl Plugins {
             both.sort_unstable();
             return Err(UnknownPlugin::Both(both.join(" ")));
         }
-        let runs =
-            |(name, usual): &(&str, bool)| on.contains(name) || (*usual && !off.contains(name));
-        let on = ALL.iter().filter(|plugin| runs(plugin)).map(|(name, _)| *name).collect();
+        let runs = |row: &&Row| on.contains(&row.name) || (row.usual && !off.contains(&row.name));
+        let on = ALL.iter().filter(runs).map(|row| row.name).collect();
         Ok(Self { on, configuration: Configuration::default() })
     }
 
@@ -157,7 +113,7 @@ impl Plugins {
         measures: &Arc<Measures>,
         others: impl IntoIterator<Item = (&'static str, Box<dyn Admission>)>,
     ) -> impl Iterator<Item = Box<dyn Admission>> {
-        let own: [(&str, Box<dyn Admission>); 25] = [
+        let own: [(&str, Box<dyn Admission>); 28] = [
             ("NamespaceLifecycle", Box::new(NamespaceLifecycle)),
             ("NamespaceExists", Box::new(refusals::NAMESPACE_EXISTS)),
             ("LimitPodHardAntiAffinityTopology", Box::new(refusals::LIMIT_ANTI_AFFINITY)),
@@ -171,13 +127,16 @@ impl Plugins {
             ("DefaultTolerationSeconds", Box::new(DefaultTolerationSeconds)),
             ("ExtendedResourceToleration", Box::new(ExtendedResourceToleration)),
             ("DefaultStorageClass", Box::new(STORAGE)),
-            ("StorageObjectInUseProtection", Box::new(StorageObjectInUseProtection)),
+            ("StorageObjectInUseProtection", Box::new(STORAGE_PROTECTION)),
+            ("PodGroupProtection", Box::new(POD_GROUP_PROTECTION)),
             ("PersistentVolumeClaimResize", Box::new(ClaimResize)),
             ("RuntimeClass", Box::new(RuntimeClass)),
             ("DefaultIngressClass", Box::new(INGRESS)),
             ("DenyServiceExternalIPs", Box::new(refusals::DENY_EXTERNAL_IPS)),
             ("PodTopologyLabels", Box::new(PodTopologyLabels)),
+            ("PodGroupWorkloadExists", Box::new(WorkloadExists)),
             ("NodeDeclaredFeatureValidator", Box::new(NodeDeclaredFeatures)),
+            ("JobValidation", Box::new(JobValidation)),
             ("PodResizeValidator", Box::new(PodResize)),
             (
                 "MutatingAdmissionPolicy",
@@ -190,10 +149,14 @@ impl Plugins {
             ("ResourceQuota", Box::new(ResourceQuota::new(self.configuration.limited.clone()))),
             ("AlwaysDeny", Box::new(refusals::ALWAYS_DENY)),
         ];
-        let mut plugins: Vec<_> = own.into_iter().chain(others).collect();
-        plugins.retain(|(name, _)| self.has(name));
-        plugins.sort_by_key(|(name, _)| ALL.iter().position(|(known, _)| known == name));
-        plugins.into_iter().map(|(_, plugin)| plugin)
+        let all = own.into_iter().chain(others);
+        let known = all.filter_map(|(name, plugin)| Some((rows::row(name)?, plugin)));
+        let mut plugins: Vec<_> = known.filter(|(row, _)| self.has(row.name)).collect();
+        plugins.sort_by_key(|(row, _)| row.place());
+        let measures = measures.clone();
+        plugins.into_iter().map(move |(row, plugin)| -> Box<dyn Admission> {
+            Box::new(Measured::new(row, plugin, &measures))
+        })
     }
 }
 
@@ -203,9 +166,8 @@ fn known<'a>(
 ) -> Result<Vec<&'static str>, UnknownPlugin> {
     let names = names.into_iter().map(str::trim).filter(|name| !name.is_empty());
     let find = |name: &str| {
-        let found = ALL.iter().find(|(known, _)| *known == name);
         let unknown = || UnknownPlugin::Unknown { flag, name: name.to_owned() };
-        found.map(|(known, _)| *known).ok_or_else(unknown)
+        rows::row(name).map(|row| row.name).ok_or_else(unknown)
     };
     names.map(find).collect()
 }
@@ -242,9 +204,9 @@ mod tests {
 
     #[test]
     fn who_asks_for_what_does_nothing_hears_of_it() {
-        assert!(WITHOUT_EFFECT.iter().all(|name| ALL.iter().any(|(known, _)| known == name)));
-        let asked = ["AlwaysPullImages", "JobValidation"];
-        assert_eq!(Plugins::without_effect(asked).collect::<Vec<_>>(), ["JobValidation"]);
+        assert!(WITHOUT_EFFECT.iter().all(|name| rows::row(name).is_some()));
+        let asked = ["AlwaysPullImages", "NamespaceAutoProvision"];
+        assert_eq!(Plugins::without_effect(asked).collect::<Vec<_>>(), WITHOUT_EFFECT);
     }
 
     /// And so `ImagePolicyWebhook` misses no ephemeral container.

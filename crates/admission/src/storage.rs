@@ -1,26 +1,36 @@
-//! Volumes and claims: which of them must not go while they are used, and which may grow (upstream:
-//! `StorageObjectInUseProtection`, `PersistentVolumeClaimResize`).
+//! Volumes, claims and groups of pods: which of them must not go while they are used, and which may grow
+//! (upstream: `StorageObjectInUseProtection`, `PodGroupProtection`, `PersistentVolumeClaimResize`).
 
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Operation};
 use pintle_value::Value;
 
-use crate::{creates, find, forbidden, is_of};
+use crate::{creates, find, forbidden, is_of, pod_groups};
 
-/// What is kept while it is used, and the finalizer that keeps it.
-const KEPT: [(&str, &str, &str); 3] = [
+/// What is kept while it is used, as group and resource, and the finalizer that keeps it.
+type Kept = (&'static str, &'static str, &'static str);
+
+const STORAGE: &[Kept] = &[
     ("", "persistentvolumes", "kubernetes.io/pv-protection"),
     ("", "persistentvolumeclaims", "kubernetes.io/pvc-protection"),
     ("storage.k8s.io", "volumeattributesclasses", "kubernetes.io/vac-protection"),
 ];
 
-/// The plugin that gives new objects their finalizers; controllers take them away.
-pub(crate) struct StorageObjectInUseProtection;
+const POD_GROUPS: &[Kept] =
+    &[(pod_groups::GROUP, "podgroups", "scheduling.k8s.io/podgroup-protection")];
 
-impl Admission for StorageObjectInUseProtection {
+/// A plugin that gives new objects their finalizers; controllers take them away.
+pub(crate) struct InUseProtection(&'static [Kept]);
+
+/// `StorageObjectInUseProtection`
+pub(crate) const STORAGE_PROTECTION: InUseProtection = InUseProtection(STORAGE);
+/// `PodGroupProtection`
+pub(crate) const POD_GROUP_PROTECTION: InUseProtection = InUseProtection(POD_GROUPS);
+
+impl Admission for InUseProtection {
     fn shape(&self, write: &Attributes<'_>, new: &mut Value, _: &Registry) -> Result<(), Status> {
-        let kept = KEPT.iter().find(|(group, resource, _)| creates(write, group, resource));
+        let kept = self.0.iter().find(|(group, resource, _)| creates(write, group, resource));
         let Some((_, _, finalizer)) = kept else { return Ok(()) };
         if object::finalizers(new).any(|held| held == *finalizer) {
             return Ok(());

@@ -31,9 +31,11 @@ use pintle_value::{Path, Value};
 
 use crate::Plugins;
 use crate::expressions::{Evaluation, Facts, Variables};
+use crate::measured::Measured;
 use crate::measures::{Asker, Measures, Rejection, Step};
 use crate::permissions::{Permissions, resource_of};
 use crate::request::{returned, shown, taken};
+use crate::rows;
 use hook::Hook;
 use review::{Inquiry, Verdict, denial};
 
@@ -62,26 +64,32 @@ struct Concerned {
     resource: Arc<Resource>,
 }
 
+const MUTATING: &str = "MutatingAdmissionWebhook";
+const VALIDATING: &str = "ValidatingAdmissionWebhook";
+
 impl Webhooks {
     /// All webhooks that there are of the plugins that run, to be called by `caller`; their conditions ask
     /// `permissions` what users may do.
-    pub fn new(
+    pub fn measured(
         caller: Arc<dyn Caller>,
         permissions: Arc<dyn Permissions>,
         plugins: &Plugins,
         measures: Arc<Measures>,
-    ) -> Self {
+    ) -> Box<dyn Admission> {
+        let rows = [MUTATING, VALIDATING].map(|name| rows::row(name).filter(|_| plugins.has(name)));
+        let timed = measures.clone();
         let of = |resource, plugin| {
             let runs = plugins.has(plugin);
             runs.then(|| Configurations { resource, known: Mutex::default() })
         };
-        Self {
+        let webhooks = Self {
             caller,
             permissions,
             measures,
-            mutating: of("mutatingwebhookconfigurations", "MutatingAdmissionWebhook"),
-            validating: of("validatingwebhookconfigurations", "ValidatingAdmissionWebhook"),
-        }
+            mutating: of("mutatingwebhookconfigurations", MUTATING),
+            validating: of("validatingwebhookconfigurations", VALIDATING),
+        };
+        Box::new(Measured::of_two(rows, Box::new(webhooks), &timed))
     }
 }
 

@@ -62,6 +62,11 @@ impl CertificateRequest {
         Self::from_der(&der).map_err(|Malformed(why)| wrong(why))
     }
 
+    /// Reads a request in DER.
+    pub fn from_der_bytes(der: &[u8]) -> Result<Self, Error> {
+        Self::from_der(der).map_err(|Malformed(why)| wrong(why))
+    }
+
     fn from_der(der: &[u8]) -> Result<Self, Malformed> {
         const WHAT: &str = "a request is what is signed, the algorithm, and the signature";
         let parts = Item::only(der, WHAT)?.within(Tag::Sequence, WHAT)?;

@@ -31,6 +31,8 @@ pub enum Controller {
     VolumeProtection,
     /// Lets classes of volumes' attributes go that nothing is of.
     AttributesClassProtection,
+    /// Lets groups of pods go that have no pods.
+    PodGroupProtection,
     /// Keeps ranges of addresses as long as addresses of theirs are in use.
     ServiceCidr,
     /// Counts what quotas are about.
@@ -73,6 +75,11 @@ const ALL: &[(&str, &str, Controller)] = &[
         "volumeattributesclass-protection-controller",
         "vac-protection",
         Controller::AttributesClassProtection,
+    ),
+    (
+        "podgroup-protection-controller",
+        "podgroup-protection-controller",
+        Controller::PodGroupProtection,
     ),
     ("service-cidr-controller", "service-cidr-controller", Controller::ServiceCidr),
     ("resourcequota-controller", "resourcequota", Controller::ResourceQuota),

@@ -1,5 +1,6 @@
-//! Volumes, claims and their classes go when nobody uses them any more: who deletes one that is in use
-//! waits (upstream: `pvc-protection`, `pv-protection`, `volumeattributesclass-protection`).
+//! Volumes, claims, their classes and groups of pods go when nobody uses them any more: who deletes one that
+//! is in use waits (upstream: `pvc-protection`, `pv-protection`, `volumeattributesclass-protection`,
+//! `podgroup-protection`).
 //!
 //! Only what is on its way out is looked at, and again and again while it is used: pods come and go all the
 //! time, and none of them is read for this.
@@ -21,7 +22,7 @@ use crate::{Environment, body, split, target, until};
 
 /// What is protected: claims.
 pub const CLAIMS: Protected = Protected {
-    resource: ("", "persistentvolumeclaims"),
+    resource: ("", "v1", "persistentvolumeclaims"),
     queue: "pvcprotection",
     finalizer: "kubernetes.io/pvc-protection",
     user: "system:serviceaccount:kube-system:pvc-protection-controller",
@@ -30,7 +31,7 @@ pub const CLAIMS: Protected = Protected {
 
 /// What is protected: volumes.
 pub const VOLUMES: Protected = Protected {
-    resource: ("", "persistentvolumes"),
+    resource: ("", "v1", "persistentvolumes"),
     queue: "pvprotection",
     finalizer: "kubernetes.io/pv-protection",
     user: "system:serviceaccount:kube-system:pv-protection-controller",
@@ -39,18 +40,27 @@ pub const VOLUMES: Protected = Protected {
 
 /// What is protected: classes of volumes' attributes.
 pub const ATTRIBUTES_CLASSES: Protected = Protected {
-    resource: ("storage.k8s.io", "volumeattributesclasses"),
+    resource: ("storage.k8s.io", "v1", "volumeattributesclasses"),
     queue: "vacprotection",
     finalizer: "kubernetes.io/vac-protection",
     user: "system:serviceaccount:kube-system:volumeattributesclass-protection-controller",
     is_used: is_referred_to,
 };
 
+/// What is protected: groups of pods, where there are such.
+pub const POD_GROUPS: Protected = Protected {
+    resource: ("scheduling.k8s.io", "v1alpha2", "podgroups"),
+    queue: "podgroupprotection",
+    finalizer: "scheduling.k8s.io/podgroup-protection",
+    user: "system:serviceaccount:kube-system:podgroup-protection-controller",
+    is_used: has_active_pods,
+};
+
 /// A resource whose objects stay while they are used.
 #[derive(Clone, Copy)]
 pub struct Protected {
-    /// Group and resource.
-    resource: (&'static str, &'static str),
+    /// Group, version and resource.
+    resource: (&'static str, &'static str, &'static str),
     /// The name of the queue in metrics.
     queue: &'static str,
     /// What holds an object back.
@@ -61,8 +71,8 @@ pub struct Protected {
 
 /// Lets unused objects of a resource go until told to stop.
 pub async fn run(environment: Environment, of: Protected, shutdown: impl Future<Output = ()>) {
-    let (group, resource) = of.resource;
-    let Some(resource) = environment.resource(group, "v1", resource) else { return };
+    let (group, version, resource) = of.resource;
+    let Some(resource) = environment.resource(group, version, resource) else { return };
     let protection = Protection { environment: &environment, of, resource };
     until(shutdown, work(&environment, &protection)).await;
 }
@@ -152,6 +162,20 @@ fn mounts(pod: &Value, claim: &str) -> bool {
         volume.str_at(&["persistentVolumeClaim", "claimName"]) == Some(claim) || made_for(volume)
     };
     has_node && volumes.iter().any(is_it)
+}
+
+/// Whether a pod of a group has not ended.
+fn has_active_pods(environment: &Environment, group: &Value) -> Result<bool, Status> {
+    let Some(pods) = environment.resource("", "v1", "pods") else { return Ok(false) };
+    for pod in environment.registry.objects_in(&pods, object::namespace(group)) {
+        let pod = pod.tree()?;
+        let named = pod.str_at(&["spec", "schedulingGroup", "podGroupName"]);
+        let has_ended = matches!(pod.str_at(&["status", "phase"]), Some("Succeeded" | "Failed"));
+        if named == Some(object::name(group)) && !has_ended {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether a claim or volume is of a class, or is to be.

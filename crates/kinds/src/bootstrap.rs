@@ -25,7 +25,7 @@ pub use cluster::endpoints;
 /// What the objects of a server depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
-    /// Which API versions are on.
+    /// Which API versions and features are on.
     pub config: &'a RuntimeConfig,
     /// `--service-cluster-ip-range`: the ranges of the services' addresses, the primary one first.
     pub service_ranges: &'a [&'a str],
@@ -102,7 +102,7 @@ pub enum Step {
 pub fn objects(settings: &Settings<'_>) -> Vec<BootstrapObject> {
     let mut objects = cluster::namespaces();
     objects.extend(cluster::priority_classes());
-    objects.extend(rbac::objects());
+    objects.extend(rbac::objects(settings.config.features()));
     objects.extend(flowcontrol::objects());
     objects.extend(apiservice::objects(settings.config));
     objects.extend(cluster::service(settings));

@@ -13,11 +13,12 @@ use pintle_value::Str;
 
 use crate::{
     RuntimeConfig, deprecation,
+    features::Features,
     generated::{self, Gvk},
     groups,
     kind::{Kept, Kind, kind},
     printers,
-    strategy::PLAIN,
+    strategy::{PLAIN, Strategy},
 };
 
 /// The definitions of every built-in resource that is switched on.
@@ -29,7 +30,7 @@ pub fn definitions(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
         .filter_map(|row| {
             // Every row has an entry and a type: a test sees to it.
             let kind = groups::find(row.group, row.plural)?;
-            define(row, kind, &schema)
+            define(row, kind, &schema, config.features())
         })
         .collect()
 }
@@ -40,7 +41,8 @@ pub fn kept() -> Vec<ResourceDefinition> {
     let schema = Arc::new(builtin().clone());
     let rows = generated::resources().iter();
     let public = rows.filter_map(|row| {
-        define(row, groups::find(row.group, row.plural)?, &schema).filter(|d| d.storage.is_some())
+        let kind = groups::find(row.group, row.plural)?;
+        define(row, kind, &schema, Features::NONE).filter(|d| d.storage.is_some())
     });
     public.chain(INTERNAL.iter().filter_map(|row| define_internal(row, &schema))).collect()
 }
@@ -53,7 +55,7 @@ pub fn internal(resource: &str) -> Option<ResourceDefinition> {
 }
 
 fn define_internal(row: &generated::Resource, schema: &Arc<Schema>) -> Option<ResourceDefinition> {
-    define(row, &kind(row.group, row.plural, PLAIN), schema)
+    define(row, &kind(row.group, row.plural, PLAIN), schema, Features::NONE)
 }
 
 /// What upstream's servers keep for each other: which node ports are taken, and which servers there are
@@ -105,6 +107,7 @@ fn define(
     row: &generated::Resource,
     kind: &Kind,
     schema: &Arc<Schema>,
+    features: Features,
 ) -> Option<ResourceDefinition> {
     let strs = |texts: &[&'static str]| texts.iter().copied().map(Str::const_new).collect();
     Some(ResourceDefinition {
@@ -119,7 +122,7 @@ fn define(
         storage_kind: storage_kind(row, &etcd(row)),
         schema: schema.clone(),
         ty: schema.find(row.type_name)?,
-        strategy: Arc::new(kind.strategy.clone()),
+        strategy: Arc::new(Strategy { features, ..kind.strategy.clone() }),
         subresources: row.subresources.iter().map(|sub| subresource(row, sub)).collect(),
         printer: printers::printer(row.group, row.kind),
         storage: storage(row, kind, schema),

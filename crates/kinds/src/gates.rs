@@ -1,26 +1,44 @@
-//! Fields that a feature gate switches off in v1.36: what clients say of them is dropped, unless the object
-//! that they replace uses them (upstream: `dropDisabledFields`).
+//! Fields of features that are off by default: what clients say of them is dropped, unless the feature is on
+//! or the object that they replace uses them (upstream: `dropDisabledFields`).
 
 use pintle_value::Value;
 
-/// The fields of one gate, as paths of members; `*` stands for every item of a list.
-pub(crate) type Gate = &'static [&'static [&'static str]];
+use crate::features::{Feature, Features};
+
+/// The fields of one gate.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// What the gate switches on; `None` where it cannot be switched on here.
+    pub feature: Option<Feature>,
+    /// Paths of members; `*` stands for every item of a list.
+    pub fields: &'static [&'static [&'static str]],
+}
+
+/// The fields of a gate that is always off.
+pub(crate) const fn off(fields: &'static [&'static [&'static str]]) -> Gate {
+    Gate { feature: None, fields }
+}
+
+/// The fields of a feature.
+pub(crate) const fn of(feature: Feature, fields: &'static [&'static [&'static str]]) -> Gate {
+    Gate { feature: Some(feature), fields }
+}
 
 /// Gates, and what the paths of their fields are relative to.
 pub(crate) type Gated = (&'static [&'static str], &'static [Gate]);
 
 /// Drops what is switched off.
-pub(crate) fn drop(new: &mut Value, old: Option<&Value>, gated: &[Gated]) {
+pub(crate) fn drop(new: &mut Value, old: Option<&Value>, gated: &[Gated], on: Features) {
     for (place, gates) in gated {
         let old = old.and_then(|old| old.at(place));
         let Some(new) = place.iter().try_fold(&mut *new, |node, member| node.get_mut(member))
         else {
             continue;
         };
-        for gate in *gates {
-            let is_in_use = |old: &Value| gate.iter().any(|path| has(old, path));
+        for gate in gates.iter().filter(|gate| !gate.feature.is_some_and(|it| on.has(it))) {
+            let is_in_use = |old: &Value| gate.fields.iter().any(|path| has(old, path));
             if !old.is_some_and(is_in_use) {
-                gate.iter().for_each(|path| _ = remove(new, path));
+                gate.fields.iter().for_each(|path| _ = remove(new, path));
             }
         }
     }

@@ -21,6 +21,7 @@ mod conversion;
 mod defaults;
 mod definition;
 mod deprecation;
+mod features;
 mod formats;
 mod gates;
 mod generated;
@@ -32,9 +33,11 @@ mod pods;
 pub mod printers;
 mod rules;
 mod runtime_config;
+mod signers;
 mod strategy;
 #[cfg(test)]
 mod tests;
 
 pub use definition::{built_in, definitions, internal, kept};
+pub use features::{Feature, Features};
 pub use runtime_config::{Error, RuntimeConfig};

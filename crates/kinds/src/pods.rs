@@ -3,7 +3,8 @@
 //!
 //! The rules of a PodSpec are in [`validation`], those of changes in [`update`].
 
-use crate::gates::{Gate, Gated};
+use crate::features::Feature;
+use crate::gates::{self, Gate, Gated};
 
 mod defaults;
 mod image;
@@ -15,16 +16,20 @@ mod update;
 mod validation;
 mod warnings;
 
-/// Fields of pod specs behind gates that are off: `ContainerStopSignals`, `GenericWorkload` and
-/// `ClusterTrustBundleProjection`.
+/// Fields of pod specs behind gates: `ContainerStopSignals`, `ClusterTrustBundleProjection`, and those of
+/// features.
 pub(crate) const GATED: &[Gate] = &[
-    &[
+    gates::off(&[
         &["containers", "*", "lifecycle", "stopSignal"],
         &["initContainers", "*", "lifecycle", "stopSignal"],
         &["ephemeralContainers", "*", "lifecycle", "stopSignal"],
-    ],
-    &[&["schedulingGroup"]],
-    &[&["volumes", "*", "projected", "sources", "*", "clusterTrustBundle"]],
+    ]),
+    gates::off(&[&["volumes", "*", "projected", "sources", "*", "clusterTrustBundle"]]),
+    gates::of(
+        Feature::PodCertificateRequest,
+        &[&["volumes", "*", "projected", "sources", "*", "podCertificate"]],
+    ),
+    gates::of(Feature::GenericWorkload, &[&["schedulingGroup"]]),
 ];
 
 /// Likewise, of the templates of workloads.

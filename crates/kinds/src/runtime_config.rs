@@ -1,5 +1,6 @@
 //! `--runtime-config`: which built-in API versions and resources are on (GRP-06 … GRP-10).
 
+use crate::features::Features;
 use crate::generated;
 
 /// What is wrong with `--runtime-config`.
@@ -47,6 +48,8 @@ pub struct RuntimeConfig {
     versions: Vec<(String, String, bool)>,
     /// `group/version/resource`
     resources: Vec<(String, String, String, bool)>,
+    /// Without its feature a resource is not there, whatever is said of it.
+    features: Features,
 }
 
 const STAGES: [&str; 4] = ["api/all", "api/ga", "api/beta", "api/alpha"];
@@ -64,6 +67,24 @@ impl RuntimeConfig {
         }
         let only_all = Self { stages: [Some(false), None, None, None], ..Self::default() };
         if config == only_all { Err(Error::Nothing) } else { Ok(config) }
+    }
+
+    /// The same, with these features.
+    #[must_use]
+    pub fn with(self, features: Features) -> Self {
+        Self { features, ..self }
+    }
+
+    /// Every version of every kind, with all features.
+    #[cfg(test)]
+    pub(crate) fn everything() -> Self {
+        Self { stages: [Some(true), None, None, None], ..Self::default() }
+            .with(crate::Feature::ALL.into_iter().collect())
+    }
+
+    /// The features that are on.
+    pub fn features(&self) -> Features {
+        self.features
     }
 
     fn set(&mut self, setting: &str) -> Result<(), Error> {
@@ -122,7 +143,8 @@ impl RuntimeConfig {
         } else {
             1
         };
-        of_resource.or_else(of_version).or(self.stages[stage]).or(self.stages[0]).unwrap_or(on)
+        let said = of_resource.or_else(of_version).or(self.stages[stage]).or(self.stages[0]);
+        self.features.bring(group, resource) && said.unwrap_or(on)
     }
 }
 

@@ -14,6 +14,7 @@ use pintle_registry::{
 };
 use pintle_value::{Str, Value};
 
+use crate::features::Features;
 use crate::gates::{self, Gated};
 
 pub(crate) use pintle_registry::text_at as text;
@@ -33,8 +34,10 @@ pub(crate) struct Strategy {
     pub reset_fields: Members,
     /// The parts whose writers can own something other than is usual.
     pub owned: &'static [(&'static str, Owned)],
-    /// What is dropped, for it is behind gates that are off.
+    /// What is dropped where its gate is off.
     pub gated: &'static [Gated],
+    /// The features that are on.
+    pub features: Features,
     pub generation: Generation,
     pub delete_returns_object: bool,
     pub dependents: Dependents,
@@ -130,6 +133,7 @@ pub(crate) const PLAIN: Strategy = Strategy {
     reset_fields: &[],
     owned: &[],
     gated: &[],
+    features: Features::NONE,
     generation: Generation::None,
     delete_returns_object: false,
     dependents: Dependents::Collected,
@@ -302,12 +306,12 @@ impl registry::Strategy for Strategy {
     }
 
     fn prepare_create(&self, object: &mut Value) {
-        gates::drop(object, None, self.gated);
+        gates::drop(object, None, self.gated, self.features);
         (self.prepare_create)(object);
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
-        gates::drop(new, Some(old), self.gated);
+        gates::drop(new, Some(old), self.gated, self.features);
         (self.prepare_update)(new, old);
     }
 

@@ -1,9 +1,9 @@
 //! What the registry measures: of each collection, and of admission as a whole.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use pintle_measure::{Counter, Distribution, nanoseconds};
+use pintle_measure::{Counter, Distribution, Observed, nanoseconds};
 use pintle_meta::Status;
 use pintle_store::Revision;
 
@@ -90,16 +90,10 @@ impl Phase {
     }
 }
 
-/// How long something about admission took, by phase, operation, and whether it ended in a refusal.
-#[derive(Debug)]
-pub struct PhaseDurations(Box<[Distribution]>);
-
-impl Default for PhaseDurations {
-    fn default() -> Self {
-        let number = Phase::ALL.len() * Operation::ALL.len() * 2;
-        Self((0..number).map(|_| Distribution::new(&ADMISSION_BOUNDS)).collect())
-    }
-}
+/// How long something about admission took, by phase, operation, and whether it ended in a refusal. What
+/// never happened takes no room.
+#[derive(Debug, Default)]
+pub struct PhaseDurations([OnceLock<Distribution>; Phase::ALL.len() * Operation::ALL.len() * 2]);
 
 impl PhaseDurations {
     /// Measures a phase.
@@ -111,13 +105,22 @@ impl PhaseDurations {
     ) -> Result<T, Status> {
         let began = Instant::now();
         let result = work.await;
-        self.of(phase, operation, result.is_err()).took(began.elapsed());
+        self.took(phase, operation, result.is_err(), began.elapsed());
         result
     }
 
-    /// The durations of a phase.
-    pub fn of(&self, phase: Phase, operation: Operation, rejected: bool) -> &Distribution {
-        let place = (phase as usize * Operation::ALL.len() + operation as usize) * 2;
-        &self.0[place + usize::from(rejected)]
+    /// Counts a duration.
+    pub fn took(&self, phase: Phase, operation: Operation, rejected: bool, took: Duration) {
+        let cell = &self.0[place(phase, operation, rejected)];
+        cell.get_or_init(|| Distribution::new(&ADMISSION_BOUNDS)).took(took);
     }
+
+    /// What was counted, if anything was.
+    pub fn observed(&self, phase: Phase, operation: Operation, rejected: bool) -> Option<Observed> {
+        self.0[place(phase, operation, rejected)].get().map(Distribution::observed)
+    }
+}
+
+fn place(phase: Phase, operation: Operation, rejected: bool) -> usize {
+    (phase as usize * Operation::ALL.len() + operation as usize) * 2 + usize::from(rejected)
 }

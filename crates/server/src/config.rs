@@ -163,6 +163,11 @@ impl Config {
         Self { ephemeral: true, secure_port: 0, ..Self::default() }
     }
 
+    /// Which built-in APIs are served: what the flags say of versions and of features.
+    pub(crate) fn apis(&self) -> RuntimeConfig {
+        self.runtime_config.clone().with(self.feature_gates.of_kinds())
+    }
+
     /// Where certificates are kept, if they are.
     pub(crate) fn kept_certificates(&self) -> PathBuf {
         self.cert_dir.clone().unwrap_or_else(|| self.data_dir.join("pki"))

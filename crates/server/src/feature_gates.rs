@@ -65,6 +65,8 @@ pub enum Feature {
     ComponentStatusz,
     /// Watches that begin with the state (`sendInitialEvents`).
     WatchList,
+    /// Serve kinds that are not served otherwise.
+    Kinds(pintle_kinds::Feature),
 }
 
 impl Feature {
@@ -75,6 +77,7 @@ impl Feature {
             Self::ComponentFlagz => "ComponentFlagz",
             Self::ComponentStatusz => "ComponentStatusz",
             Self::WatchList => "WatchList",
+            Self::Kinds(feature) => feature.name(),
         }
     }
 }
@@ -90,6 +93,12 @@ impl FeatureGates {
     /// Whether a feature is on.
     pub fn has(&self, feature: Feature) -> bool {
         known(feature.name()).is_some_and(|gate| self.is_on(gate))
+    }
+
+    /// The features of the built-in kinds that are on.
+    pub(crate) fn of_kinds(&self) -> pintle_kinds::Features {
+        let all = pintle_kinds::Feature::ALL.into_iter();
+        all.filter(|feature| self.has(Feature::Kinds(*feature))).collect()
     }
 
     /// Every gate with upstream's word for its stage, and whether it is on.

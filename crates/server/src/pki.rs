@@ -25,7 +25,7 @@ use authority::{Authority, Profile};
 pub(crate) use files::{make_private_directory, read, write_private};
 pub(crate) use renewal::Renewal;
 pub use signer::Signer;
-pub(crate) use signer::proves_possession;
+pub(crate) use signer::{proves_possession, signs_with_sha256};
 use validity::{Validity, seconds};
 
 /// The names under which the API server is known in a cluster, and on this machine.

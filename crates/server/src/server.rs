@@ -91,7 +91,7 @@ impl Server {
             certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
         phases.end("certificates");
         let environment = Environment::new(registry.clone(), Arc::new(now));
-        let built_in = pintle_kinds::built_in(&config.runtime_config);
+        let built_in = pintle_kinds::built_in(&config.apis());
         let definitions = Definitions::restore(environment.clone(), built_in, webhooks.clone());
         phases.end("custom resources");
         let port_repair = bootstrap::port_record(&environment, &config).await?;
@@ -242,7 +242,7 @@ fn wanted_certificates(config: &Config) -> Wanted {
 
 /// The built-in resources, with what writing them does to others.
 fn built_in(config: &Config) -> Result<Vec<ResourceDefinition>, Error> {
-    let mut definitions = pintle_kinds::definitions(&config.runtime_config);
+    let mut definitions = pintle_kinds::definitions(&config.apis());
     let effects = pintle_effects::Settings {
         service_ranges: &bootstrap::service_ranges(config),
         node_ports: config.service_node_port_range,
@@ -271,7 +271,8 @@ fn admission(
     let others = authorization::plugins(authorizer);
     chain.extend(plugins.in_order(random, &permissions, &measures, others));
     let measured = measures.clone();
-    chain.push(Box::new(pintle_admission::Webhooks::new(webhooks, permissions, plugins, measured)));
+    let webhooks = pintle_admission::Webhooks::measured(webhooks, permissions, plugins, measured);
+    chain.push(webhooks);
     (admission::Chain(chain), measures)
 }
 

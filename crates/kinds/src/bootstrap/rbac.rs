@@ -1,9 +1,10 @@
 //! The roles and bindings of a cluster, from `rbac.json`: what every role says apart from the label and
-//! the annotation that they all have.
+//! the annotation that they all have. An entry or a rule with a `feature` is there where that is on.
 
 use pintle_value::{Map, Value};
 
 use super::{BootstrapObject, Keep, list, object, parse};
+use crate::features::Features;
 
 const FILE: &str = include_str!("rbac.json");
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -13,8 +14,14 @@ const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
 /// Whether the server may add to a role or binding.
 pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-pub(super) fn objects() -> Vec<BootstrapObject> {
-    let file = parse(FILE);
+pub(super) fn objects(features: Features) -> Vec<BootstrapObject> {
+    let mut file = parse(FILE);
+    for (_, entries) in file.make_object().iter_mut() {
+        keep_those_with(features, entries);
+        for entry in entries.as_array_mut().into_iter().flatten() {
+            entry.get_mut("rules").into_iter().for_each(|rules| keep_those_with(features, rules));
+        }
+    }
     let mut objects = Vec::new();
     for role in list(&file, "clusterRoles") {
         objects.push(made("clusterroles", "ClusterRole", role, &["aggregationRule", "rules"]));
@@ -37,6 +44,13 @@ pub(super) fn objects() -> Vec<BootstrapObject> {
         objects.push(bound("rolebindings", "RoleBinding", "Role", binding));
     }
     objects
+}
+
+/// Leaves out what says that it belongs to a feature which is off.
+fn keep_those_with(features: Features, entries: &mut Value) {
+    let Some(entries) = entries.as_array_mut() else { return };
+    entries.retain(|entry| entry.str_at(&["feature"]).is_none_or(|name| features.has_named(name)));
+    entries.iter_mut().for_each(|entry| _ = entry.make_object().remove("feature"));
 }
 
 /// A controller's entry as that of its role and of its binding: the role's name says whose it is, and

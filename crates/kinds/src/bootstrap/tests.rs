@@ -11,9 +11,12 @@ fn tree(text: &str) -> Value {
 }
 
 fn made(flag: &str) -> Vec<BootstrapObject> {
-    let config = RuntimeConfig::parse([flag]).expect("a flag");
+    with(&RuntimeConfig::parse([flag]).expect("a flag"))
+}
+
+fn with(config: &RuntimeConfig) -> Vec<BootstrapObject> {
     objects(&Settings {
-        config: &config,
+        config,
         service_ranges: &["10.96.0.0/12"],
         advertise_address: Some(IpAddr::from([192, 0, 2, 7])),
         secure_port: 6443,
@@ -96,6 +99,30 @@ fn the_objects_agree_with_the_facts() {
             object.object_entry("spec").insert("versionPriority", 21);
         }
         assert!(ours.contains(&json::to_string(&object)), "{}", json::to_string(&object));
+    }
+}
+
+/// Roles and rules of a feature are there with it (upstream: `bootstrappolicy`).
+#[test]
+fn a_feature_brings_its_rights() {
+    let config = RuntimeConfig::everything();
+    let all = with(&config);
+    let without = made("api/all=true");
+    let count = |all: &[BootstrapObject], resource: &str| {
+        all.iter().filter(|made| made.resource.resource == resource).count()
+    };
+    assert_eq!(count(&all, "clusterroles"), count(&without, "clusterroles") + 5);
+    assert_eq!(count(&all, "clusterrolebindings"), count(&without, "clusterrolebindings") + 5);
+    let rules = |all: &[BootstrapObject], role: &str| {
+        find(all, "clusterroles", role).object.get("rules").cloned().unwrap_or_default()
+    };
+    for (role, more) in
+        [("system:node", 2), ("system:kube-scheduler", 2), ("system:aggregate-to-view", 1)]
+    {
+        let (with, before) = (rules(&all, role), rules(&without, role));
+        let length = |rules: &Value| rules.as_array().map_or(0, <[Value]>::len);
+        assert_eq!(length(&with), length(&before) + more, "{role}");
+        assert!(!json::to_string(&with).contains("feature"), "{role}");
     }
 }
 

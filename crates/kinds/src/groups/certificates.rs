@@ -104,6 +104,7 @@ fn trust_bundle_rule(name: &str, prefix: bool) -> Vec<String> {
 
 const POD_REQUEST: Strategy = Strategy {
     unconditional_update: false,
+    declared_rules: false,
     fields: &[
         SIGNER,
         selectable!("spec.podName" at "spec"."podName"),

@@ -15,6 +15,7 @@ use crate::{
         Row::{Also, At, Empty, In, Unset},
         set,
     },
+    gates,
     kind::{Form, Kind, kind},
     place::{Errors, Place},
     pods,
@@ -43,7 +44,7 @@ pub(crate) const KINDS: &[Kind] = &[
 const DRIVER: Strategy = Strategy {
     metadata_checked_once: true,
     // VolumeLimitScaling is off.
-    gated: &[(&["spec"], &[&[&["preventPodSchedulingIfMissing"]]])],
+    gated: &[(&["spec"], &[gates::off(&[&["preventPodSchedulingIfMissing"]])])],
     declared_rules: false,
     unconditional_update: false,
     delete_returns_object: true,

@@ -179,6 +179,7 @@ fn check_spec(place: &Place<'_>, name: &str, options: Options, errors: &mut Erro
     check(place, NAMES, errors);
     resources::check_overhead(&spec, errors);
     security::check_os(&spec, errors);
+    check(place, GROUP, errors);
 }
 
 const POLICIES: Rules = &[
@@ -209,6 +210,15 @@ const NAMES: Rules = &[
     Given("runtimeClassName", names::dns1123_subdomain),
     Do(|spec, errors| preemption_policy(&spec.get("preemptionPolicy"), errors)),
 ];
+
+const GROUP: Rules = &[Do(|spec, errors| {
+    let Some(group) = spec.find("schedulingGroup") else { return };
+    let name = group.get("podGroupName");
+    match name.is_set() {
+        true => name.all_invalid(names::dns1123_subdomain(name.text()), errors),
+        false => errors.push(name.invalid_as(Value::Null, "must specify one of: `podGroupName`")),
+    }
+})];
 
 /// Whether a pod, or those of a class, may displace others.
 pub(crate) fn preemption_policy(policy: &Place<'_>, errors: &mut Errors) {

@@ -32,7 +32,7 @@ const ROWS_MIN: usize = 300;
 
 #[test]
 fn what_is_said_of_objects() {
-    let definitions = definitions(&RuntimeConfig::parse(["api/all=true"]).expect("a good flag"));
+    let definitions = definitions(&RuntimeConfig::everything());
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/tests/cases");
     let mut files: Vec<PathBuf> =
         fs::read_dir(&folder).expect("rows").map(|entry| entry.expect("a file").path()).collect();

@@ -6,14 +6,16 @@ use pintle_registry::{Generation, Owned, ResourceDefinition, SubresourceBehaviou
 use pintle_value::Value;
 
 use super::fact;
-use crate::{Error, RuntimeConfig, definitions, generated, groups, kind::Kept, strategy::Strategy};
+use crate::{
+    Error, Feature, RuntimeConfig, definitions, generated, groups, kind::Kept, strategy::Strategy,
+};
 
 fn config(flag: &str) -> RuntimeConfig {
     RuntimeConfig::parse([flag]).unwrap_or_else(|error| panic!("{flag}: {error}"))
 }
 
 fn everything() -> Vec<ResourceDefinition> {
-    definitions(&config("api/all=true"))
+    definitions(&RuntimeConfig::everything())
 }
 
 fn find<'a>(all: &'a [ResourceDefinition], name: &str) -> Option<&'a ResourceDefinition> {
@@ -191,6 +193,21 @@ fn the_runtime_config_switches_versions_and_resources() {
             assert!(find(&all, name).is_none(), "{flag:?} should not serve {name}");
         }
     }
+}
+
+/// Upstream answers 404 for them, whatever `--runtime-config` says.
+#[test]
+fn a_resource_of_a_feature_that_is_off_is_not_served() {
+    const BUNDLES: &str = "certificates.k8s.io/v1beta1/clustertrustbundles";
+    const WORKLOADS: &str = "scheduling.k8s.io/v1alpha2/workloads";
+    let all = config("api/all=true");
+    assert!(find(&definitions(&all), BUNDLES).is_none());
+    let with = |feature| definitions(&all.clone().with([feature].into_iter().collect()));
+    let bundles = with(Feature::ClusterTrustBundle);
+    assert!(find(&bundles, BUNDLES).is_some() && find(&bundles, WORKLOADS).is_none());
+    assert!(find(&with(Feature::GenericWorkload), WORKLOADS).is_some());
+    let quiet = RuntimeConfig::default().with(Feature::ALL.into_iter().collect());
+    assert!(find(&definitions(&quiet), BUNDLES).is_none(), "a beta version is off by itself");
 }
 
 #[test]

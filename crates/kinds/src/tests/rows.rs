@@ -27,7 +27,7 @@ const FILES: &[(&str, &str)] = &[
 
 #[test]
 fn what_is_wrong_is_said_as_upstream_says_it() {
-    let config = RuntimeConfig::parse(["api/all=true"]).expect("a flag");
+    let config = RuntimeConfig::everything();
     let definitions = definitions(&config);
     let (mut count, mut wrong) = (0, String::new());
     for (file, text) in FILES {
@@ -49,7 +49,7 @@ fn what_is_wrong_is_said_as_upstream_says_it() {
 /// DEF-01, DEF-02: what becomes of minimal objects, exactly.
 #[test]
 fn minimal_objects_get_their_defaults() {
-    let config = RuntimeConfig::parse(["api/all=true"]).expect("a flag");
+    let config = RuntimeConfig::everything();
     let definitions = definitions(&config);
     let rows = pintle_value::yaml::parse(include_bytes!("rows/defaults.yaml")).expect("YAML");
     let mut wrong = String::new();

@@ -2,6 +2,7 @@
 //! strategies that hold an authorizer, and `validateCSR`). It comes after the other rules of a kind.
 
 mod parameters;
+mod possession;
 
 use std::sync::Arc;
 
@@ -38,6 +39,9 @@ impl Admission for Validation {
         let error = match (of.group.as_str(), of.resource.as_str(), write.subresource) {
             (signers::GROUP, "certificatesigningrequests", "") if write.old.is_none() => {
                 unusable(new)
+            }
+            (signers::GROUP, "podcertificaterequests", "") if write.old.is_none() => {
+                possession::unproved(new)
             }
             (signers::GROUP, "podcertificaterequests", "status") => {
                 unsigned(write, new, authorizer)

@@ -1,11 +1,15 @@
 use super::*;
 
-const ALL: [Feature; 5] = [
+const ALL: [Feature; 9] = [
     Feature::ApiResponseCompression,
     Feature::CborServingAndStorage,
     Feature::ComponentFlagz,
     Feature::ComponentStatusz,
     Feature::WatchList,
+    Feature::Kinds(pintle_kinds::Feature::ClusterTrustBundle),
+    Feature::Kinds(pintle_kinds::Feature::GenericWorkload),
+    Feature::Kinds(pintle_kinds::Feature::PodCertificateRequest),
+    Feature::Kinds(pintle_kinds::Feature::StorageVersionMigrator),
 ];
 
 /// What a flag comes to: the names of the features that are on.
@@ -25,6 +29,7 @@ fn gates_are_known_or_refused() {
     const FLAGZ: &str = "ComponentFlagz";
     const STATUSZ: &str = "ComponentStatusz";
     const LIST: &str = "WatchList";
+    const MIGRATOR: &str = "StorageVersionMigrator";
     let default = [COMPRESSION, FLAGZ, STATUSZ, LIST];
     let rows: &[(&str, &[&str])] = &[
         ("", &default),
@@ -33,7 +38,8 @@ fn gates_are_known_or_refused() {
         ("kube:WatchList=false", &[COMPRESSION, FLAGZ, STATUSZ]),
         ("AllBeta=false,WatchList=true", &[LIST]),
         ("WatchList=true,AllBeta=false", &[LIST]),
-        ("AllAlpha=true", &[COMPRESSION, CBOR, FLAGZ, STATUSZ, LIST]),
+        ("AllAlpha=true", &[COMPRESSION, CBOR, FLAGZ, STATUSZ, LIST, "GenericWorkload"]),
+        ("StorageVersionMigrator=true", &[COMPRESSION, FLAGZ, STATUSZ, LIST, MIGRATOR]),
         ("WatchList=false,WatchList=true", &default),
         ("ComponentFlagz=false,ComponentStatusz=false", &[COMPRESSION, LIST]),
         // What has no bearing here is taken both ways, and what is here one way is taken so.

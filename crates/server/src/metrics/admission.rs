@@ -4,7 +4,7 @@ use pintle_admission::Measures;
 use pintle_measure::{Distribution, Series};
 use pintle_registry::Registry;
 use pintle_registry::admission::Operation;
-use pintle_registry::measures::Phase;
+use pintle_registry::measures::{Phase, PhaseDurations};
 
 use super::families as f;
 use super::family::{Family, Page};
@@ -12,7 +12,10 @@ use super::{counters, distributions};
 
 /// Writes all of this.
 pub(super) fn write(registry: &Registry, measures: &Measures, page: &mut Page) {
-    write_steps(registry, page);
+    let steps = [(None, &registry.admission_phases)];
+    write_phases(&f::ADMISSION_STEPS, steps, page);
+    let plugins = measures.plugins().map(|(name, durations)| (Some(name), durations));
+    write_phases(&f::PLUGINS, plugins, page);
     distributions(page, &f::WEBHOOK_DURATION, &measures.calls);
     counters(page, &f::WEBHOOK_REQUESTS, &measures.answers);
     counters(page, &f::WEBHOOK_REJECTIONS, &measures.rejections);
@@ -39,14 +42,23 @@ fn counts<const N: usize>(
     }
 }
 
-fn write_steps(registry: &Registry, page: &mut Page) {
-    let mut samples = page.family(&f::ADMISSION_STEPS);
-    for operation in Operation::ALL {
-        for (rejected, said) in [(false, "false"), (true, "true")] {
-            for phase in Phase::ALL {
-                let observed = registry.admission_phases.of(phase, operation, rejected).observed();
-                if observed.count() > 0 {
-                    samples.distribution(&[operation.name(), said, phase.name()], &observed);
+/// Writes durations of the halves of admission, with the name of whose they are before other labels.
+fn write_phases<'a>(
+    family: &'static Family,
+    all: impl IntoIterator<Item = (Option<&'a str>, &'a PhaseDurations)>,
+    page: &mut Page,
+) {
+    let mut samples = page.family(family);
+    for (name, durations) in all {
+        for operation in Operation::ALL {
+            for (rejected, said) in [(false, "false"), (true, "true")] {
+                for phase in Phase::ALL {
+                    let Some(observed) = durations.observed(phase, operation, rejected) else {
+                        continue;
+                    };
+                    let labels = [operation.name(), said, phase.name()];
+                    let labels: Vec<&str> = name.into_iter().chain(labels).collect();
+                    samples.distribution(&labels, &observed);
                 }
             }
         }

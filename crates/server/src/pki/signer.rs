@@ -115,6 +115,19 @@ pub(crate) fn proves_possession(request: &CertificateRequest) -> bool {
     is_signed(&request.key, algorithms, &request.signed, &request.signature)
 }
 
+/// Whether a signature of a message is of this key (a `SubjectPublicKeyInfo` in DER), with SHA-256 where the
+/// kind of key leaves a choice.
+pub(crate) fn signs_with_sha256(key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+    let algorithms = [
+        webpki::aws_lc_rs::ED25519,
+        webpki::aws_lc_rs::ECDSA_P256_SHA256,
+        webpki::aws_lc_rs::ECDSA_P384_SHA256,
+        webpki::aws_lc_rs::ECDSA_P521_SHA256,
+        webpki::aws_lc_rs::RSA_PSS_2048_8192_SHA256_LEGACY_KEY,
+    ];
+    is_signed(key, &algorithms, message, signature)
+}
+
 /// What differs from certificate to certificate, in DER where it is bytes.
 struct Leaf<'a> {
     subject: &'a DistinguishedName,

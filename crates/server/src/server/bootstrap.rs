@@ -20,7 +20,7 @@ pub(super) fn wanted(config: &Config, address: SocketAddr, pki: &Pki) -> Arc<[Bo
     let group_headers = texts(&proxy.group_headers);
     let extra_headers_prefix = texts(&proxy.extra_header_prefixes);
     let settings = Settings {
-        config: &config.runtime_config,
+        config: &config.apis(),
         service_ranges: &ranges,
         // Servers of one etcd say together where they are.
         advertise_address: config.etcd.is_none().then(|| advertised_address(config, address)),

@@ -25,10 +25,11 @@ use crate::lifecycle::Lifecycle;
 use crate::pki::Signer;
 
 /// What stays while it is used, and who sees to it.
-const PROTECTED: [(Controller, Protected); 3] = [
+const PROTECTED: [(Controller, Protected); 4] = [
     (Controller::ClaimProtection, storage_protection::CLAIMS),
     (Controller::VolumeProtection, storage_protection::VOLUMES),
     (Controller::AttributesClassProtection, storage_protection::ATTRIBUTES_CLASSES),
+    (Controller::PodGroupProtection, storage_protection::POD_GROUPS),
 ];
 
 /// What controllers work with.

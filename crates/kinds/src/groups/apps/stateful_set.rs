@@ -18,6 +18,7 @@ use crate::{
         Row::{At, Each, Empty, In, Unset, When},
         set,
     },
+    gates,
     place::{Errors, Place},
     pods,
     rules::{self, Rule, Rules, check, not_negative},
@@ -28,7 +29,7 @@ pub(super) const STATEFUL_SET: Strategy = Strategy {
     // MaxUnavailableStatefulSet is off.
     gated: &[
         (&["spec", "template", "spec"], pods::GATED),
-        (&["spec", "updateStrategy"], &[&[&["rollingUpdate", "maxUnavailable"]]]),
+        (&["spec", "updateStrategy"], &[gates::off(&[&["rollingUpdate", "maxUnavailable"]])]),
     ],
     name: NameRule::DnsLabel,
     default: |object| set(object, DEFAULTS),

@@ -3,18 +3,16 @@
 use pintle_meta::{field::Error, names, time};
 use pintle_value::Value;
 
-use super::signing::signer_name;
 use crate::{
     checks::{items, same},
     conditions,
     place::{Errors, Place},
+    signers::{SECONDS_MIN, seconds_max, signer_name, user_annotations},
 };
 
 const UID_LENGTH_MAX: usize = 128;
-const SECONDS_MIN: i64 = 3600;
-/// A day, for the signers of Kubernetes itself, and 91 days for others.
-const KUBERNETES_SECONDS_MAX: i64 = 86_400;
-const SECONDS_MAX: i64 = 7_862_400;
+/// Of a request, a key or a proof.
+const KEY_BYTES_MAX: usize = 10 * 1024;
 const CHAIN_LENGTH_MAX: usize = 100 * 1024;
 const REFRESH_SECONDS_MIN: i64 = 600;
 const ISSUED: &str = "Issued";
@@ -24,6 +22,7 @@ const VERDICTS: &[&str] = &[ISSUED, "Denied", "Failed"];
 pub(super) fn validate(spec: &Place<'_>) -> Errors {
     let mut errors = Errors::new();
     signer_name(&spec.get("signerName"), &mut errors);
+    user_annotations(&spec.get("unverifiedUserAnnotations"), &mut errors);
     for (name, uid) in [
         ("podName", "podUID"),
         ("serviceAccountName", "serviceAccountUID"),
@@ -39,17 +38,36 @@ pub(super) fn validate(spec: &Place<'_>) -> Errors {
         }
     }
     let seconds = spec.get("maxExpirationSeconds");
-    let domain = spec.str("signerName").split('/').next().unwrap_or_default();
-    let is_own = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
-    let most = if is_own { KUBERNETES_SECONDS_MAX } else { SECONDS_MAX };
+    let most = seconds_max(spec.str("signerName"));
     match seconds.int() {
-        None => errors.push(seconds.required("must be set")),
+        None => {
+            errors.push(seconds.required("must be set"));
+            return errors;
+        }
         Some(number) if !(SECONDS_MIN..=most).contains(&number) => {
             errors.push(seconds.invalid(format!("must be in the range [{SECONDS_MIN}, {most}]")));
         }
         Some(_) => {}
     }
+    check_key(spec, &mut errors);
     errors
+}
+
+/// A key is sent in one of two ways. Whether the sender has it is found out where cryptography is.
+fn check_key(spec: &Place<'_>, errors: &mut Errors) {
+    let [request, key, proof] =
+        ["stubPKCS10Request", "pkixPublicKey", "proofOfPossession"].map(|name| spec.str(name));
+    let one_way = match (request.is_empty(), key.is_empty(), proof.is_empty()) {
+        (false, true, true) => [("stubPKCS10Request", request)].to_vec(),
+        (true, false, false) => [("pkixPublicKey", key), ("proofOfPossession", proof)].to_vec(),
+        _ => {
+            let words = "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) \
+                         must be set";
+            return errors.push(spec.invalid_without_value(words));
+        }
+    };
+    let too_long = one_way.iter().find(|(_, base64)| base64.len() / 4 * 3 > KEY_BYTES_MAX + 2);
+    errors.extend(too_long.map(|(name, _)| Error::too_long(&spec.get(name).path(), KEY_BYTES_MAX)));
 }
 
 /// What is wrong with what became of a request: it is decided once.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use pintle_meta::{field::Error, names, time};
+use pintle_meta::time;
 use pintle_registry::request::Now;
 use pintle_value::Value;
 
@@ -14,6 +14,7 @@ use crate::{
     checks::items,
     pem,
     place::{Errors, Place},
+    signers::signer_name,
 };
 
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
@@ -138,46 +139,6 @@ pub(super) fn validate_bundle(bundle: &Value) -> Errors {
         errors.push(anchors.invalid_as("<value omitted>", words));
     }
     errors
-}
-
-/// `example.com/signer`
-pub(super) fn signer_name(signer: &Place<'_>, errors: &mut Errors) {
-    const DOMAIN_LENGTH_MAX: usize = 253;
-    const PATH_LENGTH_MAX: usize = 253 + 63 + 1;
-    let text = signer.text();
-    if text.is_empty() {
-        return errors.push(signer.required(""));
-    }
-    let (domain, path) = match text.split_once('/') {
-        Some((domain, path)) if !path.contains('/') => (domain, path),
-        _ => {
-            let words =
-                "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-            return errors.push(signer.invalid(words));
-        }
-    };
-    if domain.len() > DOMAIN_LENGTH_MAX {
-        errors.push(Error::too_long(&signer.path(), DOMAIN_LENGTH_MAX));
-    }
-    check_labels(signer, domain, names::dns1123_label, errors);
-    if !domain.contains('.') {
-        let words = "should be a domain with at least two segments separated by dots";
-        errors.push(signer.invalid_as(domain, words));
-    }
-    check_labels(signer, path, names::dns1123_subdomain, errors);
-    if path.len() > PATH_LENGTH_MAX {
-        errors.push(Error::too_long(&signer.path(), PATH_LENGTH_MAX));
-    }
-}
-
-/// The first label that is wrong is told of.
-fn check_labels(place: &Place<'_>, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
-    let wrong = text.split('.').map(|label| (label, rule(label))).find(|(_, w)| !w.is_empty());
-    if let Some((label, wrong)) = wrong {
-        for words in wrong {
-            errors.push(place.invalid_as(text, format!("validating label {label:?}: {words}")));
-        }
-    }
 }
 
 /// What writers of a part may do to it.

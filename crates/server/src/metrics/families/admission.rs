@@ -16,6 +16,8 @@ const MUTATION: Labels = &["error_type", "policy", "policy_binding"];
 families! {
     ADMISSION_STEPS = seconds("apiserver_admission_step_admission_duration_seconds", Stable, &["operation", "rejected", "type"], &ADMISSION_BOUNDS,
         "How long the two halves of admission took: those who change objects, and those who refuse them.");
+    PLUGINS = seconds("apiserver_admission_controller_admission_duration_seconds", Stable, &["name", "operation", "rejected", "type"], &ADMISSION_BOUNDS,
+        "How long admission plugins took.");
     WEBHOOK_DURATION = seconds("apiserver_admission_webhook_admission_duration_seconds", Stable, &["name", "operation", "rejected", "type"], &CALL_BOUNDS,
         "How long calls of admission webhooks took.");
     WEBHOOK_REQUESTS = counter("apiserver_admission_webhook_request_total", Alpha, &["code", "name", "operation", "rejected", "type"],

@@ -9,11 +9,14 @@ use crate::{
     place::{Errors, Place},
     pods::validation::Options,
     rules::{Rule::Do, Rules, check, required},
+    signers::{SECONDS_MIN, seconds_max, signer_name, user_annotations},
 };
 
 /// A token of a service account lives at least ten minutes, in seconds.
 const TOKEN_SECONDS_MIN: i64 = 10 * 60;
 const TOKEN_SECONDS_MAX: i64 = 1 << 32;
+const KEY_TYPES: &[&str] =
+    &["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
 
 /// Checks the sources, whose files may not be the same.
 pub(super) fn check_sources(volume: &Place<'_>, options: Options, errors: &mut Errors) {
@@ -46,8 +49,9 @@ pub(super) fn check_sources(volume: &Place<'_>, options: Options, errors: &mut E
             check(&bundle, TRUST_BUNDLE, errors);
             files.add_even_empty(bundle.str("path"), errors);
         }
-        if source.has("podCertificate") {
+        if let Some(certificate) = source.find("podCertificate") {
             count += 1;
+            check_certificate(&certificate, &mut files, errors);
         }
         if count > 1 {
             let words = "may not specify more than 1 volume type per source";
@@ -74,6 +78,41 @@ impl Files<'_> {
         if !self.paths.insert(path.to_owned()) {
             errors.push(self.volume.invalid_as(path, "conflicting duplicate paths"));
         }
+    }
+}
+
+/// A key of the pod with its certificate, in one file or in two.
+fn check_certificate(certificate: &Place<'_>, files: &mut Files<'_>, errors: &mut Errors) {
+    let signer = certificate.get("signerName");
+    signer_name(&signer, errors);
+    user_annotations(&certificate.get("userAnnotations"), errors);
+    let key_type = certificate.get("keyType");
+    if !KEY_TYPES.contains(&key_type.text()) {
+        errors.push(key_type.not_supported(KEY_TYPES));
+    }
+    let seconds = certificate.get("maxExpirationSeconds");
+    let most = seconds_max(signer.text());
+    match seconds.int() {
+        Some(number) if number < SECONDS_MIN => {
+            let words = format!("if provided, maxExpirationSeconds must be >= {SECONDS_MIN}");
+            errors.push(seconds.invalid(words));
+        }
+        Some(number) if number > most => {
+            let words = format!("if provided, maxExpirationSeconds must be <= {most}");
+            errors.push(seconds.invalid(words));
+        }
+        _ => {}
+    }
+    let paths = ["credentialBundlePath", "keyPath", "certificateChainPath"];
+    let paths = paths.map(|member| certificate.get(member));
+    for path in paths.iter().filter(|path| !path.is_empty()) {
+        files::not_reserved(path, errors);
+        files.add(path.text(), path.text(), errors);
+    }
+    if paths.iter().all(Place::is_empty) {
+        let words =
+            "specify at least one of credentialBundlePath, keyPath, and certificateChainPath";
+        errors.push(certificate.required(words));
     }
 }
 

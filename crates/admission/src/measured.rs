@@ -1,0 +1,181 @@
+//! How long each plugin takes, counted as upstream counts: once for each write that its handler is for, in
+//! the half of admission that it has a part in, whether or not the write concerns it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use pintle_meta::{Status, field::Errors};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Operation, Waited};
+use pintle_registry::allocation::Companion;
+use pintle_registry::measures::Phase;
+use pintle_value::Value;
+
+use crate::Measures;
+use crate::rows::Row;
+
+/// Which of the questions to a plugin is its part in a half of admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    Admit,
+    Shape,
+    Mutate,
+    Judge,
+    Charge,
+    Review,
+}
+
+impl Question {
+    /// The half of admission in which it is asked.
+    pub(crate) const fn phase(self) -> Phase {
+        match self {
+            Self::Admit | Self::Shape | Self::Mutate => Phase::Admit,
+            Self::Judge | Self::Charge | Self::Review => Phase::Validate,
+        }
+    }
+}
+
+/// A plugin whose answers are timed.
+pub(crate) struct Measured {
+    inner: Box<dyn Admission>,
+    /// Its row for each half of admission: they are two where two plugins are one here.
+    rows: [Option<&'static Row>; 2],
+    measures: Arc<Measures>,
+}
+
+impl Measured {
+    /// Times the plugin of a row.
+    pub(crate) fn new(
+        row: &'static Row,
+        inner: Box<dyn Admission>,
+        measures: &Arc<Measures>,
+    ) -> Self {
+        Self { inner, rows: [Some(row); 2], measures: measures.clone() }
+    }
+
+    /// Times one that is two plugins: of the first half of admission, and of the second.
+    pub(crate) fn of_two(
+        rows: [Option<&'static Row>; 2],
+        inner: Box<dyn Admission>,
+        measures: &Arc<Measures>,
+    ) -> Self {
+        Self { inner, rows, measures: measures.clone() }
+    }
+
+    /// What counts an answer to a question, if it is counted.
+    fn meter(&self, question: Question, operation: Operation) -> Option<Meter> {
+        let phase = question.phase();
+        let row = self.rows[phase as usize].filter(|row| row.is_timed(question, operation))?;
+        let measures = self.measures.clone();
+        Some(Meter { measures, row, phase, operation, began: Instant::now() })
+    }
+
+    fn timed<T>(
+        &self,
+        question: Question,
+        write: &Attributes<'_>,
+        answer: impl FnOnce() -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let Some(meter) = self.meter(question, write.operation) else { return answer() };
+        let answer = answer();
+        meter.answered(answer.is_err());
+        answer
+    }
+
+    fn waited<'a, T: Send + 'a>(
+        &self,
+        question: Question,
+        write: &Attributes<'_>,
+        answer: impl FnOnce() -> Option<Waited<'a, T>>,
+    ) -> Option<Waited<'a, T>> {
+        let Some(meter) = self.meter(question, write.operation) else { return answer() };
+        match answer() {
+            Some(answer) => Some(Box::pin(async move {
+                let answer = answer.await;
+                meter.answered(answer.is_err());
+                answer
+            })),
+            None => {
+                meter.answered(false);
+                None
+            }
+        }
+    }
+}
+
+/// Counts one answer.
+struct Meter {
+    measures: Arc<Measures>,
+    row: &'static Row,
+    phase: Phase,
+    operation: Operation,
+    began: Instant,
+}
+
+impl Meter {
+    fn answered(&self, rejected: bool) {
+        let took = self.began.elapsed();
+        let durations = &self.measures.plugins[self.row.place()];
+        durations.took(self.phase, self.operation, rejected, took);
+    }
+}
+
+impl Admission for Measured {
+    fn admit(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+        self.timed(Question::Admit, write, || self.inner.admit(write, registry))
+    }
+
+    fn shape(
+        &self,
+        write: &Attributes<'_>,
+        object: &mut Value,
+        registry: &Registry,
+    ) -> Result<(), Status> {
+        self.timed(Question::Shape, write, || self.inner.shape(write, object, registry))
+    }
+
+    fn awaited<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, ()>> {
+        self.inner.awaited(write, registry)
+    }
+
+    fn mutate<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        registry: &'a Registry,
+        memory: &'a mut Memory,
+    ) -> Option<Waited<'a, Mutated>> {
+        self.waited(Question::Mutate, write, || self.inner.mutate(write, registry, memory))
+    }
+
+    fn authorize(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+        self.inner.authorize(write, registry)
+    }
+
+    fn complete(&self, write: &Attributes<'_>, errors: &mut Errors) {
+        self.inner.complete(write, errors);
+    }
+
+    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+        self.timed(Question::Judge, write, || self.inner.judge(write, registry))
+    }
+
+    fn charge(
+        &self,
+        write: &Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<Vec<Companion>, Status> {
+        self.timed(Question::Charge, write, || self.inner.charge(write, registry))
+    }
+
+    fn review<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, Vec<String>>> {
+        self.waited(Question::Review, write, || self.inner.review(write, registry))
+    }
+}

@@ -1,0 +1,110 @@
+//! Groups of pods that are scheduled together (upstream: `PodGroupWorkloadExists`, `JobValidation`). Where
+//! their feature is off there are none.
+
+use pintle_meta::quote::quote;
+use pintle_meta::{GroupVersionResource, Status, object};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes, Operation};
+use pintle_value::Value;
+
+use crate::{creates, forbidden, is_of};
+
+pub(crate) const GROUP: &str = "scheduling.k8s.io";
+const VERSION: &str = "v1alpha2";
+
+/// The plugin that refuses a group of which its workload knows nothing.
+pub(crate) struct WorkloadExists;
+
+impl Admission for WorkloadExists {
+    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+        let Some(group) = write.object.filter(|_| creates(write, GROUP, "podgroups")) else {
+            return Ok(Vec::new());
+        };
+        let Some(wanted) = group.at(&["spec", "podGroupTemplateRef", "workload"]) else {
+            return Ok(Vec::new());
+        };
+        let of = |member| wanted.str_at(&[member]).unwrap_or_default();
+        let (name, template) = (of("workloadName"), of("podGroupTemplateName"));
+        let refuse =
+            |why: String| Err(forbidden(write, group, &format!("PodGroup rejected: {why}")));
+        let workload = stored(registry, "workloads", write.namespace, name)?;
+        let name = quote(name);
+        let Some(workload) = workload else {
+            return refuse(format!("Workload {name} not found"));
+        };
+        if object::is_terminating(&workload) {
+            return refuse(format!("Workload {name} is being deleted"));
+        }
+        let templates = workload.at(&["spec", "podGroupTemplates"]).and_then(Value::as_array);
+        let mut names = templates.unwrap_or_default().iter().map(|one| one.str_at(&["name"]));
+        if names.any(|name| name == Some(template)) {
+            return Ok(Vec::new());
+        }
+        let template = quote(template);
+        refuse(format!("PodGroupTemplate {template} not found in Workload {name}"))
+    }
+}
+
+/// The plugin that keeps the number of a job's pods where all of them are scheduled at once.
+pub(crate) struct JobValidation;
+
+impl Admission for JobValidation {
+    fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+        let is_it = is_of(write, "batch", "jobs") && write.operation == Operation::Update;
+        let (Some(new), Some(old)) = (write.object.filter(|_| is_it), write.old) else {
+            return Ok(Vec::new());
+        };
+        let count = |job: &Value| job.at(&["spec", "parallelism"]).and_then(Value::as_int);
+        if count(new) == count(old) {
+            return Ok(Vec::new());
+        }
+        let Some(gang) = gang(registry, write.namespace, old)? else { return Ok(Vec::new()) };
+        let why = format!(
+            "cannot change parallelism for a Job referencing gang-scheduled PodGroup {}",
+            quote(&gang)
+        );
+        Err(forbidden(write, new, &why))
+    }
+}
+
+/// The name of the group that schedules all pods of a job at once: the one that its template names, or else
+/// one that it controls.
+fn gang(registry: &Registry, namespace: &str, job: &Value) -> Result<Option<String>, Status> {
+    let is_gang = |group: &Value| group.at(&["spec", "schedulingPolicy", "gang"]).is_some();
+    let named = ["spec", "template", "spec", "schedulingGroup", "podGroupName"];
+    if let Some(name) = job.str_at(&named) {
+        let group = stored(registry, "podgroups", namespace, name)?;
+        return Ok(group.filter(is_gang).map(|_| name.to_owned()));
+    }
+    let Some(groups) = registry.resource(&resource("podgroups")) else { return Ok(None) };
+    for group in registry.objects_in(&groups, namespace) {
+        let group = group.tree()?;
+        if is_gang(&group) && is_controlled_by(&group, object::uid(job)) {
+            return Ok(Some(object::name(&group).to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+fn is_controlled_by(object: &Value, uid: &str) -> bool {
+    let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array);
+    owners.unwrap_or_default().iter().any(|owner| {
+        owner.get("controller").and_then(Value::as_bool) == Some(true)
+            && owner.str_at(&["uid"]) == Some(uid)
+    })
+}
+
+fn resource(plural: &str) -> GroupVersionResource {
+    GroupVersionResource::new(GROUP, VERSION, plural)
+}
+
+fn stored(
+    registry: &Registry,
+    plural: &str,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Value>, Status> {
+    let found = registry.resource(&resource(plural));
+    let found = found.and_then(|found| registry.peek(&found, namespace, name));
+    Ok(found.map(|found| found.tree()).transpose()?)
+}
