@@ -13,7 +13,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
@@ -79,6 +79,8 @@ impl World<'_> {
 
 /// How long the watches may take to tell the last change.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long servers are left alone, of which one is broken.
+const BROKEN_PAUSE: Duration = Duration::from_millis(50);
 /// The object that is written last.
 const LAST: &str = "zz-last";
 
@@ -88,17 +90,12 @@ pub fn run(servers: &[Target], campaign: &Campaign) -> Result<Summary> {
     let namespace = format!("replicas-{:x}-{:x}", campaign.seed, std::process::id());
     let world = World {
         servers,
-        namespace: namespace.clone(),
+        namespace,
         clock: AtomicU64::new(0),
         newest: AtomicU64::new(0),
         may_fail: campaign.may_fail,
     };
-    let object = json!({"metadata": {"name": namespace}});
-    let made = request::create(&servers[0], "/api/v1/namespaces", &object);
-    let made = servers[0].connect(false)?.exchange(&made)?;
-    ensure!(made.head.status == 201, "the namespace: {}", made.head.status);
-    let since: serde_json::Value = serde_json::from_slice(&made.body)?;
-    let since = history::revision(&since).context("a namespace has a resource version")?;
+    let since = make_namespace(&world)?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         // One watcher of each server, and one that goes from server to server.
@@ -135,6 +132,31 @@ pub fn run(servers: &[Target], campaign: &Campaign) -> Result<Summary> {
             wrong,
         })
     })
+}
+
+/// Makes the namespace; gives its revision, before which nothing happens in it.
+fn make_namespace(world: &World<'_>) -> Result<u64> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match try_make_namespace(world) {
+            Err(_) if world.may_fail && Instant::now() < deadline => thread::sleep(BROKEN_PAUSE),
+            made => return made,
+        }
+    }
+}
+
+fn try_make_namespace(world: &World<'_>) -> Result<u64> {
+    let server = &world.servers[0];
+    let object = json!({"metadata": {"name": world.namespace}});
+    let mut connection = server.connect(false)?;
+    let made = connection.exchange(&request::create(server, "/api/v1/namespaces", &object))?;
+    // Where the first attempt had no answer, it is there at the second.
+    let is_there = made.head.status == 201 || world.may_fail && made.head.status == 409;
+    ensure!(is_there, "the namespace: {}", made.head.status);
+    let path = format!("/api/v1/namespaces/{}", world.namespace);
+    let read = connection.exchange(&request::read(server, &path))?;
+    ensure!(read.head.status == 200, "the namespace: {}", read.head.status);
+    history::revision(&serde_json::from_slice(&read.body)?).context("a resource version")
 }
 
 impl fmt::Display for Summary {

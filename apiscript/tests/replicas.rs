@@ -1,13 +1,12 @@
 //! Two servers of this process on a real etcd: whichever of them is asked, there is one history.
 
-mod etcd;
-
 use std::path::Path;
 
 use anyhow::{Result, ensure};
 use apiscript::Target;
 use apiscript::kubeconfig::Cluster;
 use apiscript::replicas::{self, Campaign};
+use pintle_testing::etcd::Database;
 use pintle_testing::{Config, TestServer};
 
 const CAMPAIGN: Campaign = Campaign { seed: 1, clients: 6, requests: 120, may_fail: false };
@@ -25,7 +24,7 @@ fn check(servers: &[Target]) -> Result<()> {
 
 #[test]
 fn servers_on_one_etcd_tell_one_history() -> Result<()> {
-    let Some(database) = etcd::Database::find()? else { return Ok(()) };
+    let Some(database) = Database::find()? else { return Ok(()) };
     let config = Config { etcd: Some(database.part()), ..Config::ephemeral() };
     let servers = [TestServer::start_with(config.clone())?, TestServer::start_with(config)?];
     let targets: Result<Vec<_>> = servers.iter().map(target).collect();

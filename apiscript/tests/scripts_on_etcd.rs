@@ -1,18 +1,18 @@
-//! Every script against Pintle on a real etcd, or on kine (see `etcd/mod.rs`).
+//! Every script against Pintle on a real etcd, or on kine (see `pintle_testing::etcd`).
 //!
 //! `cargo test -p apiscript --test scripts_on_etcd -- WORD…` runs those whose file, sentence or ids have
 //! one of the words.
 
-mod etcd;
 mod servers;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
+use pintle_testing::etcd::Database;
 use pintle_testing::{Config, Etcd};
 
 fn main() -> anyhow::Result<ExitCode> {
-    let Some(database) = etcd::Database::find()? else { return Ok(ExitCode::SUCCESS) };
+    let Some(database) = Database::find()? else { return Ok(ExitCode::SUCCESS) };
     servers::run(|config: Config| {
         // Each server begins with nothing, and those that are to forget soon do.
         let forgets = config.watch_history < Duration::from_secs(1);

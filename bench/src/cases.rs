@@ -3,6 +3,7 @@
 pub mod definitions;
 pub mod encodings;
 pub mod lists;
+pub mod pauses;
 pub mod starts;
 pub mod watches;
 pub mod writes;
@@ -43,6 +44,8 @@ pub struct Extent {
 pub struct Namespace {
     /// The server that it is on.
     pub server: Server,
+    /// The one that watchers ask.
+    pub watched: Server,
     name: String,
 }
 
@@ -53,7 +56,7 @@ impl Namespace {
         server.ask("POST", "/api/v1/namespaces", &object, &[409]).await?;
         let accounts = format!("/api/v1/namespaces/{name}/serviceaccounts");
         server.ask("POST", &accounts, "{\"metadata\":{\"name\":\"default\"}}", &[404, 409]).await?;
-        Ok(Self { server: server.clone(), name: name.to_owned() })
+        Ok(Self { server: server.clone(), watched: server.clone(), name: name.to_owned() })
     }
 
     /// Adds a quota that nobody exceeds, and waits until the server has counted for it.

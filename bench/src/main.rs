@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use pintle_bench::cases::{
-    Extent, Namespace, definitions, encodings, lists, starts, watches, writes,
+    Extent, Namespace, definitions, encodings, lists, pauses, starts, watches, writes,
 };
 use pintle_bench::crash::{self, Campaign};
 use pintle_bench::objects;
@@ -17,7 +17,7 @@ use pintle_bench::report::Report;
 use pintle_bench::server::Server;
 
 /// Everything that can be measured; `--only` takes these.
-const CASES: [&str; 11] = [
+const CASES: [&str; 12] = [
     "start",
     "restart",
     "create",
@@ -29,6 +29,7 @@ const CASES: [&str; 11] = [
     "list",
     "encodings",
     "definitions",
+    "pauses",
 ];
 
 #[derive(Parser)]
@@ -58,7 +59,7 @@ struct Measure {
     #[arg(long, value_name = "COMMAND")]
     stop: Option<String>,
     /// What to measure: start, restart, create, get, update, patch, delete, watch, list, encodings,
-    /// definitions.
+    /// definitions; and if it is named, pauses: the longest time without an answer, while you break something.
     #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
     only: Vec<String>,
     /// How long each measurement takes.
@@ -73,6 +74,9 @@ struct Measure {
     /// How many watchers there are.
     #[arg(long, value_name = "COUNT,…", value_delimiter = ',', default_value = "1,100,1000")]
     watchers: Vec<usize>,
+    /// Another server of the same database, which the watchers ask.
+    #[arg(long, value_name = "FILE")]
+    watch_kubeconfig: Option<PathBuf>,
     /// How many objects there are at a restart.
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     objects: usize,
@@ -244,8 +248,18 @@ async fn measure_requests(
         }
     }
     if wanted("watch") {
-        let namespace = Namespace::create(server, &format!("bench-{unique}-watch")).await?;
+        let mut namespace = Namespace::create(server, &format!("bench-{unique}-watch")).await?;
+        if let Some(other) = &options.watch_kubeconfig {
+            namespace.watched = Server::from_kubeconfig(other).context("--watch-kubeconfig")?;
+        }
         let result = watches::measure(&namespace, &samples[0], extent, report).await;
+        namespace.delete().await?;
+        result?;
+    }
+    // Only if it is named: it tells nothing where nothing is broken.
+    if options.only.iter().any(|case| case == "pauses") {
+        let namespace = Namespace::create(server, &format!("bench-{unique}-pauses")).await?;
+        let result = pauses::measure(&namespace, extent, report).await;
         namespace.delete().await?;
         result?;
     }

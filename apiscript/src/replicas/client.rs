@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::history::{Answer, Outcome, revision, writer};
-use super::{LAST, PATIENCE, World};
+use super::{BROKEN_PAUSE, LAST, PATIENCE, World};
 use crate::http::{Connection, Request, Response};
 use crate::random::Random;
 
@@ -16,9 +16,6 @@ use crate::random::Random;
 const NAMES: usize = 12;
 /// A client that is not answered for so long asks somebody else.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
-
-/// How long a client leaves servers alone, of which one is broken.
-const BROKEN_PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) struct Client<'a> {
     world: &'a World<'a>,

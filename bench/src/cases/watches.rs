@@ -92,8 +92,8 @@ async fn open(
     let path = format!("{}?watch=1&resourceVersion={version}", namespace.path(sample.resource));
     let mut watchers = Vec::with_capacity(count);
     for _ in 0..count {
-        let mut connection = namespace.server.connect().await?;
-        let call = namespace.server.call_with("GET", &path, "", form.accept, "");
+        let mut connection = namespace.watched.connect().await?;
+        let call = namespace.watched.call_with("GET", &path, "", form.accept, "");
         connection.open_watch(call.bytes()).await?;
         let expected = Arc::clone(expected);
         watchers.push(tokio::spawn(async move {

@@ -1,0 +1,61 @@
+//! The longest time in which a server did not do what it was asked, while somebody breaks something.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::{Extent, Namespace};
+use crate::report::Report;
+use crate::server::{Connection, Server};
+
+/// How long an answer may take until it is given up and asked for again.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The pause between two requests, so that the server is not busy with them.
+const PACE: Duration = Duration::from_millis(5);
+
+/// Writes and reads the newest state for a time, whatever comes of it; at the end both must succeed.
+pub async fn measure(namespace: &Namespace, extent: &Extent, report: &mut Report) -> Result<()> {
+    let maps = namespace.path("configmaps");
+    let object = r#"{"metadata":{"generateName":"m-"}}"#;
+    let write = longest(&namespace.server, "POST", maps.clone(), object, extent.time);
+    let read = longest(&namespace.server, "GET", maps + "?limit=1", "", extent.time);
+    let (write, read) = tokio::try_join!(write, read)?;
+    for (what, pause) in [("write", write), ("read", read)] {
+        report.add(format!("longest time without a {what}"), pause.as_secs_f64() * 1e3, "ms");
+    }
+    Ok(())
+}
+
+/// The longest time between two answers that said that it was done.
+async fn longest(
+    server: &Server,
+    method: &'static str,
+    path: String,
+    object: &str,
+    time: Duration,
+) -> Result<Duration> {
+    let call = server.call(method, &path, "application/json", object);
+    let (mut connection, mut pause) = (None, Duration::ZERO);
+    let (start, mut done) = (Instant::now(), Instant::now());
+    while start.elapsed() < time {
+        let asked = tokio::time::timeout(PATIENCE, ask(server, &mut connection, call.bytes()));
+        match asked.await {
+            Ok(Ok(status)) if status < 300 => {
+                pause = pause.max(done.elapsed());
+                done = Instant::now();
+            }
+            Ok(Ok(_)) => {}
+            Ok(Err(_)) | Err(_) => connection = None,
+        }
+        tokio::time::sleep(PACE).await;
+    }
+    Ok(pause.max(done.elapsed()))
+}
+
+async fn ask(server: &Server, open: &mut Option<Connection>, request: &[u8]) -> Result<u16> {
+    let connection = match open {
+        Some(connection) => connection,
+        None => open.insert(server.connect().await?),
+    };
+    Ok(connection.exchange(request, None).await?.status)
+}
