@@ -69,7 +69,7 @@ impl Assembly {
                 _ => Step::Compacted,
             };
         }
-        let is_progress = message.events.is_empty() && !message.created && !message.fragment;
+        let is_progress = message.is_progress();
         let mut events = std::mem::take(&mut self.held);
         events.extend(message.events);
         events.retain(|event| of(event) > self.told);

@@ -7,6 +7,7 @@
 //!
 //! Invariants: every call ends by its deadline. A call that may have had an effect is not repeated.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -15,6 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::error::Error;
 use crate::grpc::{Answers, Connection, Endpoint, Requests};
+use crate::measures::{Measures, Method};
 
 /// How long connecting to one endpoint may take.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
@@ -31,6 +33,7 @@ pub(crate) enum Repeat {
 /// A connection to one of several endpoints.
 pub(crate) struct Channel {
     endpoints: Vec<Endpoint>,
+    measures: Arc<Measures>,
     current: Mutex<Current>,
     /// Held while a connection is made, so that those who wait for it use the same.
     connecting: tokio::sync::Mutex<()>,
@@ -46,14 +49,15 @@ struct Current {
 }
 
 impl Channel {
-    pub(crate) fn new(endpoints: Vec<Endpoint>) -> Self {
-        Self { endpoints, current: Mutex::default(), connecting: tokio::sync::Mutex::default() }
+    pub(crate) fn new(endpoints: Vec<Endpoint>, measures: Arc<Measures>) -> Self {
+        let (current, connecting) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { endpoints, measures, current, connecting }
     }
 
     /// A call with one answer.
     pub(crate) async fn call<A: Message + Default>(
         &self,
-        method: &'static str,
+        method: Method,
         request: &impl Message,
         repeat: Repeat,
         patience: Duration,
@@ -81,7 +85,7 @@ impl Channel {
     /// A call with streams; the deadline is for its beginning alone.
     pub(crate) async fn stream(
         &self,
-        method: &'static str,
+        method: Method,
         first: &impl Message,
         patience: Duration,
     ) -> Result<(Requests, Answers), Error> {
@@ -112,7 +116,8 @@ impl Channel {
         for endpoint in first..first + self.endpoints.len() {
             let endpoint = endpoint % self.endpoints.len();
             let patience = CONNECT_PATIENCE.min(deadline.saturating_duration_since(Instant::now()));
-            match timeout(patience, Connection::open(&self.endpoints[endpoint])).await {
+            let open = Connection::open(&self.endpoints[endpoint], &self.measures);
+            match timeout(patience, open).await {
                 Ok(Ok(connection)) => {
                     let mut current = self.current.lock();
                     current.endpoint = endpoint;

@@ -3,6 +3,7 @@
 //! Transactions, ranges and watches have a connection each: etcd below 3.5.8 lets a watch starve behind
 //! large ranges on a connection with TLS (etcd issue 15402).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_store::BoxFuture;
@@ -10,6 +11,7 @@ use pintle_store::BoxFuture;
 use crate::channel::{Channel, Repeat};
 use crate::error::Error;
 use crate::grpc::{Answers, Endpoint, Requests};
+use crate::measures::{Measures, Method};
 use crate::messages::{
     CompactionRequest, CompactionResponse, LeaseGrantRequest, LeaseGrantResponse, RangeRequest,
     RangeResponse, StatusRequest, StatusResponse, TxnRequest, TxnResponse, WatchCommand,
@@ -61,7 +63,11 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client of the endpoints, which are URLs. It connects when it is first asked for something.
-    pub(crate) fn new(endpoints: &[String], tls: &Tls) -> Result<Self, Error> {
+    pub(crate) fn new(
+        endpoints: &[String],
+        tls: &Tls,
+        measures: &Arc<Measures>,
+    ) -> Result<Self, Error> {
         let tls = tls::config(tls)?;
         let endpoints: Result<Vec<_>, _> =
             endpoints.iter().map(|url| Endpoint::new(url, &tls)).collect();
@@ -69,39 +75,36 @@ impl Client {
         if endpoints.is_empty() {
             return Err(Error::Configuration("there are no etcd endpoints".to_owned()));
         }
-        Ok(Self {
-            transactions: Channel::new(endpoints.clone()),
-            ranges: Channel::new(endpoints.clone()),
-            watches: Channel::new(endpoints),
-        })
+        let channel = || Channel::new(endpoints.clone(), measures.clone());
+        Ok(Self { transactions: channel(), ranges: channel(), watches: channel() })
     }
 }
 
 impl Etcd for Client {
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, Error>> {
         Box::pin(async move {
-            let method = "/etcdserverpb.KV/Range";
+            let method = Method::Range;
             self.ranges.call(method, &request, Repeat::Read, READ_PATIENCE).await
         })
     }
 
     fn txn(&self, request: TxnRequest) -> BoxFuture<'_, Result<TxnResponse, Error>> {
         Box::pin(async move {
-            let method = "/etcdserverpb.KV/Txn";
+            let method = Method::Txn;
             self.transactions.call(method, &request, Repeat::Never, WRITE_PATIENCE).await
         })
     }
 
     fn compact(&self, revision: i64) -> BoxFuture<'_, Result<CompactionResponse, Error>> {
         Box::pin(async move {
-            let (method, request) = ("/etcdserverpb.KV/Compact", CompactionRequest { revision });
+            let (method, request) = (Method::Compact, CompactionRequest { revision });
             self.transactions.call(method, &request, Repeat::Never, WRITE_PATIENCE).await
         })
     }
 
     fn grant(&self, ttl_seconds: i64) -> BoxFuture<'_, Result<LeaseGrantResponse, Error>> {
         Box::pin(async move {
-            let method = "/etcdserverpb.Lease/LeaseGrant";
+            let method = Method::LeaseGrant;
             // A lease that nobody knows of does no harm and expires.
             let request = LeaseGrantRequest { ttl_seconds };
             self.transactions.call(method, &request, Repeat::Read, WRITE_PATIENCE).await
@@ -110,7 +113,7 @@ impl Etcd for Client {
 
     fn status(&self) -> BoxFuture<'_, Result<StatusResponse, Error>> {
         Box::pin(async move {
-            let method = "/etcdserverpb.Maintenance/Status";
+            let method = Method::Status;
             self.ranges.call(method, &StatusRequest {}, Repeat::Read, READ_PATIENCE).await
         })
     }
@@ -118,7 +121,7 @@ impl Etcd for Client {
     fn watch(&self, create: WatchCreateRequest) -> BoxFuture<'_, Result<Box<dyn Watch>, Error>> {
         Box::pin(async move {
             let request = WatchRequest { command: Some(WatchCommand::Create(create)) };
-            let method = "/etcdserverpb.Watch/Watch";
+            let method = Method::Watch;
             let stream = self.watches.stream(method, &request, WATCH_PATIENCE).await?;
             let (requests, answers) = stream;
             Ok(Box::new(Stream { requests, answers }) as Box<dyn Watch>)

@@ -56,7 +56,7 @@ async fn take(etcd: &dyn Etcd, horizon: &Horizon, known: Turn) -> Result<Turn, E
     // The one whose turn it is compacts to this revision.
     let floor = std::str::from_utf8(&current.value).ok().and_then(|text| text.parse().ok());
     if let Some(floor) = floor {
-        horizon.raise(Revision(floor).min(horizon.head()));
+        horizon.raise(Revision(floor));
     }
     Ok(Turn { version: current.version, seen })
 }
@@ -67,7 +67,7 @@ pub(crate) async fn compact(
     horizon: &Horizon,
     floor: Revision,
 ) -> Result<(), Error> {
-    horizon.raise(floor.min(horizon.head()));
+    horizon.raise(floor);
     horizon.unpinned_below(floor).await;
     match etcd.compact(number(floor).unwrap_or(i64::MAX)).await {
         Ok(_) | Err(Error::Compacted) => Ok(()),

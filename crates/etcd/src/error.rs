@@ -59,9 +59,14 @@ pub struct Code(pub u16);
 
 impl Code {
     pub(crate) const OK: Self = Self(0);
+    pub(crate) const CANCELED: Self = Self(1);
     pub(crate) const UNKNOWN: Self = Self(2);
     pub(crate) const NOT_FOUND: Self = Self(5);
     pub(crate) const OUT_OF_RANGE: Self = Self(11);
+    /// Also of a connection that failed, as gRPC's own clients have it.
+    pub(crate) const UNAVAILABLE: Self = Self(14);
+    /// How many have a name.
+    pub(crate) const KNOWN: usize = 17;
 
     /// Whether etcd has decided: a request with such an answer is not done, nor will it be. The others
     /// also come from a server that lost its leader or its patience while the request was under way.
@@ -72,7 +77,7 @@ impl Code {
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [&str; 17] = [
+        const NAMES: [&str; Code::KNOWN] = [
             "OK",
             "Canceled",
             "Unknown",

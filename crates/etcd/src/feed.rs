@@ -163,7 +163,10 @@ impl Feed {
                 }
             };
             let step = match message {
-                Ok(message) => assembly.take(message),
+                Ok(message) => {
+                    self.reading.measures.progress.add(u64::from(message.is_progress()));
+                    assembly.take(message)
+                }
                 Err(error) => return Over::Interrupted(error.to_string()),
             };
             match step {

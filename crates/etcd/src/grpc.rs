@@ -1,8 +1,7 @@
 //! gRPC over one HTTP/2 connection: calls with one answer, and streams in both directions.
 //!
-//! Purpose: framing and statuses. A message is five bytes (no compression, length) and its protobuf; a
-//! call ends with `grpc-status` and `grpc-message` in the trailers, or in the headers where there is no
-//! message at all.
+//! A call ends with `grpc-status` and `grpc-message` in the trailers, or in the headers where there is no
+//! message at all. How messages are framed is in [`framing`](crate::framing).
 //!
 //! Must not know: what the messages mean, which endpoint it is, deadlines.
 //!
@@ -13,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, TE};
 use http::{HeaderMap, Request, StatusCode, Uri};
 use http_body::{Body, Frame};
@@ -29,13 +28,8 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsConnector;
 
 use crate::error::{Code, Error};
-
-/// The bytes before each message.
-const PREFIX_BYTES: usize = 5;
-
-/// The longest message that is read: etcd's own limit for a transaction is 2 MB, but a page of a range or
-/// the events of many transactions come in one.
-const MESSAGE_BYTES_MAX: usize = 512 << 20;
+use crate::framing::{framed, unescaped, unframed};
+use crate::measures::{Calls, Measures, Method};
 
 /// How much a stream, and a whole connection, may be sent before it is read: a page of a range at once.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
@@ -71,12 +65,12 @@ impl Endpoint {
     }
 
     /// The URI of a method of this endpoint.
-    fn method(&self, method: &'static str) -> Result<Uri, Error> {
+    fn method(&self, method: Method) -> Result<Uri, Error> {
         let authority = self.uri.authority().map_or("", |authority| authority.as_str());
         Uri::builder()
             .scheme(if self.tls.is_some() { "https" } else { "http" })
             .authority(authority)
-            .path_and_query(method)
+            .path_and_query(method.path())
             .build()
             .map_err(|why| Error::Configuration(format!("etcd endpoint {}: {why}", self.uri)))
     }
@@ -92,12 +86,13 @@ impl std::fmt::Display for Endpoint {
 #[derive(Clone)]
 pub(crate) struct Connection {
     endpoint: Endpoint,
+    measures: Arc<Measures>,
     sender: SendRequest<Outgoing>,
 }
 
 impl Connection {
     /// Connects to an endpoint.
-    pub(crate) async fn open(endpoint: &Endpoint) -> Result<Self, Error> {
+    pub(crate) async fn open(endpoint: &Endpoint, measures: &Arc<Measures>) -> Result<Self, Error> {
         let failed =
             |why: &dyn std::fmt::Display| Error::Unreachable(format!("{}: {why}", endpoint.uri));
         let address = (endpoint.host.as_str(), endpoint.port);
@@ -129,7 +124,7 @@ impl Connection {
                 sender
             }
         };
-        Ok(Self { endpoint: endpoint.clone(), sender })
+        Ok(Self { endpoint: endpoint.clone(), measures: measures.clone(), sender })
     }
 
     /// Whether no further call can be made on it.
@@ -140,7 +135,7 @@ impl Connection {
     /// A call with one answer.
     pub(crate) async fn call<A: Message + Default>(
         &self,
-        method: &'static str,
+        method: Method,
         request: &impl Message,
     ) -> Result<A, Error> {
         let mut answers = self.begin(method, Outgoing::One(Some(framed(request)))).await?;
@@ -157,7 +152,7 @@ impl Connection {
     /// the server begins to answer.
     pub(crate) async fn stream<R: Message>(
         &self,
-        method: &'static str,
+        method: Method,
         first: &R,
     ) -> Result<(Requests, Answers), Error> {
         let (requests, body) = mpsc::channel(REQUESTS_MAX);
@@ -166,25 +161,35 @@ impl Connection {
         Ok((requests, self.begin(method, Outgoing::Many(body)).await?))
     }
 
-    async fn begin(&self, method: &'static str, body: Outgoing) -> Result<Answers, Error> {
+    async fn begin(&self, method: Method, body: Outgoing) -> Result<Answers, Error> {
         let request = Request::post(self.endpoint.method(method)?)
             .header(TE, "trailers")
             .header(CONTENT_TYPE, "application/grpc")
             .body(body)
             .map_err(|why| Error::Configuration(why.to_string()))?;
+        let mut call = Call { measures: self.measures.clone(), method, has_ended: false };
+        call.calls().started.add(1);
+        call.calls().sent.add(1);
         let mut sender = self.sender.clone();
         let unsent = |why: hyper::Error| Error::Unreachable(format!("{}: {why}", self.endpoint));
-        sender.ready().await.map_err(unsent)?;
-        let answer = sender.send_request(request).await.map_err(|why| match why.is_canceled() {
-            true => unsent(why),
-            false => Error::Lost(format!("{}: {why}", self.endpoint)),
-        })?;
+        let answer = async {
+            sender.ready().await.map_err(unsent)?;
+            sender.send_request(request).await.map_err(|why| match why.is_canceled() {
+                true => unsent(why),
+                false => Error::Lost(format!("{}: {why}", self.endpoint)),
+            })
+        };
+        let answer = answer.await.inspect_err(|_| call.end(Code::UNAVAILABLE))?;
         let (head, body) = answer.into_parts();
         if head.status != StatusCode::OK {
+            call.end(Code::UNKNOWN);
             return Err(Error::Lost(format!("{}: HTTP {}", self.endpoint, head.status)));
         }
-        status(&head.headers).unwrap_or(Ok(()))?;
-        Ok(Answers { body, buffer: BytesMut::new() })
+        if let Some(ending) = Ending::of(&head.headers) {
+            call.end(ending.code);
+            ending.outcome()?;
+        }
+        Ok(Answers { body, buffer: BytesMut::new(), call })
     }
 }
 
@@ -206,6 +211,34 @@ impl Requests {
 pub(crate) struct Answers {
     body: Incoming,
     buffer: BytesMut,
+    call: Call,
+}
+
+/// A call as it is counted.
+struct Call {
+    measures: Arc<Measures>,
+    method: Method,
+    has_ended: bool,
+}
+
+impl Call {
+    fn calls(&self) -> &Calls {
+        self.measures.of(self.method)
+    }
+
+    /// Counts how the call ended, once.
+    fn end(&mut self, code: Code) {
+        if !std::mem::replace(&mut self.has_ended, true) {
+            self.calls().ended(code);
+        }
+    }
+}
+
+/// A call that is left is cancelled.
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.end(Code::CANCELED);
+    }
 }
 
 impl Answers {
@@ -214,6 +247,7 @@ impl Answers {
     pub(crate) async fn next<A: Message + Default>(&mut self) -> Result<Option<A>, Error> {
         loop {
             if let Some(message) = unframed(&mut self.buffer)? {
+                self.call.calls().received.add(1);
                 let answer = A::decode(message);
                 return answer.map(Some).map_err(|why| Error::Lost(why.to_string()));
             }
@@ -222,75 +256,45 @@ impl Answers {
                     Ok(data) => self.buffer.extend_from_slice(&data),
                     Err(frame) => {
                         let trailers = frame.into_trailers().unwrap_or_default();
-                        let lost = || Err(Error::Lost("an answer without a status".to_owned()));
-                        return status(&trailers).unwrap_or_else(lost).map(|()| None);
+                        let lost = || Error::Lost("an answer without a status".to_owned());
+                        let ending = Ending::of(&trailers);
+                        self.call.end(ending.as_ref().map_or(Code::UNKNOWN, |ending| ending.code));
+                        return ending.ok_or_else(lost)?.outcome().map(|()| None);
                     }
                 },
-                Some(Err(why)) => return Err(Error::Lost(why.to_string())),
-                None => return Err(Error::Lost("the answer was cut off".to_owned())),
+                Some(Err(why)) => {
+                    self.call.end(Code::UNAVAILABLE);
+                    return Err(Error::Lost(why.to_string()));
+                }
+                None => {
+                    self.call.end(Code::UNAVAILABLE);
+                    return Err(Error::Lost("the answer was cut off".to_owned()));
+                }
             }
         }
     }
 }
 
-/// A message with what stands before it.
-fn framed(message: &impl Message) -> Bytes {
-    let length = message.encoded_len();
-    let mut bytes = BytesMut::with_capacity(PREFIX_BYTES + length);
-    bytes.put_u8(0);
-    // A request is far below 4 GiB: etcd takes 2 MiB.
-    bytes.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
-    message.encode_raw(&mut bytes);
-    bytes.freeze()
+/// What headers or trailers say of the outcome.
+struct Ending {
+    code: Code,
+    message: String,
 }
 
-/// Takes the next message, if all of it is there.
-fn unframed(buffer: &mut BytesMut) -> Result<Option<Bytes>, Error> {
-    let Some((&[compressed, a, b, c, d], rest)) = buffer.split_first_chunk::<PREFIX_BYTES>() else {
-        return Ok(None);
-    };
-    let length = u32::from_be_bytes([a, b, c, d]) as usize;
-    if compressed != 0 || length > MESSAGE_BYTES_MAX {
-        return Err(Error::Lost(format!("a message of {length} bytes, compressed {compressed}")));
+impl Ending {
+    /// `None` where they say nothing.
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let code = headers.get("grpc-status")?.to_str().ok().and_then(|code| code.parse().ok());
+        let message = headers.get("grpc-message").map_or(&b""[..], |message| message.as_bytes());
+        Some(Self { code: code.map_or(Code::UNKNOWN, Code), message: unescaped(message) })
     }
-    if rest.len() < length {
-        buffer.reserve(PREFIX_BYTES + length - buffer.len());
-        return Ok(None);
-    }
-    let mut message = buffer.split_to(PREFIX_BYTES + length).freeze();
-    Ok(Some(message.split_off(PREFIX_BYTES)))
-}
 
-/// What headers or trailers say of the outcome, if anything.
-fn status(headers: &HeaderMap) -> Option<Result<(), Error>> {
-    let code = headers.get("grpc-status")?.to_str().ok().and_then(|code| code.parse().ok());
-    let code = code.map_or(Code::UNKNOWN, Code);
-    if code == Code::OK {
-        return Some(Ok(()));
-    }
-    let message = headers.get("grpc-message").map_or(&b""[..], |message| message.as_bytes());
-    Some(Err(Error::of_status(code, unescaped(message))))
-}
-
-/// The text of a message whose bytes beyond ASCII are `%XX`.
-fn unescaped(text: &[u8]) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        let hex = after.get(..2).filter(|_| byte == b'%');
-        let hex = hex.and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(byte);
-                rest = after;
-            }
+    fn outcome(self) -> Result<(), Error> {
+        match self.code {
+            Code::OK => Ok(()),
+            code => Err(Error::of_status(code, self.message)),
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The body of a request: one message, or as many as come.
@@ -317,44 +321,5 @@ impl Body for Outgoing {
 
     fn is_end_stream(&self) -> bool {
         matches!(self, Self::One(None))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::messages::CompactionRequest;
-
-    /// A message is taken when it is whole, wherever it was cut.
-    #[test]
-    fn messages_are_put_together() {
-        let messages = [CompactionRequest { revision: 7 }, CompactionRequest { revision: 0 }];
-        let wire: Vec<u8> = messages.iter().flat_map(framed).collect();
-        for cut in 0..=wire.len() {
-            let (mut buffer, mut found) = (BytesMut::new(), Vec::new());
-            for part in [&wire[..cut], &wire[cut..]] {
-                buffer.extend_from_slice(part);
-                while let Some(message) = unframed(&mut buffer).unwrap() {
-                    found.push(CompactionRequest::decode(message).unwrap());
-                }
-            }
-            assert_eq!((found.as_slice(), buffer.len()), (&messages[..], 0), "cut at {cut}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_message_ends_the_call() {
-        for wire in [[1, 0, 0, 0, 0], [0, 255, 255, 255, 255]] {
-            assert!(unframed(&mut BytesMut::from(&wire[..])).is_err(), "{wire:?}");
-        }
-    }
-
-    #[test]
-    fn texts_of_statuses_are_unescaped() {
-        for (text, expected) in
-            [("a b", "a b"), ("%41%c3%bc", "Aü"), ("100%", "100%"), ("%zz", "%zz")]
-        {
-            assert_eq!(unescaped(text.as_bytes()), expected);
-        }
     }
 }

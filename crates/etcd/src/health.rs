@@ -19,19 +19,19 @@ const WAITERS_MAX: usize = 1024;
 /// How often etcd is asked whether it is well, where nobody asks for something else.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// How often the size of the database is asked for; upstream's --etcd-db-metric-poll-interval.
-const SIZE_INTERVAL: Duration = Duration::from_secs(30);
-
-/// How long the answer may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a read may take at least until it is tried again.
+const READ_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a reader waits while reads fail, and how soon they are tried again.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// What is known of etcd.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Health {
+    /// How long a read may take until etcd is not well, and until the store is not ready.
+    well_patience: Duration,
+    ready_patience: Duration,
     state: Mutex<State>,
     history_lost: Notify,
 }
@@ -39,18 +39,46 @@ pub(crate) struct Health {
 #[derive(Debug, Default)]
 struct State {
     is_closed: bool,
+    /// Since when a read is under way.
+    asked: Option<Instant>,
     failure: Option<String>,
     disk_bytes: Option<u64>,
 }
 
 impl Health {
+    pub(crate) fn new(well_patience: Duration, ready_patience: Duration) -> Self {
+        let (state, history_lost) = (Mutex::default(), Notify::new());
+        Self { well_patience, ready_patience, state, history_lost }
+    }
+
     /// Whether writes are taken; the error is the reason why not.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
+        self.answers_in(self.well_patience)
+    }
+
+    /// Whether they are taken so soon that the store is ready.
+    pub(crate) fn ready(&self) -> Result<(), StoreError> {
+        self.answers_in(self.ready_patience)
+    }
+
+    fn answers_in(&self, patience: Duration) -> Result<(), StoreError> {
         self.open()?;
-        match &self.state.lock().failure {
-            Some(reason) => Err(StoreError::Failed { reason: reason.clone() }),
+        let state = self.state.lock();
+        let is_late = state.asked.is_some_and(|since| since.elapsed() > patience);
+        let late = is_late.then(|| format!("etcd does not answer in {patience:?}"));
+        match state.failure.clone().or(late) {
+            Some(reason) => Err(StoreError::Failed { reason }),
             None => Ok(()),
         }
+    }
+
+    /// How long a read may take.
+    fn read_patience(&self) -> Duration {
+        READ_PATIENCE.max(self.well_patience).max(self.ready_patience)
+    }
+
+    fn asks(&self) {
+        self.state.lock().asked = Some(Instant::now());
     }
 
     /// Whether the store is open, whatever etcd does.
@@ -63,11 +91,13 @@ impl Health {
     }
 
     pub(crate) fn failed(&self, error: &Error) {
-        self.state.lock().failure = Some(error.to_string());
+        let mut state = self.state.lock();
+        (state.asked, state.failure) = (None, Some(error.to_string()));
     }
 
     fn is_well(&self) {
-        self.state.lock().failure = None;
+        let mut state = self.state.lock();
+        (state.asked, state.failure) = (None, None);
     }
 
     pub(crate) fn disk_bytes(&self) -> Option<u64> {
@@ -109,8 +139,10 @@ pub(crate) async fn run(
             waiting.push((waiter, Instant::now()));
         }
         let before = horizon.head();
-        let read = timeout(PATIENCE, reading.header()).await;
-        let expired = || Err(Error::Lost(format!("etcd does not answer in {PATIENCE:?}")));
+        let patience = health.read_patience();
+        health.asks();
+        let read = timeout(patience, reading.header()).await;
+        let expired = || Err(Error::Lost(format!("etcd does not answer in {patience:?}")));
         let fresh = read.unwrap_or_else(|_| expired()).map(|header| revision(header.revision));
         match &fresh {
             Ok(fresh) => {
@@ -148,19 +180,37 @@ fn answer(
     left
 }
 
-/// Asks for the size of the database now and then, for ever.
-pub(crate) async fn measure(reading: Reading, health: Arc<Health>) {
+/// Asks for the size of the database at every interval, for ever.
+pub(crate) async fn measure(reading: Reading, health: Arc<Health>, interval: Duration) {
     loop {
         if let Ok(status) = reading.etcd.status().await {
             health.state.lock().disk_bytes = u64::try_from(status.db_size).ok();
         }
-        tokio::time::sleep(SIZE_INTERVAL).await;
+        sleep(interval).await;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_answer_is_no_sign_of_health() {
+        let health = Health::new(Duration::from_secs(4), Duration::from_secs(1));
+        let is_well = || (health.check().is_ok(), health.ready().is_ok());
+        assert_eq!(is_well(), (true, true), "nothing speaks against it");
+        health.asks();
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(is_well(), (true, false));
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(is_well(), (false, false));
+        health.is_well();
+        assert_eq!(is_well(), (true, true));
+        health.failed(&Error::Lost("no leader".to_owned()));
+        assert_eq!(is_well(), (false, false));
+        health.close();
+        assert_eq!(health.ready(), Err(StoreError::Closed));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_is_not_failed_by_one_read() {

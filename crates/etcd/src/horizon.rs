@@ -9,64 +9,64 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pintle_store::Revision;
+use pintle_store::{self as store, Revision};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
 #[derive(Debug)]
 pub(crate) struct Horizon {
-    state: Mutex<State>,
+    /// Its head is the newest revision that all followers have.
+    readable: store::Horizon,
+    awaited: Mutex<Awaited>,
     /// Told when a revision is wanted that followers do not have.
     pub(crate) wanted: Notify,
     /// Told when a pin is gone.
     unpinned: Notify,
 }
 
-#[derive(Debug)]
-struct State {
-    head: Revision,
-    floor: Revision,
+/// What is waited for. The head is read under its lock before somebody begins to wait, and it has moved
+/// before those who wait are told: so nobody misses that.
+#[derive(Debug, Default)]
+struct Awaited {
     wanted: Revision,
     waiters: BTreeMap<Revision, Vec<oneshot::Sender<()>>>,
-    pins: BTreeMap<Revision, usize>,
 }
 
 /// A reader at a revision, which stays readable while it lives.
 #[derive(Debug)]
 pub(crate) struct Pin<'a> {
     horizon: &'a Horizon,
+    pin: Option<store::Pin<'a>>,
     pub(crate) revision: Revision,
 }
 
 impl Horizon {
     pub(crate) fn new(floor: Revision, head: Revision) -> Self {
-        let state = State {
-            head,
-            floor,
-            wanted: Revision(0),
-            waiters: BTreeMap::new(),
-            pins: BTreeMap::new(),
-        };
-        Self { state: Mutex::new(state), wanted: Notify::new(), unpinned: Notify::new() }
+        Self {
+            readable: store::Horizon::new(floor, head),
+            awaited: Mutex::default(),
+            wanted: Notify::new(),
+            unpinned: Notify::new(),
+        }
     }
 
     /// The newest revision that all followers have.
     pub(crate) fn head(&self) -> Revision {
-        self.state.lock().head
+        self.readable.head()
     }
 
     /// The oldest revision that can be read, as far as is known: others compact, too.
     pub(crate) fn floor(&self) -> Revision {
-        self.state.lock().floor
+        self.readable.floor()
     }
 
     /// Followers have everything up to `head`.
     pub(crate) fn advance(&self, head: Revision) {
-        let mut state = self.state.lock();
-        state.head = state.head.max(head);
-        let waiting = state.waiters.split_off(&Revision(head.0.saturating_add(1)));
-        let reached = std::mem::replace(&mut state.waiters, waiting);
-        drop(state);
+        self.readable.advance(head);
+        let mut awaited = self.awaited.lock();
+        let waiting = awaited.waiters.split_off(&Revision(head.0.saturating_add(1)));
+        let reached = std::mem::replace(&mut awaited.waiters, waiting);
+        drop(awaited);
         for waiter in reached.into_values().flatten() {
             let _ = waiter.send(());
         }
@@ -75,31 +75,29 @@ impl Horizon {
     /// Followers were given the state anew. Where revisions went back, those who wait for one may mean one
     /// of before or one of after: they wait on.
     pub(crate) fn reset(&self, floor: Revision, head: Revision) {
-        let mut state = self.state.lock();
-        if head < state.head {
-            state.wanted = Revision(0);
+        if head < self.head() {
+            self.awaited.lock().wanted = Revision(0);
         }
-        (state.floor, state.head) = (floor, head);
-        drop(state);
+        self.readable.reset(floor, head);
         self.advance(head);
     }
 
     /// What is before `floor` cannot be read any more.
     pub(crate) fn raise(&self, floor: Revision) {
-        let mut state = self.state.lock();
-        state.floor = state.floor.max(floor);
+        // What is beyond the head is gone for others, who are further; followers will be told.
+        let _ = self.readable.raise(floor.min(self.head()));
     }
 
     /// Waits until followers have `revision`, for a bounded time; false if they do not.
     pub(crate) async fn reached(&self, revision: Revision, patience: Duration) -> bool {
         let reached = {
-            let mut state = self.state.lock();
-            if state.head >= revision {
+            let mut awaited = self.awaited.lock();
+            if self.head() >= revision {
                 return true;
             }
-            state.wanted = state.wanted.max(revision);
+            awaited.wanted = awaited.wanted.max(revision);
             let (reach, reached) = oneshot::channel();
-            state.waiters.entry(revision).or_default().push(reach);
+            awaited.waiters.entry(revision).or_default().push(reach);
             reached
         };
         self.wanted.notify_one();
@@ -108,33 +106,29 @@ impl Horizon {
 
     /// Says that somebody will wait for a revision.
     pub(crate) fn want(&self, revision: Revision) {
-        let mut state = self.state.lock();
-        if state.head < revision {
-            state.wanted = state.wanted.max(revision);
+        let mut awaited = self.awaited.lock();
+        if self.head() < revision {
+            awaited.wanted = awaited.wanted.max(revision);
             self.wanted.notify_one();
         }
     }
 
     /// Whether somebody waits for a newer head.
     pub(crate) fn is_behind(&self) -> bool {
-        let state = self.state.lock();
-        state.head < state.wanted
+        self.head() < self.awaited.lock().wanted
     }
 
     /// Begins to read at the floor.
     pub(crate) fn pin(&self) -> Pin<'_> {
-        let mut state = self.state.lock();
-        let revision = state.floor;
-        *state.pins.entry(revision).or_insert(0) += 1;
-        Pin { horizon: self, revision }
+        let pin = self.readable.pin_floor();
+        Pin { horizon: self, revision: pin.revision, pin: Some(pin) }
     }
 
     /// Waits until nobody reads below `floor`.
     pub(crate) async fn unpinned_below(&self, floor: Revision) {
         loop {
             let unpinned = self.unpinned.notified();
-            let lowest = self.state.lock().pins.keys().next().copied();
-            if lowest.is_none_or(|lowest| lowest >= floor) {
+            if self.readable.lowest_pin().is_none_or(|lowest| lowest >= floor) {
                 return;
             }
             unpinned.await;
@@ -144,14 +138,7 @@ impl Horizon {
 
 impl Drop for Pin<'_> {
     fn drop(&mut self) {
-        let mut state = self.horizon.state.lock();
-        if let Some(count) = state.pins.get_mut(&self.revision) {
-            *count -= 1;
-            if *count == 0 {
-                state.pins.remove(&self.revision);
-            }
-        }
-        drop(state);
+        self.pin = None;
         self.horizon.unpinned.notify_waiters();
     }
 }

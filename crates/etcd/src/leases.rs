@@ -2,6 +2,7 @@
 //! share one, as in upstream (apiserver/pkg/storage/etcd3/lease_manager.go).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -9,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::client::Etcd;
 use crate::error::Error;
+use crate::measures::Measures;
 
 /// How long a lease is given to further writes, unless --lease-reuse-duration-seconds says otherwise.
 pub(crate) const REUSE: Duration = Duration::from_secs(60);
@@ -19,6 +21,7 @@ const WRITES_MAX: usize = 1000;
 /// The leases that further writes are given, by what they are granted for.
 pub(crate) struct Leases {
     reuse: Duration,
+    measures: Arc<Measures>,
     by_ttl: Mutex<HashMap<i64, Lease>>,
 }
 
@@ -29,8 +32,8 @@ struct Lease {
 }
 
 impl Leases {
-    pub(crate) fn new(reuse: Duration) -> Self {
-        Self { reuse, by_ttl: Mutex::default() }
+    pub(crate) fn new(reuse: Duration, measures: Arc<Measures>) -> Self {
+        Self { reuse, measures, by_ttl: Mutex::default() }
     }
 
     /// A lease that ends after `lifetime`, or a little later.
@@ -40,7 +43,13 @@ impl Leases {
         let ttl_seconds = i64::try_from(ttl.as_secs().max(1)).unwrap_or(i64::MAX);
         let mut by_ttl = self.by_ttl.lock().await;
         let now = Instant::now();
-        by_ttl.retain(|_, lease| lease.until > now && lease.writes < WRITES_MAX);
+        by_ttl.retain(|_, lease| {
+            let is_good = lease.until > now && lease.writes < WRITES_MAX;
+            if !is_good {
+                self.measures.lease_objects.observe(lease.writes as u64);
+            }
+            is_good
+        });
         if let Some(lease) = by_ttl.get_mut(&ttl_seconds) {
             lease.writes += 1;
             return Ok(lease.id);

@@ -217,6 +217,13 @@ pub(crate) struct WatchResponse {
     pub(crate) events: Vec<Event>,
 }
 
+impl WatchResponse {
+    /// Whether it tells how far the watch is, and nothing else.
+    pub(crate) const fn is_progress(&self) -> bool {
+        self.events.is_empty() && !self.created && !self.fragment && !self.canceled
+    }
+}
+
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Event {
     #[prost(enumeration = "EventType", tag = "1")]

@@ -11,7 +11,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pintle_store::{Change, Error, Expect, Group, Key, Kind, Record, Revision, Write};
+use pintle_store::{Change, Error, Expect, Group, Grouping, Key, Kind, Record, Revision, Write};
 
 use crate::translation::number;
 
@@ -21,21 +21,10 @@ const OPERATIONS_MAX: usize = 128;
 /// What no key's revision is.
 const NEVER: i64 = -1;
 
-/// What a database takes as one transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Grouping {
-    /// Writes of several keys, on conditions on others.
-    Shared,
-    /// One write: kine, which keeps etcd's API over SQL databases and NATS. The others of a group go
-    /// before it, or after it, and unchanged keys are read just before.
-    Single,
-}
-
-impl Grouping {
-    /// That of a database with this id: kine has none.
-    pub(crate) const fn of(cluster_id: u64) -> Self {
-        if cluster_id == 0 { Self::Single } else { Self::Shared }
-    }
+/// What a database with this id takes as one transaction. kine, which keeps etcd's API over SQL databases and
+/// NATS, has none, and takes one write; there keys that are to be unchanged are read just before.
+pub(crate) const fn grouping(cluster_id: u64) -> Grouping {
+    if cluster_id == 0 { Grouping::Single } else { Grouping::Shared }
 }
 
 /// The steps of a group.
@@ -86,7 +75,7 @@ impl Plan {
             .map(|(key, at)| (key, number(at).filter(|&at| at > 0).unwrap_or(NEVER)))
             .collect();
         let room = match grouping {
-            Grouping::Shared => OPERATIONS_MAX.saturating_sub(unchanged.len()),
+            Grouping::Each | Grouping::Shared => OPERATIONS_MAX.saturating_sub(unchanged.len()),
             Grouping::Single => 1,
         };
         let (mut before, mut together, mut after) = (Vec::new(), Vec::new(), Vec::new());

@@ -3,17 +3,24 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pintle_store::{Error as StoreError, Record, Revision};
+use pintle_store::{Error as StoreError, Key, Record, Revision};
 use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::time::Instant;
 
 use crate::client::Etcd;
 use crate::error::Error;
 use crate::horizon::Horizon;
-use crate::messages::{KeyValue, RangeRequest, ResponseHeader, WatchCreateRequest};
+use crate::measures::Measures;
+use crate::messages::{KeyValue, RangeRequest, RangeResponse, ResponseHeader, WatchCreateRequest};
 use crate::translation::{Translation, number, revision};
 
-/// Keys in one page of a range: some megabytes of usual values.
+/// Keys in the first page of a range, and at most in a further one: etcd counts all keys of a range for each
+/// page of it, so that there should be few pages.
 const PAGE_KEYS: i64 = 1000;
+const PAGE_KEYS_MAX: i64 = 10_000;
+
+/// How long the values of a page should be together, as far as those of the page before tell.
+const PAGE_BYTES: usize = 16 << 20;
 
 /// Values of a page from which on they are decoded where it keeps nobody waiting.
 const DECODED_INLINE_BYTES_MAX: usize = 64 << 10;
@@ -23,6 +30,7 @@ const DECODED_INLINE_BYTES_MAX: usize = 64 << 10;
 pub(crate) struct Reading {
     pub(crate) etcd: Arc<dyn Etcd>,
     pub(crate) translation: Translation,
+    pub(crate) measures: Arc<Measures>,
 }
 
 impl Reading {
@@ -36,44 +44,79 @@ impl Reading {
     /// A key's value at a revision, or its newest.
     pub(crate) async fn key(
         &self,
-        path: Bytes,
+        key: &Key,
         at: Option<i64>,
     ) -> Result<(Option<KeyValue>, ResponseHeader), Error> {
-        let revision = at.unwrap_or(0);
+        let (path, revision) = (self.translation.path(key), at.unwrap_or(0));
         let request = RangeRequest { key: path, revision, ..RangeRequest::default() };
-        let response = self.etcd.range(request).await?;
+        let begun = Instant::now();
+        let response = self.etcd.range(request).await;
+        self.measures.request(("get", &key.collection), begun, &response);
+        let response = response?;
         Ok((response.kvs.into_iter().next(), response.header))
     }
 
-    /// The records of a range at a revision or of the newest one, in the order of their paths, and which
-    /// revision it is.
-    pub(crate) async fn records(
+    /// The records of a collection whose items begin with `prefix`, at a revision or the newest.
+    pub(crate) async fn collection(
         &self,
+        collection: &str,
+        prefix: &str,
+        at: Option<i64>,
+    ) -> Result<Vec<Record>, Error> {
+        let range = self.translation.range(collection, prefix);
+        let (mut records, _) = self.records(collection, range, at).await?;
+        records.retain(|record| *record.key.collection == *collection);
+        let lists = self.measures.lists.with([collection]);
+        lists.count.add(1);
+        lists.fetched.add(records.len() as u64);
+        Ok(records)
+    }
+
+    /// The records of a range at a revision or of the newest one, in the order of their paths, and which
+    /// revision it is. `collection` is what they are counted as.
+    async fn records(
+        &self,
+        collection: &str,
         range: (Bytes, Bytes),
         at: Option<i64>,
     ) -> Result<(Vec<Record>, Revision), Error> {
-        let (mut key, range_end) = range;
+        let (key, range_end) = range;
         let mut at = at.unwrap_or(0);
         let mut records = Vec::new();
-        loop {
-            let (range_end, limit) = (range_end.clone(), PAGE_KEYS);
-            let request = RangeRequest { key, range_end, limit, revision: at, keys_only: false };
-            let page = self.etcd.range(request).await?;
+        let page = |key: Bytes, limit: i64, revision: i64| {
+            let range_end = range_end.clone();
+            let request = RangeRequest { key, range_end, limit, revision, keys_only: false };
+            async move {
+                let begun = Instant::now();
+                let page = self.etcd.range(request).await;
+                self.measures.request(("list", collection), begun, &page);
+                page
+            }
+        };
+        let mut next = Some(page(key, PAGE_KEYS, at).await?);
+        while let Some(RangeResponse { header, kvs, more }) = next {
             if at == 0 {
-                at = page.header.revision;
+                at = header.revision;
             }
-            let last = page.kvs.last().map(|kept| kept.key.clone());
-            records.extend(self.decoded(page.kvs).await);
-            match last.filter(|_| page.more) {
-                Some(last) => key = [&last[..], b"\0"].concat().into(),
-                None => return Ok((records, revision(at))),
-            }
+            let last = kvs.last().filter(|_| more);
+            let last = last.map(|last| [&last.key[..], b"\0"].concat().into());
+            let limit = page_keys(&kvs);
+            let following = async {
+                match last {
+                    Some(key) => page(key, limit, at).await.map(Some),
+                    None => Ok(None),
+                }
+            };
+            let (decoded, following) = tokio::join!(self.decoded(kvs), following);
+            records.extend(decoded);
+            next = following?;
         }
+        Ok((records, revision(at)))
     }
 
     /// All records at a revision or of the newest one, in the order in which they were written.
     pub(crate) async fn state(&self, at: Option<i64>) -> Result<(Vec<Record>, Revision), Error> {
-        let (mut records, at) = self.records(self.translation.everything(), at).await?;
+        let (mut records, at) = self.records("", self.translation.everything(), at).await?;
         records.sort_by_key(|record| record.revision);
         Ok((records, at))
     }
@@ -111,6 +154,13 @@ impl Reading {
     }
 }
 
+/// How many keys to ask for after these.
+fn page_keys(page: &[KeyValue]) -> i64 {
+    let bytes: usize = page.iter().map(|kept| kept.value.len()).sum();
+    let keys = PAGE_BYTES.saturating_mul(page.len()) / bytes.max(1);
+    i64::try_from(keys).unwrap_or(i64::MAX).clamp(1, PAGE_KEYS_MAX)
+}
+
 /// Does on a thread of its own what would keep a runtime's threads from other work. A runtime with one
 /// thread is a test's, in which the order of things must repeat: there it is done at once.
 pub(crate) async fn aside<T: Default + Send + 'static>(
@@ -132,7 +182,7 @@ pub(crate) async fn aside<T: Default + Send + 'static>(
 pub(crate) fn read_error(error: Error, at: Option<Revision>, horizon: &Horizon) -> StoreError {
     match (error, at) {
         (Error::Compacted, Some(asked)) => {
-            horizon.raise(Revision(asked.0.saturating_add(1)).min(horizon.head()));
+            horizon.raise(Revision(asked.0.saturating_add(1)));
             StoreError::Compacted { asked, floor: horizon.floor() }
         }
         (Error::Future, Some(asked)) => StoreError::Future { asked, head: horizon.head() },
@@ -147,4 +197,25 @@ pub(crate) fn asked(at: Revision, horizon: &Horizon) -> Result<i64, StoreError> 
         return Err(StoreError::Compacted { asked: at, floor });
     }
     number(at).ok_or_else(|| StoreError::Future { asked: at, head: horizon.head() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_as_large_as_values_allow() {
+        let kept = |bytes| KeyValue { value: vec![0; bytes].into(), ..KeyValue::default() };
+        for (values, expected) in [
+            (vec![1 << 10; 9], PAGE_KEYS_MAX),
+            (vec![16 << 10; 9], 1024),
+            (vec![1 << 20, 3 << 20], 8),
+            (vec![64 << 20], 1),
+            (vec![], 1),
+            (vec![0], PAGE_KEYS_MAX),
+        ] {
+            let page: Vec<_> = values.iter().map(|bytes| kept(*bytes)).collect();
+            assert_eq!(page_keys(&page), expected, "{values:?}");
+        }
+    }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_store::{
-    At, BoxFuture, Error, Follower, Group, Key, Layout, Opening, Record, Revision, Store, Write,
+    At, BoxFuture, Error, Follower, Group, Grouping, Key, Layout, Opening, Record, Revision, Store,
+    Write,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -18,9 +19,10 @@ use crate::feed::{self, Feed, Job, Teller};
 use crate::health::{self, Health, Waiter};
 use crate::horizon::Horizon;
 use crate::leases::{Leases, REUSE};
+use crate::measures::Measures;
 use crate::messages::ResponseHeader;
 use crate::own::Own;
-use crate::plan::Grouping;
+use crate::plan::grouping;
 use crate::reading::{Reading, asked, read_error};
 use crate::tls::Tls;
 use crate::translation::Translation;
@@ -45,6 +47,14 @@ pub struct Options {
     pub compaction_interval: Option<Duration>,
     /// How long a lease is given to further writes.
     pub lease_reuse: Duration,
+    /// How long etcd may take to answer until it counts as not well, and until the store as not ready.
+    pub health_patience: Duration,
+    /// See `health_patience`.
+    pub ready_patience: Duration,
+    /// How often the size of the database is asked for; `None` for never.
+    pub size_interval: Option<Duration>,
+    /// What is counted meanwhile.
+    pub measures: Arc<Measures>,
 }
 
 impl Default for Options {
@@ -56,13 +66,17 @@ impl Default for Options {
             prefix: "/registry".to_owned(),
             compaction_interval: Some(Duration::from_secs(300)),
             lease_reuse: REUSE,
+            health_patience: Duration::from_secs(2),
+            ready_patience: Duration::from_secs(2),
+            size_interval: Some(Duration::from_secs(30)),
+            measures: Arc::default(),
         }
     }
 }
 
 /// Connects to etcd, and finds out how far its history goes.
 pub async fn open(options: &Options, layout: Arc<dyn Layout>) -> Result<EtcdOpening, EtcdError> {
-    let etcd = Arc::new(Client::new(&options.endpoints, &options.tls)?);
+    let etcd = Arc::new(Client::new(&options.endpoints, &options.tls, &options.measures)?);
     EtcdOpening::new(etcd, options.clone(), layout).await
 }
 
@@ -81,7 +95,8 @@ impl EtcdOpening {
         options: Options,
         layout: Arc<dyn Layout>,
     ) -> Result<Self, EtcdError> {
-        let reading = Reading { etcd, translation: Translation::new(layout, &options.prefix) };
+        let translation = Translation::new(layout, &options.prefix);
+        let reading = Reading { etcd, translation, measures: options.measures.clone() };
         let begin = async {
             let status = reading.etcd.status().await?;
             let floor = reading.floor().await?;
@@ -99,7 +114,8 @@ impl EtcdOpening {
         let Self { reading, options, progress, floor, header } = self;
         let head = crate::translation::revision(header.revision);
         let horizon = Arc::new(Horizon::new(floor, head));
-        let (own, health) = (Arc::new(Own::default()), Arc::new(Health::default()));
+        let health = Health::new(options.health_patience, options.ready_patience);
+        let (own, health) = (Arc::new(Own::default()), Arc::new(health));
         let (jobs, queue) = feed::jobs();
         let (fresh, waiters) = health::waiters();
         let feed = Feed {
@@ -120,19 +136,21 @@ impl EtcdOpening {
             tokio::spawn(feed.run(header)),
             tokio::spawn(teller.run()),
             tokio::spawn(health::run(reading.clone(), horizon.clone(), health.clone(), waiters)),
-            tokio::spawn(health::measure(reading.clone(), health.clone())),
         ];
+        if let Some(interval) = options.size_interval {
+            tasks.push(tokio::spawn(health::measure(reading.clone(), health.clone(), interval)));
+        }
         if let Some(interval) = options.compaction_interval {
             let compaction = compaction::run(reading.clone(), horizon.clone(), interval);
             tasks.push(tokio::spawn(compaction));
         }
-        let leases = Leases::new(options.lease_reuse);
+        let leases = Leases::new(options.lease_reuse, options.measures);
         let writing = Writing {
             reading: reading.clone(),
             horizon: horizon.clone(),
             own,
             leases,
-            grouping: Grouping::of(header.cluster_id),
+            grouping: grouping(header.cluster_id),
         };
         EtcdStore {
             reading,
@@ -229,15 +247,15 @@ impl Store for EtcdStore {
         true
     }
 
-    fn joins_writes(&self) -> bool {
-        false // a transaction gives all writes one revision
+    fn grouping(&self) -> Grouping {
+        self.writing.grouping
     }
 
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>> {
-        let path = self.reading.translation.path(key);
+        let key = key.clone();
         Box::pin(async move {
             let (revision, at) = self.at(at)?;
-            let read = self.reading.key(path, at).await;
+            let read = self.reading.key(&key, at).await;
             let (kept, _) = read.map_err(|why| read_error(why, revision, &self.horizon))?;
             Ok(kept.and_then(|kept| self.reading.translation.record(&kept)))
         })
@@ -249,14 +267,11 @@ impl Store for EtcdStore {
         prefix: &str,
         at: At,
     ) -> BoxFuture<'_, Result<Vec<Record>, Error>> {
-        let range = self.reading.translation.range(collection, prefix);
-        let collection = collection.to_owned();
+        let (collection, prefix) = (collection.to_owned(), prefix.to_owned());
         Box::pin(async move {
             let (revision, at) = self.at(at)?;
-            let read = self.reading.records(range, at).await;
-            let (mut records, _) = read.map_err(|why| read_error(why, revision, &self.horizon))?;
-            records.retain(|record| *record.key.collection == *collection);
-            Ok(records)
+            let read = self.reading.collection(&collection, &prefix, at).await;
+            read.map_err(|why| read_error(why, revision, &self.horizon))
         })
     }
 
@@ -285,6 +300,10 @@ impl Store for EtcdStore {
 
     fn check(&self) -> Result<(), Error> {
         self.health.check()
+    }
+
+    fn ready(&self) -> Result<(), Error> {
+        self.health.ready()
     }
 
     fn disk_bytes(&self) -> Option<u64> {

@@ -14,14 +14,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use pintle_store::{Error, Group, Key, Kind, Record, Revision};
+use pintle_store::{Error, Group, Grouping, Key, Kind, Record, Revision};
+use tokio::time::Instant;
 
 use crate::error::Error as EtcdError;
 use crate::horizon::Horizon;
 use crate::leases::Leases;
+use crate::measures::operation;
 use crate::messages::{KeyValue, TxnResponse};
 use crate::own::{Fate, Own, OwnWrite};
-use crate::plan::{Grouping, Plan, Planned};
+use crate::plan::{Plan, Planned};
 use crate::reading::Reading;
 use crate::transaction::{Ready, Refusal, refusal, restoration, transaction};
 use crate::translation::revision;
@@ -101,9 +103,7 @@ impl Writing {
         let path = self.reading.translation.path(&key);
         let before = match kind {
             Kind::Created => None,
-            Kind::Updated | Kind::Deleted => {
-                self.reading.key(path.clone(), None).await.map_err(unsent)?.0
-            }
+            Kind::Updated | Kind::Deleted => self.reading.key(&key, None).await.map_err(unsent)?.0,
         };
         let written = self.transact(vec![planned], &[]).await.map_err(|error| match error {
             Error::Conflict { .. } => Error::CompanionConflict { key },
@@ -137,12 +137,11 @@ impl Writing {
         together: Vec<Planned>,
         unchanged: &[(Key, i64)],
     ) -> Result<Vec<(usize, Record)>, Error> {
-        if self.grouping == Grouping::Shared {
+        if self.grouping != Grouping::Single {
             return self.transact(together, unchanged).await;
         }
         for (key, at) in unchanged {
-            let path = self.reading.translation.path(key);
-            let (current, _) = self.reading.key(path, None).await.map_err(unsent)?;
+            let (current, _) = self.reading.key(key, None).await.map_err(unsent)?;
             if current.is_none_or(|current| current.mod_revision != *at) {
                 return Err(Error::CompanionConflict { key: key.clone() });
             }
@@ -241,7 +240,7 @@ impl Writing {
         planned: &[Planned],
         unchanged: &[(Bytes, i64)],
     ) -> Result<TxnResponse, EtcdError> {
-        match self.reading.etcd.txn(transaction(writes, unchanged)).await {
+        match self.ask(writes, unchanged).await {
             Err(EtcdError::LeaseNotFound) => {}
             outcome => return outcome,
         }
@@ -253,7 +252,22 @@ impl Writing {
                 write.lease = self.leases.lease(&*self.reading.etcd, lifetime).await?;
             }
         }
-        self.reading.etcd.txn(transaction(writes, unchanged)).await
+        self.ask(writes, unchanged).await
+    }
+
+    /// Sends a transaction, and counts it as its first write.
+    async fn ask(
+        &self,
+        writes: &[Ready],
+        unchanged: &[(Bytes, i64)],
+    ) -> Result<TxnResponse, EtcdError> {
+        let begun = Instant::now();
+        let outcome = self.reading.etcd.txn(transaction(writes, unchanged)).await;
+        if let [Ready { own, .. }, ..] = writes {
+            let what = (operation(own.kind), &*own.key.collection);
+            self.reading.measures.request(what, begun, &outcome);
+        }
+        outcome
     }
 
     /// The error of a transaction that was refused. Followers have what stood in its way by then, so that
@@ -281,10 +295,10 @@ impl Writing {
         let _ = self.horizon.reached(revision(header.revision), SETTLE_PATIENCE).await;
         let fates: Vec<_> = writes.iter().map(|write| write.own.fate.lock().clone()).collect();
         if let Some(place) = fates.iter().position(|fate| matches!(fate, Fate::Outrun)) {
-            let path = writes[place].own.path.clone();
-            let Ok((current, header)) = self.reading.key(path, None).await else { return unknown };
+            let key = &writes[place].own.key;
+            let Ok((current, header)) = self.reading.key(key, None).await else { return unknown };
             let (refusal, head) = (Refusal { place, current }, revision(header.revision));
-            return Err(self.conflict(refusal, &writes[place].own.key, head).await);
+            return Err(self.conflict(refusal, key, head).await);
         }
         let told = fates.iter().map(|fate| match fate {
             Fate::Told(record) => Some(record.revision),

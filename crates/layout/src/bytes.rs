@@ -5,7 +5,7 @@ use pintle_schema::{decode, encode, protobuf};
 use pintle_store::Revision;
 use pintle_value::{Value, cbor, json};
 
-use crate::Kind;
+use crate::{Kind, MediaType};
 
 /// Members that their schema keeps unread.
 const OWNED_FIELDS: &[&str] = &["metadata", "managedFields", "fieldsV1"];
@@ -14,13 +14,16 @@ const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 impl Kind {
     /// What is kept of an object's JSON.
-    pub(crate) fn encode(&self, value: &[u8]) -> Result<Vec<u8>, String> {
+    pub(crate) fn encode(&self, value: &[u8], media_type: MediaType) -> Result<Vec<u8>, String> {
         let mut tree = json::parse_without(value, OWNED_FIELDS).map_err(|why| why.to_string())?;
         forget_place(&mut tree)?;
         let (stored, mut kept) = (&self.stored, Vec::with_capacity(value.len()));
         match stored.storage.as_ref().map(|storage| storage.etcd.form) {
             Some(EtcdForm::Unserved(version)) => (version.write)(tree, &mut kept),
             Some(EtcdForm::Json | EtcdForm::Sorted) => {
+                encode::write(&stored.schema, stored.ty, &tree, &mut kept);
+            }
+            Some(EtcdForm::Protobuf) | None if media_type == MediaType::Json => {
                 encode::write(&stored.schema, stored.ty, &tree, &mut kept);
             }
             Some(EtcdForm::Protobuf) | None => {

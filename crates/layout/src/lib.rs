@@ -28,7 +28,18 @@ use paths::Paths;
 /// The layout of kube-apiserver v1.36.
 pub struct Upstream {
     paths: Paths,
+    media_type: MediaType,
     event_ttl: Duration,
+}
+
+/// As what objects of built-in kinds are written that are kept in no form of their own. Either is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MediaType {
+    /// `application/vnd.kubernetes.protobuf`
+    #[default]
+    Protobuf,
+    /// `application/json`
+    Json,
 }
 
 /// A built-in kind as it is kept.
@@ -44,9 +55,9 @@ struct Kind {
 const SERVER_LEASE: Duration = Duration::from_secs(15);
 
 impl Upstream {
-    /// The layout in which events are kept for so long.
-    pub fn new(event_ttl: Duration) -> Self {
-        Self { paths: Paths::of(pintle_kinds::kept()), event_ttl }
+    /// The layout in which objects are written in a form, and events are kept for so long.
+    pub fn new(media_type: MediaType, event_ttl: Duration) -> Self {
+        Self { paths: Paths::of(pintle_kinds::kept()), media_type, event_ttl }
     }
 }
 
@@ -61,7 +72,7 @@ impl Layout for Upstream {
 
     fn encode(&self, key: &Key, value: &[u8]) -> Result<Bytes, Mismatch> {
         let encoded = match self.paths.kind(&key.collection) {
-            Some(kind) => kind.encode(value),
+            Some(kind) => kind.encode(value, self.media_type),
             None if paths::is_custom(&key.collection) => custom::encode(value),
             None => return Ok(Bytes::copy_from_slice(value)),
         };

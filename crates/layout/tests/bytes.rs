@@ -1,10 +1,11 @@
 //! The bytes of objects: `kept.jsonl` has what kube-apiserver v1.36.3 kept in etcd of an object of each
-//! kind, and, where a client can get the object, what it answered.
+//! kind, and, where a client can get the object, what it answered; `kept_as_json.jsonl` what one kept of some
+//! with `--storage-media-type=application/json`.
 
 use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use pintle_layout::Upstream;
+use pintle_layout::{MediaType, Upstream};
 use pintle_store::{Key, Layout, Revision};
 use pintle_value::{Value, cbor, json};
 
@@ -16,7 +17,10 @@ struct Sample {
 }
 
 fn samples() -> Vec<Sample> {
-    let lines = include_str!("kept.jsonl").lines();
+    read(include_str!("kept.jsonl"))
+}
+
+fn read(rows: &str) -> Vec<Sample> {
     let read = |line: &str| {
         let row = json::parse(line.as_bytes()).expect("a row");
         let text = |member: &str| row.str_at(&[member]).unwrap_or_default().to_owned();
@@ -28,11 +32,11 @@ fn samples() -> Vec<Sample> {
         let revision = Revision(revision.cast_unsigned());
         Sample { path: text("path"), revision, kept, shown: text("shown") }
     };
-    lines.map(read).collect()
+    rows.lines().map(read).collect()
 }
 
 fn layout() -> Upstream {
-    Upstream::new(Duration::from_secs(3600))
+    Upstream::new(MediaType::Protobuf, Duration::from_secs(3600))
 }
 
 fn key(collection: &str, item: &str) -> Key {
@@ -73,6 +77,17 @@ fn every_sample_is_read_as_upstream_shows_it_and_kept_as_upstream_keeps_it() {
             let again = layout.encode(&key, &value).expect("it can be written");
             assert_eq!(STANDARD.encode(&again), STANDARD.encode(&kept), "{path}");
         }
+    }
+}
+
+#[test]
+fn objects_are_kept_as_json_as_upstream_keeps_them() {
+    let layout = Upstream::new(MediaType::Json, Duration::from_secs(3600));
+    for Sample { path, revision, kept, .. } in read(include_str!("kept_as_json.jsonl")) {
+        let key = layout.key(&path).expect("a key");
+        let value = layout.decode(&key, &kept, revision).expect("it can be read");
+        let again = layout.encode(&key, &value).expect("it can be written");
+        assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&kept), "{path}");
     }
 }
 

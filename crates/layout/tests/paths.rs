@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pintle_layout::Upstream;
+use pintle_layout::{MediaType, Upstream};
 use pintle_schema::protobuf;
 use pintle_store::{Key, Layout};
 use pintle_value::json;
@@ -282,7 +282,7 @@ const FOREIGN: &[&str] = &[
 ];
 
 fn layout() -> Upstream {
-    Upstream::new(Duration::from_secs(3600))
+    Upstream::new(MediaType::Protobuf, Duration::from_secs(3600))
 }
 
 fn key(collection: &str, item: &str) -> Key {

@@ -305,6 +305,7 @@ impl Serve {
         let mut config = Config {
             data_dir: storage.data_dir,
             ephemeral: storage.ephemeral,
+            storage_media_type: etcd.media_type(),
             etcd: etcd.options()?,
             fsync: !storage.unsafe_no_fsync,
             kubeconfig: storage.kubeconfig,

@@ -214,6 +214,11 @@ impl Registry {
         self.store.check()
     }
 
+    /// Whether they are taken soon enough for this server to be given requests; the error says why not.
+    pub fn ready(&self) -> Result<(), pintle_store::Error> {
+        self.store.ready()
+    }
+
     /// Closes the store, when the writes under way are done: there are no others then.
     pub async fn close(&self) {
         self.store.close().await;

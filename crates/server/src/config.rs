@@ -14,6 +14,7 @@ use pintle_auth::Mode;
 use pintle_controllers::Selection;
 use pintle_effects::PortRange;
 use pintle_kinds::RuntimeConfig;
+use pintle_layout::MediaType;
 
 use crate::{Cors, FeatureGates, TlsParameters};
 pub use access::{RequestHeader, ServiceAccounts};
@@ -30,6 +31,8 @@ pub struct Config {
     /// The etcd that keeps the objects, instead of a store of the server's own. The data directory then has
     /// certificates and the kubeconfig only.
     pub etcd: Option<pintle_etcd::Options>,
+    /// As what etcd keeps objects of built-in kinds.
+    pub storage_media_type: MediaType,
     /// Writes are on disk before they are acknowledged.
     pub fsync: bool,
     /// Where the administrator's kubeconfig goes; `admin.kubeconfig` in the data directory (or in a
@@ -113,6 +116,7 @@ impl Default for Config {
             data_dir: PathBuf::from(".pintle"),
             ephemeral: false,
             etcd: None,
+            storage_media_type: MediaType::default(),
             fsync: true,
             kubeconfig: None,
             bind_address: IpAddr::V4(Ipv4Addr::LOCALHOST),

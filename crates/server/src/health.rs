@@ -10,6 +10,8 @@ use crate::respond::{Response, page, text};
 pub(crate) struct Health<'a> {
     /// Whether the store takes writes.
     pub(crate) store: &'a (dyn Fn() -> Result<(), String> + Sync),
+    /// Whether it takes them soon enough.
+    pub(crate) store_ready: &'a (dyn Fn() -> Result<(), String> + Sync),
     pub(crate) lifecycle: &'a Lifecycle,
     /// While a server has been running for less, hooks that are not done do not count against its life
     /// (HLT-07).
@@ -63,7 +65,7 @@ const CHECKS: &[Check] = &[
     // The certificate by which a server asks itself; this one asks itself nothing over the network.
     life("loopback-serving-certificate", |_, _| Ok(())),
     check("etcd", |health, _| (health.store)()),
-    ready("etcd-readiness", |health, _| (health.store)()),
+    ready("etcd-readiness", |health, _| (health.store_ready)()),
     ready("informer-sync", hook),
     check("poststarthook/start-apiserver-admission-initializer", hook),
     check("poststarthook/generic-apiserver-start-informers", hook),
@@ -236,6 +238,7 @@ mod tests {
             let store = || self.store.clone();
             let health = Health {
                 store: &store,
+                store_ready: &store,
                 lifecycle: &self.lifecycle,
                 livez_grace_period: self.grace,
                 observe: &|_, _, _| {},

@@ -64,6 +64,7 @@ pub use pintle_controllers::Selection;
 pub use pintle_effects::PortRange;
 pub use pintle_etcd::{Options as Etcd, Tls as EtcdTls};
 pub use pintle_kinds::{Error as RuntimeConfigError, RuntimeConfig};
+pub use pintle_layout::MediaType;
 pub use pki::{Credentials, Signer};
 pub use runtime::runtime;
 pub use server::{Running, Server};

@@ -8,6 +8,7 @@
 mod access;
 mod admission;
 mod controllers;
+mod etcd;
 mod families;
 mod family;
 mod process;
@@ -45,6 +46,8 @@ pub(crate) struct Sources {
     queues: Arc<Queues>,
     webhooks: Arc<Webhooks>,
     admission: Arc<Measures>,
+    /// What is asked of etcd, where that keeps the objects.
+    etcd: Option<Arc<pintle_etcd::Measures>>,
     /// Each feature gate with its stage, and whether it is on.
     features: Vec<(&'static str, &'static str, bool)>,
     /// See [`Config`].
@@ -62,6 +65,7 @@ impl Sources {
         Self {
             webhooks,
             admission,
+            etcd: config.etcd.as_ref().map(|etcd| etcd.measures.clone()),
             collector: environment.collector.clone(),
             queues: environment.queues.clone(),
             features: config.feature_gates.all().collect(),
@@ -150,7 +154,10 @@ impl Metrics {
         self.write_field_validations(&mut page);
         page.single(&f::TLS_ERRORS, self.tls_errors.get());
         server::write(api, &mut page);
-        stored::write(&api.registry, &mut page);
+        stored::write(&api.registry, self.sources.etcd.is_some(), &mut page);
+        if let Some(measures) = &self.sources.etcd {
+            etcd::write(measures, &mut page);
+        }
         controllers::write(&self.sources, &api.registry, &mut page);
         self.write_features(&mut page);
         admission::write(&api.registry, &self.sources.admission, &mut page);

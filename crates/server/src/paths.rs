@@ -199,8 +199,10 @@ fn metrics(metrics: String) -> Response {
 fn health_check(call: &Call<'_>) -> Option<Response> {
     let (endpoint, check) = health::endpoint(&call.info.path)?;
     let store = || call.api.registry.check().map_err(|error| error.to_string());
+    let store_ready = || call.api.registry.ready().map_err(|error| error.to_string());
     let health = Health {
         store: &store,
+        store_ready: &store_ready,
         lifecycle: &call.api.lifecycle,
         livez_grace_period: call.api.settings.livez_grace_period,
         observe: &|endpoint, check, passed| call.api.metrics.checked(endpoint, check, passed),

@@ -6,7 +6,7 @@
 //!
 //! Must not know: keys, records, the medium.
 //!
-//! Invariants: floor ≤ head, both only grow.
+//! Invariants: floor ≤ head, both only grow, but for a reset.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{At, Error, Revision};
 
 /// The readable revisions.
 #[derive(Debug)]
-pub(crate) struct Horizon {
+pub struct Horizon {
     state: Mutex<State>,
 }
 
@@ -30,32 +30,45 @@ struct State {
 
 /// A reader at a revision: while it lives, what can be seen at that revision stays.
 #[derive(Debug)]
-pub(crate) struct Pin<'a> {
+pub struct Pin<'a> {
     horizon: &'a Horizon,
-    pub(crate) revision: Revision,
+    /// What is read at.
+    pub revision: Revision,
 }
 
 impl Horizon {
-    pub(crate) fn new(floor: Revision, head: Revision) -> Self {
+    /// Everything from the floor to the head is readable, and nobody reads.
+    pub const fn new(floor: Revision, head: Revision) -> Self {
         Self { state: Mutex::new(State { head, floor, pins: BTreeMap::new() }) }
     }
 
-    pub(crate) fn head(&self) -> Revision {
+    /// The newest readable revision.
+    pub fn head(&self) -> Revision {
         self.state.lock().head
     }
 
-    pub(crate) fn floor(&self) -> Revision {
+    /// The oldest one, as far as is known where others compact, too.
+    pub fn floor(&self) -> Revision {
         self.state.lock().floor
     }
 
     /// Makes revisions up to `head` readable.
-    pub(crate) fn advance(&self, head: Revision) {
+    pub fn advance(&self, head: Revision) {
         let mut state = self.state.lock();
         state.head = state.head.max(head);
     }
 
+    /// Begins anew with another history, which may be older.
+    pub fn reset(&self, floor: Revision, head: Revision) {
+        let mut state = self.state.lock();
+        (state.floor, state.head) = (floor, head);
+    }
+
     /// Makes revisions below `floor` unreadable; false if they are already.
-    pub(crate) fn raise(&self, floor: Revision) -> Result<bool, Error> {
+    ///
+    /// # Errors
+    /// If it is beyond the head.
+    pub fn raise(&self, floor: Revision) -> Result<bool, Error> {
         let mut state = self.state.lock();
         if floor > state.head {
             return Err(Error::Future { asked: floor, head: state.head });
@@ -66,13 +79,21 @@ impl Horizon {
     }
 
     /// The oldest revision that somebody reads or may yet read at.
-    pub(crate) fn oldest(&self) -> Revision {
+    pub fn oldest(&self) -> Revision {
         let state = self.state.lock();
         state.pins.keys().next().map_or(state.floor, |&pin| pin.min(state.floor))
     }
 
+    /// The oldest revision that somebody reads at.
+    pub fn lowest_pin(&self) -> Option<Revision> {
+        self.state.lock().pins.keys().next().copied()
+    }
+
     /// Begins to read at a revision.
-    pub(crate) fn pin(&self, at: At) -> Result<Pin<'_>, Error> {
+    ///
+    /// # Errors
+    /// If it cannot be read, or cannot be read yet.
+    pub fn pin(&self, at: At) -> Result<Pin<'_>, Error> {
         let mut state = self.state.lock();
         let State { head, floor, .. } = *state;
         let revision = match at {
@@ -85,7 +106,7 @@ impl Horizon {
     }
 
     /// Begins to read at the floor, whatever that is.
-    pub(crate) fn pin_floor(&self) -> Pin<'_> {
+    pub fn pin_floor(&self) -> Pin<'_> {
         let mut state = self.state.lock();
         let floor = state.floor;
         self.add_pin(&mut state, floor)

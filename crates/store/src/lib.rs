@@ -42,16 +42,16 @@ mod tests;
 
 use std::future::Future;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 
+pub use horizon::{Horizon, Pin};
 pub use layout::{Layout, Mismatch};
 pub use opening::LocalOpening;
 pub use record::{Key, Kind, Record, Revision};
 pub use template::Template;
 
 /// A boxed future, so that [`Store`] can be a trait object.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The newest revision, or one of the past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +150,18 @@ pub struct Group {
     pub unchanged: Vec<(Key, Revision)>,
 }
 
+/// Which writes a store commits as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grouping {
+    /// Any, each at a revision of its own: also writes that have nothing to do with each other.
+    Each,
+    /// All at one revision. So a group is an object with what belongs to it, and what it has of one
+    /// collection beyond one key goes before or after it.
+    Shared,
+    /// One write: the others of its group go before or after it.
+    Single,
+}
+
 /// Who wants to see every committed write.
 pub trait Follower: Send + Sync {
     /// The next records, in order; with them everything up to `head` has been told, which is the last
@@ -207,9 +219,8 @@ pub trait Store: Send + Sync {
     /// is [`Error::CompanionConflict`].
     fn commit_together(&self, group: Group) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
 
-    /// Whether a group may join writes that have nothing to do with each other, of any number of keys of a
-    /// collection. Where it may not, a group is an object with what belongs to it.
-    fn joins_writes(&self) -> bool;
+    /// Which writes it commits as one.
+    fn grouping(&self) -> Grouping;
 
     /// The record of a key at a revision.
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>>;
@@ -231,6 +242,11 @@ pub trait Store: Send + Sync {
 
     /// Whether the store takes writes; the error is the reason why not.
     fn check(&self) -> Result<(), Error>;
+
+    /// Whether it takes them soon enough for its server to be given requests.
+    fn ready(&self) -> Result<(), Error> {
+        self.check()
+    }
 
     /// How many bytes the store takes on the disk, where it is on one.
     fn disk_bytes(&self) -> Option<u64>;

@@ -21,7 +21,7 @@ use crate::engine::{Engine, Failure};
 use crate::horizon::Horizon;
 use crate::index::{Index, Version};
 use crate::replay::Portion;
-use crate::{At, BoxFuture, Error, Follower, Group, Key, Record, Revision, Store, Write};
+use crate::{At, BoxFuture, Error, Follower, Group, Grouping, Key, Record, Revision, Store, Write};
 
 /// What may wait to be committed, in KiB; a write counts as at least one. So 64 MiB of values or 65,536
 /// writes: more than a server admits at once, less than would hurt it.
@@ -131,8 +131,8 @@ impl Store for Local {
         false
     }
 
-    fn joins_writes(&self) -> bool {
-        true
+    fn grouping(&self) -> Grouping {
+        Grouping::Each
     }
 
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>> {

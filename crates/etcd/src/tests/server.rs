@@ -66,7 +66,7 @@ impl Server {
     }
 
     pub(super) fn client(&self) -> Client {
-        Client::new(std::slice::from_ref(&self.endpoint), &Tls::default()).unwrap()
+        Client::new(std::slice::from_ref(&self.endpoint), &Tls::default(), &Arc::default()).unwrap()
     }
 
     pub(super) fn options(&self) -> Options {
@@ -83,7 +83,7 @@ impl Server {
     }
 
     pub(super) async fn store_with(&self, options: Options) -> EtcdStore {
-        let client = Client::new(&options.endpoints, &options.tls).unwrap();
+        let client = Client::new(&options.endpoints, &options.tls, &options.measures).unwrap();
         EtcdOpening::new(Arc::new(client), options, plain()).await.unwrap().start()
     }
 

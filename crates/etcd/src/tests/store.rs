@@ -342,7 +342,7 @@ async fn endpoints_that_are_down_are_passed_over() {
     let calls = followed(&store).await;
     store.commit(create("a/1", "x")).await.unwrap();
     assert_eq!(calls.texts(), ["Created a/1=x"]);
-    let nobody = Client::new(&[down], &Tls::default()).unwrap();
+    let nobody = Client::new(&[down], &Tls::default(), &Arc::default()).unwrap();
     let error = nobody.status().await.unwrap_err();
     assert!(matches!(error, crate::Error::Unreachable(_)), "{error}");
 }

@@ -1,6 +1,7 @@
 //! TLS to a real server that wants client certificates.
 
 use std::fs;
+use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 
@@ -75,7 +76,7 @@ async fn both_sides_show_certificates() {
     };
     let stranger = signed(ExtendedKeyUsagePurpose::ClientAuth, None);
     let endpoints = [server.endpoint.clone()];
-    let good = Client::new(&endpoints, &tls(&client, Some(&client))).unwrap();
+    let good = Client::new(&endpoints, &tls(&client, Some(&client)), &Arc::default()).unwrap();
     super::server::ready(&good).await;
     assert!(good.status().await.unwrap().version.starts_with("3."));
     for (why, tls) in [
@@ -83,7 +84,7 @@ async fn both_sides_show_certificates() {
         ("one that somebody else signed", tls(&client, Some(&stranger))),
         ("a server that is not trusted", tls(&stranger, Some(&client))),
     ] {
-        let client = Client::new(&endpoints, &tls).unwrap();
+        let client = Client::new(&endpoints, &tls, &Arc::default()).unwrap();
         assert!(client.status().await.is_err(), "{why}");
     }
 }
@@ -96,11 +97,15 @@ fn what_is_no_certificate_is_told() {
         Tls { authorities: Some(Vec::new()), identity: Some((pem(), pem())) },
         Tls { authorities: Some(Vec::new()), identity: Some((Vec::new(), Vec::new())) },
     ] {
-        let error = Client::new(&["https://127.0.0.1:1".to_owned()], &tls).err().unwrap();
+        let error =
+            Client::new(&["https://127.0.0.1:1".to_owned()], &tls, &Arc::default()).err().unwrap();
         assert!(matches!(error, crate::Error::Configuration(_)), "{error}");
     }
     for endpoints in [&["127.0.0.1:2379"][..], &["ftp://a"], &["http://"], &[]] {
         let endpoints: Vec<_> = endpoints.iter().map(|url| (*url).to_owned()).collect();
-        assert!(Client::new(&endpoints, &Tls::default()).is_err(), "{endpoints:?}");
+        assert!(
+            Client::new(&endpoints, &Tls::default(), &Arc::default()).is_err(),
+            "{endpoints:?}"
+        );
     }
 }

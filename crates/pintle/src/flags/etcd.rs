@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use pintle_server::{Etcd, EtcdTls};
+use pintle_server::{Etcd, EtcdTls, MediaType};
 
 use super::duration;
 
@@ -34,19 +34,38 @@ pub(super) struct EtcdFlags {
     /// How many seconds a lease of etcd's is given to further objects that expire
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     lease_reuse_duration_seconds: u64,
-    /// How objects of built-in kinds are encoded in etcd: only application/vnd.kubernetes.protobuf
-    #[arg(long, value_name = "TYPE", default_value = PROTOBUF)]
-    storage_media_type: String,
+    /// How long etcd may take to answer while the checks `etcd` say that it is well
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    etcd_healthcheck_timeout: Duration,
+    /// How long etcd may take to answer while the check `etcd-readiness` of /readyz says yes
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    etcd_readycheck_timeout: Duration,
+    /// How often the size of etcd's database is asked for, for /metrics; 0 is never
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    etcd_db_metric_poll_interval: Duration,
+    /// As what objects of built-in kinds are written to etcd: application/vnd.kubernetes.protobuf or
+    /// application/json; either is read
+    #[arg(long, value_name = "TYPE", default_value = PROTOBUF, value_parser = media_type)]
+    storage_media_type: MediaType,
 }
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
+fn media_type(text: &str) -> anyhow::Result<MediaType> {
+    match text {
+        PROTOBUF => Ok(MediaType::Protobuf),
+        "application/json" => Ok(MediaType::Json),
+        _ => bail!("objects are written as {PROTOBUF} or application/json"),
+    }
+}
+
 impl EtcdFlags {
+    pub(super) const fn media_type(&self) -> MediaType {
+        self.storage_media_type
+    }
+
     /// The etcd that the flags say, if they say one.
     pub(super) fn options(self) -> anyhow::Result<Option<Etcd>> {
-        if self.storage_media_type != PROTOBUF {
-            bail!("--storage-media-type: only {PROTOBUF} is written; other types are read");
-        }
         if self.etcd_servers.is_empty() {
             return Ok(None);
         }
@@ -60,13 +79,17 @@ impl EtcdFlags {
             }
             None => None,
         };
-        let interval = self.etcd_compaction_interval;
+        let interval = |every: Duration| (!every.is_zero()).then_some(every);
         Ok(Some(Etcd {
             endpoints: self.etcd_servers,
             tls: EtcdTls { authorities, identity },
             prefix: self.etcd_prefix,
-            compaction_interval: (!interval.is_zero()).then_some(interval),
+            compaction_interval: interval(self.etcd_compaction_interval),
             lease_reuse: Duration::from_secs(self.lease_reuse_duration_seconds),
+            health_patience: self.etcd_healthcheck_timeout,
+            ready_patience: self.etcd_readycheck_timeout,
+            size_interval: interval(self.etcd_db_metric_poll_interval),
+            ..Etcd::default()
         }))
     }
 }

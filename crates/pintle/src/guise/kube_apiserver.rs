@@ -26,13 +26,16 @@ const DEFAULTS: &[(&str, &str)] = &[
 ];
 
 /// What is for an etcd that keeps the objects itself.
-const ETCD_FLAGS: [&str; 8] = [
+const ETCD_FLAGS: [&str; 11] = [
     "etcd-servers",
     "etcd-cafile",
     "etcd-certfile",
     "etcd-keyfile",
     "etcd-prefix",
     "etcd-compaction-interval",
+    "etcd-healthcheck-timeout",
+    "etcd-readycheck-timeout",
+    "etcd-db-metric-poll-interval",
     "lease-reuse-duration-seconds",
     "storage-media-type",
 ];

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use pintle_meta::Status;
-use pintle_store::{Error, Expect, Group, Key, Kind, Record, Revision, Store, Write};
+use pintle_store::{Error, Expect, Group, Grouping, Key, Kind, Record, Revision, Store, Write};
 use pintle_value::Value;
 use tokio::sync::oneshot;
 
@@ -155,7 +155,8 @@ impl Cashier {
                     return;
                 }
             }
-            let mut round = Round { joins_writes: self.store.joins_writes(), ..Round::default() };
+            let mut round =
+                Round { joins_writes: self.store.grouping() == Grouping::Each, ..Round::default() };
             left.into_iter().for_each(|customer| round.take(customer, &self.cache));
             left = round.commit(&*self.store).await;
         }

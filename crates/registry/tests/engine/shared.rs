@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use pintle_meta::object;
 use pintle_registry::request::{DeleteOptions, WriteOptions};
 use pintle_store::{
-    At, BoxFuture, Error, Follower, Group, Key, LocalOpening, Opening, Record, Revision, Store,
-    Write,
+    At, BoxFuture, Error, Follower, Group, Grouping, Key, LocalOpening, Opening, Record, Revision,
+    Store, Write,
 };
 use pintle_value::Value;
 
@@ -101,8 +101,8 @@ impl Store for Late {
         })
     }
 
-    fn joins_writes(&self) -> bool {
-        self.store.joins_writes()
+    fn grouping(&self) -> Grouping {
+        self.store.grouping()
     }
 
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>> {

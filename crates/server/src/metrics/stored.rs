@@ -6,8 +6,9 @@ use pintle_registry::measures::{Reads, Stored};
 use super::families as f;
 use super::family::{Number, Page};
 
-/// The name of the only store.
+/// What the only store is called: Pintle's own one, and etcd, by the name that upstream gives the first.
 const STORE: &str = "pintle";
+const ETCD: &str = "etcd-0";
 
 /// A collection with the names by which metrics call it.
 struct Named {
@@ -18,7 +19,7 @@ struct Named {
 
 impl Named {
     fn new(stored: Stored) -> Self {
-        let (group, resource) = stored.name.split_once('/').unwrap_or(("", &stored.name));
+        let [group, resource] = group_resource(&stored.name);
         Self { group: group.to_owned(), resource: resource.to_owned(), stored }
     }
 
@@ -27,8 +28,13 @@ impl Named {
     }
 }
 
+/// The group and the resource that a collection is of.
+pub(super) fn group_resource(collection: &str) -> [&str; 2] {
+    collection.split_once('/').map_or(["", collection], |(group, resource)| [group, resource])
+}
+
 /// Writes all of this.
-pub(super) fn write(registry: &Registry, page: &mut Page) {
+pub(super) fn write(registry: &Registry, is_etcd: bool, page: &mut Page) {
     let collections: Vec<_> = registry.stored().into_iter().map(Named::new).collect();
     let mut objects = page.family(&f::STORAGE_OBJECTS);
     for Named { group, resource, stored } in &collections {
@@ -40,7 +46,7 @@ pub(super) fn write(registry: &Registry, page: &mut Page) {
     write_state(&collections, registry, page);
     write_reads(&collections, page);
     if let Some(bytes) = registry.disk_bytes() {
-        page.family(&f::STORAGE_SIZE).value(&[STORE], bytes);
+        page.family(&f::STORAGE_SIZE).value(&[if is_etcd { ETCD } else { STORE }], bytes);
     }
     page.single(&f::STORE_WRITABLE, u8::from(registry.check().is_ok()));
 }

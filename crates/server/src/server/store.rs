@@ -22,7 +22,7 @@ const STORE: &str = "store";
 pub(super) async fn open(config: &Config) -> Result<Box<dyn Opening>, Error> {
     if let Some(etcd) = &config.etcd {
         let event_ttl = config.event_ttl.unwrap_or(EVENT_TTL);
-        let layout = Arc::new(pintle_layout::Upstream::new(event_ttl));
+        let layout = Arc::new(pintle_layout::Upstream::new(config.storage_media_type, event_ttl));
         return Ok(Box::new(pintle_etcd::open(etcd, layout).await?));
     }
     if config.ephemeral {

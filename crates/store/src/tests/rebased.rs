@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{At, BoxFuture, Error, Expect, Follower, Group, Key, Record, Revision, Store, Write};
+use crate::{
+    At, BoxFuture, Error, Expect, Follower, Group, Grouping, Key, Record, Revision, Store, Write,
+};
 
 /// A store whose first revision is 0, as the cases of the suite count.
 pub struct Rebased {
@@ -125,8 +127,8 @@ impl Store for Rebased {
         self.store.is_shared()
     }
 
-    fn joins_writes(&self) -> bool {
-        self.store.joins_writes()
+    fn grouping(&self) -> Grouping {
+        self.store.grouping()
     }
 
     fn get(&self, key: &Key, at: At) -> BoxFuture<'_, Result<Option<Record>, Error>> {

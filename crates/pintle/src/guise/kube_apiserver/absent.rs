@@ -126,11 +126,9 @@ const HARMLESS: &[&str] = &[
     "peer-ca-file",
     "proxy-client-cert-file",
     "proxy-client-key-file",
-    // How etcd is measured, and that it is asked first.
+    // How many objects there are is always known.
     "etcd-count-metric-poll-period",
-    "etcd-db-metric-poll-interval",
-    "etcd-healthcheck-timeout",
-    "etcd-readycheck-timeout",
+    // Where etcd keeps the objects, it is refused before (`translate`).
     "etcd-servers-overrides",
     "storage-backend",
     "storage-initialization-timeout",

@@ -1,12 +1,15 @@
 //! What is stored, and how it is read and followed. The cache is filled from the store once and follows its
 //! every commit, so what upstream tells of the two apart is one number here.
 
+use pintle_etcd::{LEASE_BOUNDS, REQUEST_BOUNDS};
 use pintle_registry::measures::READ_WAIT_BOUNDS;
 
-use super::Stability::{Alpha, Beta, Stable};
-use super::{Family, counter, families, gauge, seconds};
+use super::Stability::{Alpha, Beta, Stable, Unsaid};
+use super::{Family, counter, families, gauge, seconds, whole};
 
 const RESOURCE: &[&str] = &["group", "resource"];
+const REQUEST: &[&str] = &["group", "operation", "resource"];
+const CALL: &[&str] = &["grpc_method", "grpc_service", "grpc_type"];
 
 families! {
     STORAGE_OBJECTS = gauge("apiserver_storage_objects", Stable, &["resource"],
@@ -43,6 +46,28 @@ families! {
         "Objects that watches began with.");
     TERMINATED_WATCHERS = counter("apiserver_terminated_watchers_total", Alpha, RESOURCE,
         "Watches that ended because they were too slow.");
+    ETCD_DURATION = seconds("etcd_request_duration_seconds", Alpha, REQUEST, &REQUEST_BOUNDS,
+        "How long requests to etcd took.");
+    ETCD_REQUESTS = counter("etcd_requests_total", Alpha, REQUEST,
+        "Requests to etcd.");
+    ETCD_ERRORS = counter("etcd_request_errors_total", Alpha, REQUEST,
+        "Requests to etcd that had no answer or were refused.");
+    ETCD_BOOKMARKS = counter("etcd_bookmark_total", Alpha, RESOURCE,
+        "How often etcd told how far its watch is, though nothing had happened.");
+    LEASE_OBJECTS = whole("etcd_lease_object_counts", Alpha, &[], &LEASE_BOUNDS,
+        "Objects that were given one lease of etcd's.");
+    STORAGE_LISTS = counter("apiserver_storage_list_total", Alpha, RESOURCE,
+        "Lists that were read from etcd.");
+    STORAGE_FETCHED = counter("apiserver_storage_list_fetched_objects_total", Alpha, RESOURCE,
+        "Objects that lists read from etcd.");
+    CALLS_STARTED = counter("grpc_client_started_total", Unsaid, CALL,
+        "Calls of etcd's API that were begun.");
+    CALLS_SENT = counter("grpc_client_msg_sent_total", Unsaid, CALL,
+        "Messages that were sent to etcd.");
+    CALLS_RECEIVED = counter("grpc_client_msg_received_total", Unsaid, CALL,
+        "Messages that came from etcd.");
+    CALLS_HANDLED = counter("grpc_client_handled_total", Unsaid, &["grpc_code", "grpc_method", "grpc_service", "grpc_type"],
+        "Calls of etcd's API that ended.");
     STORE_WRITABLE = gauge("pintle_store_writable", Alpha, &[],
         "Whether the store takes writes: 1, or 0 from a failure of its disk until the disk is well again.");
 }
