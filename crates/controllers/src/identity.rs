@@ -4,13 +4,14 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_meta::{Reason, Status, object, time};
-use pintle_registry::Resource;
 use pintle_registry::request::{DeleteOptions, WriteOptions, granted};
+use pintle_registry::{Object, Resource};
 use pintle_value::{Str, Value};
 
 use crate::{Environment, SERVER, body, target, until};
@@ -21,8 +22,12 @@ const COMPONENT: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apise
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The annotation that says where other servers reach this one.
 const ADDRESS: &str = "kubernetes.io/peer-advertise-address";
+/// The annotation that says which keys a server trusts, as servers of this kind tell each other.
+const KEYS: &str = "pintle/trusted-keys";
 const DURATION_SECONDS: i64 = 3600;
 const RENEWAL: Duration = Duration::from_secs(10);
+/// How much of its duration a lease has left at most whose server missed three renewals.
+const OVERDUE: i64 = (DURATION_SECONDS - 3 * RENEWAL.as_secs() as i64) * time::SECOND;
 /// How soon a renewal is tried again that somebody else came before.
 const RETRY: Duration = Duration::from_secs(1);
 const COLLECTION: Duration = Duration::from_secs(3600);
@@ -38,6 +43,8 @@ pub struct Identity {
     pub hostname: Str,
     /// Where other servers reach it: an address and a port.
     pub address: Str,
+    /// A digest of the authorities and keys by which it knows clients, where other servers must have the same.
+    pub keys: Option<Str>,
 }
 
 /// Renews the lease, and deletes those of others that are over, until told to stop.
@@ -58,6 +65,7 @@ struct Leases<'e> {
 
 impl Leases<'_> {
     async fn renew_for_ever(&self) {
+        let mut told = HashMap::new();
         loop {
             let pause = match self.renew().await {
                 Ok(()) => RENEWAL,
@@ -67,8 +75,36 @@ impl Leases<'_> {
                     RENEWAL
                 }
             };
+            self.compare_keys(&mut told);
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// Says so, once, where another server trusts other keys. Each refuses the tokens and certificates that
+    /// the other issues.
+    fn compare_keys(&self, told: &mut HashMap<Str, Str>) {
+        for (server, keys) in self.strangers() {
+            if told.insert(server.clone(), keys.clone()).is_none_or(|before| before != keys) {
+                tracing::warn!(
+                    server = server.as_str(),
+                    "another server trusts other authorities, or other keys of service accounts, than this \
+                     one: start all with the same"
+                );
+            }
+        }
+    }
+
+    /// The servers that live and trust other keys than this one, and those keys.
+    fn strangers(&self) -> Vec<(Str, Str)> {
+        let Some(own) = &self.identity.keys else { return Vec::new() };
+        let stranger = |lease: Arc<Object>| {
+            let lease = lease.tree().ok()?; // one that cannot be read is told of elsewhere
+            let keys = object::annotations(&lease)?.get(KEYS)?.as_str()?;
+            let lives = self.environment.until(end(&lease).saturating_sub(OVERDUE)).is_some();
+            (lives && keys != own.as_str()).then(|| (object::name(&lease).into(), keys.into()))
+        };
+        let leases = self.environment.registry.objects_in(&self.leases, NAMESPACE);
+        leases.into_iter().filter_map(stranger).collect()
     }
 
     async fn renew(&self) -> Result<(), Status> {
@@ -102,7 +138,11 @@ impl Leases<'_> {
         spec.insert("leaseDurationSeconds", DURATION_SECONDS);
         spec.insert("renewTime", time::format_micro(now));
         let metadata = object::metadata_mut(&mut lease);
-        metadata.entry_object("annotations").insert(ADDRESS, self.identity.address.clone());
+        let annotations = metadata.entry_object("annotations");
+        annotations.insert(ADDRESS, self.identity.address.clone());
+        if let Some(keys) = &self.identity.keys {
+            annotations.insert(KEYS, keys.clone());
+        }
         let labels = metadata.entry_object("labels");
         labels.insert(COMPONENT.0, COMPONENT.1);
         labels.insert(HOSTNAME, self.identity.hostname.clone());

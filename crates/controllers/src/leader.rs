@@ -41,6 +41,11 @@ impl Leadership {
         Self(watch::Sender::new(true).subscribe())
     }
 
+    /// Of a server that never leads, because it has nothing to run that others may not run, too.
+    pub fn none() -> Self {
+        Self(watch::Sender::new(false).subscribe())
+    }
+
     /// Whether this server leads now.
     pub fn is_held(&self) -> bool {
         *self.0.borrow()

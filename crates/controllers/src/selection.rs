@@ -131,6 +131,11 @@ impl Selection {
         Ok(Self { off })
     }
 
+    /// Whether none runs.
+    pub fn is_empty(&self) -> bool {
+        ALL.iter().all(|(.., controller)| !self.has(*controller))
+    }
+
     /// Whether a controller runs.
     pub fn has(&self, controller: Controller) -> bool {
         !self.off.contains(&controller)
@@ -160,6 +165,12 @@ mod tests {
         check("garbage-collector-controller", false, true);
         check("-namespace-controller", false, false);
         check("", false, false);
+        for (flag, expected) in
+            [("", true), ("namespace", false), ("*", false), ("-namespace", true)]
+        {
+            let selection = Selection::parse(flag.split(',')).expect(flag);
+            assert_eq!(selection.is_empty(), expected, "{flag}");
+        }
         check("-namespace,*,namespace-controller", false, true);
         check("namespace,-namespace-controller", true, false);
         let wrong = Selection::parse(["*", "-nothing"]).expect_err("no such controller");

@@ -20,7 +20,9 @@ use std::sync::Arc;
 use pintle_registry::{ResourceDefinition, SubresourceBehaviour};
 
 pub use destination::{Destination, Kubelet, destination};
-pub use services::{Network, PortRange, PortRepair, held_addresses, ip_address, is_for_services};
+pub use services::{
+    Fault, Network, PortFault, PortRange, PortRepair, held_addresses, ip_address, is_for_services,
+};
 
 /// What the effects depend on.
 #[derive(Clone, Copy, Debug)]

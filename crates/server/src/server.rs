@@ -109,11 +109,8 @@ impl Server {
             environment: environment.clone(),
             objects: &objects,
             advertised: bootstrap::advertised(&config, address),
-            ca_pem: &pki.ca_pem,
-            signer: pki.signer.clone(),
-            issuer: api.tokens.issuer.clone(),
-            authorizer: api.authorizer.clone(),
-            lifecycle: &api.lifecycle,
+            pki: &pki,
+            api: &api,
         }
         .start(definitions, port_repair, &config, &mut background);
         background.spawn(renewal::run(pki.renewal, tls.serving));

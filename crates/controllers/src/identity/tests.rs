@@ -1,6 +1,6 @@
 use pintle_value::Value;
 
-use super::{Identity, RENEWAL};
+use super::{Identity, Leases, RENEWAL};
 use crate::cluster::{Cluster, Running, gone};
 
 const LEASES: &str = "coordination.k8s.io/leases";
@@ -33,6 +33,7 @@ async fn a_server_renews_its_lease_and_deletes_those_that_are_over() {
         holder: "a_1".into(),
         hostname: "m".into(),
         address: "1.2.3.4:5".into(),
+        keys: None,
     };
     let environment = cluster.environment.clone();
     let controller = Running::start(|stopped| {
@@ -63,4 +64,33 @@ async fn a_server_renews_its_lease_and_deletes_those_that_are_over() {
         assert!(cluster.get(LEASES, "kube-system", name).is_some(), "{name}");
     }
     controller.stop().await;
+}
+
+#[tokio::test]
+async fn servers_that_live_and_trust_other_keys_are_found() {
+    let cluster = Cluster::start().await;
+    cluster.create("namespaces", r#"{"metadata":{"name":"kube-system"}}"#).await.expect("created");
+    let (now, before) = ("1970-01-12T13:46:40.000000Z", "1970-01-12T13:46:00.000000Z");
+    for (name, keys, renewed) in
+        [("same", "k", now), ("gone", "other", before), ("stranger", "other", now)]
+    {
+        let annotations = format!(r#""annotations":{{"pintle/trusted-keys":"{keys}"}},"labels""#);
+        let lease = lease(name, "kube-apiserver", renewed).replace("\"labels\"", &annotations);
+        cluster.create(LEASES, &lease).await.expect("created");
+    }
+    cluster.create(LEASES, &lease("upstream", "kube-apiserver", now)).await.expect("created");
+    let identity = |keys: Option<&str>| Identity {
+        name: "apiserver-a".into(),
+        holder: "a_1".into(),
+        hostname: "m".into(),
+        address: "1.2.3.4:5".into(),
+        keys: keys.map(Into::into),
+    };
+    let strangers = |keys| {
+        let environment = &cluster.environment;
+        let leases = environment.resource("coordination.k8s.io", "v1", "leases").expect("served");
+        Leases { environment, identity: identity(keys), leases }.strangers()
+    };
+    assert_eq!(strangers(Some("k")), [("stranger".into(), "other".into())]);
+    assert_eq!(strangers(None), [], "a server with a store of its own has nobody to agree with");
 }

@@ -5,7 +5,7 @@ use pintle_registry::Resource;
 use pintle_registry::allocation::Companion;
 use pintle_value::Value;
 
-use crate::cluster::{Cluster, tree};
+use crate::cluster::{Cluster, Running, tree};
 
 /// A cluster with a namespace and addresses for services.
 async fn start() -> Cluster {
@@ -81,4 +81,34 @@ async fn the_record_is_made_of_what_services_hold() {
     let revision = registry.head();
     repair.repair(registry).await.expect("there is nothing to repair");
     assert_eq!(registry.head(), revision);
+}
+
+#[tokio::test]
+async fn what_was_wrong_is_reported() {
+    let cluster = start().await;
+    cluster.create("services", &service("a", 30001)).await.expect("the port is free");
+    let (registry, ranges) = (&cluster.environment.registry, ranges(&cluster));
+    let found = registry.peek(&ranges, "", "servicenodeports").expect("there is a record");
+    let none =
+        tree(r#"{"kind":"RangeAllocation","apiVersion":"v1","range":"30000-32767","data":""}"#);
+    let kept = registry.keep(&ranges, "servicenodeports", none, Some(&found), Vec::new()).await;
+    assert!(kept.expect("it is written"));
+    let mut repair = PortRepair::new(PortRange::default());
+    repair.repair(registry).await.expect("it is repaired");
+    check(&cluster, "Ag==");
+    let environment = cluster.environment.clone();
+    let controller = Running::start(|stopped| {
+        super::run(environment, "m".into(), repair, async { _ = stopped.await })
+    });
+    let event = cluster.see("events.k8s.io/events", "a.38d7ea4c68000", |_| true).await;
+    controller.stop().await;
+    for (path, expected) in [
+        ("reason", "PortNotAllocated"),
+        ("message", "Port 30001 is not allocated; repairing"),
+        ("action", "PortAllocation"),
+        ("reportingComponent", "portallocator-repair-controller"),
+        ("reportingInstance", "portallocator-repair-controller-m"),
+    ] {
+        assert_eq!(event.str_at(&[path]), Some(expected));
+    }
 }

@@ -28,7 +28,7 @@ pub use self::addresses::{held as held_addresses, ip_address, is_for_services};
 use self::network::Family;
 pub use self::network::Network;
 use self::port_record::PortRecord;
-pub use self::port_repair::PortRepair;
+pub use self::port_repair::{Fault, PortFault, PortRepair};
 pub use self::ports::PortRange;
 use self::service::{
     health_port, needs_address, needs_health_port, needs_node_ports, node_ports, number, ports,

@@ -26,12 +26,37 @@ pub struct PortRepair {
     record: PortRecord,
     /// The ports that are taken by nobody, and for how many repairs they stay so.
     leaks: BTreeMap<i64, u32>,
+    /// What the last repair found wrong with services.
+    faults: Vec<PortFault>,
+}
+
+/// What is wrong with a port that a service holds.
+#[derive(Clone, Debug)]
+pub struct PortFault {
+    /// The service.
+    pub service: Value,
+    /// The port.
+    pub port: i64,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// What can be wrong with a port that a service holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The record did not have it; it does now.
+    NotRecorded,
+    /// Another service holds it, too.
+    HeldTwice,
+    /// It is not in this range of ports.
+    OutOf(PortRange),
 }
 
 impl PortRepair {
     /// For the ports of `--service-node-port-range`.
     pub fn new(range: PortRange) -> Self {
-        Self { range, record: PortRecord::default(), leaks: BTreeMap::new() }
+        let (record, leaks, faults) = (PortRecord::default(), BTreeMap::new(), Vec::new());
+        Self { range, record, leaks, faults }
     }
 
     /// Makes the record where there is none, and otherwise sees that it says what the services hold.
@@ -47,13 +72,19 @@ impl PortRepair {
         Err(Status::internal("the record of node ports is always written by others"))
     }
 
+    /// What the last repair found wrong with services.
+    pub fn faults(&self) -> &[PortFault] {
+        &self.faults
+    }
+
     /// Whether nobody else came before.
     async fn attempt(&mut self, registry: &Registry) -> Result<bool, Status> {
         let found = self.record.found(registry)?;
         // What it is before the services are read: one that is made meanwhile has changed it.
         let mut tree = found.as_ref().map(|found| found.tree()).transpose()?.unwrap_or_default();
         let before = Taken::read(&tree, self.range);
-        let (taken, leaks) = self.rebuilt(before.as_ref(), &services(registry)?);
+        let services = services(registry)?;
+        let (taken, leaks) = self.rebuilt(before.as_ref(), &ports(&services));
         let resource = self.record.resource(registry)?;
         let marks = registry.marks(MARKS);
         if before.as_ref() != Some(&taken) || !marks.is_empty() {
@@ -64,6 +95,7 @@ impl PortRepair {
             }
         }
         self.leaks = leaks;
+        self.faults = self.found(before.as_ref(), services);
         Ok(true)
     }
 
@@ -80,18 +112,46 @@ impl PortRepair {
         }
         (taken, leaks)
     }
+
+    /// What is wrong with services, by what the record said of their ports.
+    fn found(&self, before: Option<&Taken>, services: Vec<Value>) -> Vec<PortFault> {
+        let recorded: BTreeSet<i64> = before.into_iter().flat_map(Taken::ports).collect();
+        let (mut seen, mut faults) = (BTreeSet::new(), Vec::new());
+        for service in services {
+            for port in held(&service) {
+                let fault = if !self.range.ports().contains(&port) {
+                    Fault::OutOf(self.range)
+                } else if !seen.insert(port) {
+                    Fault::HeldTwice
+                } else if !recorded.contains(&port) {
+                    Fault::NotRecorded
+                } else {
+                    continue;
+                };
+                faults.push(PortFault { service: service.clone(), port, fault });
+            }
+        }
+        faults
+    }
+}
+
+/// The services that hold ports.
+fn services(registry: &Registry) -> Result<Vec<Value>, Status> {
+    let services = registry.resource(&GroupVersionResource::new("", "v1", "services"));
+    let Some(resource) = services else { return Ok(Vec::new()) };
+    let mut services = Vec::new();
+    for service in registry.objects(&resource) {
+        let tree = resource.tree(&service)?;
+        if !held(&tree).is_empty() {
+            services.push(tree);
+        }
+    }
+    Ok(services)
 }
 
 /// The ports that services hold.
-fn services(registry: &Registry) -> Result<BTreeSet<i64>, Status> {
-    let services = registry.resource(&GroupVersionResource::new("", "v1", "services"));
-    let Some(services) = services else { return Ok(BTreeSet::new()) };
-    let mut ports = BTreeSet::new();
-    for service in registry.objects(&services) {
-        let tree: Value = service.tree()?;
-        ports.extend(held(&tree));
-    }
-    Ok(ports)
+fn ports(services: &[Value]) -> BTreeSet<i64> {
+    services.iter().flat_map(held).collect()
 }
 
 #[cfg(test)]
@@ -111,6 +171,24 @@ mod tests {
             assert_eq!(taken.ports().collect::<Vec<_>>(), expected);
             (record, repair.leaks) = (taken, leaks);
         }
+    }
+
+    #[test]
+    fn what_is_wrong_with_ports_is_found() {
+        let range: PortRange = "30000-30015".parse().expect("a range");
+        let mut record = Taken::none(range);
+        record.set(30001, true);
+        let service = |ports: &[i64]| {
+            let ports: Vec<_> =
+                ports.iter().map(|port| Value::from([("nodePort", Value::from(*port))])).collect();
+            Value::from([("spec", Value::from([("ports", Value::from(ports))]))])
+        };
+        let services = vec![service(&[30001, 30002]), service(&[30002, 31000])];
+        let found = PortRepair::new(range).found(Some(&record), services);
+        let found: Vec<_> = found.iter().map(|fault| (fault.port, fault.fault)).collect();
+        let expected =
+            [(30002, Fault::NotRecorded), (30002, Fault::HeldTwice), (31000, Fault::OutOf(range))];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -1,10 +1,7 @@
 //! Which controllers run, and what each is given.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use pintle_auth::Authorizer;
-use pintle_auth::token::Issuer;
 use pintle_controllers::definitions::Definitions;
 use pintle_controllers::leader::{Candidate, Ended, Leadership};
 use pintle_controllers::peers::Peer;
@@ -21,8 +18,9 @@ use pintle_value::Str;
 
 use super::background::Background;
 use crate::Config;
+use crate::api::Api;
 use crate::lifecycle::Lifecycle;
-use crate::pki::Signer;
+use crate::pki::Pki;
 
 /// What stays while it is used, and who sees to it.
 const PROTECTED: [(Controller, Protected); 4] = [
@@ -39,14 +37,10 @@ pub(super) struct Parts<'a> {
     pub(super) objects: &'a [BootstrapObject],
     /// Where members of the cluster reach the server.
     pub(super) advertised: SocketAddr,
-    /// What clients must trust, as PEM.
-    pub(super) ca_pem: &'a str,
-    /// Makes certificates.
-    pub(super) signer: Arc<Signer>,
-    /// Makes tokens.
-    pub(super) issuer: Arc<Issuer>,
-    pub(super) authorizer: Arc<dyn Authorizer>,
-    pub(super) lifecycle: &'a Lifecycle,
+    /// What clients must trust, and what makes certificates.
+    pub(super) pki: &'a Pki,
+    /// What makes tokens, who may what, and when the server stops.
+    pub(super) api: &'a Api,
 }
 
 impl Parts<'_> {
@@ -61,10 +55,13 @@ impl Parts<'_> {
     ) {
         let environment = || self.environment.clone();
         let stopping = || {
-            let mut stopping = self.lifecycle.stopping();
+            let mut stopping = self.api.lifecycle.stopping();
             async move { stopping.wait().await }
         };
-        let identity = super::identity::identity(self.advertised);
+        let keys = self.api.authentication.tokens.accounts.keys();
+        let shared_keys =
+            config.etcd.as_ref().map(|_| super::identity::keys(&self.pki.client_ca_pem, keys));
+        let identity = super::identity::identity(self.advertised, shared_keys);
         let (hostname, holder) = (identity.hostname.clone(), identity.holder.clone());
         let leadership = self.candidacy(config, holder, background);
         background.spawn(bootstrap::run(environment(), self.objects.to_vec(), stopping()));
@@ -72,13 +69,13 @@ impl Parts<'_> {
         if config.etcd.is_none() {
             background.spawn(expiry::run(environment(), config.event_ttl, stopping()));
         }
-        background.spawn(service_addresses::run(environment(), hostname, stopping()));
-        background.spawn(service_ports::run(environment(), port_repair, stopping()));
+        background.spawn(service_addresses::run(environment(), hostname.clone(), stopping()));
+        background.spawn(service_ports::run(environment(), hostname, port_repair, stopping()));
         background.spawn(identity::run(environment(), identity, stopping()));
         background.spawn(legacy_tokens::run(environment(), stopping()));
         background.spawn(flow_schemas::run(environment(), stopping()));
         background.spawn(availability::run(environment(), stopping()));
-        let mut lead = Lead { config, leadership, lifecycle: self.lifecycle, background };
+        let mut lead = Lead { config, leadership, lifecycle: &self.api.lifecycle, background };
         self.start_led(config, &mut lead);
     }
 
@@ -88,13 +85,16 @@ impl Parts<'_> {
             return Leadership::alone();
         }
         let stopping = || {
-            let mut stopping = self.lifecycle.stopping();
+            let mut stopping = self.api.lifecycle.stopping();
             async move { stopping.wait().await }
         };
         if let Some(definition) = pintle_kinds::internal("masterleases") {
             let (environment, advertised) = (self.environment.clone(), self.advertised);
             let peer = Peer::new(environment, definition, advertised.ip(), advertised.port());
             background.spawn_closing(peer.run(stopping()));
+        }
+        if config.controllers.is_empty() {
+            return Leadership::none();
         }
         match Candidate::new(self.environment.clone(), holder) {
             Some(candidate) => {
@@ -114,17 +114,18 @@ impl Parts<'_> {
         lead.start(Controller::Namespace, move |end| namespaces::run(env.clone(), delay, end));
         let env = environment();
         lead.start(Controller::ServiceAccount, move |end| service_accounts::run(env.clone(), end));
-        let (env, issuer, ca) = (environment(), self.issuer, Str::from(self.ca_pem));
+        let (env, issuer, ca) =
+            (environment(), self.api.tokens.issuer.clone(), Str::from(&*self.pki.ca_pem));
         lead.start(Controller::ServiceAccountToken, move |end| {
             token_secrets::run(env.clone(), issuer.clone(), ca.clone(), end)
         });
-        let (env, ca) = (environment(), Str::from(self.ca_pem));
+        let (env, ca) = (environment(), Str::from(&*self.pki.ca_pem));
         lead.start(Controller::RootCa, move |end| root_ca::run(env.clone(), ca.clone(), end));
-        let (env, authorizer) = (environment(), self.authorizer);
+        let (env, authorizer) = (environment(), self.api.authorizer.clone());
         lead.start(Controller::SigningRequestApproving, move |end| {
             signing_requests::approve(env.clone(), authorizer.clone(), end)
         });
-        let (env, signer) = (environment(), self.signer);
+        let (env, signer) = (environment(), self.pki.signer.clone());
         lead.start(Controller::SigningRequestSigning, move |end| {
             signing_requests::sign(env.clone(), signer.clone(), end)
         });

@@ -3,12 +3,23 @@
 
 use std::net::SocketAddr;
 
+use pintle_auth::token::PublicKey;
 use pintle_controllers::identity::Identity;
 use pintle_meta::uid;
+use pintle_value::{Str, Value, json};
 use sha2::{Digest, Sha256};
 
-/// The server's name on this machine.
-pub(super) fn identity(address: SocketAddr) -> Identity {
+/// A digest of what servers of one cluster must share: authorities, and keys of service accounts.
+pub(super) fn keys(authorities: &str, keys: &[PublicKey]) -> Str {
+    let mut hash = Sha256::new_with_prefix(authorities);
+    let mut keys: Vec<_> = keys.iter().map(|key| Value::from(key.web_key())).collect();
+    keys.sort_by_cached_key(json::to_string);
+    keys.iter().for_each(|key| hash.update(json::to_string(key)));
+    base32(&hash.finalize()[..16]).into()
+}
+
+/// The server's name on this machine, with a digest of its keys where there are others.
+pub(super) fn identity(address: SocketAddr, keys: Option<Str>) -> Identity {
     let hostname = hostname();
     let name = name(&hostname);
     let mut bytes = [0; 16];
@@ -19,6 +30,7 @@ pub(super) fn identity(address: SocketAddr) -> Identity {
         holder,
         hostname: hostname.into(),
         address: address.to_string().into(),
+        keys,
     }
 }
 
