@@ -13,8 +13,9 @@ use crate::report::Report;
 
 /// How often the start is measured.
 const STARTS: usize = 5;
-/// How long a server is left alone before its idle memory is read.
-const REST: Duration = Duration::from_secs(3);
+/// How long a server is left alone before its idle memory is read: long enough that whatever it does now and
+/// then, like the renewal of its leases, is part of the figure.
+const REST: Duration = Duration::from_secs(20);
 /// The least objects that tell something about memory.
 const LEAST: usize = 1_000;
 

@@ -22,6 +22,10 @@ use tikv_jemallocator::Jemalloc;
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
+/// How long after it is ready a server has done what follows a start: bootstrap objects, controllers' first
+/// looks.
+const SETTLED_AFTER: Duration = Duration::from_secs(3);
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let done = match arguments.next().and_then(|program| Guise::of(&program)) {
@@ -101,6 +105,7 @@ fn run(config: Config) -> anyhow::Result<()> {
             () = signals.next() => return Ok(()),
         };
         announce(&server)?;
+        tokio::spawn(release_code());
         signals.next().await;
         tracing::info!("stopping; a second signal stops at once");
         tokio::select! {
@@ -109,6 +114,15 @@ fn run(config: Config) -> anyhow::Result<()> {
         }
         Ok(())
     })
+}
+
+/// Gives code that only the start needed back to the system, when what follows a start has run, too.
+async fn release_code() {
+    tokio::time::sleep(SETTLED_AFTER).await;
+    match pintle_pages::release() {
+        Ok(bytes) => tracing::debug!(bytes, "the pages of the program's code are given back"),
+        Err(error) => tracing::debug!(%error, "the pages of the program's code stay mapped"),
+    }
 }
 
 /// The one line on standard output: for people, and for programs that wait for it.
