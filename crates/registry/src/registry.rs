@@ -309,14 +309,8 @@ impl Registry {
                 self.catch_up().await?;
                 return write.act(body, action).await;
             }
-            let mut basis = self.basis(options.dry_run, context).await?;
-            loop {
-                let outcome = write.create(body).await;
-                if basis.decides(&outcome) {
-                    return Self::answered(target, outcome?).await;
-                }
-                self.refresh(&mut basis, context).await?;
-            }
+            let outcome = self.decide(options.dry_run, context, || write.create(body));
+            Self::answered(target, outcome.await?).await
         })
     }
 
@@ -369,14 +363,8 @@ impl Registry {
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
             let write = self.write(target, options, context, may_create);
-            let mut basis = self.basis(options.dry_run, context).await?;
-            loop {
-                let outcome = write.update(body).await;
-                if basis.decides(&outcome) {
-                    return Self::answered(target, outcome?).await;
-                }
-                self.refresh(&mut basis, context).await?;
-            }
+            let outcome = self.decide(options.dry_run, context, || write.update(body));
+            Self::answered(target, outcome.await?).await
         })
     }
 
@@ -393,14 +381,9 @@ impl Registry {
         Box::pin(async move {
             let applies = matches!(patch_type, PatchType::Apply(_));
             let write = Write { applies, ..self.write(target, options, context, may_create) };
-            let mut basis = self.basis(options.dry_run, context).await?;
-            loop {
-                let outcome = write.patch(patch, patch_type).await;
-                if basis.decides(&outcome) {
-                    return Self::answered(target, outcome?).await;
-                }
-                self.refresh(&mut basis, context).await?;
-            }
+            let attempt = || write.patch(patch, patch_type);
+            let outcome = self.decide(options.dry_run, context, attempt);
+            Self::answered(target, outcome.await?).await
         })
     }
 
@@ -427,14 +410,9 @@ impl Registry {
                 return Err(Status::forbidden(&resource, &target.name, why));
             }
             crate::write::warn_of_dependents(target, options, context);
-            let mut basis = self.basis(options.dry_run, context).await?;
-            loop {
-                let outcome = self.delete_object(target, options, context).await;
-                if basis.decides(&outcome) {
-                    return Self::answered(target, outcome?).await;
-                }
-                self.refresh(&mut basis, context).await?;
-            }
+            let attempt = || self.delete_object(target, options, context);
+            let outcome = self.decide(options.dry_run, context, attempt);
+            Self::answered(target, outcome.await?).await
         })
     }
 

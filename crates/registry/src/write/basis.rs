@@ -15,7 +15,7 @@ use crate::request::Context;
 use crate::{Registry, list};
 
 /// How current the state is that a write is decided on.
-pub(crate) struct Basis {
+pub(super) struct Basis {
     is_fresh: bool,
     /// How many warnings there were before.
     warnings: usize,
@@ -23,20 +23,31 @@ pub(crate) struct Basis {
 
 impl Basis {
     /// Whether the state has all that was acknowledged before the request came.
-    pub(crate) const fn is_fresh(&self) -> bool {
+    pub(super) const fn is_fresh(&self) -> bool {
         self.is_fresh
-    }
-
-    /// Whether what a write came to on this state may be answered.
-    pub(crate) const fn decides(&self, outcome: &Result<Outcome, Status>) -> bool {
-        self.is_fresh || matches!(outcome, Ok(Outcome { committed: true, .. }))
     }
 }
 
 impl Registry {
+    /// Runs a write on the state at hand, and once more on a fresh one where it commits nothing.
+    pub(crate) async fn decide<F: Future<Output = Result<Outcome, Status>>>(
+        &self,
+        dry_run: bool,
+        context: &Context,
+        attempt: impl Fn() -> F,
+    ) -> Result<Outcome, Status> {
+        let mut basis = self.basis(dry_run, context).await?;
+        let outcome = attempt().await;
+        if basis.is_fresh || outcome.as_ref().is_ok_and(|outcome| outcome.committed) {
+            return outcome;
+        }
+        self.refresh(&mut basis, context).await?;
+        attempt().await
+    }
+
     /// What a write begins with: the state at hand, or a fresh one where none other will do. A dry run commits
     /// nothing in any case.
-    pub(crate) async fn basis(&self, dry_run: bool, context: &Context) -> Result<Basis, Status> {
+    pub(super) async fn basis(&self, dry_run: bool, context: &Context) -> Result<Basis, Status> {
         let is_fresh = dry_run || !self.store.is_shared();
         if is_fresh {
             self.catch_up().await?;
@@ -46,7 +57,7 @@ impl Registry {
 
     /// Makes the state fresh on which a write is decided again. What was said of the first decision is not
     /// said twice.
-    pub(crate) async fn refresh(&self, basis: &mut Basis, context: &Context) -> Result<(), Status> {
+    pub(super) async fn refresh(&self, basis: &mut Basis, context: &Context) -> Result<(), Status> {
         self.catch_up().await?;
         basis.is_fresh = true;
         context.warnings.truncate(basis.warnings);
