@@ -425,7 +425,7 @@ impl Status {
             status.insert("details", details.to_value());
         }
         // Upstream's answer to a completed delete has none.
-        if !self.success || self.code != 200 {
+        if self.code != 0 && (!self.success || self.code != 200) {
             status.insert("code", i64::from(self.code));
         }
         Value::Object(status)

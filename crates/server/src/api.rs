@@ -4,6 +4,7 @@
 //! (429), the handler (400, 404 and others), headers, compression, counts. Upstream looks for room first;
 //! here who may not do a thing takes no room either.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -97,6 +98,8 @@ struct Asked<'a> {
     info: &'a RequestInfo,
     /// The resource that the path names, if it is served.
     resource: Option<Arc<Resource>>,
+    /// The address that it comes from.
+    from: IpAddr,
     /// What the client should hear, whatever becomes of its request.
     warned: &'a Warnings,
 }
@@ -134,7 +137,9 @@ impl Api {
                 let mut progress = InProgress::new(&self, &query, began);
                 let warnings = Warnings::default();
                 let warned = &warnings;
-                let asked = Asked { head: &head, query: &query, info: &info, resource, warned };
+                let from = conduct.from();
+                let asked =
+                    Asked { head: &head, query: &query, info: &info, resource, from, warned };
                 let permitted = self.permit(peer, conduct, &asked, began);
                 let refused = permitted.is_err();
                 let answer = match permitted {
@@ -228,7 +233,7 @@ impl Api {
         body: impl RequestBody,
         progress: &mut InProgress,
     ) -> Result<Response, Status> {
-        let Asked { head, query, info, resource, warned: warnings } = asked;
+        let Asked { head, query, info, resource, from, warned: warnings } = asked;
         let Permitted { user, now, timeout } = permitted;
         let destination = destination(resource, info, head)?;
         progress.take_route(destination.as_ref(), info, head, query);
@@ -239,7 +244,7 @@ impl Api {
             progress.place = Some(place.inspect_err(|_| progress.was_rejected())?);
         }
         let waited = &progress.waited;
-        let call = Call { api: self, head, query, info, user: &user, now, warnings, waited };
+        let call = Call { api: self, head, query, info, user: &user, from, now, warnings, waited };
         let work = self.compute.run(&user, dispatch(&call, destination, body));
         let mut response = match timeout {
             // What comes before a watch's first byte is quick, and connections have deadlines of their own.
@@ -278,7 +283,8 @@ impl Api {
         allowed(user, verb, info, &self.rule(user, verb, info))
     }
 
-    fn rule(&self, user: &User, verb: &str, info: &RequestInfo) -> Ruling {
+    /// What an authorizer says of it.
+    pub(crate) fn rule(&self, user: &User, verb: &str, info: &RequestInfo) -> Ruling {
         self.authorizer.authorize(&Attributes { user, verb, subject: info.subject() })
     }
 

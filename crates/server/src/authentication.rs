@@ -8,6 +8,7 @@
 mod chain;
 mod front_proxy;
 pub(crate) mod impersonation;
+mod relayed;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tokens;

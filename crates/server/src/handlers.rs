@@ -12,6 +12,7 @@ mod token;
 mod watch;
 mod write;
 
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -38,6 +39,8 @@ pub(crate) struct Call<'a> {
     pub(crate) query: &'a Query,
     pub(crate) info: &'a RequestInfo,
     pub(crate) user: &'a Arc<User>,
+    /// The address that it comes from.
+    pub(crate) from: IpAddr,
     pub(crate) now: Now,
     /// What the client should hear.
     pub(crate) warnings: &'a Warnings,

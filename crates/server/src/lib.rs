@@ -40,6 +40,7 @@ mod paths;
 mod pki;
 mod probe;
 mod query;
+mod relay;
 mod request_info;
 mod respond;
 mod runtime;

@@ -204,14 +204,19 @@ pub(crate) fn integer(query: &Query, key: &str) -> Result<Option<i64>, Status> {
 
 /// A number, or 400 in the words of Go's `strconv`.
 fn parse_integer(text: &str) -> Result<i64, Status> {
-    use std::num::IntErrorKind::{NegOverflow, PosOverflow};
     text.parse().map_err(|error: std::num::ParseIntError| {
-        let why = match error.kind() {
-            PosOverflow | NegOverflow => "value out of range",
-            _ => "invalid syntax",
-        };
-        Status::bad_request(format!("strconv.ParseInt: parsing {}: {why}", quote(text)))
+        Status::bad_request(number_error("ParseInt", text, error.kind()))
     })
+}
+
+/// What a function of Go's `strconv` says of a text that is no number.
+pub(crate) fn number_error(function: &str, text: &str, kind: &std::num::IntErrorKind) -> String {
+    use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+    let why = match kind {
+        PosOverflow | NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    format!("strconv.{function}: parsing {}: {why}", quote(text))
 }
 
 /// 422 about options, if there is anything wrong with them.

@@ -21,7 +21,7 @@ use http::{Response as HttpResponse, StatusCode};
 use pintle_meta::Status;
 use pintle_registry::answer::{Answer, Outcome};
 use pintle_registry::request::Encoding;
-use pintle_value::{cbor, json, yaml};
+use pintle_value::{Value, cbor, json, yaml};
 
 pub(crate) use gzip::is_accepted as takes_gzip;
 pub(crate) use list::{Item, collection, list};
@@ -99,11 +99,24 @@ pub(crate) fn status(status: &Status, negotiated: Negotiated) -> Response {
 
 /// A Status as compact JSON, members in upstream's order.
 pub(crate) fn status_json(status: &Status) -> Vec<u8> {
+    write_status(&status.to_value())
+}
+
+/// The same without its kind and version: so it stands in streams, where nothing else can.
+pub(crate) fn bare_status_json(status: &Status) -> Vec<u8> {
+    let mut tree = status.to_value();
+    let members = tree.make_object();
+    members.remove("kind");
+    members.remove("apiVersion");
+    write_status(&tree)
+}
+
+fn write_status(tree: &Value) -> Vec<u8> {
     let schema = pintle_schema::builtin();
-    let (mut out, tree) = (Vec::with_capacity(256), status.to_value());
+    let mut out = Vec::with_capacity(256);
     match schema.find(STATUS_TYPE) {
-        Some(ty) => pintle_schema::encode::write(schema, ty, &tree, &mut out),
-        None => json::write(&tree, &mut out),
+        Some(ty) => pintle_schema::encode::write(schema, ty, tree, &mut out),
+        None => json::write(tree, &mut out),
     }
     out
 }

@@ -32,7 +32,7 @@ pub(crate) use pintle_streams::websocket::Opcode;
 /// What the server adds to a client's key to show that it read it.
 const KEY_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// A subprotocol that is none but the client's token: browsers cannot send other headers.
-const BEARER_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
+pub(crate) const BEARER_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
 /// Whether a client wants a WebSocket rather than an answer.
 pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
@@ -131,7 +131,8 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<Option<String>, Error>
     if token.is_some() && others == 0 { Err(Error::Token) } else { Ok(token) }
 }
 
-fn subprotocols(headers: &HeaderMap) -> Vec<String> {
+/// The subprotocols that a client would speak, its token among them.
+pub(crate) fn subprotocols(headers: &HeaderMap) -> Vec<String> {
     let mut names = Vec::new();
     for line in headers.get_all(SEC_WEBSOCKET_PROTOCOL) {
         names.extend(header_text::text(line).split(',').map(|name| name.trim().to_owned()));

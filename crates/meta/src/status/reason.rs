@@ -41,11 +41,13 @@ pub enum Reason {
     ServiceUnavailable,
     /// 504: it took too long.
     Timeout,
+    /// A command that was run somewhere failed; it has no code of HTTP.
+    NonZeroExitCode,
 }
 
 impl Reason {
     /// All of them.
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::Unknown,
         Self::BadRequest,
         Self::Unauthorized,
@@ -65,6 +67,7 @@ impl Reason {
         Self::ServerTimeout,
         Self::ServiceUnavailable,
         Self::Timeout,
+        Self::NonZeroExitCode,
     ];
 
     /// The word in `reason`.
@@ -89,6 +92,7 @@ impl Reason {
             Self::ServerTimeout => "ServerTimeout",
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::Timeout => "Timeout",
+            Self::NonZeroExitCode => "NonZeroExitCode",
         }
     }
 
@@ -110,6 +114,7 @@ impl Reason {
             Self::Unknown | Self::InternalError | Self::ServerTimeout => 500,
             Self::ServiceUnavailable => 503,
             Self::Timeout => 504,
+            Self::NonZeroExitCode => 0,
         }
     }
 }

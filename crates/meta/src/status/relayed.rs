@@ -68,6 +68,17 @@ impl Status {
     }
 }
 
+impl Status {
+    /// A remote command ended with a code that is not zero (upstream: `codeExitToStatusError`).
+    pub fn exited(code: u8) -> Self {
+        let message = format!(
+            "command terminated with non-zero exit code: command terminated with exit code {code}"
+        );
+        let status = Self::failure(Reason::NonZeroExitCode, message);
+        status.with_cause("ExitCode", &code.to_string(), "")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -66,7 +66,7 @@ impl Registry {
 
     /// Waits until readers see every write that was acknowledged before the call, by whichever server on
     /// the same database.
-    pub(crate) async fn catch_up(&self) -> Result<(), Status> {
+    pub async fn catch_up(&self) -> Result<(), Status> {
         let fresh = self.store.fresh().await.map_err(Status::internal)?;
         if self.cache.wait_for(fresh, list::PATIENCE).await {
             return Ok(());

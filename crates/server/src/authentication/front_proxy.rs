@@ -26,6 +26,11 @@ impl FrontProxy {
         Self { verifier, headers }
     }
 
+    /// The headers by which it says who asks.
+    pub(super) const fn headers(&self) -> &RequestHeader {
+        &self.headers
+    }
+
     /// The chain of a certificate whose owner is a front proxy.
     pub(super) fn chain(
         &self,

@@ -7,6 +7,7 @@ use pintle_auth::token::{AccountTokens, TokenList};
 use pintle_auth::{AlwaysAllow, AlwaysDeny, Authorizer};
 use pintle_registry::Options;
 use pintle_registry::admission::AdmitAll;
+use rustls::server::NoClientAuth;
 
 async fn registry() -> Registry {
     let options = Options {
@@ -273,4 +274,35 @@ fn who_may_not_is_told_so() {
         "400 requested &user.DefaultInfo{Name:\"\", UID:\"\", Groups:[]string{\"dev\"}, \
          Extra:map[string][]string(nil)} without impersonating a user name",
     );
+}
+
+#[test]
+fn no_other_server_is_told_who_asks() {
+    let custom =
+        RequestHeader { username_headers: vec!["X-Who".into()], ..RequestHeader::default() };
+    let proxy = FrontProxy::new(Arc::new(NoClientAuth), custom);
+    let asked = headers(&[
+        ("authorization", "Bearer secret"),
+        ("impersonate-user", "root"),
+        ("impersonate-extra-scopes", "all"),
+        ("x-who", "root"),
+        ("x-remote-user", "root"),
+        ("x-remote-extra-a", "b"),
+        ("accept", "text/html"),
+        ("cookie", "of the backend"),
+    ]);
+    let mut asked = asked;
+    for names in [
+        "a, base64url.bearer.authorization.k8s.io.c2VjcmV0,b",
+        "base64url.bearer.authorization.k8s.io.c2VjcmV0",
+    ] {
+        asked.append("sec-websocket-protocol", HeaderValue::from_static(names));
+    }
+    let kept = authentication(true, Some(proxy)).without_credentials(&asked);
+    let mut kept: Vec<_> =
+        kept.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+    kept.sort_unstable();
+    let rest =
+        [("accept", "text/html"), ("cookie", "of the backend"), ("sec-websocket-protocol", "a, b")];
+    assert_eq!(kept, rest);
 }

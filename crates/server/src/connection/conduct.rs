@@ -1,5 +1,6 @@
 //! What is known of one connection while it is open.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,6 +14,7 @@ use super::register::Register;
 /// [`Register`].
 pub(crate) struct Conduct {
     id: u64,
+    from: IpAddr,
     register: Arc<Register>,
     /// How many requests have begun.
     begun: AtomicU64,
@@ -32,9 +34,10 @@ pub(super) struct Busy(#[expect(dead_code, reason = "dropped with the last clone
 struct Request(Arc<Conduct>);
 
 impl Conduct {
-    pub(super) fn new(id: u64, register: Arc<Register>) -> Self {
+    pub(super) fn new(id: u64, from: IpAddr, register: Arc<Register>) -> Self {
         Self {
             id,
+            from,
             register,
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
@@ -46,6 +49,11 @@ impl Conduct {
 
     pub(super) const fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Where it comes from.
+    pub(crate) const fn from(&self) -> IpAddr {
+        self.from
     }
 
     /// A request begins.

@@ -103,7 +103,7 @@ impl Register {
         }
         let id = state.next_id;
         state.next_id += 1;
-        let conduct = Arc::new(Conduct::new(id, self.clone()));
+        let conduct = Arc::new(Conduct::new(id, address, self.clone()));
         state.remember(conduct.clone(), Owner::of(address));
         drop(state);
         let task = start(Entry(conduct, self.clone()));

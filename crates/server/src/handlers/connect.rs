@@ -1,40 +1,46 @@
-//! Subresources that connect to something else: logs, exec, attach, port-forward, proxies. Where a
-//! connection would go is found out, and what makes it impossible is told; but for logs, the connection
-//! itself is not made yet.
+//! Subresources that connect to something else: logs, exec, attach, port-forward. Of proxies, where a
+//! connection would go is found out, and what makes it impossible is told; the connection itself is not
+//! made yet.
 
 mod log;
+mod stream;
 
 use pintle_effects::{Destination, destination};
-use pintle_meta::{Reason, Status};
+use pintle_meta::Status;
 use pintle_value::{Map, Value};
 
 use super::Call;
+use crate::options::number_error;
+use crate::request_info::flag;
 use crate::respond::Response;
 use crate::target::Found;
 
+/// Connects: options, admission, and then what the subresource is.
 pub(super) async fn connect(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
-    let container = call.query.text("container");
-    let kind = found.subresource.as_ref().map_or("", |part| part.kind.kind.as_str());
-    if let Some((_, members)) = OPTIONS.iter().find(|(known, _)| *known == kind) {
-        let (registry, context) = (&call.api.registry, call.context());
-        registry.admit_connection(&found.target, options(call, members), &context).await?;
-    }
-    let target = &found.target;
-    if target.resource.resource.resource == "pods" && target.subresource == "log" {
+    let (target, registry) = (&found.target, &call.api.registry);
+    registry.catch_up().await?;
+    if target.subresource == "log" {
         return log::log(call, found).await;
     }
+    if call.query.has("dryRun") {
+        return Err(Status::bad_request("dryRun is not supported")); // DRY-14
+    }
+    let kind = found.subresource.as_ref().map_or("", |part| part.kind.kind.as_str());
+    let members = OPTIONS.iter().find(|(known, _)| *known == kind);
+    let options = options(call, members.map_or(&[], |(_, members)| members))?;
+    registry.admit_connection(target, options.clone(), &call.context()).await?;
+    match target.subresource.as_str() {
+        "exec" | "attach" | "portforward" => stream::stream(call, found, &options).await,
+        _ => proxy(call, found),
+    }
+}
+
+/// Where a proxy would go.
+fn proxy(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
     let preferred = &call.api.kubelets.preferred_address_types;
+    let container = call.query.text("container");
     match destination(&call.api.registry, &found.target, container, preferred)? {
         Destination::Nothing => Err(unreachable("a pod without a node")),
-        Destination::Kubelet { kubelet, .. }
-            if found.target.resource.resource.resource == "pods" =>
-        {
-            let why = format!(
-                "error dialing backend: the kubelet at {} cannot be reached: this server streams nothing yet",
-                kubelet.authority()
-            );
-            Err(Status::failure(Reason::Unknown, why))
-        }
         Destination::Kubelet { kubelet, .. } => Err(unreachable(&kubelet.authority())),
         Destination::Address { host, .. } => Err(unreachable(&host)),
     }
@@ -45,7 +51,8 @@ enum Form {
     Bool,
     Text,
     Texts,
-    Ints,
+    /// Numbers, each perhaps with others behind commas.
+    Ports,
     /// The rest of the path, behind that of the subresource.
     Path,
 }
@@ -58,7 +65,7 @@ const STREAMS: &[(&str, Form)] = &[
     ("container", Form::Text),
     ("command", Form::Texts),
 ];
-const PORTS: &[(&str, Form)] = &[("ports", Form::Ints)];
+const PORTS: &[(&str, Form)] = &[("ports", Form::Ports)];
 const PATH: &[(&str, Form)] = &[("path", Form::Path)];
 
 /// The kinds of options by which connections are made, which admission sees, and their members.
@@ -72,19 +79,19 @@ const OPTIONS: &[(&str, &[(&str, Form)])] = &[
 ];
 
 /// The options of a connection as an object; what is not said is left out.
-fn options(call: &Call<'_>, members: &[(&str, Form)]) -> Value {
+fn options(call: &Call<'_>, members: &[(&str, Form)]) -> Result<Value, Status> {
     let mut object = Map::new();
     for (name, form) in members {
         let said = call.query.get(name);
         let value = match form {
-            Form::Bool => said.filter(|said| !matches!(*said, "0" | "false")).map(|_| true.into()),
+            Form::Bool => flag(said).then(|| true.into()),
             Form::Text => said.filter(|said| !said.is_empty()).map(Value::from),
             Form::Texts => {
                 said.map(|_| Value::Array(call.query.all(name).map(Value::from).collect()))
             }
-            Form::Ints => {
-                let numbers = call.query.all(name).filter_map(|said| said.parse().ok());
-                said.map(|_| Value::Array(numbers.map(Value::Int).collect()))
+            Form::Ports => {
+                let ports = call.query.all(name).flat_map(|said| said.split(',')).map(port);
+                said.map(|_| ports.collect::<Result<_, _>>().map(Value::Array)).transpose()?
             }
             Form::Path => {
                 let rest = call.info.resource.as_ref().map(|info| info.subpath.as_str());
@@ -95,7 +102,16 @@ fn options(call: &Call<'_>, members: &[(&str, Form)]) -> Value {
             object.insert(*name, value);
         }
     }
-    object.into()
+    Ok(object.into())
+}
+
+/// A port, or 400 in upstream's words.
+fn port(text: &str) -> Result<Value, Status> {
+    let number = text.parse::<u16>().map_err(|error| {
+        let why = number_error("ParseUint", text, error.kind());
+        Status::bad_request(format!("cannot convert to []int32: {why}"))
+    })?;
+    Ok(Value::Int(i64::from(number)))
 }
 
 fn unreachable(what: &str) -> Status {

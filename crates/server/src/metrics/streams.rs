@@ -1,8 +1,8 @@
 //! What the server relays between its clients and others, counted.
 
-use pintle_measure::Counter;
+use pintle_measure::{Counter, Series};
 
-use super::families::{LOGS, LOGS_OF_STRANGERS};
+use super::families::{LOGS, LOGS_OF_STRANGERS, TRANSLATED, TUNNELLED, WEBSOCKETS};
 use super::family::Page;
 use crate::backends::Verification;
 
@@ -12,6 +12,11 @@ pub(crate) struct Streams {
     verified_logs: Counter,
     unverified_logs: Counter,
     logs_of_strangers: Counter,
+    /// By who speaks WebSockets, and the subresource.
+    opened: Series<2, Counter>,
+    /// By code.
+    translated: Series<1, Counter>,
+    tunnelled: Series<1, Counter>,
 }
 
 impl Streams {
@@ -28,7 +33,26 @@ impl Streams {
         self.logs_of_strangers.add(1);
     }
 
+    /// Counts a stream that is asked for; upstream counts those over SPDY, too.
+    pub(crate) fn opened(&self, subresource: &str, by_kubelet: bool) {
+        let way = if by_kubelet { "proxied_to_kubelet" } else { "translated_at_apiserver" };
+        self.opened.with([way, subresource]).add(1);
+    }
+
+    /// Counts a remote command that was translated.
+    pub(crate) fn translated(&self, code: u16) {
+        self.translated.with([&code.to_string()]).add(1);
+    }
+
+    /// Counts a port-forwarding through a tunnel.
+    pub(crate) fn tunnelled(&self, code: u16) {
+        self.tunnelled.with([&code.to_string()]).add(1);
+    }
+
     pub(super) fn write(&self, page: &mut Page) {
+        super::counters(page, &WEBSOCKETS, &self.opened);
+        super::counters(page, &TRANSLATED, &self.translated);
+        super::counters(page, &TUNNELLED, &self.tunnelled);
         let mut logs = page.family(&LOGS);
         for (usage, logs_so_far) in
             [("enforce_tls", &self.verified_logs), ("skip_tls_allowed", &self.unverified_logs)]

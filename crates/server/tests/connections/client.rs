@@ -40,7 +40,7 @@ pub(crate) async fn server(kubelet: &Kubelet, change: impl FnOnce(&mut Config)) 
         kubelet.port
     );
     create(&server, "/api/v1/nodes", &node).await;
-    let containers = ["c", "refuses", "redirects", "waits"].map(container).join(",");
+    let containers = ["c", "refuses", "redirects", "waits", "echoes"].map(container).join(",");
     let pod = format!(
         r#"{{"metadata":{{"name":"p"}},"spec":{{"nodeName":"n","containers":[{containers}]}}}}"#
     );
@@ -78,14 +78,28 @@ fn address(server: &Running) -> &str {
 
 /// Sends a request over a connection of its own.
 pub(crate) async fn send(server: &Running, request: Request<Full<Bytes>>) -> Response<Incoming> {
-    let stream = TcpStream::connect(address(server)).await.unwrap();
-    let name = ServerName::try_from("localhost").unwrap();
-    let stream = TlsConnector::from(trust(server)).connect(name, stream).await.unwrap();
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
-    tokio::spawn(connection.with_upgrades());
-    let (mut head, body) = request.into_parts();
-    head.headers.insert("host", "localhost".parse().unwrap());
-    sender.send_request(Request::from_parts(head, body)).await.unwrap()
+    Connection::open(server).await.send(request).await
+}
+
+/// A connection for requests one after the other.
+pub(crate) struct Connection(http1::SendRequest<Full<Bytes>>);
+
+impl Connection {
+    pub(crate) async fn open(server: &Running) -> Self {
+        let stream = TcpStream::connect(address(server)).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = TlsConnector::from(trust(server)).connect(name, stream).await.unwrap();
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection.with_upgrades());
+        Self(sender)
+    }
+
+    pub(crate) async fn send(&mut self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        let (mut head, body) = request.into_parts();
+        head.headers.insert("host", "localhost".parse().unwrap());
+        self.0.ready().await.unwrap();
+        self.0.send_request(Request::from_parts(head, body)).await.unwrap()
+    }
 }
 
 /// An answer's code and text.

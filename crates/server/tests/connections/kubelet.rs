@@ -1,11 +1,12 @@
 //! A kubelet that runs nothing: it answers by the name of the container.
 
 use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{HeaderName, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -17,6 +18,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
@@ -101,14 +103,15 @@ impl Kubelet {
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor, connections: Arc<Connections>) {
     while let Ok((stream, _)) = listener.accept().await {
-        let (acceptor, open) = (acceptor.clone(), Open::new(&connections));
+        let (acceptor, open) = (acceptor.clone(), Arc::new(Open::new(&connections)));
         tokio::spawn(async move {
             let Ok(stream) = acceptor.accept(stream).await else { return };
             let shown = stream.get_ref().1.peer_certificates().map(|chain| subject(&chain[0]));
             let shown: Arc<str> = shown.unwrap_or_default().into();
+            let still_open = open.clone();
             let service = service_fn(move |request| {
-                let shown = shown.clone();
-                async move { Ok::<_, Infallible>(answer(&request, &shown)) }
+                let (shown, open) = (shown.clone(), still_open.clone());
+                async move { Ok::<_, Infallible>(answer(request, &shown, open)) }
             });
             let http = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             let _ = http.with_upgrades().await; // clients may leave as they like
@@ -117,7 +120,7 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, connections: Arc<Co
     }
 }
 
-fn answer(request: &Request<Incoming>, shown: &str) -> Response<Body> {
+fn answer(request: Request<Incoming>, shown: &str, open: Arc<Open>) -> Response<Body> {
     let mut parts = request.uri().path().trim_start_matches('/').split('/');
     let (verb, container) = (parts.next().unwrap(), parts.next_back().unwrap());
     match (verb, container) {
@@ -133,13 +136,103 @@ fn answer(request: &Request<Incoming>, shown: &str) -> Response<Body> {
             answer.headers_mut().insert("location", "https://127.0.0.1:1/".parse().unwrap());
             answer
         }
-        (_, "waits") => {
+        ("containerLogs", "waits") => {
             let first = futures_util::stream::iter([Ok(Frame::data(Bytes::from("first\n")))]);
             let body = futures_util::StreamExt::chain(first, futures_util::stream::pending());
             Response::new(BodyExt::boxed(StreamBody::new(Box::pin(body))))
         }
+        ("exec" | "attach" | "portForward", _) => switch(request, open),
         _ => text(StatusCode::NOT_FOUND, "404 page not found"),
     }
+}
+
+/// Switches protocols. A container that echoes gives back what it is sent, whatever the protocol; any other
+/// runs a command over SPDY. The answer names the headers of the request.
+fn switch(mut request: Request<Incoming>, open: Arc<Open>) -> Response<Body> {
+    let names: Vec<_> = request.headers().keys().map(HeaderName::as_str).collect();
+    let names = names.join(" ");
+    let mut answer = text(StatusCode::SWITCHING_PROTOCOLS, "");
+    let headers = answer.headers_mut();
+    headers.insert("x-seen", names.parse().unwrap());
+    headers.insert("connection", "Upgrade".parse().unwrap());
+    headers.insert("upgrade", request.headers()["upgrade"].clone());
+    if let Some(version) = request.headers().get_all("x-stream-protocol-version").iter().next_back()
+    {
+        let is_command = request.uri().path().starts_with("/exec");
+        let version = if is_command { "v4.channel.k8s.io" } else { version.to_str().unwrap() };
+        headers.insert("x-stream-protocol-version", version.parse().unwrap());
+    }
+    let (path, query) = (request.uri().path().to_owned(), request.uri().query().map(str::to_owned));
+    tokio::spawn(async move {
+        let stream = TokioIo::new(hyper::upgrade::on(&mut request).await.unwrap());
+        if path.ends_with("/echoes") || path.starts_with("/portForward") {
+            let (mut from, mut to) = tokio::io::split(stream);
+            let _ = tokio::io::copy(&mut from, &mut to).await; // until the peer leaves
+        } else {
+            let _ = command(stream, path.ends_with("/waits"), &query.unwrap_or_default()).await;
+        }
+        drop(open);
+    });
+    answer
+}
+
+/// The streams, as they are numbered.
+const ERROR: u8 = 1;
+const STDIN: u8 = 3;
+const STDOUT: u8 = 5;
+const STDERR: u8 = 7;
+
+/// Runs a command that writes what it reads, and exits with the code that is its name. It speaks no more
+/// SPDY than it must.
+async fn command(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    waits: bool,
+    query: &str,
+) -> io::Result<()> {
+    let code = query.split('&').find_map(|pair| pair.strip_prefix("command=")).unwrap();
+    loop {
+        let mut head = [0; 8];
+        stream.read_exact(&mut head).await?;
+        let length = u32::from_be_bytes([0, head[5], head[6], head[7]]);
+        let mut payload = vec![0; length as usize];
+        stream.read_exact(&mut payload).await?;
+        match head {
+            [0x80, 3, 0, 1, ..] => {
+                stream.write_all(&[0x80, 3, 0, 2, 0, 0, 0, 4]).await?;
+                stream.write_all(&payload[..4]).await?;
+            }
+            [0, 0, 0, STDIN, ends, ..] if !waits => {
+                write(&mut stream, STDOUT, 0, &payload).await?;
+                if ends == 1 {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    for output in [STDOUT, STDERR] {
+        write(&mut stream, output, 1, b"").await?;
+    }
+    let status = format!(
+        r#"{{"status":"Failure","reason":"NonZeroExitCode","details":{{"causes":[
+            {{"reason":"ExitCode","message":"{code}"}}]}}}}"#
+    );
+    let status = if code == "0" { "" } else { &status };
+    write(&mut stream, ERROR, 1, status.as_bytes()).await?;
+    stream.flush().await?;
+    stream.read_to_end(&mut Vec::new()).await.map(drop)
+}
+
+async fn write(
+    stream: &mut (impl AsyncWrite + Unpin),
+    id: u8,
+    flags: u8,
+    bytes: &[u8],
+) -> io::Result<()> {
+    let [_, a, b, c] = (bytes.len() as u32).to_be_bytes();
+    stream.write_all(&[0, 0, 0, id, flags, a, b, c]).await?;
+    stream.write_all(bytes).await?;
+    stream.flush().await
 }
 
 fn text(code: StatusCode, text: &str) -> Response<Body> {

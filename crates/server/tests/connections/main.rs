@@ -5,3 +5,4 @@
 mod client;
 mod kubelet;
 mod logs;
+mod streams;

@@ -1,0 +1,58 @@
+//! What of a request's headers goes on to other servers: nothing that says who asks. What the caller shows
+//! this server is for this server alone, and what it says of others is worth nothing elsewhere.
+
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+
+use super::Authentication;
+use crate::config::RequestHeader;
+use crate::header_text;
+use crate::websocket::BEARER_PREFIX;
+
+/// How headers begin by which somebody asks as somebody else.
+const IMPERSONATION_PREFIX: &str = "impersonate-";
+
+impl Authentication {
+    /// The headers of a request without all by which its caller can be told, or said to be somebody.
+    pub(crate) fn without_credentials(&self, headers: &HeaderMap) -> HeaderMap {
+        let configured = self.front_proxy.as_ref().map(|proxy| proxy.headers());
+        let standard = RequestHeader::default();
+        let says_who = |name: &HeaderName| {
+            let name = name.as_str();
+            name == AUTHORIZATION
+                || name.starts_with(IMPERSONATION_PREFIX)
+                || [Some(&standard), configured].into_iter().flatten().any(|h| h.say_who(name))
+        };
+        let mut kept = HeaderMap::with_capacity(headers.len());
+        for (name, value) in headers.iter().filter(|(name, _)| !says_who(name)) {
+            match *name {
+                SEC_WEBSOCKET_PROTOCOL => {
+                    kept.extend(without_token(value).map(|value| (name.clone(), value)));
+                }
+                _ => {
+                    kept.append(name.clone(), value.clone());
+                }
+            }
+        }
+        kept
+    }
+}
+
+impl RequestHeader {
+    /// Whether a header of this name says who asks.
+    fn say_who(&self, name: &str) -> bool {
+        let lists = [&self.username_headers, &self.uid_headers, &self.group_headers];
+        let is_it = |known: &String| known.eq_ignore_ascii_case(name);
+        let begins = |prefix: &String| {
+            name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        };
+        lists.into_iter().flatten().any(is_it) || self.extra_header_prefixes.iter().any(begins)
+    }
+}
+
+/// The subprotocols that are no token.
+fn without_token(value: &HeaderValue) -> Option<HeaderValue> {
+    let text = header_text::text(value);
+    let names = text.split(',').map(str::trim).filter(|name| !name.starts_with(BEARER_PREFIX));
+    let names = names.collect::<Vec<_>>().join(", ");
+    HeaderValue::from_str(&names).ok().filter(|names| !names.is_empty())
+}

@@ -1,0 +1,175 @@
+//! Exec, attach and port-forward: streams between a client and the kubelet of a pod's node.
+//!
+//! What both speak goes through as it is. A client's WebSocket becomes SPDY where the kubelet knows no
+//! WebSockets of the newer kinds: remote commands in [`translate`], port-forwarding in [`tunnel`].
+
+mod translate;
+mod tunnel;
+
+use bytes::Bytes;
+use http::Request;
+use http::header::HeaderMap;
+use http_body_util::Empty;
+use hyper::upgrade::OnUpgrade;
+use pintle_effects::{Destination, destination};
+use pintle_meta::Status;
+use pintle_value::Value;
+
+use super::unreachable;
+use crate::backends::{Backend, Verification};
+use crate::handlers::Call;
+use crate::query::percent_encode;
+use crate::relay::{headers, upgrade};
+use crate::respond::Response;
+use crate::target::Found;
+use crate::websocket;
+
+/// GET or POST of a pod's `exec`, `attach` or `portforward`, with its options as an object.
+pub(super) async fn stream(
+    call: &Call<'_>,
+    found: &Found,
+    options: &Value,
+) -> Result<Response, Status> {
+    authorize(call, found)?;
+    let container = options.str_at(&["container"]).unwrap_or_default();
+    let kubelets = &call.api.kubelets;
+    let preferred = &kubelets.preferred_address_types;
+    let to = destination(&call.api.registry, &found.target, container, preferred)?;
+    let Destination::Kubelet { kubelet, container } = to else {
+        return Err(unreachable("a pod without a node"));
+    };
+    let part = found.target.subresource.as_str();
+    let place = Place {
+        backend: kubelets.backend(&kubelet, Verification::Configured).await,
+        path: path(found, &container, options),
+    };
+    call.api.metrics.streams.opened(part, kubelet.takes_websockets);
+    let is_websocket = websocket::is_asked_for(&call.head.headers);
+    match part {
+        _ if kubelet.takes_websockets || !is_websocket => {}
+        "portforward" => {
+            let protocols = tunnel::protocols(&call.head.headers);
+            if !protocols.is_empty() {
+                return tunnel::tunnel(call, place, &protocols).await;
+            }
+        }
+        _ if translate::is_wanted(&call.head.headers) => {
+            return translate::translate(call, place, options);
+        }
+        _ => {}
+    }
+    hand_on(call, &place).await
+}
+
+/// Where a stream goes.
+struct Place {
+    backend: Backend,
+    /// With its query.
+    path: String,
+}
+
+/// A client that opens a WebSocket asks with GET, and may not do by that what it may not do with POST
+/// (`AuthorizePodWebsocketUpgradeCreatePermission`).
+fn authorize(call: &Call<'_>, found: &Found) -> Result<(), Status> {
+    if call.info.verb == "create" {
+        return Ok(());
+    }
+    let ruling = call.api.rule(call.user, "create", call.info);
+    if ruling.allowed() {
+        return Ok(());
+    }
+    let resource = found.target.resource.group_resource();
+    Err(Status::forbidden(&resource, &found.target.name, &ruling.reason.to_string()))
+}
+
+/// The kubelet's path, with the options under its own names, in the order in which upstream writes them.
+fn path(found: &Found, container: &str, options: &Value) -> String {
+    let (namespace, pod) = (&found.target.namespace, &found.target.name);
+    let (place, pairs) = match found.target.subresource.as_str() {
+        "portforward" => ("portForward", ports(options)),
+        part => (part, streams(options)),
+    };
+    let mut path = format!("/{place}/{namespace}/{pod}");
+    if !container.is_empty() {
+        path.push('/');
+        path.push_str(container);
+    }
+    for (place, (name, value)) in pairs.iter().enumerate() {
+        path.push(if place == 0 { '?' } else { '&' });
+        path.push_str(&format!("{name}={}", percent_encode(value)));
+    }
+    path
+}
+
+fn streams(options: &Value) -> Vec<(&'static str, String)> {
+    let words = options.get("command").and_then(Value::as_array).unwrap_or_default();
+    let words = words.iter().filter_map(Value::as_str);
+    let mut pairs: Vec<_> = words.map(|word| ("command", word.to_owned())).collect();
+    for (name, ours) in
+        [("error", "stderr"), ("input", "stdin"), ("output", "stdout"), ("tty", "tty")]
+    {
+        pairs.extend(is_on(options, ours).then(|| (name, "1".to_owned())));
+    }
+    pairs
+}
+
+fn is_on(options: &Value, name: &str) -> bool {
+    options.get(name).and_then(Value::as_bool).unwrap_or_default()
+}
+
+fn ports(options: &Value) -> Vec<(&'static str, String)> {
+    let ports = options.get("ports").and_then(Value::as_array).unwrap_or_default();
+    let ports: Vec<String> =
+        ports.iter().filter_map(Value::as_int).map(|port| port.to_string()).collect();
+    if ports.is_empty() { Vec::new() } else { vec![("port", ports.join(","))] }
+}
+
+/// Lets the kubelet answer the client's own upgrade.
+async fn hand_on(call: &Call<'_>, place: &Place) -> Result<Response, Status> {
+    let client = client(call)?;
+    let mut request = Request::builder().method(&call.head.method).uri(&place.path);
+    let headers = relayed_headers(call);
+    request.headers_mut().into_iter().for_each(|to| to.clone_from(&headers));
+    let request = request.body(Empty::<Bytes>::new());
+    let request = request.map_err(|why| Status::bad_request(why.to_string()))?;
+    Ok(match upgrade::ask(&place.backend, request).await? {
+        upgrade::Answer::Switched(answer) => {
+            upgrade::switch(client, answer, call.api.lifecycle.stopping())
+        }
+        upgrade::Answer::Refused(response) => response,
+    })
+}
+
+/// The client's headers as a kubelet gets them.
+fn relayed_headers(call: &Call<'_>) -> HeaderMap {
+    let mut kept = call.api.authentication.without_credentials(&call.head.headers);
+    headers::leave_body(&mut kept);
+    headers::forward_for(call.from, &mut kept);
+    kept
+}
+
+/// The connection of a client that wants to leave HTTP.
+fn client(call: &Call<'_>) -> Result<OnUpgrade, Status> {
+    let client = call.head.extensions.get::<OnUpgrade>().cloned();
+    let client = client.filter(|_| headers::ask_for_upgrade(&call.head.headers));
+    client.ok_or_else(|| Status::bad_request("Upgrade request required"))
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_value::json;
+
+    use super::*;
+
+    #[test]
+    fn kubelets_have_names_of_their_own_for_options() {
+        let options = br#"{"command":["sh","-c","a b&c"],"stdin":true,"stdout":true,"tty":true,"stderr":true}"#;
+        let pairs = streams(&json::parse(options).unwrap());
+        let pairs: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let expected = "command=sh command=-c command=a b&c error=1 input=1 output=1 tty=1";
+        assert_eq!(pairs.join(" "), expected);
+        let options = br#"{"ports":[80,81]}"#;
+        assert_eq!(ports(&json::parse(options).unwrap()), [("port", "80,81".to_owned())]);
+        assert_eq!(ports(&json::parse(b"{}").unwrap()), []);
+    }
+}

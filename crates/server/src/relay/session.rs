@@ -1,0 +1,205 @@
+//! A session: bytes between a client and a backend, through a [`Coupling`], until it is over.
+//!
+//! Invariants: what waits is bounded by the coupling; whatever way a session ends, both connections are
+//! closed when it does.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use pintle_streams::{Coupling, Wire};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{Instant, interval_at};
+
+use crate::lifecycle::Stopping;
+
+/// How often a coupling is told that time goes by: upstream pings kubelets so often.
+const TICK: Duration = Duration::from_secs(5);
+/// So much is received at once.
+const READ_BYTES: usize = 16 * 1024;
+/// How long what is left to be sent may take at the end (upstream's).
+const LAST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Both ends of a session.
+pub(crate) struct Session<C, B> {
+    client: End<C>,
+    backend: End<B>,
+}
+
+/// A connection.
+struct End<S> {
+    stream: S,
+    /// Whether something was written that may not be on its way.
+    is_unflushed: bool,
+}
+
+impl<C, B> Session<C, B>
+where
+    C: AsyncRead + AsyncWrite + Unpin,
+    B: AsyncRead + AsyncWrite + Unpin,
+{
+    pub(crate) const fn new(client: C, backend: B) -> Self {
+        Self { client: End::new(client), backend: End::new(backend) }
+    }
+
+    /// Goes on until the coupling is over, or the server stops.
+    pub(crate) async fn run(&mut self, coupling: &mut impl Coupling, stopping: &mut Stopping) {
+        let mut ticks = interval_at(Instant::now() + TICK, TICK);
+        let mut stopping = pin!(stopping.wait());
+        loop {
+            coupling.advance();
+            if coupling.is_over() {
+                return;
+            }
+            tokio::select! {
+                () = self.go_on(coupling) => {}
+                _ = ticks.tick() => coupling.tick(),
+                () = &mut stopping => return,
+            }
+        }
+    }
+
+    /// Sends and receives until something has come of it. Cancel safe.
+    async fn go_on(&mut self, coupling: &mut impl Coupling) {
+        let (client, backend) = coupling.wires();
+        let from_client = client.is_wanted() && backend.has_room();
+        let from_backend = backend.is_wanted() && client.has_room();
+        poll_fn(|context| {
+            let client = self.client.poll(client, from_client, context);
+            let backend = self.backend.poll(backend, from_backend, context);
+            if client.is_ready() { client } else { backend }
+        })
+        .await;
+    }
+
+    /// Sends what is left, and closes both connections.
+    pub(crate) async fn finish(mut self, coupling: &mut impl Coupling) {
+        let (client, backend) = coupling.wires();
+        let last = async {
+            tokio::join!(
+                self.client.finish(&mut client.outgoing),
+                self.backend.finish(&mut backend.outgoing)
+            )
+        };
+        // Who does not take the rest in time has left.
+        let _late = tokio::time::timeout(LAST_TIMEOUT, last).await.is_err();
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> End<S> {
+    const fn new(stream: S) -> Self {
+        Self { stream, is_unflushed: false }
+    }
+
+    /// Ready when something was sent or received, or the peer has left.
+    fn poll(&mut self, wire: &mut Wire, receives: bool, context: &mut Context<'_>) -> Poll<()> {
+        let sent = self.poll_send(&mut wire.outgoing, context);
+        let received = if receives { self.poll_receive(wire, context) } else { Poll::Pending };
+        match (sent, received) {
+            (Poll::Ready(Err(_)), _) => {
+                // Nobody will take the rest.
+                wire.outgoing.clear();
+                wire.has_ended = true;
+                Poll::Ready(())
+            }
+            (Poll::Ready(Ok(())), _) | (_, Poll::Ready(())) => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
+    }
+
+    fn poll_send(
+        &mut self,
+        outgoing: &mut BytesMut,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut has_sent = false;
+        while !outgoing.is_empty() {
+            match Pin::new(&mut self.stream).poll_write(context, outgoing) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(length)) => {
+                    outgoing.advance(length);
+                    (has_sent, self.is_unflushed) = (true, true);
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => break,
+            }
+        }
+        if self.is_unflushed {
+            match Pin::new(&mut self.stream).poll_flush(context) {
+                Poll::Ready(Ok(())) => self.is_unflushed = false,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {}
+            }
+        }
+        if has_sent { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    fn poll_receive(&mut self, wire: &mut Wire, context: &mut Context<'_>) -> Poll<()> {
+        wire.incoming.reserve(READ_BYTES);
+        let received = pin!(self.stream.read_buf(&mut wire.incoming)).poll(context);
+        received.map(|received| wire.has_ended |= !received.is_ok_and(|length| length > 0))
+    }
+
+    async fn finish(&mut self, outgoing: &mut BytesMut) -> io::Result<()> {
+        self.stream.write_all_buf(outgoing).await?;
+        self.stream.flush().await?;
+        self.stream.shutdown().await
+    }
+}
+
+/// Sends a client the last that it hears, and closes its connection.
+pub(crate) async fn say_last(client: impl AsyncRead + AsyncWrite + Unpin, mut last: BytesMut) {
+    let mut client = End::new(client);
+    let _late = tokio::time::timeout(LAST_TIMEOUT, client.finish(&mut last)).await.is_err();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lifecycle::Lifecycle;
+    use pintle_streams::Pipe;
+    use tokio::io::duplex;
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_go_both_ways_until_one_side_ends() {
+        let lifecycle = Lifecycle::new();
+        let ((mut client, near), (far, mut backend)) = (duplex(64), duplex(64));
+        let mut stopping = lifecycle.stopping();
+        let session = tokio::spawn(async move {
+            let (mut session, mut pipe) = (Session::new(near, far), Pipe::default());
+            session.run(&mut pipe, &mut stopping).await;
+            session.finish(&mut pipe).await;
+        });
+        let long = vec![7; 1_000_000];
+        let (sent, mut received) = (long.clone(), vec![0; long.len()]);
+        let (written, read) =
+            tokio::join!(client.write_all(&sent), backend.read_exact(&mut received));
+        assert!(written.is_ok() && read.is_ok() && received == long);
+        backend.write_all(b"last").await.unwrap();
+        drop(backend);
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).await.unwrap();
+        assert_eq!(rest, b"last");
+        session.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_ends_when_the_server_stops_though_nobody_listens() {
+        let lifecycle = Lifecycle::new();
+        let ((client, near), (far, mut backend)) = (duplex(64), duplex(64));
+        let mut stopping = lifecycle.stopping();
+        let session = tokio::spawn(async move {
+            let (mut session, mut pipe) = (Session::new(near, far), Pipe::default());
+            session.run(&mut pipe, &mut stopping).await;
+            session.finish(&mut pipe).await;
+        });
+        backend.write_all(&[0; 60]).await.unwrap();
+        backend.write_all(&[0; 60]).await.unwrap();
+        lifecycle.stop();
+        session.await.unwrap();
+        drop((client, backend));
+    }
+}

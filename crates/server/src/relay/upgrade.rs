@@ -1,0 +1,126 @@
+//! Upgrades that a backend grants: its answer goes to the client, and after it, bytes both ways.
+//!
+//! A backend that does not switch protocols never gets the client's connection, nor the client the
+//! backend's: its answer is an answer, and the connection to it ends (CVE-2018-1002105).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use pintle_meta::{Reason, Status};
+use pintle_streams::{Coupling, Pipe};
+
+use super::{Session, headers};
+use crate::backends::{self, Backend, Failure};
+use crate::body::{Body, Successor};
+use crate::lifecycle::Stopping;
+use crate::respond::Response;
+
+/// How long a backend may take to say why it does not switch (upstream's).
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// So much of what it says then goes to the client.
+const REFUSAL_BYTES_MAX: usize = 1 << 20;
+
+/// What a backend says to an upgrade.
+pub(crate) enum Answer {
+    /// It switches protocols.
+    Switched(backends::Response),
+    /// It does not: what it says instead, for the client.
+    Refused(Response),
+}
+
+/// Asks a backend for an upgrade.
+pub(crate) async fn ask(
+    backend: &Backend,
+    request: Request<Empty<Bytes>>,
+) -> Result<Answer, Status> {
+    let answer = backend.ask(request).await.map_err(|failure| {
+        let why = match failure {
+            Failure::Dial(why) | Failure::Certificate(why) => {
+                format!("error dialing backend: {why}")
+            }
+            Failure::Exchange(why) => why,
+        };
+        Status::failure(Reason::Unknown, why)
+    })?;
+    match answer.status() {
+        StatusCode::SWITCHING_PROTOCOLS => Ok(Answer::Switched(answer)),
+        code if code.as_u16() < 400 => {
+            let why = format!("invalid upgrade response: status code {}", code.as_u16());
+            Err(Status::failure(Reason::Unknown, why))
+        }
+        _ => Ok(Answer::Refused(refusal(answer).await)),
+    }
+}
+
+/// A refusal, read as far as it comes in time.
+async fn refusal(answer: backends::Response) -> Response {
+    let (mut head, mut body) = answer.into_parts();
+    let mut said = Vec::new();
+    let read = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let data = frame.data_ref().map_or(&[][..], |data| data);
+            said.extend_from_slice(&data[..data.len().min(REFUSAL_BYTES_MAX - said.len())]);
+            if said.len() == REFUSAL_BYTES_MAX {
+                return;
+            }
+        }
+    };
+    let _late = tokio::time::timeout(REFUSAL_TIMEOUT, read).await.is_err();
+    headers::leave_connection(&mut head.headers);
+    headers::leave_body(&mut head.headers);
+    let mut response = Response::new(Body::full(said));
+    *response.status_mut() = head.status;
+    *response.headers_mut() = head.headers;
+    response
+}
+
+/// Hands the backend's switch on to the client; what follows goes through as it is.
+pub(crate) fn switch(
+    client: OnUpgrade,
+    answer: backends::Response,
+    stopping: Stopping,
+) -> Response {
+    let mut headers = answer.headers().clone();
+    headers::leave_body(&mut headers);
+    let session = run(client, answer, Pipe::default(), stopping);
+    let mut response = Response::new(Body::successor(session));
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// What follows a switch: bytes between a client and a backend, through a coupling.
+fn run(
+    client: OnUpgrade,
+    answer: backends::Response,
+    coupling: impl Coupling + 'static,
+    stopping: Stopping,
+) -> Successor {
+    Box::pin(async move {
+        match client.await {
+            Ok(client) => couple(TokioIo::new(client), answer, coupling, stopping).await,
+            Err(error) => tracing::debug!(%error, "the client did not switch protocols"),
+        }
+    })
+}
+
+/// Bytes between a client and a backend that switched.
+pub(crate) async fn couple(
+    client: TokioIo<hyper::upgrade::Upgraded>,
+    mut answer: backends::Response,
+    mut coupling: impl Coupling,
+    mut stopping: Stopping,
+) {
+    match hyper::upgrade::on(&mut answer).await {
+        Ok(backend) => {
+            let mut session = Session::new(client, TokioIo::new(backend));
+            session.run(&mut coupling, &mut stopping).await;
+            session.finish(&mut coupling).await;
+        }
+        Err(error) => tracing::debug!(%error, "a backend did not switch protocols"),
+    }
+}

@@ -1,0 +1,103 @@
+//! Port-forwarding within a WebSocket: the client's messages hold the bytes of SPDY, which the backend
+//! speaks as it is (upstream: `TunnelingHandler`).
+
+use crate::coupling::{Coupling, Wire};
+use crate::websocket::{self, Event, Opcode, Violation, close_code};
+
+/// A client's WebSocket and a backend that knows none.
+#[derive(Debug, Default)]
+pub struct Tunnel {
+    client: Wire,
+    backend: Wire,
+    frames: websocket::Reader,
+    is_over: bool,
+}
+
+impl Coupling for Tunnel {
+    fn wires(&mut self) -> (&mut Wire, &mut Wire) {
+        (&mut self.client, &mut self.backend)
+    }
+
+    fn advance(&mut self) {
+        while !self.is_over && self.backend.has_room() && self.client.has_room() {
+            match self.frames.read(&mut self.client.incoming) {
+                Ok(None) => break,
+                Ok(Some(Event::Data { bytes, .. })) => {
+                    self.backend.outgoing.extend_from_slice(&bytes);
+                }
+                Ok(Some(Event::Ping(bytes))) => {
+                    websocket::write(Opcode::Pong, &bytes, &mut self.client.outgoing);
+                }
+                Ok(Some(Event::Close)) => self.end(close_code::NORMAL),
+                Err(Violation) => self.end(close_code::PROTOCOL_ERROR),
+            }
+        }
+        if !self.is_over && !self.backend.incoming.is_empty() && self.client.has_room() {
+            let bytes = self.backend.incoming.split();
+            websocket::write(Opcode::Binary, &bytes, &mut self.client.outgoing);
+        }
+        if self.backend.has_ended && self.backend.incoming.is_empty() {
+            self.end(close_code::NORMAL);
+        }
+        // What was received may wait for room.
+        let is_read = self.backend.has_room() && self.client.has_room();
+        self.is_over |= self.client.has_ended && is_read;
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+impl Tunnel {
+    fn end(&mut self, code: u16) {
+        if !std::mem::replace(&mut self.is_over, true) {
+            websocket::write_close(code, &mut self.client.outgoing);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message as a client sends it, masked with nothing.
+    fn sent(payload: &[u8]) -> Vec<u8> {
+        [&[0x82, 0x80 | payload.len() as u8, 0, 0, 0, 0], payload].concat()
+    }
+
+    #[test]
+    fn bytes_go_through_whatever_messages_they_are_in() {
+        let mut tunnel = Tunnel::default();
+        let (client, backend) = tunnel.wires();
+        client.incoming.extend_from_slice(&[sent(b"to "), sent(b"the backend")].concat());
+        backend.incoming.extend_from_slice(b"back");
+        tunnel.advance();
+        assert_eq!(tunnel.backend.outgoing, "to the backend");
+        assert_eq!(
+            tunnel.client.outgoing,
+            "\u{82}\u{4}back".chars().map(|c| c as u8).collect::<Vec<u8>>()
+        );
+        assert!(!tunnel.is_over());
+    }
+
+    #[test]
+    fn it_ends_with_either_side() {
+        let mut tunnel = Tunnel::default();
+        tunnel.backend.has_ended = true;
+        tunnel.backend.incoming.extend_from_slice(b"rest");
+        tunnel.advance();
+        assert!(tunnel.is_over());
+        assert_eq!(&tunnel.client.outgoing[..], b"\x82\x04rest\x88\x02\x03\xe8");
+        for last in [&[0x88, 0x80, 0, 0, 0, 0][..], &[0x82, 0x01, 0]] {
+            let mut tunnel = Tunnel::default();
+            tunnel.client.incoming.extend_from_slice(last);
+            tunnel.advance();
+            assert!(tunnel.is_over(), "{last:?}");
+        }
+        let mut tunnel = Tunnel::default();
+        tunnel.client.has_ended = true;
+        tunnel.advance();
+        assert!(tunnel.is_over());
+    }
+}
