@@ -7,6 +7,7 @@ use pintle_measure::{Counter, Distribution, Series, nanoseconds};
 use pintle_registry::admission::Operation;
 use pintle_registry::measures::PhaseDurations;
 
+use crate::pod_security::PodSecurityMeasures;
 use crate::rows;
 
 /// Upstream's buckets of calls of webhooks.
@@ -40,6 +41,8 @@ pub struct Measures {
     pub validations: Series<4, Distribution>,
     /// What mutating policies did, by sort of error, policy and binding.
     pub mutations: Series<3, Distribution>,
+    /// What the Pod Security Standards decided.
+    pub pod_security: PodSecurityMeasures,
     /// How long each plugin took, in the order of all.
     pub(crate) plugins: Box<[PhaseDurations]>,
 }
@@ -56,6 +59,7 @@ impl Default for Measures {
             exclusions: Series::default(),
             validations: Series::new(|| Distribution::new(&POLICY_BOUNDS)),
             mutations: Series::new(|| Distribution::new(&POLICY_BOUNDS)),
+            pod_security: PodSecurityMeasures::default(),
             plugins: rows::ALL.iter().map(|_| PhaseDurations::default()).collect(),
         }
     }

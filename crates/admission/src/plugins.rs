@@ -113,6 +113,8 @@ impl Plugins {
         measures: &Arc<Measures>,
         others: impl IntoIterator<Item = (&'static str, Box<dyn Admission>)>,
     ) -> impl Iterator<Item = Box<dyn Admission>> {
+        let configuration = self.configuration.pod_security.clone();
+        let pod_security = PodSecurity { configuration, measures: measures.clone() };
         let own: [(&str, Box<dyn Admission>); 28] = [
             ("NamespaceLifecycle", Box::new(NamespaceLifecycle)),
             ("NamespaceExists", Box::new(refusals::NAMESPACE_EXISTS)),
@@ -122,7 +124,7 @@ impl Plugins {
             ("TaintNodesByCondition", Box::new(TaintNodesByCondition)),
             ("AlwaysPullImages", Box::new(AlwaysPullImages)),
             ("PodNodeSelector", Box::new(PodNodeSelector)),
-            ("PodSecurity", Box::new(PodSecurity(self.configuration.pod_security.clone()))),
+            ("PodSecurity", Box::new(pod_security)),
             ("Priority", Box::new(Priority::default())),
             ("DefaultTolerationSeconds", Box::new(DefaultTolerationSeconds)),
             ("ExtendedResourceToleration", Box::new(ExtendedResourceToleration)),

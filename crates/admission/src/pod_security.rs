@@ -5,6 +5,7 @@
 
 mod checks;
 mod configuration;
+mod measures;
 mod offenders;
 mod policy;
 mod rules;
@@ -21,10 +22,13 @@ use pintle_registry::admission::{Admission, Attributes, Operation};
 use pintle_registry::{Object, Registry, Unreadable};
 use pintle_value::Value;
 
+use crate::Measures;
 use crate::pods::items;
 use crate::{forbidden, is_of};
 use checks::violations;
 pub(crate) use configuration::Configuration;
+pub(crate) use measures::Measures as PodSecurityMeasures;
+use measures::{Asked, Mode, Verdict};
 use policy::{Level, PREFIX, Policies, Policy};
 
 /// How many pods of a namespace are looked at when what it enforces changes.
@@ -47,7 +51,10 @@ const HARMLESS_PARTS: &[&str] =
     &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
 /// The plugin.
-pub(crate) struct PodSecurity(pub Configuration);
+pub(crate) struct PodSecurity {
+    pub configuration: Configuration,
+    pub measures: Arc<Measures>,
+}
 
 impl Admission for PodSecurity {
     fn judge(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
@@ -72,21 +79,57 @@ impl PodSecurity {
         pod: &Value,
         registry: &Registry,
     ) -> Result<Vec<String>, Status> {
-        if HARMLESS_PARTS.contains(&write.subresource) || self.0.exempts(write, pod) {
+        if HARMLESS_PARTS.contains(&write.subresource) {
             return Ok(Vec::new());
         }
-        let Some(policies) = self.policies(registry, write.namespace)? else {
+        let asked = Asked::of(write);
+        if self.is_exempt(write, pod, &asked) {
             return Ok(Vec::new());
+        }
+        let policies = match self.policies(registry, write.namespace) {
+            Ok(policies) => policies.unwrap_or_default(),
+            Err(status) => {
+                self.measures.pod_security.failed(true, &asked);
+                return Err(status);
+            }
         };
-        if policies.are_privileged() || write.old.is_some_and(|old| !is_significant(pod, old)) {
+        if policies.are_privileged() {
+            self.count(Verdict::Allow, Mode::Enforce, policies.enforce, &asked);
+            return Ok(Vec::new());
+        }
+        if write.old.is_some_and(|old| !is_significant(pod, old)) {
             return Ok(Vec::new());
         }
         let found = violations(policies.enforce, pod);
+        let verdict = if found.is_empty() { Verdict::Allow } else { Verdict::Deny };
+        self.count(verdict, Mode::Enforce, policies.enforce, &asked);
         if !found.is_empty() {
             let why = format!("violates PodSecurity \"{}\": {found}", policies.enforce);
             return Err(forbidden(write, pod, &why));
         }
-        Ok(warning(policies.warn, pod))
+        Ok(self.warning(policies.warn, pod, &asked))
+    }
+
+    fn is_exempt(&self, write: &Attributes<'_>, pod: &Value, asked: &Asked<'_>) -> bool {
+        let is_exempt = self.configuration.exempts(write, pod);
+        if is_exempt {
+            self.measures.pod_security.exempted(asked);
+        }
+        is_exempt
+    }
+
+    fn count(&self, verdict: Verdict, mode: Mode, policy: Policy, asked: &Asked<'_>) {
+        let [level, version] = policy.labels();
+        self.measures.pod_security.evaluated(verdict, mode, [&level, &version], asked);
+    }
+
+    fn warning(&self, policy: Policy, pod: &Value, asked: &Asked<'_>) -> Vec<String> {
+        let found = violations(policy, pod);
+        if found.is_empty() {
+            return Vec::new();
+        }
+        self.count(Verdict::Deny, Mode::Warn, policy, asked);
+        vec![format!("would violate PodSecurity \"{policy}\": {found}")]
     }
 
     /// A template is told of, never refused: its pods are.
@@ -96,11 +139,15 @@ impl PodSecurity {
         pod: &Value,
         registry: &Registry,
     ) -> Result<Vec<String>, Status> {
-        if self.0.exempts(write, pod) {
+        let asked = Asked::of(write);
+        if self.is_exempt(write, pod, &asked) {
             return Ok(Vec::new());
         }
-        let policies = self.policies(registry, write.namespace)?;
-        Ok(policies.map(|policies| warning(policies.warn, pod)).unwrap_or_default())
+        let policies = self.policies(registry, write.namespace)?.unwrap_or_default();
+        if policies.warn.is_privileged() {
+            return Ok(Vec::new());
+        }
+        Ok(self.warning(policies.warn, pod, &asked))
     }
 
     /// What a namespace asks for; `None` where that is nothing, or it is not there. Its labels are what
@@ -111,7 +158,7 @@ impl PodSecurity {
         let Some(namespace) = registry.peek(&namespaces, "", namespace) else { return Ok(None) };
         let index = namespace.indexed(namespaces.strategy.fields())?;
         let asks = index.labels.iter().any(|(key, _)| key.starts_with(PREFIX));
-        let usual = self.0.usual;
+        let usual = self.configuration.usual;
         Ok(match asks {
             true => Some(Policies::of(usual, |key| index.label(key)).0),
             false => (!usual.are_privileged()).then_some(usual),
@@ -129,7 +176,7 @@ impl PodSecurity {
         let labelled = |namespace: &Value| {
             let labels = object::labels(namespace).cloned();
             let label = |key: &str| labels.as_ref()?.get(key)?.as_str();
-            Policies::of(self.0.usual, label)
+            Policies::of(self.configuration.usual, label)
         };
         let (new, errors) = labelled(namespace);
         let before = write.old.map(labelled);
@@ -143,19 +190,11 @@ impl PodSecurity {
         };
         let (new, old) = (new.enforce, old.enforce);
         let relaxed = new.version == old.version && new.level <= old.level;
-        if relaxed || new.level == Level::Privileged || self.0.exempts_namespace(name) {
+        if relaxed || new.level == Level::Privileged || self.configuration.exempts_namespace(name) {
             return Ok(Vec::new());
         }
         told_of_pods(registry, name, new)
     }
-}
-
-fn warning(policy: Policy, pod: &Value) -> Vec<String> {
-    let found = violations(policy, pod);
-    if found.is_empty() {
-        return Vec::new();
-    }
-    vec![format!("would violate PodSecurity \"{policy}\": {found}")]
 }
 
 /// Whether a pod runs something that it did not run before. What else can be changed of a pod that is there,

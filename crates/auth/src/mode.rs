@@ -22,6 +22,16 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Upstream's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AlwaysAllow => "AlwaysAllow",
+            Self::AlwaysDeny => "AlwaysDeny",
+            Self::Node => "Node",
+            Self::Rbac => "RBAC",
+        }
+    }
+
     /// Reads a list: names with commas between them.
     pub fn list(text: &str) -> Result<Vec<Self>, Error> {
         let refuse = |reason: String| Err(Error::Mode(reason));

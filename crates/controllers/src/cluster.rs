@@ -86,10 +86,11 @@ impl Cluster {
             service_ranges: &["10.0.0.0/16"],
             node_ports: pintle_effects::PortRange::default(),
             entropy,
+            measures: Arc::default(),
         };
         pintle_effects::attach(&mut definitions, &effects).expect("a range");
         let cluster = Self::start_with(Arc::new(NamespaceLifecycle), definitions).await;
-        let mut ports = pintle_effects::PortRepair::new(effects.node_ports);
+        let mut ports = pintle_effects::PortRepair::new(effects.node_ports, Arc::default());
         ports.repair(&cluster.environment.registry).await.expect("the record is made");
         cluster
     }

@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod tests;
+mod uses;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use pintle_meta::{Reason, Status, time};
 use pintle_registry::request::{WriteOptions, granted};
 use pintle_registry::{Object, Resource};
 use pintle_value::{Str, Value};
+
+pub use uses::{Uses, run as note_uses};
 
 use crate::reconcile::{Progress, Reconciler, Source, work};
 use crate::{Environment, SERVER, body, target, until};
@@ -76,7 +79,7 @@ impl Tracking<'_> {
         let registry = &self.environment.registry;
         let (options, context) = (WriteOptions::default(), self.environment.context(SERVER));
         let now = (self.environment.clock)().unix_micros;
-        let date: String = time::format(now).chars().take("2006-01-02".len()).collect();
+        let date = time::day(now / time::SECOND);
         let written = match registry.peek(&self.config_maps, NAMESPACE, NAME) {
             Some(stored) => {
                 let mut tree = self.config_maps.tree(&stored)?;

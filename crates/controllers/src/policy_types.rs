@@ -70,9 +70,12 @@ impl PolicyTypes<'_> {
         let status = policy.object_entry("status");
         status.insert("observedGeneration", generation);
         let checked = status.entry_object("typeChecking");
-        checked.remove("expressionWarnings");
+        let had_warnings = checked.remove("expressionWarnings").is_some();
         if !warnings.is_empty() {
             checked.insert("expressionWarnings", warnings);
+        } else if had_warnings {
+            // Upstream applies an empty object, of which nothing stays where there was more in it.
+            status.remove("typeChecking");
         }
         let part = target(&self.policies, "", name, "status");
         let options =

@@ -12,6 +12,7 @@ mod binding;
 mod destination;
 mod devices;
 mod eviction;
+mod measures;
 mod pods;
 mod services;
 
@@ -20,12 +21,14 @@ use std::sync::Arc;
 use pintle_registry::{ResourceDefinition, SubresourceBehaviour};
 
 pub use destination::{Destination, Kubelet, destination};
+pub use measures::{ALLOCATION_BOUNDS, Measures};
 pub use services::{
-    Fault, Network, PortFault, PortRange, PortRepair, held_addresses, ip_address, is_for_services,
+    Fault, Network, Occupied, PortFault, PortRange, PortRepair, addresses_occupied, held_addresses,
+    ip_address, is_for_services, ports_occupied,
 };
 
 /// What the effects depend on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings<'a> {
     /// `--service-cluster-ip-range`: the ranges of the services' addresses, the primary one first.
     pub service_ranges: &'a [&'a str],
@@ -33,6 +36,8 @@ pub struct Settings<'a> {
     pub node_ports: PortRange,
     /// Fills a buffer with random bytes.
     pub entropy: fn(&mut [u8]),
+    /// Where it is counted what is given.
+    pub measures: Arc<Measures>,
 }
 
 /// Why the effects cannot be had.
@@ -57,8 +62,7 @@ pub fn attach(
     definitions: &mut [ResourceDefinition],
     settings: &Settings<'_>,
 ) -> Result<(), Error> {
-    let Settings { service_ranges, node_ports, entropy } = *settings;
-    let services = Arc::new(services::Services::new(service_ranges, node_ports, entropy)?);
+    let services = Arc::new(services::Services::new(settings)?);
     for definition in definitions.iter_mut().filter(|d| d.resource.group == "resource.k8s.io") {
         if let Some(devices) = devices(&definition.resource.resource) {
             definition.allocator = Some(Arc::new(devices));

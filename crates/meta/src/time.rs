@@ -29,6 +29,12 @@ pub fn format(micros: i64) -> String {
     format!("{date}Z")
 }
 
+/// The day of a second since 1970: `2006-01-02`.
+pub fn day(seconds: i64) -> String {
+    const LENGTH: usize = "2006-01-02".len();
+    format(seconds.saturating_mul(SECOND)).chars().take(LENGTH).collect()
+}
+
 /// Writes a `metav1.MicroTime`: `2006-01-02T15:04:05.000000Z`.
 pub fn format_micro(micros: i64) -> String {
     let (date, fraction) = split(micros);

@@ -12,8 +12,10 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use pintle_auth::rbac::{self, Policy, Rule};
 use pintle_auth::{
-    AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Chain, Masters, Mode, Rules, Ruling, User,
+    AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Chain, Decision, Masters, Mode, Rules, Ruling,
+    User,
 };
+use pintle_measure::Counter;
 use pintle_meta::{GroupVersionResource, Status};
 use pintle_registry::admission::Admission;
 use pintle_registry::{Feed, News, Object, Registry};
@@ -25,18 +27,61 @@ use owners::Owners;
 pub(crate) use permissions::Authorized;
 pub(crate) use validation::Validation;
 
-/// The authorizer of some modes. `system:masters` comes before them all, as upstream has it.
-pub(crate) fn authorizer(modes: &[Mode], roles: &Arc<Roles>) -> Arc<dyn Authorizer> {
+/// The authorizer of some modes, and what it counts. `system:masters` comes before them all and is not
+/// counted, as upstream has it.
+pub(crate) fn authorizer(
+    modes: &[Mode],
+    roles: &Arc<Roles>,
+) -> (Arc<dyn Authorizer>, Vec<Arc<Decisions>>) {
     let mut chain: Vec<Arc<dyn Authorizer>> = vec![Arc::new(Masters)];
-    chain.extend(modes.iter().filter_map(|mode| -> Option<Arc<dyn Authorizer>> {
-        match mode {
-            Mode::AlwaysAllow => Some(Arc::new(AlwaysAllow)),
-            Mode::AlwaysDeny => Some(Arc::new(AlwaysDeny)),
-            Mode::Node => None, // it allows nothing yet
-            Mode::Rbac => Some(roles.clone()),
+    let mut all = Vec::new();
+    for mode in modes {
+        let authorizer: Arc<dyn Authorizer> = match mode {
+            Mode::AlwaysAllow => Arc::new(AlwaysAllow),
+            Mode::AlwaysDeny => Arc::new(AlwaysDeny),
+            Mode::Node => continue, // it allows nothing yet
+            Mode::Rbac => roles.clone(),
+        };
+        let decisions = Arc::new(Decisions::of(*mode));
+        chain.push(Arc::new(Counted { authorizer, decisions: decisions.clone() }));
+        all.push(decisions);
+    }
+    (Arc::new(Chain::new(chain)), all)
+}
+
+/// What the authorizer of a mode has decided.
+pub(crate) struct Decisions {
+    pub(crate) mode: &'static str,
+    pub(crate) allowed: Counter,
+    pub(crate) denied: Counter,
+}
+
+impl Decisions {
+    fn of(mode: Mode) -> Self {
+        Self { mode: mode.name(), allowed: Counter::default(), denied: Counter::default() }
+    }
+}
+
+/// An authorizer whose decisions are counted.
+struct Counted {
+    authorizer: Arc<dyn Authorizer>,
+    decisions: Arc<Decisions>,
+}
+
+impl Authorizer for Counted {
+    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+        let ruling = self.authorizer.authorize(attributes);
+        match ruling.decision {
+            Decision::Allow => self.decisions.allowed.add(1),
+            Decision::Deny => self.decisions.denied.add(1),
+            Decision::NoOpinion => {}
         }
-    }));
-    Arc::new(Chain::new(chain))
+        ruling
+    }
+
+    fn rules(&self, user: &User, namespace: &str) -> Rules {
+        self.authorizer.rules(user, namespace)
+    }
 }
 
 /// The admission plugins that ask who may what, by their names.

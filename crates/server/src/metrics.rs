@@ -15,6 +15,7 @@ mod process;
 mod requests;
 mod route;
 mod server;
+mod services;
 mod stored;
 mod streams;
 
@@ -25,11 +26,13 @@ use pintle_admission::Measures;
 use pintle_controllers::Environment;
 use pintle_controllers::garbage::Progress;
 use pintle_controllers::measures::Queues;
+use pintle_effects::PortRange;
 use pintle_measure::{Counter, Distribution, Gauge, Series};
 use pintle_meta::GroupVersionResource;
 
 use crate::Config;
 use crate::api::Api;
+use crate::authorization::Decisions;
 use crate::webhooks::Webhooks;
 use access::Access;
 use families as f;
@@ -48,10 +51,21 @@ pub(crate) struct Sources {
     admission: Arc<Measures>,
     /// What is asked of etcd, where that keeps the objects.
     etcd: Option<Arc<pintle_etcd::Measures>>,
+    services: Arc<pintle_effects::Measures>,
+    node_ports: PortRange,
+    /// What each authorizer has decided.
+    decisions: Vec<Arc<Decisions>>,
     /// Each feature gate with its stage, and whether it is on.
     features: Vec<(&'static str, &'static str, bool)>,
     /// See [`Config`].
     show_hidden: bool,
+}
+
+/// What is measured where a server is put together.
+pub(crate) struct Measured {
+    pub(crate) admission: Arc<Measures>,
+    pub(crate) services: Arc<pintle_effects::Measures>,
+    pub(crate) decisions: Vec<Arc<Decisions>>,
 }
 
 impl Sources {
@@ -60,12 +74,16 @@ impl Sources {
         environment: &Environment,
         config: &Config,
         webhooks: Arc<Webhooks>,
-        admission: Arc<Measures>,
+        measures: Measured,
     ) -> Self {
+        let Measured { admission, services, decisions } = measures;
         Self {
             webhooks,
             admission,
             etcd: config.etcd.as_ref().map(|etcd| etcd.measures.clone()),
+            services,
+            decisions,
+            node_ports: config.service_node_port_range,
             collector: environment.collector.clone(),
             queues: environment.queues.clone(),
             features: config.feature_gates.all().collect(),
@@ -149,6 +167,8 @@ impl Metrics {
         self.requests.write(&mut page);
         self.access.write(&mut page);
         self.streams.write(&mut page);
+        access::write_decisions(&self.sources.decisions, &mut page);
+        access::write_tokens(api.authentication.tokens.accounts.measures(), &mut page);
         distributions(&mut page, &f::WATCH_LIST_DURATION, &self.watch_lists);
         gauges(&mut page, &f::DEPRECATED, &self.deprecated);
         self.write_field_validations(&mut page);
@@ -161,6 +181,8 @@ impl Metrics {
         controllers::write(&self.sources, &api.registry, &mut page);
         self.write_features(&mut page);
         admission::write(&api.registry, &self.sources.admission, &mut page);
+        let (services, ports) = (&self.sources.services, self.sources.node_ports);
+        services::write(&api.registry, ports, services, &mut page);
         process::write(self.started_at_unix_seconds, &mut page);
         page.into_text()
     }

@@ -34,7 +34,7 @@ use crate::feature_gates::Feature;
 use crate::kubeconfig;
 use crate::lifecycle::Lifecycle;
 use crate::limits::Limits;
-use crate::metrics::{Metrics, Sources};
+use crate::metrics::{Measured, Metrics, Sources};
 use crate::openapi::OpenApi;
 use crate::pki::{Credentials, Pki, Signer, Wanted, make_private_directory, write_private};
 use crate::tls::Tls;
@@ -78,14 +78,8 @@ impl Server {
         let certificates = prepare_certificates(config.clone());
         let store = store::open(&config).await?;
         phases.end("store");
-        let roles = Arc::new(Roles::default());
-        let authorizer = authorization::authorizer(&config.authorization_modes, &roles);
         let webhooks = Arc::new(Webhooks::default());
-        let (chain, measures) = admission(&config, &authorizer, &roles, webhooks.clone());
-        let options = options(&config, store, chain);
-        let registry = Arc::new(Registry::open(options, built_in(&config)?).await?);
-        roles.follow(&registry);
-        webhooks.resolve_in(&registry);
+        let (registry, authorizer, measured) = registry(&config, store, &webhooks).await?;
         phases.end("registry");
         let (pki, tls, tokens, kubelets) =
             certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
@@ -94,11 +88,11 @@ impl Server {
         let built_in = pintle_kinds::built_in(&config.apis());
         let definitions = Definitions::restore(environment.clone(), built_in, webhooks.clone());
         phases.end("custom resources");
-        let port_repair = bootstrap::port_record(&environment, &config).await?;
+        let port_repair = bootstrap::port_record(&environment, &config, &measured.services).await?;
         let objects = bootstrap::wanted(&config, address, &pki);
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
-        let sources = Sources::of(&environment, &config, webhooks, measures);
+        let sources = Sources::of(&environment, &config, webhooks, measured);
         let parts = (&tls, tokens, kubelets);
         let api = api(&config, registry.clone(), authorizer, parts, sources, address);
         let limits = config.connections.clone();
@@ -237,13 +231,34 @@ fn wanted_certificates(config: &Config) -> Wanted {
     }
 }
 
+/// The registry, with who may do what in it, and what is measured of both.
+async fn registry(
+    config: &Config,
+    store: Box<dyn Opening>,
+    webhooks: &Arc<Webhooks>,
+) -> Result<(Arc<Registry>, Arc<dyn Authorizer>, Measured), Error> {
+    let roles = Arc::new(Roles::default());
+    let (authorizer, decisions) = authorization::authorizer(&config.authorization_modes, &roles);
+    let (chain, admission) = admission(config, &authorizer, &roles, webhooks.clone());
+    let services = Arc::new(pintle_effects::Measures::default());
+    let built_in = built_in(config, &services)?;
+    let registry = Arc::new(Registry::open(options(config, store, chain), built_in).await?);
+    roles.follow(&registry);
+    webhooks.resolve_in(&registry);
+    Ok((registry, authorizer, Measured { admission, services, decisions }))
+}
+
 /// The built-in resources, with what writing them does to others.
-fn built_in(config: &Config) -> Result<Vec<ResourceDefinition>, Error> {
+fn built_in(
+    config: &Config,
+    measures: &Arc<pintle_effects::Measures>,
+) -> Result<Vec<ResourceDefinition>, Error> {
     let mut definitions = pintle_kinds::definitions(&config.apis());
     let effects = pintle_effects::Settings {
         service_ranges: &bootstrap::service_ranges(config),
         node_ports: config.service_node_port_range,
         entropy: random,
+        measures: measures.clone(),
     };
     pintle_effects::attach(&mut definitions, &effects)?;
     Ok(definitions)

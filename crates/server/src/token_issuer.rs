@@ -57,7 +57,7 @@ impl TokenIssuer {
         request: &mut Value,
     ) -> Result<Vec<String>, Status> {
         check_place(asked, request)?;
-        let stored = Stored(asked.registry);
+        let stored = Stored { registry: asked.registry, uses: None };
         let account = stored.tree(KeptKind::ServiceAccount, asked.namespace, asked.name);
         let account = account.ok_or_else(|| not_found("serviceaccounts", asked.name))?;
         let account = reference(&account);
@@ -221,7 +221,7 @@ fn bind(asked: &Asked<'_>, request: &Value) -> Result<Binding, Status> {
             )));
         }
     };
-    let stored = Stored(asked.registry);
+    let stored = Stored { registry: asked.registry, uses: None };
     let tree = stored.tree(kept, namespace, name).ok_or_else(|| not_found(resource, name))?;
     let found = reference(&tree);
     let binding = match kept {

@@ -47,6 +47,9 @@ struct Said {
 
 struct Unknown;
 
+/// The minor of the release whose standards these are.
+const NEWEST: i64 = 36;
+
 const PRIVILEGED: Policy = Policy { level: Level::Privileged, version: Version::Latest };
 
 impl Default for Policies {
@@ -120,6 +123,23 @@ impl Said {
             Some(Err(Unknown)) => unknown,
         };
         Policy { level, version: self.version.unwrap_or(usual.version) }
+    }
+}
+
+impl Policy {
+    /// Whether it lets everything pass.
+    pub(super) fn is_privileged(self) -> bool {
+        self.level == Level::Privileged
+    }
+
+    /// Its level and version as metrics call them: of versions that are to come they say no more.
+    pub(super) fn labels(self) -> [String; 2] {
+        let version = match self.version {
+            Version::Minor(minor) if !self.is_privileged() && minor > NEWEST => "future".to_owned(),
+            version if !self.is_privileged() => version.to_string(),
+            _ => Version::Latest.to_string(),
+        };
+        [self.level.to_string(), version]
     }
 }
 

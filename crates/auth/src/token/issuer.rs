@@ -2,20 +2,24 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::RwLock;
 use pintle_meta::quote::quote;
+use pintle_meta::time;
 use pintle_meta::user::{service_account, service_account_groups};
 use pintle_value::{Str, Value, json};
 
 use super::claims::{LEEWAY, LEGACY_ISSUER, LegacyClaims, text};
-use super::{Authenticated, Binding, Claims, PublicKey, Reference, SigningKey};
+use super::{Authenticated, Binding, Claims, Measures, PublicKey, Reference, SigningKey};
 use crate::{Error, User};
 
 /// The label by which a kube-controller-manager ends the token of a secret that was not used for long.
 pub const LEGACY_INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+/// The label that tells on which day the token of a secret was used last.
+pub const LEGACY_LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 /// A longer token is none.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// So many tokens are remembered to be signed well; beyond, they are forgotten and verified again.
@@ -41,12 +45,19 @@ pub struct Kept {
     pub token: Vec<u8>,
     /// Whether a secret is marked invalid.
     pub is_invalidated: bool,
+    /// On which day the token of a secret was used last, as far as it says.
+    pub last_used: Str,
+    /// The secrets that an account names as its own.
+    pub secrets: Vec<Str>,
 }
 
 /// Looks objects up, as they are now.
 pub trait Objects {
     /// An object, if it is there; nodes have no namespace.
     fn find(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Kept>;
+
+    /// Takes note that the token of a secret was used, which does not say so yet.
+    fn used(&self, namespace: &str, secret: &str);
 }
 
 /// Signs tokens.
@@ -98,6 +109,7 @@ pub struct AccountTokens {
     audiences: Vec<String>,
     /// Tokens that are signed well. What they say never changes; what they speak of may.
     remembered: RwLock<HashMap<Str, Arc<Signed>>>,
+    measures: Arc<Measures>,
 }
 
 /// What a token that is signed well says, and whose it then is.
@@ -110,7 +122,13 @@ enum Signed {
 impl AccountTokens {
     /// Tokens signed by one of `keys` for one of `issuers`; `audiences` are those of the API.
     pub fn new(keys: Vec<PublicKey>, issuers: Vec<String>, audiences: Vec<String>) -> Self {
-        Self { keys, issuers, audiences, remembered: RwLock::default() }
+        let (remembered, measures) = (RwLock::default(), Arc::default());
+        Self { keys, issuers, audiences, remembered, measures }
+    }
+
+    /// What is measured of tokens.
+    pub fn measures(&self) -> &Measures {
+        &self.measures
     }
 
     /// The audiences that the API itself is.
@@ -149,18 +167,68 @@ impl AccountTokens {
             )));
         }
         let held = match &*signed {
-            Signed::Bound { claims, .. } => check(claims, now_seconds, objects),
-            Signed::Legacy { claims, .. } => check_legacy(claims, token, objects),
+            Signed::Bound { claims, .. } => self.check(claims, now_seconds, objects),
+            Signed::Legacy { claims, .. } => self.check_legacy(claims, token, now_seconds, objects),
         };
         held.map_err(Error::Account)?;
         Ok(Some(Authenticated { user: user.clone(), audiences: common }))
     }
 
+    fn check(&self, claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String> {
+        check(claims, now, objects)?;
+        // Upstream counts those that were given more time than was asked for.
+        if let Some(second) = claims.warn_after.filter(|second| *second != 0) {
+            let is_stale = now > second;
+            if is_stale { &self.measures.stale } else { &self.measures.valid }.add(1);
+        }
+        Ok(())
+    }
+
+    fn check_legacy(
+        &self,
+        claims: &LegacyClaims,
+        token: &str,
+        now: i64,
+        objects: &dyn Objects,
+    ) -> Result<(), String> {
+        let (secret, account) = check_legacy(claims, token, objects)?;
+        let LegacyClaims { namespace, secret: name, .. } = claims;
+        if !day_is_noted(&secret.last_used, now) {
+            objects.used(namespace, name);
+        }
+        if secret.is_invalidated {
+            self.measures.legacy_invalidated.add(1);
+            return Err(format!(
+                "the token in secret {namespace}/{name} for service account {namespace}/{} has been \
+                 marked invalid. Use tokens from the TokenRequest API or manually created \
+                 secret-based tokens, or remove the '{LEGACY_INVALID_SINCE}' label from the secret to \
+                 temporarily allow use of this token",
+                claims.account.name
+            ));
+        }
+        let is_automatic = account.secrets.contains(name);
+        let sort = if is_automatic {
+            &self.measures.legacy_automatic
+        } else {
+            &self.measures.legacy_manual
+        };
+        sort.add(1);
+        self.measures.legacy.add(1);
+        Ok(())
+    }
+
     /// What a token says, if it is signed well.
     fn signed(&self, token: &str) -> Result<Option<Arc<Signed>>, Error> {
+        let began = Instant::now();
         if let Some(signed) = self.remembered.read().get(token) {
-            return Ok(Some(signed.clone()));
+            let signed = signed.clone();
+            self.measures.hits.took(began.elapsed());
+            return Ok(Some(signed));
         }
+        self.measures.verified(|| self.verify(token))
+    }
+
+    fn verify(&self, token: &str) -> Result<Option<Arc<Signed>>, Error> {
         let Some((message, parts)) = split(token) else { return Ok(None) };
         let [header, claims, signature] = parts;
         let read = |bytes: &[u8]| json::parse(bytes).ok();
@@ -287,18 +355,27 @@ fn check(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<(), String>
     if gone(&found) { Err(invalidated()) } else { Ok(()) }
 }
 
-/// Whether a token without an end is still the one in its secret.
-fn check_legacy(claims: &LegacyClaims, token: &str, objects: &dyn Objects) -> Result<(), String> {
+/// Whether a secret tells that its token was used today, or tomorrow: servers' clocks differ.
+fn day_is_noted(said: &str, now_seconds: i64) -> bool {
+    const DAY: i64 = 24 * 60 * 60;
+    [now_seconds, now_seconds + DAY].into_iter().any(|second| said == time::day(second))
+}
+
+/// The secret and the account of a token without an end, if it is still the one in its secret.
+fn check_legacy(
+    claims: &LegacyClaims,
+    token: &str,
+    objects: &dyn Objects,
+) -> Result<(Kept, Kept), String> {
     let LegacyClaims { namespace, account, secret, .. } = claims;
     let invalidated = || "Token has been invalidated".to_owned();
-    let found = objects.find(KeptKind::Secret, namespace, secret).ok_or_else(invalidated)?;
-    if found.deleted.is_some() {
+    let kept = objects.find(KeptKind::Secret, namespace, secret).ok_or_else(invalidated)?;
+    if kept.deleted.is_some() {
         return Err(invalidated());
     }
-    if found.token != token.as_bytes() {
+    if kept.token != token.as_bytes() {
         return Err("Token does not match server's copy".to_owned());
     }
-    let is_invalidated = found.is_invalidated;
     let found = objects.find(KeptKind::ServiceAccount, namespace, &account.name);
     let found =
         found.ok_or_else(|| format!("serviceaccounts {} not found", quote(&account.name)))?;
@@ -309,14 +386,5 @@ fn check_legacy(claims: &LegacyClaims, token: &str, objects: &dyn Objects) -> Re
         let (found, claimed) = (&found.uid, &account.uid);
         return Err(format!("ServiceAccount UID ({found}) does not match claim ({claimed})"));
     }
-    if is_invalidated {
-        return Err(format!(
-            "the token in secret {namespace}/{secret} for service account {namespace}/{} has been \
-             marked invalid. Use tokens from the TokenRequest API or manually created secret-based \
-             tokens, or remove the '{LEGACY_INVALID_SINCE}' label from the secret to temporarily allow \
-             use of this token",
-            account.name
-        ));
-    }
-    Ok(())
+    Ok((kept, found))
 }

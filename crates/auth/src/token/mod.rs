@@ -7,15 +7,19 @@ mod claims;
 mod issuer;
 mod key;
 mod list;
+mod measures;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
 pub use claims::{Binding, Claims, EXTENSION_SECONDS, Reference, WARN_AFTER_SECONDS};
-pub use issuer::{AccountTokens, Issuer, Kept, KeptKind, LEGACY_INVALID_SINCE, Objects};
+pub use issuer::{
+    AccountTokens, Issuer, Kept, KeptKind, LEGACY_INVALID_SINCE, LEGACY_LAST_USED, Objects,
+};
 pub use key::{PublicKey, SigningKey, public_keys};
 pub use list::TokenList;
+pub use measures::{Measures, TOKEN_BOUNDS};
 
 use crate::User;
 

@@ -22,8 +22,11 @@ impl Objects for World {
         let there = known && placed && self.without != Some(kind);
         let (deleted, token) = (self.deleted, self.token.clone().into_bytes());
         let is_invalidated = self.is_invalidated && kind == KeptKind::Secret;
-        there.then(|| Kept { uid: self.uid.into(), deleted, token, is_invalidated })
+        let uid = self.uid.into();
+        there.then(|| Kept { uid, deleted, token, is_invalidated, ..Kept::default() })
     }
+
+    fn used(&self, _: &str, _: &str) {}
 }
 
 fn texts(list: &[&str]) -> Vec<String> {

@@ -74,7 +74,7 @@ async fn the_record_is_made_of_what_services_hold() {
     let kept = registry.keep(&ranges, "servicenodeports", other, Some(&found), vec![mark]).await;
     assert!(kept.expect("it is written"));
     assert!(registry.is_marked("servicenodeports", "30001"));
-    let mut repair = PortRepair::new(PortRange::default());
+    let mut repair = PortRepair::new(PortRange::default(), Arc::default());
     repair.repair(registry).await.expect("it is repaired");
     check(&cluster, "Ag==");
     assert!(!registry.is_marked("servicenodeports", "30001"));
@@ -93,7 +93,7 @@ async fn what_was_wrong_is_reported() {
         tree(r#"{"kind":"RangeAllocation","apiVersion":"v1","range":"30000-32767","data":""}"#);
     let kept = registry.keep(&ranges, "servicenodeports", none, Some(&found), Vec::new()).await;
     assert!(kept.expect("it is written"));
-    let mut repair = PortRepair::new(PortRange::default());
+    let mut repair = PortRepair::new(PortRange::default(), Arc::default());
     repair.repair(registry).await.expect("it is repaired");
     check(&cluster, "Ag==");
     let environment = cluster.environment.clone();

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use pintle_meta::field::Error;
 use pintle_meta::{GroupVersionResource, Status, object};
@@ -14,6 +15,8 @@ use pintle_value::{Map, Value};
 use super::families;
 use super::network::{Family, Network};
 use super::service::{self, family, invalid, is_headless, needs_address, set_texts, texts, value};
+use crate::Measures;
+use crate::measures::Scope;
 
 const GROUP: &str = "networking.k8s.io";
 const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
@@ -29,6 +32,8 @@ pub(super) struct Pool<'a> {
     pub(super) flagged: &'a [Network],
     pub(super) entropy: fn(&mut [u8]),
     pub(super) dry_run: bool,
+    /// Where it is counted what is taken; nowhere in a dry run.
+    pub(super) measures: Option<&'a Measures>,
 }
 
 impl Pool<'_> {
@@ -69,7 +74,7 @@ impl Pool<'_> {
     fn take(&self, address: &str) -> Result<(), String> {
         let parsed: IpAddr = address.parse().map_err(|_| TAKEN)?;
         let networks = self.networks().map_err(|status| status.message)?;
-        if !networks.iter().any(|network| network.contains(parsed)) {
+        let Some(range) = networks.iter().find(|network| network.contains(parsed)) else {
             // Upstream's rehearsal asks the first range alone.
             return Err(match networks.first().filter(|_| self.dry_run) {
                 Some(range) => format!(
@@ -77,11 +82,20 @@ impl Pool<'_> {
                 ),
                 None => "the provided network does not match the current range".to_owned(),
             });
+        };
+        let began = Instant::now();
+        let is_free = self.dry_run || !is_taken(self.registry, &parsed.to_string());
+        self.count(range, Scope::Static, is_free, began);
+        if is_free { Ok(()) } else { Err(TAKEN.to_owned()) }
+    }
+
+    fn count(&self, range: &Network, scope: Scope, taken: bool, began: Instant) {
+        let Some(measures) = self.measures else { return };
+        let range = range.to_string();
+        measures.address(&range, scope, taken);
+        if taken {
+            measures.address_durations.with([&range]).took(began.elapsed());
         }
-        if !self.dry_run && is_taken(self.registry, &parsed.to_string()) {
-            return Err(TAKEN.to_owned());
-        }
-        Ok(())
     }
 
     /// An address that is free.
@@ -92,7 +106,12 @@ impl Pool<'_> {
             networks.next().map(|network| network.own_address())
         } else {
             let free = |address: IpAddr| !is_taken(self.registry, &address.to_string());
-            networks.find_map(|network| network.find_free(|| self.random(), free))
+            networks.find_map(|network| {
+                let began = Instant::now();
+                let found = network.find_free(|| self.random(), free);
+                self.count(network, Scope::Dynamic, found.is_some(), began);
+                found
+            })
         };
         let why = "failed to allocate a serviceIP: range is full";
         address.map(|address| address.to_string()).ok_or_else(|| Status::internal(why))
@@ -114,6 +133,36 @@ impl Pool<'_> {
         (self.entropy)(&mut bytes);
         u64::from_le_bytes(bytes)
     }
+}
+
+/// How much of something is taken, and how much is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupied {
+    pub taken: u64,
+    pub free: u64,
+}
+
+/// How much of each range of services' addresses is taken, by the addresses that there are.
+pub fn occupied(registry: &Registry) -> Vec<(String, Occupied)> {
+    let [Some(ranges), Some(addresses)] =
+        ["servicecidrs", "ipaddresses"].map(|plural| resource(registry, plural))
+    else {
+        return Vec::new();
+    };
+    let ranges: Vec<Value> = registry.objects(&ranges).filter_map(|r| r.tree().ok()).collect();
+    let texts = ranges.iter().filter(|range| is_ready(range)).flat_map(|r| texts(r, "cidrs"));
+    let mut networks: Vec<(Network, u64)> =
+        texts.filter_map(|text| Some((Network::parse(&text).ok()?, 0))).collect();
+    for address in registry.objects(&addresses) {
+        let Ok(address) = address.name().parse() else { continue };
+        let of = networks.iter_mut().find(|(network, _)| network.contains(address));
+        of.into_iter().for_each(|(_, taken)| *taken += 1);
+    }
+    let occupied = |(network, taken): (Network, u64)| {
+        let free = network.size().saturating_sub(taken);
+        (network.to_string(), Occupied { taken, free })
+    };
+    networks.into_iter().map(occupied).collect()
 }
 
 /// The addresses that a service holds.

@@ -17,6 +17,7 @@ mod service;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pintle_meta::{GroupVersionResource, Status, object};
 use pintle_registry::Registry;
@@ -24,17 +25,19 @@ use pintle_registry::allocation::{Allocator, Companion};
 use pintle_registry::request::Now;
 use pintle_value::Value;
 
-pub use self::addresses::{held as held_addresses, ip_address, is_for_services};
+pub use self::addresses::{
+    Occupied, held as held_addresses, ip_address, is_for_services, occupied as addresses_occupied,
+};
 use self::network::Family;
 pub use self::network::Network;
 use self::port_record::PortRecord;
-pub use self::port_repair::{Fault, PortFault, PortRepair};
+pub use self::port_repair::{Fault, PortFault, PortRepair, occupied as ports_occupied};
 pub use self::ports::PortRange;
 use self::service::{
     health_port, needs_address, needs_health_port, needs_node_ports, node_ports, number, ports,
     ports_mut, set_texts, text, texts,
 };
-use crate::Error;
+use crate::{Error, Measures, Settings};
 
 /// Gives services their addresses and ports.
 pub(crate) struct Services {
@@ -45,16 +48,14 @@ pub(crate) struct Services {
     node_ports: PortRange,
     port_record: PortRecord,
     entropy: fn(&mut [u8]),
+    measures: Arc<Measures>,
 }
 
 impl Services {
-    /// `ranges` are those of `--service-cluster-ip-range`: one, or one of each family.
-    pub(crate) fn new(
-        ranges: &[&str],
-        node_ports: PortRange,
-        entropy: fn(&mut [u8]),
-    ) -> Result<Self, Error> {
-        let networks = ranges
+    /// The ranges of the settings are one, or one of each family.
+    pub(crate) fn new(settings: &Settings<'_>) -> Result<Self, Error> {
+        let networks = settings
+            .service_ranges
             .iter()
             .map(|range| Network::parse(range).map_err(|reason| Error::ServiceRange { reason }));
         let networks = networks.collect::<Result<Vec<_>, _>>()?;
@@ -67,7 +68,14 @@ impl Services {
                 return Err(Error::ServiceRange { reason });
             }
         }
-        Ok(Self { families, networks, node_ports, port_record: PortRecord::default(), entropy })
+        Ok(Self {
+            families,
+            networks,
+            node_ports: settings.node_ports,
+            port_record: PortRecord::default(),
+            entropy: settings.entropy,
+            measures: settings.measures.clone(),
+        })
     }
 }
 
@@ -84,12 +92,14 @@ impl Allocator for Services {
         }
         families::normalize(new, old);
         families::complete(new, old, &self.families)?;
-        let entropy = self.entropy;
+        let (entropy, measures) = (self.entropy, (!dry_run).then_some(&*self.measures));
         let flagged = &self.networks;
-        addresses::Pool { registry, flagged, entropy, dry_run }.assign(new, old)?;
+        addresses::Pool { registry, flagged, entropy, dry_run, measures }.assign(new, old)?;
         let (record, range) = (&self.port_record, self.node_ports);
         let (found, taken) = (OnceCell::new(), Vec::new());
-        ports::Pool { registry, record, found, range, entropy, dry_run, taken }.assign(new, old)
+        let mut pool =
+            ports::Pool { registry, record, found, range, entropy, dry_run, taken, measures };
+        pool.assign(new, old)
     }
 
     fn companions(

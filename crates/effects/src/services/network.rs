@@ -117,6 +117,11 @@ impl Network {
         })
     }
 
+    /// How many addresses services can have of it.
+    pub(crate) fn size(&self) -> u64 {
+        u64::try_from((self.last + 1).saturating_sub(self.first)).unwrap_or(u64::MAX)
+    }
+
     /// How many addresses at the beginning are for those who ask by name.
     fn reserved(&self) -> u128 {
         if self.size <= 16 { 0 } else { (self.size / 16).clamp(16, 256) }

@@ -5,13 +5,16 @@
 //! the same database take a port before they make the service, and may die between the two.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pintle_meta::{GroupVersionResource, Status};
 use pintle_registry::Registry;
 use pintle_value::Value;
 
+use super::addresses::Occupied;
 use super::port_record::{NAME, PortRecord, Taken};
 use super::ports::{PortRange, held};
+use crate::Measures;
 
 /// For so many repairs a port that nobody holds stays taken: a server may be about to make its service.
 const LEAK_ROUNDS: u32 = 2;
@@ -22,6 +25,7 @@ const MARKS: &str = "servicenodeports";
 
 /// Repairs the record of node ports.
 pub struct PortRepair {
+    measures: Arc<Measures>,
     range: PortRange,
     record: PortRecord,
     /// The ports that are taken by nobody, and for how many repairs they stay so.
@@ -54,9 +58,9 @@ pub enum Fault {
 
 impl PortRepair {
     /// For the ports of `--service-node-port-range`.
-    pub fn new(range: PortRange) -> Self {
+    pub fn new(range: PortRange, measures: Arc<Measures>) -> Self {
         let (record, leaks, faults) = (PortRecord::default(), BTreeMap::new(), Vec::new());
-        Self { range, record, leaks, faults }
+        Self { measures, range, record, leaks, faults }
     }
 
     /// Makes the record where there is none, and otherwise sees that it says what the services hold.
@@ -64,6 +68,12 @@ impl PortRepair {
     /// # Errors
     /// If a service or the record cannot be read, or nothing can be written.
     pub async fn repair(&mut self, registry: &Registry) -> Result<(), Status> {
+        let repaired = self.try_repair(registry).await;
+        self.measures.failed_port_repairs.add(u64::from(repaired.is_err()));
+        repaired
+    }
+
+    async fn try_repair(&mut self, registry: &Registry) -> Result<(), Status> {
         for _ in 0..ATTEMPTS_MAX {
             if self.attempt(registry).await? {
                 return Ok(());
@@ -96,7 +106,22 @@ impl PortRepair {
         }
         self.leaks = leaks;
         self.faults = self.found(before.as_ref(), services);
+        self.count(before.as_ref(), &taken);
         Ok(true)
+    }
+
+    /// Counts what was wrong, under upstream's names. The first record is no repair.
+    fn count(&self, before: Option<&Taken>, taken: &Taken) {
+        let Some(before) = before else { return };
+        let count = |kind| self.measures.port_repairs.with([kind]).add(1);
+        before.ports().filter(|port| !taken.has(*port)).for_each(|_| count("leak"));
+        for fault in &self.faults {
+            count(match fault.fault {
+                Fault::NotRecorded => "repair",
+                Fault::HeldTwice => "duplicate",
+                Fault::OutOf(_) => "outOfRange",
+            });
+        }
     }
 
     /// What the record is to say, and what of it no service holds.
@@ -149,6 +174,13 @@ fn services(registry: &Registry) -> Result<Vec<Value>, Status> {
     Ok(services)
 }
 
+/// How much of a range of node ports is taken, by the record; nothing where it cannot be read.
+pub fn occupied(registry: &Registry, range: PortRange) -> Option<Occupied> {
+    let taken = PortRecord::default().taken(registry, range).ok()?.ports().count();
+    let free = range.len().saturating_sub(taken);
+    Some(Occupied { taken: u64::try_from(taken).ok()?, free: u64::try_from(free).ok()? })
+}
+
 /// The ports that services hold.
 fn ports(services: &[Value]) -> BTreeSet<i64> {
     services.iter().flat_map(held).collect()
@@ -161,7 +193,7 @@ mod tests {
     #[test]
     fn a_port_of_nobody_is_free_at_the_third_repair() {
         let range: PortRange = "30000-30015".parse().expect("a range");
-        let mut repair = PortRepair::new(range);
+        let mut repair = PortRepair::new(range, Arc::default());
         let mut record = Taken::none(range);
         [30001, 30002].iter().for_each(|port| record.set(*port, true));
         let held = BTreeSet::from([30002, 30003, 40000]);
@@ -184,7 +216,7 @@ mod tests {
             Value::from([("spec", Value::from([("ports", Value::from(ports))]))])
         };
         let services = vec![service(&[30001, 30002]), service(&[30002, 31000])];
-        let found = PortRepair::new(range).found(Some(&record), services);
+        let found = PortRepair::new(range, Arc::default()).found(Some(&record), services);
         let found: Vec<_> = found.iter().map(|fault| (fault.port, fault.fault)).collect();
         let expected =
             [(30002, Fault::NotRecorded), (30002, Fault::HeldTwice), (31000, Fault::OutOf(range))];
@@ -193,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_a_record_says_of_another_range_counts_for_nothing() {
-        let repair = PortRepair::new("30000-30015".parse().expect("a range"));
+        let repair = PortRepair::new("30000-30015".parse().expect("a range"), Arc::default());
         let (taken, leaks) = repair.rebuilt(None, &BTreeSet::from([30005]));
         assert_eq!(taken.ports().collect::<Vec<_>>(), [30005]);
         assert!(leaks.is_empty());

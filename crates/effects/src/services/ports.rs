@@ -16,7 +16,8 @@ use super::service::{
     health_port, invalid, needs_health_port, needs_node_ports, node_ports, number, ports,
     ports_mut, text,
 };
-use crate::Error;
+use crate::measures::Scope;
+use crate::{Error, Measures};
 
 const FULL: &str = "range is full";
 const TAKEN: &str = "provided port is already allocated";
@@ -97,6 +98,8 @@ pub(super) struct Pool<'a> {
     pub(super) dry_run: bool,
     /// What this service has taken so far.
     pub(super) taken: Vec<i64>,
+    /// Where it is counted what is taken; nowhere in a dry run.
+    pub(super) measures: Option<&'a Measures>,
 }
 
 impl Pool<'_> {
@@ -197,6 +200,16 @@ impl Pool<'_> {
     }
 
     fn try_take(&mut self, port: i64) -> Result<(), String> {
+        let taken = self.take_asked(port);
+        self.count(Scope::Static, taken.is_ok());
+        taken
+    }
+
+    fn count(&self, scope: Scope, taken: bool) {
+        self.measures.into_iter().for_each(|measures| measures.port(scope, taken));
+    }
+
+    fn take_asked(&mut self, port: i64) -> Result<(), String> {
         // Upstream's dry run does not ask whether the port is in the range.
         if !self.range.ports().contains(&port) && !self.dry_run {
             let range = self.range;
@@ -218,6 +231,12 @@ impl Pool<'_> {
 
     /// A free port, those at the beginning of the range last.
     fn next_free(&mut self) -> Result<i64, String> {
+        let port = self.find_free();
+        self.count(Scope::Dynamic, port.is_ok());
+        port
+    }
+
+    fn find_free(&mut self) -> Result<i64, String> {
         let port = if self.dry_run {
             self.taken.iter().max().map_or(DRY_RUN_BASE, |last| *last) + 1
         } else {

@@ -29,6 +29,7 @@ fn authentication(anonymous: bool, front_proxy: Option<FrontProxy>) -> Authentic
         tokens: Tokens {
             list: TokenList::parse("known,jane,1,dev\ntökén,tove,2").unwrap(),
             accounts: AccountTokens::new(Vec::new(), Vec::new(), audiences),
+            uses: Arc::default(),
         },
         anonymous: anonymous.then(|| Arc::new(User::anonymous())),
     }

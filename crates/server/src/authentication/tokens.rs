@@ -1,15 +1,19 @@
 //! The tokens that are known, and the objects that they speak of.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pintle_auth::Error;
 use pintle_auth::token::{
-    AccountTokens, Authenticated, Kept, KeptKind, LEGACY_INVALID_SINCE, Objects, TokenList,
+    AccountTokens, Authenticated, Kept, KeptKind, LEGACY_INVALID_SINCE, LEGACY_LAST_USED, Objects,
+    TokenList,
 };
+use pintle_controllers::legacy_tokens::Uses;
 use pintle_meta::{GroupVersionResource, object, time};
 use pintle_registry::Registry;
 use pintle_registry::request::Now;
-use pintle_value::Value;
+use pintle_value::{Str, Value};
 
 /// The tokens that are known.
 pub(crate) struct Tokens {
@@ -17,6 +21,8 @@ pub(crate) struct Tokens {
     pub(crate) list: TokenList,
     /// Those of service accounts.
     pub(crate) accounts: AccountTokens,
+    /// The tokens in secrets that were used.
+    pub(crate) uses: Arc<Uses>,
 }
 
 impl Tokens {
@@ -41,14 +47,18 @@ impl Tokens {
                 return Ok(Authenticated { user: user.clone(), audiences: common });
             }
         }
-        let found =
-            self.accounts.authenticate(token, audiences, now.unix_seconds(), &Stored(registry))?;
+        let stored = Stored { registry, uses: Some(&self.uses) };
+        let found = self.accounts.authenticate(token, audiences, now.unix_seconds(), &stored)?;
         found.ok_or(Error::Token)
     }
 }
 
 /// The objects of a registry, as tokens ask about them.
-pub(crate) struct Stored<'a>(pub(crate) &'a Registry);
+pub(crate) struct Stored<'a> {
+    pub(crate) registry: &'a Registry,
+    /// Where the use of a secret's token is noted; nowhere if no token is used.
+    pub(crate) uses: Option<&'a Uses>,
+}
 
 impl Stored<'_> {
     /// An object as a tree, if it is there. One that cannot be read vouches for nobody, like one that is
@@ -60,8 +70,8 @@ impl Stored<'_> {
             KeptKind::Secret => "secrets",
             KeptKind::Node => "nodes",
         };
-        let resource = self.0.resource(&GroupVersionResource::new("", "v1", resource))?;
-        let read = self.0.peek(&resource, namespace, name)?.tree();
+        let resource = self.registry.resource(&GroupVersionResource::new("", "v1", resource))?;
+        let read = self.registry.peek(&resource, namespace, name)?.tree();
         read.inspect_err(|why| tracing::error!("no token of it holds: {why}")).ok()
     }
 }
@@ -72,12 +82,20 @@ impl Objects for Stored<'_> {
         let deleted = time::parse(object::text(&tree, "deletionTimestamp")).ok();
         let is_secret = kind == KeptKind::Secret;
         let token = tree.str_at(&["data", "token"]).filter(|_| is_secret);
-        let invalid_since = tree.str_at(&["metadata", "labels", LEGACY_INVALID_SINCE]);
+        let label = |name| tree.str_at(&["metadata", "labels", name]).unwrap_or_default();
+        let secrets = tree.get("secrets").and_then(Value::as_array);
+        let secrets = secrets.filter(|_| kind == KeptKind::ServiceAccount).unwrap_or_default();
         Some(Kept {
             uid: object::uid(&tree).into(),
             deleted: deleted.map(|micros| micros.div_euclid(1_000_000)),
             token: token.and_then(|token| STANDARD.decode(token).ok()).unwrap_or_default(),
-            is_invalidated: is_secret && invalid_since.is_some_and(|since| !since.is_empty()),
+            is_invalidated: is_secret && !label(LEGACY_INVALID_SINCE).is_empty(),
+            last_used: if is_secret { label(LEGACY_LAST_USED).into() } else { Str::default() },
+            secrets: secrets.iter().filter_map(|one| Some(one.str_at(&["name"])?.into())).collect(),
         })
+    }
+
+    fn used(&self, namespace: &str, secret: &str) {
+        self.uses.into_iter().for_each(|uses| uses.note(namespace, secret));
     }
 }

@@ -38,27 +38,40 @@ impl Admission for Owners {
         if is_pod_status || owners == before {
             return Ok(Vec::new());
         }
-        let subject = Subject::Resource {
-            group: &of.group,
-            resource: &of.resource,
-            subresource: write.subresource,
-            namespace: write.namespace,
-            name: write.name,
-        };
-        self.ask(
-            write,
-            "delete",
-            subject,
-            "cannot set an ownerRef on a resource you can't delete",
-        )?;
-        for owner in owners.iter().filter(|owner| blocks(owner) && !blocked(owner, before)) {
-            self.may_block(write, owner, registry)?;
+        // Who creates an object could have left it out.
+        if write.operation != Operation::Create {
+            let subject = Subject::Resource {
+                group: &of.group,
+                resource: &of.resource,
+                subresource: write.subresource,
+                namespace: write.namespace,
+                name: write.name,
+            };
+            let why = "cannot set an ownerRef on a resource you can't delete";
+            self.ask(write, "delete", subject, why)?;
+        }
+        let mut blocking = owners.iter().filter(|owner| blocks(owner) && !blocked(owner, before));
+        if blocking.clone().next().is_some() && !self.may_block_anything(write) {
+            blocking.try_for_each(|owner| self.may_block(write, owner, registry))?;
         }
         Ok(Vec::new())
     }
 }
 
 impl Owners {
+    /// Whether the writer may set finalizers of everything, so that nobody looks for the owners' kinds.
+    fn may_block_anything(&self, write: &admission::Attributes<'_>) -> bool {
+        let subject = Subject::Resource {
+            group: "*",
+            resource: "*",
+            subresource: "finalizers",
+            namespace: "",
+            name: "*",
+        };
+        let asked = Attributes { user: write.user, verb: "update", subject };
+        self.authorizer.authorize(&asked).allowed()
+    }
+
     /// An owner that waits for its dependents has a finalizer more: it takes leave to set one.
     fn may_block(
         &self,

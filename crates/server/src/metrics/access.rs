@@ -1,10 +1,12 @@
 //! Who asks and whether they may, counted at each request in cells that are the thread's own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_auth::{Decision, Error, User};
+use pintle_auth::{Decision, Error, User, token};
 use pintle_measure::{Counter, Distribution, Shards};
 
+use super::families as f;
 use super::families::{
     ACCESS_BOUNDS, AUTHENTICATED_USERS, AUTHENTICATION_DURATION, AUTHENTICATIONS,
     AUTHORIZATION_DURATION, AUTHORIZATIONS, CERTIFICATE_EXPIRATION, EXPIRATION_BOUNDS,
@@ -12,6 +14,7 @@ use super::families::{
 };
 use super::family::Page;
 use super::requests::total;
+use crate::authorization::Decisions;
 
 /// The measures of authentication and authorization.
 pub(crate) struct Access(Shards<Cells>);
@@ -127,6 +130,44 @@ impl Access {
         let certificates = self.0.all().map(|cells| &cells.certificates);
         page.family(&CERTIFICATE_EXPIRATION)
             .distribution(&[], &total(&EXPIRATION_BOUNDS, certificates));
+    }
+}
+
+/// Writes what each authorizer has decided.
+pub(super) fn write_decisions(all: &[Arc<Decisions>], page: &mut Page) {
+    let mut samples = page.family(&f::DECISIONS);
+    for decisions in all {
+        let name = decisions.mode.to_lowercase();
+        for (decision, count) in [("allowed", &decisions.allowed), ("denied", &decisions.denied)] {
+            if count.get() > 0 {
+                samples.value(&[decision, &name, decisions.mode], count.get());
+            }
+        }
+    }
+}
+
+/// Writes what is measured of service accounts' tokens. A token is verified by whoever brings it first; nobody
+/// waits for another's verification, so that none is ever `blocked`.
+pub(super) fn write_tokens(tokens: &token::Measures, page: &mut Page) {
+    let known = [("hit", tokens.hits.observed()), ("miss", tokens.misses.observed())];
+    let known = || known.iter().filter(|(_, observed)| observed.count() > 0);
+    let mut requests = page.family(&f::TOKEN_REQUESTS);
+    known().for_each(|(status, observed)| requests.value(&[status], observed.count()));
+    let mut durations = page.family(&f::TOKEN_DURATION);
+    known().for_each(|(status, observed)| durations.distribution(&[status], observed));
+    let mut fetches = page.family(&f::TOKEN_FETCHES);
+    fetches.value(&["ok"], tokens.verified.get());
+    fetches.value(&["error"], tokens.refused.get());
+    page.family(&f::TOKENS_ACTIVE).value(&["in_flight"], tokens.verifying.get());
+    for (family, count) in [
+        (&f::LEGACY_TOKENS, &tokens.legacy),
+        (&f::LEGACY_AUTOMATIC, &tokens.legacy_automatic),
+        (&f::LEGACY_MANUAL, &tokens.legacy_manual),
+        (&f::LEGACY_INVALIDATED, &tokens.legacy_invalidated),
+        (&f::STALE_TOKENS, &tokens.stale),
+        (&f::VALID_TOKENS, &tokens.valid),
+    ] {
+        page.single(family, count.get());
     }
 }
 

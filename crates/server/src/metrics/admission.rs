@@ -27,6 +27,10 @@ pub(super) fn write(registry: &Registry, measures: &Measures, page: &mut Page) {
     counts(page, &f::VALIDATING_POLICY_CHECKS, &measures.validations);
     distributions(page, &f::MUTATING_POLICY_DURATION, &measures.mutations);
     counts(page, &f::MUTATING_POLICY_CHECKS, &measures.mutations);
+    let pod_security = &measures.pod_security;
+    counters(page, &f::POD_SECURITY_EVALUATIONS, &pod_security.evaluations);
+    counters(page, &f::POD_SECURITY_EXEMPTIONS, &pod_security.exemptions);
+    counters(page, &f::POD_SECURITY_ERRORS, &pod_security.errors);
 }
 
 /// Writes how many values each distribution has.

@@ -8,6 +8,7 @@ mod admission;
 mod controllers;
 mod requests;
 mod server;
+mod services;
 mod storage;
 mod streams;
 
@@ -29,23 +30,23 @@ pub(crate) use admission::*;
 pub(crate) use controllers::*;
 pub(crate) use requests::*;
 pub(crate) use server::*;
+pub(crate) use services::*;
 pub(crate) use storage::*;
 pub(crate) use streams::*;
 
 /// Every family that there is.
 pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
-    [
+    let rooms = [
         access::ALL,
         admission::ALL,
         controllers::ALL,
         requests::ALL,
         server::ALL,
+        services::ALL,
         storage::ALL,
         streams::ALL,
-    ]
-    .into_iter()
-    .flatten()
-    .copied()
+    ];
+    rooms.into_iter().flatten().copied()
 }
 
 type Labels = &'static [&'static str];

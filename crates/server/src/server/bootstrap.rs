@@ -52,8 +52,9 @@ fn texts(list: &[String]) -> Vec<&str> {
 pub(super) async fn port_record(
     environment: &Environment,
     config: &Config,
+    measures: &Arc<pintle_effects::Measures>,
 ) -> Result<PortRepair, Error> {
-    let mut repair = PortRepair::new(config.service_node_port_range);
+    let mut repair = PortRepair::new(config.service_node_port_range, measures.clone());
     let repaired = repair.repair(&environment.registry).await;
     repaired.map_err(|status| Error::Bootstrap { reason: status.message })?;
     Ok(repair)

@@ -73,6 +73,11 @@ impl Parts<'_> {
         background.spawn(service_ports::run(environment(), hostname, port_repair, stopping()));
         background.spawn(identity::run(environment(), identity, stopping()));
         background.spawn(legacy_tokens::run(environment(), stopping()));
+        background.spawn(legacy_tokens::note_uses(
+            environment(),
+            self.api.authentication.tokens.uses.clone(),
+            stopping(),
+        ));
         background.spawn(flow_schemas::run(environment(), stopping()));
         background.spawn(availability::run(environment(), stopping()));
         let mut lead = Lead { config, leadership, lifecycle: &self.api.lifecycle, background };

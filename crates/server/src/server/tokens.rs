@@ -55,7 +55,7 @@ pub(super) fn prepare(
         jwks_uri: accounts.jwks_uri.clone(),
     };
     let accounts = AccountTokens::new(keys, issuers, audiences);
-    Ok((Tokens { list, accounts }, issuing))
+    Ok((Tokens { list, accounts, uses: Arc::default() }, issuing))
 }
 
 /// What is in a file, as `parse` understands it.

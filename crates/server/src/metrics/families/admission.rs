@@ -13,6 +13,9 @@ const VALIDATION: Labels = &["enforcement_action", "error_type", "policy", "poli
 /// What a mutating policy did.
 const MUTATION: Labels = &["error_type", "policy", "policy_binding"];
 
+/// What a write is about.
+const POD_SECURITY: Labels = &["request_operation", "resource", "subresource"];
+
 families! {
     ADMISSION_STEPS = seconds("apiserver_admission_step_admission_duration_seconds", Stable, &["operation", "rejected", "type"], &ADMISSION_BOUNDS,
         "How long the two halves of admission took: those who change objects, and those who refuse them.");
@@ -38,6 +41,12 @@ families! {
         "Validations that did not hold or could not be judged, by what came of it.");
     MUTATING_POLICY_DURATION = seconds("apiserver_mutating_admission_policy_check_duration_seconds", Alpha, MUTATION, &POLICY_BOUNDS,
         "How long mutations took.");
+    POD_SECURITY_EVALUATIONS = counter("pod_security_evaluations_total", Alpha, &["decision", "mode", "policy_level", "policy_version", "request_operation", "resource", "subresource"],
+        "Evaluations of the Pod Security Standards.");
+    POD_SECURITY_EXEMPTIONS = counter("pod_security_exemptions_total", Alpha, POD_SECURITY,
+        "Writes that the Pod Security Standards exempt.");
+    POD_SECURITY_ERRORS = counter("pod_security_errors_total", Alpha, &["fatal", "request_operation", "resource", "subresource"],
+        "Failures of the Pod Security Standards.");
     MUTATING_POLICY_CHECKS = counter("apiserver_mutating_admission_policy_check_total", Alpha, MUTATION,
         "Mutations that policies made, or failed to.");
 }

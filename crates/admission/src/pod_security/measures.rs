@@ -1,0 +1,82 @@
+//! What the Pod Security Standards decided, under upstream's labels, in the order of their names.
+
+use pintle_measure::{Counter, Series};
+use pintle_registry::admission::{Attributes, Operation};
+
+/// The measures of the Pod Security Standards.
+#[derive(Debug, Default)]
+pub struct Measures {
+    /// Evaluations, by decision, mode, level, version, operation, sort of resource and part.
+    pub evaluations: Series<7, Counter>,
+    /// Writes that nobody looked at, by operation, sort of resource and part.
+    pub exemptions: Series<3, Counter>,
+    /// Failures, by whether they ended the write, operation, sort of resource and part.
+    pub errors: Series<4, Counter>,
+}
+
+/// What was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Allow,
+    Deny,
+}
+
+/// What becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Enforce,
+    Warn,
+}
+
+/// What a write is about: operation, sort of resource, and part.
+pub(super) struct Asked<'a>([&'a str; 3]);
+
+impl<'a> Asked<'a> {
+    pub(super) fn of(write: &Attributes<'a>) -> Self {
+        let operation = match write.operation {
+            Operation::Create => "create",
+            Operation::Update => "update",
+            Operation::Delete => "delete",
+            Operation::Connect => "connect",
+        };
+        let of = &write.resource.resource;
+        let sort = match (of.group.as_str(), of.resource.as_str()) {
+            ("", "pods") => "pod",
+            ("", "namespaces") => "namespace",
+            _ => "controller",
+        };
+        Self([operation, sort, write.subresource])
+    }
+}
+
+impl Measures {
+    /// Counts an evaluation; `policy` is its level and version.
+    pub(super) fn evaluated(
+        &self,
+        verdict: Verdict,
+        mode: Mode,
+        [level, version]: [&str; 2],
+        Asked([operation, sort, part]): &Asked<'_>,
+    ) {
+        let verdict = match verdict {
+            Verdict::Allow => "allow",
+            Verdict::Deny => "deny",
+        };
+        let mode = match mode {
+            Mode::Enforce => "enforce",
+            Mode::Warn => "warn",
+        };
+        self.evaluations.with([verdict, mode, level, version, operation, sort, part]).add(1);
+    }
+
+    /// Counts a write that is exempt.
+    pub(super) fn exempted(&self, Asked(labels): &Asked<'_>) {
+        self.exemptions.with(*labels).add(1);
+    }
+
+    /// Counts a failure.
+    pub(super) fn failed(&self, fatal: bool, Asked([operation, sort, part]): &Asked<'_>) {
+        let fatal = if fatal { "true" } else { "false" };
+        self.errors.with([fatal, operation, sort, part]).add(1);
+    }
+}

@@ -1,0 +1,73 @@
+//! The day on which the token of a secret was used last, as a label of the secret (upstream:
+//! `pkg/serviceaccount/legacy.go`). A kube-controller-manager goes by it.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use pintle_auth::token::LEGACY_LAST_USED;
+use pintle_meta::{Status, object, time};
+use pintle_registry::Resource;
+use pintle_registry::request::{WriteOptions, granted};
+use tokio::sync::Notify;
+
+use crate::{Environment, SERVER, body, target, until};
+
+/// So many uses wait to be noted; what is beyond is noted at its next use.
+const WAITING_MAX: usize = 10_000;
+
+/// Secrets whose tokens were used, as namespace and name, to be labelled.
+#[derive(Debug, Default)]
+pub struct Uses {
+    waiting: Mutex<BTreeSet<(String, String)>>,
+    news: Notify,
+}
+
+impl Uses {
+    /// Takes note of a use; once for each secret that waits.
+    pub fn note(&self, namespace: &str, secret: &str) {
+        let mut waiting = self.waiting.lock();
+        if waiting.len() < WAITING_MAX && waiting.insert((namespace.into(), secret.into())) {
+            self.news.notify_one();
+        }
+    }
+
+    fn take(&self) -> BTreeSet<(String, String)> {
+        std::mem::take(&mut self.waiting.lock())
+    }
+}
+
+/// Labels the secrets until told to stop.
+pub async fn run(environment: Environment, uses: Arc<Uses>, shutdown: impl Future<Output = ()>) {
+    let Some(secrets) = environment.resource("", "v1", "secrets") else { return };
+    until(shutdown, label_for_ever(&environment, &secrets, &uses)).await;
+}
+
+async fn label_for_ever(environment: &Environment, secrets: &Arc<Resource>, uses: &Uses) {
+    loop {
+        for (namespace, name) in uses.take() {
+            if let Err(status) = label(environment, secrets, &namespace, &name).await {
+                // Its next use brings it up again.
+                tracing::warn!(%namespace, secret = %name, %status, "cannot note the use of a token");
+            }
+        }
+        uses.news.notified().await;
+    }
+}
+
+async fn label(
+    environment: &Environment,
+    secrets: &Arc<Resource>,
+    namespace: &str,
+    name: &str,
+) -> Result<(), Status> {
+    let Some(stored) = environment.registry.peek(secrets, namespace, name) else { return Ok(()) };
+    let mut secret = secrets.tree(&stored)?;
+    let today = time::day((environment.clock)().unix_seconds());
+    let labels = object::metadata_mut(&mut secret).entry_object("labels");
+    labels.insert(LEGACY_LAST_USED, today);
+    let one = target(secrets, namespace, name, "");
+    let (options, context) = (WriteOptions::default(), environment.context(SERVER));
+    environment.registry.update(&one, &body(&secret), &options, &context, &granted).await.map(drop)
+}
