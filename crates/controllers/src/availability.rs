@@ -1,34 +1,57 @@
-//! API services that another server is to answer say why it cannot (upstream: the remote half of the
+//! API services that another server is to answer say whether it can (upstream: the remote half of the
 //! `AvailableConditionController`). Those that this server answers are available from the beginning.
-//!
-//! No other server is asked yet, so the best that is said of one is that it was not.
 
+mod obstacle;
 #[cfg(test)]
 mod tests;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use pintle_meta::{Status, object, quote::quote, time};
+use futures_util::future::{BoxFuture, select_ok, try_join_all};
+use pintle_meta::{Reason, Status, object, time};
 use pintle_registry::request::{WriteOptions, granted};
 use pintle_registry::{Object, Resource};
 use pintle_value::{Str, Value};
 
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
-use crate::{Environment, SERVER, body, split, target, until};
+use crate::{Environment, SERVER, body, target, until};
 
 const CONDITION: &str = "Available";
+/// One that answered is asked again after this time: no change tells that it stopped.
+const RESYNC: Duration = Duration::from_secs(30);
+/// One that does not answer is asked again after this time at the latest.
+const DELAY_MAX: Duration = Duration::from_secs(30);
+/// So many ask at the same time, and one answer will do: a service may have several endpoints.
+const ATTEMPTS: usize = 5;
 /// The label by which an endpoint slice names its service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
+/// Asks the servers of API services.
+pub trait Prober: Send + Sync {
+    /// Whether the server of an API service answers for its version, or why it does not. It takes no longer
+    /// than a few seconds.
+    fn probe<'a>(&'a self, api_service: &'a Value) -> BoxFuture<'a, Result<(), String>>;
+}
+
 /// Keeps the conditions as they should be until told to stop.
-pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
+pub async fn run(
+    environment: Environment,
+    prober: Arc<dyn Prober>,
+    shutdown: impl Future<Output = ()>,
+) {
     let found = || {
         let api_services = environment.resource("apiregistration.k8s.io", "v1", "apiservices")?;
         let services = environment.resource("", "v1", "services")?;
         let slices = environment.resource("discovery.k8s.io", "v1", "endpointslices")?;
-        Some(Availability { environment: &environment, api_services, services, slices })
+        Some(Availability {
+            environment: &environment,
+            prober: &*prober,
+            api_services,
+            services,
+            slices,
+        })
     };
     let Some(availability) = found() else { return };
     until(shutdown, work(&environment, &availability)).await;
@@ -37,6 +60,7 @@ pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
 /// Settles what concerns one service: the API services behind it.
 struct Availability<'e> {
     environment: &'e Environment,
+    prober: &'e dyn Prober,
     api_services: Arc<Resource>,
     services: Arc<Resource>,
     slices: Arc<Resource>,
@@ -57,6 +81,10 @@ impl Reconciler for Availability<'_> {
             Source::new(&self.services, itself),
             Source::new(&self.slices, its_owner),
         ]
+    }
+
+    fn delay_max(&self) -> Duration {
+        DELAY_MAX
     }
 
     fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
@@ -88,96 +116,81 @@ fn its_owner(slice: &Object) -> Option<Str> {
     Some(format!("{}/{name}", slice.namespace()).into())
 }
 
+/// What is said of an API service.
+struct Verdict {
+    reason: &'static str,
+    message: String,
+}
+
 impl Availability<'_> {
     async fn tell_all(&self, service: &str) -> Result<Progress, Status> {
         let registry = &self.environment.registry;
+        let mut behind = Vec::new();
         for stored in registry.objects(&self.api_services) {
             if let Some((its, port)) = backend(&stored.excerpt(BACKEND)?)
                 && its == service
             {
-                let api_service = self.api_services.tree(&stored)?;
-                let (reason, message) = self.obstacle(service, port, &api_service)?;
-                self.tell(api_service, reason, message).await?;
+                behind.push((self.api_services.tree(&stored)?, port));
             }
         }
-        Ok(Progress::Done)
+        let settled = behind.into_iter().map(|(one, port)| self.settle_one(service, port, one));
+        let settled = try_join_all(settled).await?;
+        Ok(settled.into_iter().min().unwrap_or(Next::Change).into())
     }
 
-    /// Why a service cannot answer at a port.
-    fn obstacle(
+    /// Says of an API service whether it is available.
+    async fn settle_one(
         &self,
         service: &str,
         port: i64,
-        api_service: &Value,
-    ) -> Result<(&'static str, String), Status> {
-        let (namespace, name) = split(service);
-        let (registry, space) = (&self.environment.registry, quote(namespace));
-        let Some(stored) = registry.peek(&self.services, namespace, name) else {
-            return Ok(("ServiceNotFound", format!("service/{name} in {space} is not present")));
-        };
-        let stored = stored.tree()?;
-        if stored.str_at(&["spec", "type"]) == Some("ClusterIP") {
-            let ports = stored.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
-            let its = |item: &&Value| item.get("port").and_then(Value::as_int) == Some(port);
-            let Some(found) = ports.iter().find(its) else {
-                let words = format!("service/{name} in {space} is not listening on port {port}");
-                return Ok(("ServicePortError", words));
-            };
-            let port_name = found.str_at(&["name"]).unwrap_or_default();
-            let mut slices = Vec::new();
-            for slice in registry.objects_in(&self.slices, namespace) {
-                if its_owner(&slice).is_some_and(|owner| owner == service) {
-                    slices.push(slice.tree()?);
-                }
+        api_service: Value,
+    ) -> Result<Next, Status> {
+        if let Some(verdict) = self.obstacle(service, port)? {
+            self.tell(api_service, false, verdict).await?;
+            return Ok(Next::Change);
+        }
+        let answered = select_ok((0..ATTEMPTS).map(|_| self.prober.probe(&api_service))).await;
+        match answered.map(|_| ()) {
+            Ok(()) => {
+                let message = "all checks passed".to_owned();
+                self.tell(api_service, true, Verdict { reason: "Passed", message }).await?;
+                Ok(Next::Resync)
             }
-            if slices.is_empty() {
-                let words = format!("cannot find endpointslices for service/{name} in {space}");
-                return Ok(("EndpointsNotFound", words));
-            }
-            if !slices.iter().any(|slice| has_endpoint(slice, port_name)) {
-                let words = format!(
-                    "endpointslices for service/{name} in {space} have no addresses with port name {}",
-                    quote(port_name)
-                );
-                return Ok(("MissingEndpoints", words));
+            Err(message) => {
+                let verdict = Verdict { reason: "FailedDiscoveryCheck", message };
+                self.tell(api_service, false, verdict).await?;
+                Ok(Next::Retry)
             }
         }
-        let of = |member| api_service.str_at(&["spec", member]).unwrap_or_default();
-        let words = format!(
-            "failing or missing response from service/{name} in {space} for /apis/{}/{}: this \
-             server asks no other",
-            of("group"),
-            of("version")
-        );
-        Ok(("FailedDiscoveryCheck", words))
     }
 
     /// Writes the condition into an API service, unless it says that already.
     async fn tell(
         &self,
         mut api_service: Value,
-        reason: &str,
-        message: String,
+        is_available: bool,
+        Verdict { reason, message }: Verdict,
     ) -> Result<(), Status> {
+        let status = if is_available { "True" } else { "False" };
         let conditions = api_service.at(&["status", "conditions"]).and_then(Value::as_array);
         let mut conditions = conditions.unwrap_or_default().to_vec();
         let is_ours = |condition: &Value| condition.str_at(&["type"]) == Some(CONDITION);
         let place = conditions.iter().position(is_ours);
         let said = place.map(|place| &conditions[place]);
         let of = |member| said.and_then(|said| said.str_at(&[member]));
-        if [of("status"), of("reason"), of("message")]
-            == [Some("False"), Some(reason), Some(&message)]
-        {
+        let told = [Some(status), Some(reason), Some(message.as_str())];
+        if [of("status"), of("reason"), of("message")] == told {
             return Ok(());
         }
+        let lapses = of("status") == Some("True") && !is_available;
         // The time is that of the status, whatever the reason.
         let since = match (of("status"), of("lastTransitionTime")) {
-            (Some("False"), Some(since)) => since.to_owned(),
+            (Some(before), Some(since)) if before == status => since.to_owned(),
             _ => time::format((self.environment.clock)().unix_micros),
         };
         let condition = Value::from([
             ("type", Value::from(CONDITION)),
-            ("status", "False".into()),
+            ("status", status.into()),
             ("reason", reason.into()),
             ("message", message.into()),
             ("lastTransitionTime", since.into()),
@@ -191,19 +204,39 @@ impl Availability<'_> {
         let (options, context) = (WriteOptions::default(), self.environment.context(SERVER));
         let registry = &self.environment.registry;
         match registry.update(&one, &body(&api_service), &options, &context, &granted).await {
-            Err(status) if status.code != 404 => Err(status),
-            Ok(_) | Err(_) => Ok(()),
+            Ok(_) => {
+                let lapse = lapses.then(|| self.environment.lapses.with([&one.name, reason]));
+                lapse.into_iter().for_each(|count| count.add(1));
+                Ok(())
+            }
+            // It is gone, or another one is there, or it was written meanwhile: that brings it up again.
+            Err(status) if is_passing(&status) => Ok(()),
+            Err(status) => Err(status),
         }
     }
 }
 
-/// Whether a slice has an address that is ready, and the port.
-fn has_endpoint(slice: &Value, port_name: &str) -> bool {
-    let list = |member| slice.get(member).and_then(Value::as_array).unwrap_or_default();
-    let is_its = |port: &Value| port.str_at(&["name"]).unwrap_or_default() == port_name;
-    let is_ready = |endpoint: &Value| {
-        endpoint.at(&["conditions", "ready"]) != Some(&Value::Bool(false))
-            && endpoint.get("addresses").and_then(Value::as_array).is_some_and(|a| !a.is_empty())
-    };
-    list("ports").iter().any(is_its) && list("endpoints").iter().any(is_ready)
+fn is_passing(status: &Status) -> bool {
+    matches!(status.reason, Some(Reason::NotFound | Reason::Conflict))
+}
+
+/// When a service is looked at again, what comes first before the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Next {
+    /// It did not answer.
+    Retry,
+    /// It answered.
+    Resync,
+    /// When something changes.
+    Change,
+}
+
+impl From<Next> for Progress {
+    fn from(next: Next) -> Self {
+        match next {
+            Next::Retry => Self::Waiting,
+            Next::Resync => Self::After(RESYNC),
+            Next::Change => Self::Done,
+        }
+    }
 }

@@ -27,7 +27,7 @@ use pintle_registry::{Object, Registry, Resource};
 use pintle_value::{Str, Value, json};
 use tokio::task::JoinSet;
 
-use crate::retry::Queue;
+use crate::retry::{DELAY_MAX, Queue};
 use crate::{Environment, SERVER, body, target};
 
 const GROUP: &str = "apiextensions.k8s.io";
@@ -114,7 +114,8 @@ fn outline(stored: &Object) -> Result<Value, Status> {
 impl Definitions {
     /// Serves what the definitions in the store say; before the server takes requests.
     pub fn restore(environment: Environment, built_in: BuiltIn, caller: Arc<dyn Caller>) -> Self {
-        let queue = Queue::measured(environment.queues.with(["crd_naming_condition_controller"]));
+        let measures = environment.queues.with(["crd_naming_condition_controller"]);
+        let queue = Queue::measured(measures, DELAY_MAX);
         let (known, under_way) = (BTreeMap::new(), JoinSet::new());
         let built_in = Arc::new(built_in);
         let mut definitions = Self { environment, caller, built_in, known, queue, under_way };

@@ -71,12 +71,20 @@ pub struct Environment {
     pub collector: Arc<garbage::Progress>,
     /// What is measured of queues.
     pub queues: Arc<measures::Queues>,
+    /// How often API services became unavailable.
+    pub lapses: Arc<measures::Lapses>,
 }
 
 impl Environment {
     /// What controllers work with that begin now.
     pub fn new(registry: Arc<Registry>, clock: Clock) -> Self {
-        Self { registry, clock, collector: Arc::default(), queues: Arc::default() }
+        Self {
+            registry,
+            clock,
+            collector: Arc::default(),
+            queues: Arc::default(),
+            lapses: Arc::default(),
+        }
     }
 
     /// A controller as the author of a write: the server itself, or one that a kube-controller-manager

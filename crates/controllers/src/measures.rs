@@ -1,4 +1,5 @@
-//! What controllers measure: of each queue, how much it holds and how long its work takes.
+//! What controllers measure: of each queue, how much it holds and how long its work takes; and how often
+//! API services became unavailable.
 
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ pub static QUEUE_BOUNDS: [u64; 10] = [
     1_000_000_000,
     10_000_000_000,
 ];
+
+/// How often each API service became unavailable, and for which reason.
+pub type Lapses = Series<2, Counter>;
 
 /// The measures of queues, by upstream's names of them.
 pub type Queues = Series<1, QueueMeasures>;

@@ -17,7 +17,7 @@ use pintle_registry::watch::Watch;
 use pintle_registry::{Object, Resource};
 use pintle_value::Str;
 
-use crate::retry::Queue;
+use crate::retry::{DELAY_MAX, Queue};
 use crate::{Environment, target};
 
 /// How many names are settled at the same time.
@@ -39,6 +39,11 @@ pub(crate) trait Reconciler: Sync {
     /// How long a name is left alone after a change.
     fn delay(&self) -> Duration {
         Duration::ZERO
+    }
+
+    /// How long a name is left alone at most that could not be settled.
+    fn delay_max(&self) -> Duration {
+        DELAY_MAX
     }
 
     /// Makes things as they should be for a name, from what is stored now.
@@ -91,7 +96,7 @@ pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler)
     let sources = reconciler.sources();
     let mut watches: Vec<Option<Watch>> = sources.iter().map(|_| None).collect();
     let measures = environment.queues.with([reconciler.queue()]);
-    let mut queue = Queue::<Str>::measured(measures);
+    let mut queue = Queue::<Str>::measured(measures, reconciler.delay_max());
     let mut under_way = FuturesUnordered::new();
     loop {
         // None of these comes first: under steady changes the names that they bring up are settled, too.

@@ -10,13 +10,15 @@ use tokio::time::Instant;
 use crate::measures::QueueMeasures;
 
 const DELAY_MIN: Duration = Duration::from_millis(10);
-const DELAY_MAX: Duration = Duration::from_secs(5);
+/// How long what fails again and again is left alone, unless a controller says otherwise.
+pub(crate) const DELAY_MAX: Duration = Duration::from_secs(5);
 
 /// Names and when each is due. A name is in it once.
 #[derive(Debug)]
 pub(crate) struct Queue<N> {
     due: BTreeSet<(Instant, N)>,
     entries: HashMap<N, Entry>,
+    delay_max: Duration,
     measures: Arc<QueueMeasures>,
 }
 
@@ -38,14 +40,19 @@ impl Entry {
 
 impl<N> Default for Queue<N> {
     fn default() -> Self {
-        Self { due: BTreeSet::new(), entries: HashMap::new(), measures: Arc::default() }
+        Self {
+            due: BTreeSet::new(),
+            entries: HashMap::new(),
+            delay_max: DELAY_MAX,
+            measures: Arc::default(),
+        }
     }
 }
 
 impl<N: Clone + Eq + Hash + Ord> Queue<N> {
-    /// An empty queue that is measured.
-    pub(crate) fn measured(measures: Arc<QueueMeasures>) -> Self {
-        Self { measures, ..Self::default() }
+    /// An empty queue that is measured, and the longest time for which it leaves alone what failed.
+    pub(crate) fn measured(measures: Arc<QueueMeasures>, delay_max: Duration) -> Self {
+        Self { delay_max, measures, ..Self::default() }
     }
 
     /// Makes a name due now, unless it waits already.
@@ -110,7 +117,7 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
     /// Makes a name due later, the later the more often this was said of it.
     pub(crate) fn retry(&mut self, name: &N) {
         let attempts = self.entries.get(name).map_or(0, |entry| entry.attempts);
-        let delay = DELAY_MIN.saturating_mul(1 << attempts.min(16)).min(DELAY_MAX);
+        let delay = DELAY_MIN.saturating_mul(1 << attempts.min(16)).min(self.delay_max);
         let entry = Entry::at(Instant::now() + delay, attempts.saturating_add(1));
         self.measures.retries.add(1);
         self.set(name.clone(), entry);

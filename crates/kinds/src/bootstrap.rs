@@ -35,7 +35,7 @@ pub struct Settings<'a> {
     pub secure_port: u16,
     /// The authorities of client certificates as PEM, if there are any.
     pub client_ca: Option<&'a str>,
-    /// What is believed of a front proxy, if there is one.
+    /// What is believed of front proxies, if there are any.
     pub request_header: Option<RequestHeader<'a>>,
 }
 

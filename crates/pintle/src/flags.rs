@@ -3,6 +3,7 @@
 mod access;
 mod admission;
 mod etcd;
+mod extensions;
 mod kubelets;
 
 use std::ffi::OsString;
@@ -20,6 +21,7 @@ use pintle_server::{
 use crate::convert::Convert;
 use access::AccessFlags;
 use etcd::EtcdFlags;
+use extensions::ExtensionFlags;
 use kubelets::KubeletFlags;
 
 /// A Kubernetes API server in one binary.
@@ -113,6 +115,8 @@ pub(crate) struct Serve {
     access: AccessFlags,
     #[command(flatten)]
     kubelets: KubeletFlags,
+    #[command(flatten)]
+    extensions: ExtensionFlags,
     #[command(flatten)]
     api: ApiFlags,
     #[command(flatten)]
@@ -275,7 +279,7 @@ impl Serve {
 
     /// The configuration that the flags say.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
-        let Self { storage, etcd, serving, access, kubelets, api, limits, .. } = self;
+        let Self { storage, etcd, serving, access, kubelets, extensions, api, limits, .. } = self;
         let runtime_config = RuntimeConfig::parse(api.runtime_config.iter().map(String::as_str))
             .context("--runtime-config")?;
         let feature_gates = FeatureGates::parse(api.feature_gates.iter().map(String::as_str))?;
@@ -320,6 +324,7 @@ impl Serve {
             shutdown_delay: serving.shutdown_delay_duration,
             livez_grace_period: serving.livez_grace_period,
             kubelets: kubelets.client(),
+            extensions: extensions.extensions(),
             cors,
             runtime_config,
             feature_gates,
@@ -459,6 +464,8 @@ mod tests {
             "--tls-cert-file=a",
             "--kubelet-client-certificate=a",
             "--kubelet-timeout=long",
+            "--proxy-client-cert-file=a",
+            "--enable-aggregator-routing=perhaps",
             "--bind-address=nowhere",
             "--service-node-port-range=9-1",
             "--controllers=*,-nothing",

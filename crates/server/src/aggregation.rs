@@ -1,47 +1,60 @@
-//! Versions of groups that an APIService gives to a server elsewhere. None is asked yet: what upstream
-//! says of a server that it cannot reach is said of all.
+//! Versions of groups that an APIService gives to an extension API server.
+
+mod identity;
+mod probe;
+mod services;
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
-use pintle_meta::GroupVersionResource;
-use pintle_registry::{Object, Registry};
-use pintle_value::Value;
+use pintle_registry::Registry;
 
+use crate::backends::{Backend, Extensions, Unreachable};
 use crate::discovery::{group_elsewhere, type_name};
 use crate::negotiation::Negotiated;
 use crate::respond::{self, Response};
+pub(crate) use services::ApiService;
+use services::ApiServices;
 
-/// Answers for a path that nothing here is served at, if it is given to another server.
-pub(crate) fn answer(registry: &Registry, path: &str, negotiated: Negotiated) -> Option<Response> {
-    let mut parts = path.strip_prefix("/apis/")?.trim_end_matches('/').split('/');
-    let (group, version) = (parts.next()?, parts.next());
-    let mut versions = elsewhere(registry, group);
-    match version {
-        Some(version) => {
-            let is_given = versions.iter().any(|(_, name)| name == version);
-            is_given.then(|| respond::text(503, "service unavailable\n"))
-        }
-        None if versions.is_empty() => None,
-        None => {
-            versions.sort_unstable();
-            let names: Vec<&str> = versions.iter().map(|(_, name)| name.as_str()).collect();
-            let json = group_elsewhere(group, &names);
-            Some(respond::object(200, json, type_name::GROUP, negotiated))
-        }
-    }
+/// Who answers for which version of a group, and how they are reached.
+pub(crate) struct Aggregation {
+    services: ApiServices,
+    extensions: Extensions,
 }
 
-/// The versions of a group that are elsewhere, each with what it is sorted by.
-fn elsewhere(registry: &Registry, group: &str) -> Vec<(Reverse<i64>, String)> {
-    let services = GroupVersionResource::new("apiregistration.k8s.io", "v1", "apiservices");
-    let Some(resource) = registry.resource(&services) else { return Vec::new() };
-    let given = |object: &Object| {
-        let tree = object.tree().ok()?;
-        let is_elsewhere = tree.at(&["spec", "service"]).is_some_and(|said| !said.is_null());
-        let said = |member| tree.str_at(&["spec", member]).unwrap_or_default();
-        let priority = tree.at(&["spec", "versionPriority"]).and_then(Value::as_int);
-        (is_elsewhere && said("group") == group)
-            .then(|| (Reverse(priority.unwrap_or_default()), said("version").to_owned()))
-    };
-    registry.objects(&resource).filter_map(|object| given(&object)).collect()
+impl Aggregation {
+    pub(crate) fn new(extensions: Extensions) -> Self {
+        Self { services: ApiServices::default(), extensions }
+    }
+
+    /// Follows a registry from now on.
+    pub(crate) fn follow(&self, registry: &Registry) {
+        self.services.follow(registry);
+    }
+
+    /// Where an extension API server is.
+    fn backend(&self, service: &ApiService) -> Result<Backend, Unreachable> {
+        let name = (service.namespace.as_str(), service.service.as_str());
+        self.extensions.backend(name, service.port, &service.trust)
+    }
+
+    /// Answers for a path that nothing here is served at, if it is given to another server.
+    pub(crate) fn answer(&self, path: &str, negotiated: Negotiated) -> Option<Response> {
+        let mut parts = path.strip_prefix("/apis/")?.trim_end_matches('/').split('/');
+        let (group, version) = (parts.next()?, parts.next());
+        let current = self.services.current();
+        if let Some(version) = version {
+            current.of(group, version)?;
+            return Some(respond::text(503, "service unavailable\n"));
+        }
+        let mut versions: Vec<&Arc<ApiService>> =
+            current.all().filter(|service| service.group == group).collect();
+        if versions.is_empty() {
+            return None;
+        }
+        versions.sort_by_key(|service| (Reverse(service.version_priority), &service.version));
+        let names: Vec<&str> = versions.iter().map(|service| service.version.as_str()).collect();
+        let json = group_elsewhere(group, &names);
+        Some(respond::object(200, json, type_name::GROUP, negotiated))
+    }
 }

@@ -17,7 +17,7 @@ use pintle_meta::Status;
 use pintle_registry::request::{Now, Warnings};
 use pintle_registry::{Registry, Resource};
 
-use crate::aggregation;
+use crate::aggregation::Aggregation;
 use crate::audit_id::AuditIds;
 use crate::authentication::impersonation::impersonated;
 use crate::authentication::{Authentication, Peer, misplaced_token};
@@ -54,6 +54,7 @@ pub(crate) struct Api {
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) tokens: TokenIssuer,
     pub(crate) kubelets: Kubelets,
+    pub(crate) aggregation: Arc<Aggregation>,
     pub(crate) discovery: Discovery,
     pub(crate) openapi: OpenApi,
     pub(crate) metrics: Metrics,
@@ -149,8 +150,8 @@ impl Api {
                 let mut response = answer.unwrap_or_else(|status| {
                     let (registry, form) = (&self.registry, preferences.error());
                     if status.is_no_such_path() && !paths::is_routed(registry, &info.path) {
-                        return aggregation::answer(registry, &info.path, form)
-                            .unwrap_or_else(|| respond::text(404, NO_SUCH_PAGE));
+                        let elsewhere = self.aggregation.answer(&info.path, form);
+                        return elsewhere.unwrap_or_else(|| respond::text(404, NO_SUCH_PAGE));
                     }
                     respond::status(&status, form)
                 });

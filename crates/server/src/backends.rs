@@ -4,7 +4,10 @@
 //! Must not know: what is asked, and for whom.
 
 mod dial;
+mod extensions;
+mod identity;
 mod kubelets;
+mod services;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,13 +23,17 @@ use rustls::ClientConfig;
 use tokio::task::JoinHandle;
 
 pub(crate) use dial::{Failure, dial};
+pub(crate) use extensions::{Extensions, Trust, Unreachable};
 pub(crate) use kubelets::{Kubelets, Verification};
+pub(crate) use services::Services;
 
 /// Where a request goes.
 #[derive(Clone)]
 pub(crate) struct Backend {
     /// `host:port`
     pub(crate) authority: String,
+    /// The name that its certificate must have, where that is not its host's.
+    pub(crate) name: Option<String>,
     /// Who it must be; nothing where it speaks without TLS.
     pub(crate) tls: Option<Arc<ClientConfig>>,
 }
@@ -58,7 +65,7 @@ impl Backend {
             + Unpin
             + 'static,
     {
-        let stream = dial::connect(&self.authority, self.tls.as_ref()).await?;
+        let stream = dial::connect(self).await?;
         let failed = |why: hyper::Error| Failure::Exchange(why.to_string());
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;

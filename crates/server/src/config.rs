@@ -3,6 +3,7 @@
 
 mod access;
 mod connections;
+mod extensions;
 mod kubelets;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,6 +20,7 @@ use pintle_layout::MediaType;
 use crate::{Cors, FeatureGates, TlsParameters};
 pub use access::{RequestHeader, ServiceAccounts};
 pub use connections::ConnectionLimits;
+pub use extensions::Extensions;
 pub use kubelets::KubeletClient;
 
 /// How a server is to run. [`Config::default`] is what the program does without flags.
@@ -90,6 +92,8 @@ pub struct Config {
     pub min_request_timeout: Duration,
     /// How kubelets are reached.
     pub kubelets: KubeletClient,
+    /// How extension API servers are reached.
+    pub extensions: Extensions,
     /// Which web pages of other origins may use the API.
     pub cors: Cors,
     /// Whether one may come without credentials; nobody may where everyone may do everything.
@@ -147,6 +151,7 @@ impl Default for Config {
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             kubelets: KubeletClient::default(),
+            extensions: Extensions::default(),
             cors: Cors::default(),
             anonymous_auth: true,
             authorization_modes: vec![Mode::Rbac],

@@ -54,7 +54,9 @@ mod webhooks;
 mod websocket;
 mod zpages;
 
-pub use config::{Config, ConnectionLimits, KubeletClient, RequestHeader, ServiceAccounts};
+pub use config::{
+    Config, ConnectionLimits, Extensions, KubeletClient, RequestHeader, ServiceAccounts,
+};
 pub use cors::Cors;
 pub use error::Error;
 pub use feature_gates::{Feature, FeatureGates};

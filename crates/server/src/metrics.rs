@@ -25,7 +25,7 @@ use std::time::Duration;
 use pintle_admission::Measures;
 use pintle_controllers::Environment;
 use pintle_controllers::garbage::Progress;
-use pintle_controllers::measures::Queues;
+use pintle_controllers::measures::{Lapses, Queues};
 use pintle_effects::PortRange;
 use pintle_measure::{Counter, Distribution, Gauge, Series};
 use pintle_meta::GroupVersionResource;
@@ -47,6 +47,7 @@ pub(crate) struct Sources {
     /// How far the garbage collector is.
     collector: Arc<Progress>,
     queues: Arc<Queues>,
+    lapses: Arc<Lapses>,
     webhooks: Arc<Webhooks>,
     admission: Arc<Measures>,
     /// What is asked of etcd, where that keeps the objects.
@@ -86,6 +87,7 @@ impl Sources {
             node_ports: config.service_node_port_range,
             collector: environment.collector.clone(),
             queues: environment.queues.clone(),
+            lapses: environment.lapses.clone(),
             features: config.feature_gates.all().collect(),
             show_hidden: config.show_hidden_metrics,
         }

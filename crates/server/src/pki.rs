@@ -21,7 +21,7 @@ use rustls::pki_types::CertificateDer;
 
 use crate::Error;
 pub(crate) use authority::Pair;
-use authority::{Authority, Profile};
+use authority::{Authority, CLUSTER, FRONT_PROXY, Profile};
 pub(crate) use files::{make_private_directory, read, write_private};
 pub(crate) use renewal::Renewal;
 pub use signer::Signer;
@@ -64,10 +64,12 @@ pub(crate) struct Pki {
     pub(crate) client_authorities: RootCertStore,
     /// The same, as PEM.
     pub(crate) client_ca_pem: String,
-    /// Authorities of front proxies.
+    /// Authorities of front proxies that this server believes.
     pub(crate) front_proxy_authorities: RootCertStore,
     /// The same, as PEM.
     pub(crate) front_proxy_ca_pem: Option<String>,
+    /// What the server is to extension API servers, unless files say it.
+    pub(crate) front_proxy: OwnFrontProxy,
     /// What clients must trust, as PEM.
     pub(crate) ca_pem: String,
     /// The administrator's certificate and key, as PEM.
@@ -78,6 +80,32 @@ pub(crate) struct Pki {
     pub(crate) signer: Arc<Signer>,
     /// Renews the serving certificate.
     pub(crate) renewal: Renewal,
+}
+
+/// The server as a front proxy, and by which authority it is known as that.
+pub(crate) struct OwnFrontProxy {
+    /// The authority, as PEM.
+    pub(crate) ca_pem: String,
+    /// What the server shows.
+    pub(crate) client: Credentials,
+}
+
+impl OwnFrontProxy {
+    /// The name in its certificate; kubeadm's.
+    pub(crate) const NAME: &str = "front-proxy-client";
+
+    fn prepare(directory: Option<&Path>, now: SystemTime) -> Result<Self, Error> {
+        let authority = Authority::prepare(&FRONT_PROXY, directory, now)?;
+        let profile = Profile {
+            file: Self::NAME,
+            common_name: Self::NAME,
+            organization: "",
+            dns_names: &[],
+            addresses: Vec::new(),
+        };
+        let client = authority.pair(directory, &profile, now)?.credentials();
+        Ok(Self { ca_pem: authority.certificate_pem().to_owned(), client })
+    }
 }
 
 /// A client certificate and its key, as PEM.
@@ -95,11 +123,12 @@ impl Pki {
         if let Some(directory) = &wanted.directory {
             make_private_directory(directory).map_err(|error| error.of("cert-dir"))?;
         }
-        let authority = Authority::prepare(wanted.directory.as_deref(), now)?;
+        let authority = Authority::prepare(&CLUSTER, wanted.directory.as_deref(), now)?;
         authority.warn(now);
         let admin = authority.pair(wanted.directory.as_deref(), &admin_profile(), now)?;
         let kubelet_client =
             authority.pair(wanted.directory.as_deref(), &kubelet_client_profile(), now)?;
+        let front_proxy = OwnFrontProxy::prepare(wanted.directory.as_deref(), now)?;
         let mut renewed = None;
         let (serving, ca_pem) = match &wanted.serving_files {
             None => {
@@ -148,6 +177,7 @@ impl Pki {
             ca_pem,
             admin: admin.credentials(),
             kubelet_client: kubelet_client.credentials(),
+            front_proxy,
             signer: Arc::new(Signer::of(&authority)?),
             renewal: Renewal { authority, directory: wanted.directory.clone(), serving: renewed },
         })

@@ -23,11 +23,12 @@ use pintle_store::Opening;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::aggregation::Aggregation;
 use crate::api::{Api, Settings, now};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
 use crate::authorization::{self, Authorized, NoEscalation, Roles, Validation};
-use crate::backends::Kubelets;
+use crate::backends::{Extensions, Kubelets, Services};
 use crate::compute::Compute;
 use crate::discovery::Discovery;
 use crate::feature_gates::Feature;
@@ -75,14 +76,17 @@ impl Server {
         // The address first: that it is taken is the most frequent reason why a server does not start.
         let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
         store::warn_of_losses(&config);
-        let certificates = prepare_certificates(config.clone());
+        let services = Arc::new(Services::new(config.extensions.by_endpoints));
+        let certificates = prepare_certificates(config.clone(), services.clone());
         let store = store::open(&config).await?;
         phases.end("store");
-        let webhooks = Arc::new(Webhooks::default());
+        let webhooks = Arc::new(Webhooks::new(services.clone()));
         let (registry, authorizer, measured) = registry(&config, store, &webhooks).await?;
+        services.find_in(&registry);
         phases.end("registry");
-        let (pki, tls, tokens, kubelets) =
+        let Prepared { pki, tls, tokens, backends } =
             certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
+        backends.aggregation.follow(&registry);
         phases.end("certificates");
         let environment = Environment::new(registry.clone(), Arc::new(now));
         let built_in = pintle_kinds::built_in(&config.apis());
@@ -93,7 +97,7 @@ impl Server {
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
         let sources = Sources::of(&environment, &config, webhooks, measured);
-        let parts = (&tls, tokens, kubelets);
+        let parts = (&tls, tokens, backends);
         let api = api(&config, registry.clone(), authorizer, parts, sources, address);
         let limits = config.connections.clone();
         let serving = connection::serve(listener, tls.config, limits, api.clone());
@@ -204,15 +208,35 @@ fn listen(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
     listening.map_err(|why| Error::Listen { address: wanted, why })
 }
 
-/// Certificates, and what depends on them: reading and making them takes a while.
-fn prepare_certificates(config: Config) -> JoinHandle<Result<(Pki, Tls, Issued, Kubelets), Error>> {
+/// Certificates, and what depends on them.
+struct Prepared {
+    pki: Pki,
+    tls: Tls,
+    tokens: Issued,
+    backends: Backends,
+}
+
+/// The servers that this one connects to.
+struct Backends {
+    kubelets: Kubelets,
+    aggregation: Arc<Aggregation>,
+}
+
+/// Reading certificates and making them takes a while.
+fn prepare_certificates(
+    config: Config,
+    services: Arc<Services>,
+) -> JoinHandle<Result<Prepared, Error>> {
     tokio::task::spawn_blocking(move || {
         let wanted = wanted_certificates(&config);
         let pki = Pki::prepare(&wanted, SystemTime::now())?;
         let tls = Tls::new(&pki, &config.tls_parameters)?;
         let tokens = tokens::prepare(&config, wanted.directory.as_deref())?;
         let kubelets = Kubelets::new(&config.kubelets, pki.kubelet_client.clone())?;
-        Ok((pki, tls, tokens, kubelets))
+        let files = config.extensions.client_files.as_ref();
+        let extensions = Extensions::new(services, files, pki.front_proxy.client.clone())?;
+        let aggregation = Arc::new(Aggregation::new(extensions));
+        Ok(Prepared { pki, tls, tokens, backends: Backends { kubelets, aggregation } })
     })
 }
 
@@ -244,7 +268,6 @@ async fn registry(
     let built_in = built_in(config, &services)?;
     let registry = Arc::new(Registry::open(options(config, store, chain), built_in).await?);
     roles.follow(&registry);
-    webhooks.resolve_in(&registry);
     Ok((registry, authorizer, Measured { admission, services, decisions }))
 }
 
@@ -303,7 +326,7 @@ fn api(
     config: &Config,
     registry: Arc<Registry>,
     authorizer: Arc<dyn Authorizer>,
-    (tls, (tokens, issuer), kubelets): (&Tls, Issued, Kubelets),
+    (tls, (tokens, issuer), backends): (&Tls, Issued, Backends),
     sources: Sources,
     address: SocketAddr,
 ) -> Arc<Api> {
@@ -322,7 +345,8 @@ fn api(
             anonymous: may_be_anonymous(config).then(|| Arc::new(User::anonymous())),
         },
         tokens: issuer,
-        kubelets,
+        kubelets: backends.kubelets,
+        aggregation: backends.aggregation,
         authorizer,
         discovery: Discovery::default(),
         openapi: OpenApi::default(),

@@ -4,10 +4,9 @@
 mod answer;
 mod connections;
 pub(crate) mod measures;
-mod place;
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -17,13 +16,15 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 use pintle_registry::webhook::{Answer, Caller, Endpoint, Unanswered};
-use pintle_registry::{Registry, work};
+use pintle_registry::work;
 use pintle_value::Str;
 use rustls::ClientConfig;
 
 use answer::Said;
 use connections::{Connection, Connections, Whereto};
 use measures::Calls;
+
+use crate::backends::Services;
 
 /// The longest answer that is read: as many converted objects as a page of a list may hold.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
@@ -35,8 +36,7 @@ const TRUSTS_MAX: usize = 256;
 /// Carries requests to webhooks.
 #[derive(Default)]
 pub(crate) struct Webhooks {
-    /// Where services are looked up; set when there is one.
-    registry: OnceLock<Weak<Registry>>,
+    services: Arc<Services>,
     /// By certificate authority, as PEM.
     trusts: Mutex<HashMap<Vec<u8>, Arc<ClientConfig>>>,
     connections: Connections,
@@ -62,9 +62,9 @@ impl Caller for Webhooks {
 }
 
 impl Webhooks {
-    /// Services are those of a registry, which owns whoever owns this.
-    pub(crate) fn resolve_in(&self, registry: &Arc<Registry>) {
-        let _ = self.registry.set(Arc::downgrade(registry)); // once, when the server starts
+    /// Those that are services are found as all are.
+    pub(crate) fn new(services: Arc<Services>) -> Self {
+        Self { services, ..Self::default() }
     }
 
     /// Asks, and follows where the answer points to on the same server, as upstream's client does. The
@@ -140,11 +140,7 @@ impl Webhooks {
         let name = host.trim_start_matches('[').trim_end_matches(']');
         let address = match &endpoint.service {
             None => format!("{host}:{}", uri.port_u16().unwrap_or(443)),
-            Some((namespace, name, port)) => {
-                let registry = self.registry.get().and_then(Weak::upgrade);
-                let registry = registry.ok_or("services cannot be looked up yet")?;
-                place::of(&registry, namespace, name, *port)?
-            }
+            Some((namespace, name, port)) => self.services.place(namespace, name, *port)?,
         };
         Ok(Whereto { address, host: name.to_owned(), trust: self.trust(&endpoint.ca_bundle)? })
     }

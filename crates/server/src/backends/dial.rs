@@ -1,13 +1,13 @@
 //! Connections, with deadlines for their making; failures are told as Go tells them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+
+use super::Backend;
 
 /// Upstream's for both.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -32,19 +32,18 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Connects to `host:port`, encrypted where it says whom to believe.
-pub(super) async fn connect(
-    authority: &str,
-    tls: Option<&Arc<ClientConfig>>,
-) -> Result<Box<dyn Stream>, Failure> {
+/// Connects to a backend, encrypted where it says whom to believe.
+pub(super) async fn connect(backend: &Backend) -> Result<Box<dyn Stream>, Failure> {
+    let authority = backend.authority.as_str();
     let stream = tokio::time::timeout(DIAL_TIMEOUT, dial(authority)).await;
     let stream = stream.unwrap_or_else(|_| Err(format!("dial tcp {authority}: i/o timeout")));
     let stream = stream.map_err(Failure::Dial)?;
     let _ = stream.set_nodelay(true); // only slower without
-    let Some(tls) = tls else { return Ok(Box::new(stream)) };
+    let Some(tls) = &backend.tls else { return Ok(Box::new(stream)) };
     let (host, _) = authority.rsplit_once(':').unwrap_or((authority, ""));
-    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let name = ServerName::try_from(host).map_err(|why| Failure::Dial(why.to_string()))?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let name = backend.name.as_deref().unwrap_or(host).to_owned();
+    let name = ServerName::try_from(name).map_err(|why| Failure::Dial(why.to_string()))?;
     let handshake = TlsConnector::from(tls.clone()).connect(name, stream);
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
         Ok(Ok(stream)) => Ok(Box::new(stream)),

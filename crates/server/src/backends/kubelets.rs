@@ -1,6 +1,6 @@
 //! Kubelets: how they are reached, who they must be, and who this server is to them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use rustls::ClientConfig;
 use tokio::time::Instant;
 
 use super::Backend;
+use super::identity::Identity;
 use crate::config::KubeletClient;
 use crate::pki::{self, Credentials};
 use crate::{Error, trust};
@@ -40,14 +41,6 @@ struct Sources {
     identity: Identity,
 }
 
-/// Who this server is to kubelets.
-enum Identity {
-    /// A certificate of its own authority.
-    Own(Credentials),
-    /// A certificate and its key in files.
-    Files(PathBuf, PathBuf),
-}
-
 #[derive(Clone)]
 struct Trust {
     configured: Arc<ClientConfig>,
@@ -57,10 +50,8 @@ struct Trust {
 impl Kubelets {
     /// As the configuration says; `own` is for where it names no certificate.
     pub(crate) fn new(config: &KubeletClient, own: Credentials) -> Result<Self, Error> {
-        let identity = match &config.client_files {
-            None => Identity::Own(own),
-            Some((certificate, key)) => Identity::Files(certificate.clone(), key.clone()),
-        };
+        let flags = ["kubelet-client-certificate", "kubelet-client-key"];
+        let identity = Identity::new(config.client_files.as_ref(), flags, own);
         let certificate_authority = config.certificate_authority.clone();
         let sources = Sources { certificate_authority, identity };
         Ok(Self {
@@ -77,7 +68,7 @@ impl Kubelets {
             Verification::Configured => trust.configured,
             Verification::Skipped => trust.anyone,
         };
-        Backend { authority: kubelet.authority(), tls: Some(tls) }
+        Backend { authority: kubelet.authority(), name: None, tls: Some(tls) }
     }
 
     /// The settings, read again where they may be old. Where that fails, those from before hold on.
@@ -100,20 +91,14 @@ impl Kubelets {
 
 impl Sources {
     fn has_files(&self) -> bool {
-        self.certificate_authority.is_some() || matches!(self.identity, Identity::Files(..))
+        self.certificate_authority.is_some() || self.identity.is_in_files()
     }
 
     fn read(&self) -> Result<Trust, Error> {
-        let credentials = match &self.identity {
-            Identity::Own(credentials) => credentials.clone(),
-            Identity::Files(certificate, key) => Credentials {
-                certificate_pem: named(certificate, "kubelet-client-certificate")?,
-                key_pem: named(key, "kubelet-client-key")?,
-            },
-        };
         let authority = self.certificate_authority.as_deref();
-        let authority = authority.map(|path| named(path, "kubelet-certificate-authority"));
-        let identity = trust::Identity::read(&credentials).map_err(Error::Tls)?;
+        let authority = authority
+            .map(|path| pki::read(path).map_err(|e| e.of("kubelet-certificate-authority")));
+        let identity = self.identity.read()?;
         let anyone = trust::anyone(Some(&identity)).map_err(Error::Tls)?;
         let configured = match authority.transpose()? {
             None => anyone.clone(),
@@ -121,8 +106,4 @@ impl Sources {
         };
         Ok(Trust { configured: Arc::new(configured), anyone: Arc::new(anyone) })
     }
-}
-
-fn named(path: &Path, flag: &'static str) -> Result<String, Error> {
-    pki::read(path).map_err(|error| error.of(flag))
 }

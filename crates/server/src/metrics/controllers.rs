@@ -15,6 +15,10 @@ use crate::webhooks::measures::{Calls, VERB};
 pub(super) fn write(sources: &Sources, registry: &Registry, page: &mut Page) {
     write_queues(&sources.queues, &sources.collector, registry.head().revision, page);
     write_unavailable(registry, page);
+    let mut lapses = page.family(&f::LAPSES);
+    sources.lapses.all().iter().for_each(|([name, reason], count)| {
+        lapses.value(&[name, reason], count.get());
+    });
     write_calls(&sources.webhooks.calls, page);
 }
 

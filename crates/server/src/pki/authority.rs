@@ -36,6 +36,18 @@ pub(crate) struct Pair {
     key_path: PathBuf,
 }
 
+/// An authority of the server's own.
+pub(super) struct Kind {
+    /// The files' name, without `.crt` and `.key`.
+    file: &'static str,
+    common_name: &'static str,
+}
+
+/// Whom clients trust, and who says who clients are.
+pub(super) const CLUSTER: Kind = Kind { file: "ca", common_name: "kubernetes" };
+/// By which extension API servers know this one.
+pub(super) const FRONT_PROXY: Kind = Kind { file: "front-proxy-ca", common_name: "front-proxy-ca" };
+
 /// What a certificate is to say.
 pub(crate) struct Profile {
     /// The files' name, without `.crt` and `.key`.
@@ -143,18 +155,25 @@ impl Authority {
     /// # Errors
     /// Also if it is not valid at the time: nobody would believe what it signs, and a new one in its place
     /// would shut out all who trust this one.
-    pub(super) fn prepare(directory: Option<&Path>, now: SystemTime) -> Result<Self, Error> {
-        let pair = match Pair::kept(directory, "ca")? {
+    pub(super) fn prepare(
+        kind: &Kind,
+        directory: Option<&Path>,
+        now: SystemTime,
+    ) -> Result<Self, Error> {
+        let file = kind.file;
+        let pair = match Pair::kept(directory, file)? {
             Some(pair) => pair,
             None => {
-                let (certificate_path, key_path) = Pair::paths(directory, "ca");
+                let (certificate_path, key_path) = Pair::paths(directory, file);
                 if directory.is_some() && (certificate_path.exists() || key_path.exists()) {
                     // Making a new one would shut out everyone who trusts the old one.
-                    let reason = "ca.crt and ca.key belong together and one is missing; put it back, \
-                                  or remove the other to get a new authority";
-                    return Err(pem::error(&certificate_path, reason.to_owned()));
+                    let reason = format!(
+                        "{file}.crt and {file}.key belong together and one is missing; put it back, \
+                         or remove the other to get a new authority"
+                    );
+                    return Err(pem::error(&certificate_path, reason));
                 }
-                Self::make(directory, now)?
+                Self::make(kind, directory, now)?
             }
         };
         let wrong = |why: rcgen::Error| {
@@ -167,9 +186,10 @@ impl Authority {
         let unread = || pem::error(&pair.certificate_path, "this is no certificate".to_owned());
         let validity = pair.chain()?.first().and_then(Validity::of).ok_or_else(unread)?;
         if let Some(problem) = validity.problem(seconds(now)) {
-            let remedy = "set the clock; or remove ca.crt and ca.key to get a new authority, which all \
-                          clients must then be given";
-            let reason = format!("this authority cannot be used: {problem}; {remedy}");
+            let reason = format!(
+                "this authority cannot be used: {problem}; set the clock; or remove {file}.crt and \
+                 {file}.key to get a new authority, which all clients must then be given"
+            );
             return Err(pem::error(&pair.certificate_path, reason));
         }
         Ok(Self { pair, issuer, validity })
@@ -187,8 +207,8 @@ impl Authority {
         }
     }
 
-    fn make(directory: Option<&Path>, now: SystemTime) -> Result<Pair, Error> {
-        let mut params = params("kubernetes", "", now, now + AUTHORITY_LIFE);
+    fn make(kind: &Kind, directory: Option<&Path>, now: SystemTime) -> Result<Pair, Error> {
+        let mut params = params(kind.common_name, "", now, now + AUTHORITY_LIFE);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![
             KeyUsagePurpose::DigitalSignature,
@@ -197,7 +217,7 @@ impl Authority {
         ];
         let key = KeyPair::generate().map_err(not_made)?;
         let certificate = params.self_signed(&key).map_err(not_made)?;
-        Pair::keep(directory, "ca", certificate.pem(), key.serialize_pem())
+        Pair::keep(directory, kind.file, certificate.pem(), key.serialize_pem())
     }
 
     /// The authority's certificate, as PEM.

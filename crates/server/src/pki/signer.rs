@@ -339,6 +339,7 @@ fn pem(kind: &str, bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::authority::CLUSTER;
     use super::*;
     use pintle_controllers::signing_requests::Signer as _;
     use pintle_registry::request::Now;
@@ -372,7 +373,8 @@ mod tests {
         usages: &[&str],
         seconds: i64,
     ) -> Result<(Vec<u8>, Vec<u8>), String> {
-        let signer = Signer::of(&Authority::prepare(None, SystemTime::now()).unwrap()).unwrap();
+        let signer =
+            Signer::of(&Authority::prepare(&CLUSTER, None, SystemTime::now()).unwrap()).unwrap();
         let made = params.serialize_request(key).unwrap();
         let request = CertificateRequest::from_pem(made.pem().unwrap().as_bytes()).unwrap();
         let now = Now { unix_micros: NOW * time::SECOND };
@@ -443,7 +445,8 @@ mod tests {
 
     #[test]
     fn clients_have_all_their_groups() {
-        let signer = Signer::of(&Authority::prepare(None, SystemTime::now()).unwrap()).unwrap();
+        let signer =
+            Signer::of(&Authority::prepare(&CLUSTER, None, SystemTime::now()).unwrap()).unwrap();
         let made = signer.client("jane", &["dev", "ops"]).unwrap();
         let (_, block) = x509_parser::pem::parse_x509_pem(made.certificate_pem.as_bytes()).unwrap();
         let holder = pintle_auth::certificate::holder(&block.contents).unwrap().unwrap();

@@ -166,6 +166,25 @@ fn clients_are_no_front_proxies_unless_they_are_named() {
     }
 }
 
+/// Who is believed as a front proxy may be anybody: no client's certificate is of its authority.
+#[test]
+fn the_server_is_a_front_proxy_by_an_authority_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let pki = prepare(&wanted(directory.path())).unwrap();
+    let again = prepare(&wanted(directory.path())).unwrap();
+    assert_eq!(pki.front_proxy.ca_pem, again.front_proxy.ca_pem);
+    assert_ne!(pki.front_proxy.ca_pem, pki.ca_pem);
+    assert!(!pki.client_ca_pem.contains(&pki.front_proxy.ca_pem));
+    assert!(pki.front_proxy_authorities.is_empty(), "and this server believes none");
+    let der = |pem: &str| pem::certificates(Path::new("x"), pem).unwrap().swap_remove(0);
+    let (client, authority) =
+        (der(&pki.front_proxy.client.certificate_pem), der(&pki.front_proxy.ca_pem));
+    let (_, client) = X509Certificate::from_der(&client).unwrap();
+    let (_, authority) = X509Certificate::from_der(&authority).unwrap();
+    client.verify_signature(Some(authority.public_key())).unwrap();
+    assert_eq!(client.subject().to_string(), "CN=front-proxy-client");
+}
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn valid(pem: &str) -> Validity {

@@ -7,14 +7,15 @@ use pintle_controllers::{Environment, bootstrap};
 use pintle_effects::PortRepair;
 use pintle_kinds::bootstrap::{BootstrapObject, RequestHeader, Settings, objects};
 
-use crate::pki::Pki;
+use crate::pki::{OwnFrontProxy, Pki};
 use crate::{Config, Error};
 
 /// What is to be there.
 pub(super) fn wanted(config: &Config, address: SocketAddr, pki: &Pki) -> Arc<[BootstrapObject]> {
     let ranges = service_ranges(config);
     let proxy = &config.request_header;
-    let allowed_names = texts(&proxy.allowed_names);
+    let (front_proxy_ca, allowed_names) = front_proxies(config, pki);
+    let allowed_names = texts(&allowed_names);
     let username_headers = texts(&proxy.username_headers);
     let uid_headers = texts(&proxy.uid_headers);
     let group_headers = texts(&proxy.group_headers);
@@ -26,8 +27,8 @@ pub(super) fn wanted(config: &Config, address: SocketAddr, pki: &Pki) -> Arc<[Bo
         advertise_address: config.etcd.is_none().then(|| advertised_address(config, address)),
         secure_port: address.port(),
         client_ca: Some(&pki.client_ca_pem),
-        request_header: pki.front_proxy_ca_pem.as_deref().map(|client_ca| RequestHeader {
-            client_ca,
+        request_header: Some(RequestHeader {
+            client_ca: &front_proxy_ca,
             allowed_names: &allowed_names,
             username_headers: &username_headers,
             uid_headers: &uid_headers,
@@ -36,6 +37,24 @@ pub(super) fn wanted(config: &Config, address: SocketAddr, pki: &Pki) -> Arc<[Bo
         }),
     };
     objects(&settings).into()
+}
+
+/// Which front proxies extension API servers are to believe: their authorities and their names. Where
+/// files say both who they are and who this server is to them, the server's own authority is none of them.
+fn front_proxies(config: &Config, pki: &Pki) -> (String, Vec<String>) {
+    let own = &pki.front_proxy.ca_pem;
+    let names = &config.request_header.allowed_names;
+    let own_name = OwnFrontProxy::NAME.to_owned();
+    match &pki.front_proxy_ca_pem {
+        None => (own.clone(), vec![own_name]),
+        Some(given) if config.extensions.client_files.is_some() => (given.clone(), names.clone()),
+        Some(given) => {
+            let authorities = format!("{}\n{own}", given.trim_end());
+            // No name at all stands for any.
+            let also = (!names.is_empty() && !names.contains(&own_name)).then_some(own_name);
+            (authorities, names.iter().cloned().chain(also).collect())
+        }
+    }
 }
 
 /// The ranges of the services' addresses, the primary one first.

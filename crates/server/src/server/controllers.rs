@@ -79,7 +79,7 @@ impl Parts<'_> {
             stopping(),
         ));
         background.spawn(flow_schemas::run(environment(), stopping()));
-        background.spawn(availability::run(environment(), stopping()));
+        background.spawn(availability::run(environment(), self.api.aggregation.clone(), stopping()));
         let mut lead = Lead { config, leadership, lifecycle: &self.api.lifecycle, background };
         self.start_led(config, &mut lead);
     }

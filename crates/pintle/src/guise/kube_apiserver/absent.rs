@@ -120,12 +120,9 @@ const HARMLESS: &[&str] = &[
     "tls-sni-cert-key",
     // The server connects to no aggregated servers and no peers.
     "aggregator-reject-forwarding-redirect",
-    "enable-aggregator-routing",
     "peer-advertise-ip",
     "peer-advertise-port",
     "peer-ca-file",
-    "proxy-client-cert-file",
-    "proxy-client-key-file",
     // How many objects there are is always known.
     "etcd-count-metric-poll-period",
     // Where etcd keeps the objects, it is refused before (`translate`).

@@ -31,4 +31,6 @@ families! {
         "Bytes of the bodies of other servers' answers.");
     UNAVAILABLE = gauge("aggregator_unavailable_apiservice", Alpha, &["name"],
         "Whether an APIService is unavailable.");
+    LAPSES = counter("aggregator_unavailable_apiservice_total", Alpha, &["name", "reason"],
+        "How often an APIService became unavailable, by its name and the reason.");
 }

@@ -1,0 +1,35 @@
+//! Flags about extension API servers.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+use pintle_server::Extensions;
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Extension API servers")]
+pub(super) struct ExtensionFlags {
+    /// A client certificate by which extension API servers know this one, as PEM [default: one of an
+    /// authority of its own, front-proxy-ca beside the other certificates]
+    #[arg(long, value_name = "FILE", requires = "proxy_client_key_file")]
+    proxy_client_cert_file: Option<PathBuf>,
+    /// The key of --proxy-client-cert-file, as PEM
+    #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file")]
+    proxy_client_key_file: Option<PathBuf>,
+    /// Reach services of extension API servers and webhooks at their endpoints, not at their cluster
+    /// addresses: where nothing routes those
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_value = "false", default_missing_value = "true",
+          value_parser = BoolishValueParser::new())]
+    enable_aggregator_routing: bool,
+}
+
+impl ExtensionFlags {
+    /// How extension API servers are reached.
+    pub(super) fn extensions(self) -> Extensions {
+        Extensions {
+            client_files: self.proxy_client_cert_file.zip(self.proxy_client_key_file),
+            by_endpoints: self.enable_aggregator_routing,
+        }
+    }
+}

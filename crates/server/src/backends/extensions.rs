@@ -1,0 +1,112 @@
+//! Extension API servers: how they are reached, who they must be, and who this server is to them.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustls::ClientConfig;
+
+use super::identity::Identity;
+use super::{Backend, Services};
+use crate::pki::Credentials;
+use crate::{Error, trust};
+
+/// The identity is read again after this time: certificates are renewed in their place.
+const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// How many settings are remembered, each with the sessions that were had under it.
+const SETTINGS_MAX: usize = 256;
+
+/// Connects to extension API servers.
+pub(crate) struct Extensions {
+    services: Arc<Services>,
+    identity: Identity,
+    settings: Mutex<Settings>,
+}
+
+/// Whose certificates are believed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Trust {
+    /// Those of the authorities in PEM; the system's where it is empty.
+    Bundle(Vec<u8>),
+    /// Anyone's.
+    Anyone,
+}
+
+/// What was made of the identity that was read last.
+struct Settings {
+    identity: Arc<trust::Identity>,
+    read_at: Instant,
+    by_trust: HashMap<Trust, Arc<ClientConfig>>,
+}
+
+impl Extensions {
+    /// `files` is `--proxy-client-cert-file` and `--proxy-client-key-file`, `own` what stands in for them.
+    pub(crate) fn new(
+        services: Arc<Services>,
+        files: Option<&(PathBuf, PathBuf)>,
+        own: Credentials,
+    ) -> Result<Self, Error> {
+        let identity =
+            Identity::new(files, ["proxy-client-cert-file", "proxy-client-key-file"], own);
+        let settings = Settings::new(identity.read()?);
+        Ok(Self { services, identity, settings: Mutex::new(settings) })
+    }
+
+    /// Where a service's port is, and who must be there: `name.namespace.svc`.
+    pub(crate) fn backend(
+        &self,
+        (namespace, name): (&str, &str),
+        port: u16,
+        trust: &Trust,
+    ) -> Result<Backend, Unreachable> {
+        let authority = self.services.place(namespace, name, port).map_err(Unreachable::Place)?;
+        let tls = self.tls(trust).map_err(Unreachable::Trust)?;
+        Ok(Backend { authority, name: Some(format!("{name}.{namespace}.svc")), tls: Some(tls) })
+    }
+
+    /// The settings for TLS. Where the identity cannot be read again, the one from before holds on.
+    fn tls(&self, trust: &Trust) -> Result<Arc<ClientConfig>, String> {
+        let mut settings = self.settings.lock();
+        if self.identity.is_in_files() && settings.read_at.elapsed() >= READ_AGAIN_AFTER {
+            match self.identity.read() {
+                Ok(identity) => *settings = Settings::new(identity),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read the front-proxy certificate again");
+                    settings.read_at = Instant::now();
+                }
+            }
+        }
+        if let Some(config) = settings.by_trust.get(trust) {
+            return Ok(config.clone());
+        }
+        let identity = Some(&*settings.identity);
+        let config = Arc::new(match trust {
+            Trust::Bundle(pem) => trust::bundle(pem, identity)?,
+            Trust::Anyone => trust::anyone(identity)?,
+        });
+        if settings.by_trust.len() >= SETTINGS_MAX {
+            settings.by_trust.clear();
+        }
+        settings.by_trust.insert(trust.clone(), config.clone());
+        Ok(config)
+    }
+}
+
+/// Why there is nobody to ask.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreachable {
+    /// It is not known where.
+    #[error("{0}")]
+    Place(String),
+    /// It is not known who it must be.
+    #[error("{0}")]
+    Trust(String),
+}
+
+impl Settings {
+    fn new(identity: trust::Identity) -> Self {
+        Self { identity: Arc::new(identity), read_at: Instant::now(), by_trust: HashMap::new() }
+    }
+}

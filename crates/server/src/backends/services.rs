@@ -1,0 +1,123 @@
+//! Where services are: at their cluster address, where something routes it; or, where nothing does, at one
+//! of their endpoints (upstream: `apiserver/pkg/util/proxy`).
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use pintle_meta::GroupVersionResource;
+use pintle_meta::quote::quote;
+use pintle_registry::{Object, Registry};
+use pintle_value::Value;
+
+/// The label by which a slice of endpoints names its service.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+const SERVICE_NAME_PATH: &[&str] = &["metadata", "labels", SERVICE_NAME];
+
+/// Finds services.
+#[derive(Default)]
+pub(crate) struct Services {
+    /// Where they are looked up; set when there is one.
+    registry: OnceLock<Weak<Registry>>,
+    /// Whether they are reached at their endpoints.
+    by_endpoints: bool,
+}
+
+impl Services {
+    /// `by_endpoints` is `--enable-aggregator-routing`.
+    pub(crate) fn new(by_endpoints: bool) -> Self {
+        Self { registry: OnceLock::new(), by_endpoints }
+    }
+
+    /// Services are those of a registry, which owns whoever owns this.
+    pub(crate) fn find_in(&self, registry: &Arc<Registry>) {
+        let _ = self.registry.set(Arc::downgrade(registry)); // once, when the server starts
+    }
+
+    /// `host:port` of a service's port, or why there is none.
+    pub(crate) fn place(&self, namespace: &str, name: &str, port: u16) -> Result<String, String> {
+        let registry = self.registry.get().and_then(Weak::upgrade);
+        let registry = registry.ok_or("services cannot be looked up yet")?;
+        let services = GroupVersionResource::new("", "v1", "services");
+        let services = registry.resource(&services);
+        let stored = services.and_then(|services| registry.peek(&services, namespace, name));
+        let stored = stored.ok_or_else(|| format!("service {} not found", quote(name)))?;
+        let service = stored.tree().map_err(|why| why.to_string())?;
+        let kind = service.str_at(&["spec", "type"]).unwrap_or_default();
+        match kind {
+            "ExternalName" if !self.by_endpoints => {
+                Ok(authority(service.str_at(&["spec", "externalName"]).unwrap_or_default(), port))
+            }
+            "ClusterIP" | "LoadBalancer" | "NodePort" => {
+                let found = service_port(&service, port).ok_or_else(|| {
+                    format!("no service port {port} found for service {}", quote(name))
+                })?;
+                if self.by_endpoints {
+                    return at_endpoint(&registry, namespace, name, &service, found).ok_or_else(
+                        || format!("no endpoints available for service {}", quote(name)),
+                    );
+                }
+                match service.str_at(&["spec", "clusterIP"]).unwrap_or_default() {
+                    "None" => Err("cannot route to service with ClusterIP \"None\"".to_owned()),
+                    "" => Err(format!("service {} has no address", quote(name))),
+                    address => Ok(authority(address, port)),
+                }
+            }
+            other => Err(format!("unsupported service type {}", quote(other))),
+        }
+    }
+}
+
+fn service_port(service: &Value, port: u16) -> Option<&Value> {
+    let ports = service.at(&["spec", "ports"]).and_then(Value::as_array)?;
+    ports.iter().find(|said| number(said, "port") == Some(port))
+}
+
+/// An endpoint that is ready, with the port that goes by the same name; those of the service's first family
+/// before others.
+fn at_endpoint(
+    registry: &Registry,
+    namespace: &str,
+    name: &str,
+    service: &Value,
+    port: &Value,
+) -> Option<String> {
+    let slices = GroupVersionResource::new("discovery.k8s.io", "v1", "endpointslices");
+    let slices = registry.resource(&slices)?;
+    let is_its = |slice: &Object| {
+        let excerpt = slice.excerpt(&[SERVICE_NAME_PATH]).ok();
+        excerpt.is_some_and(|excerpt| excerpt.str_at(SERVICE_NAME_PATH) == Some(name))
+    };
+    let slices = registry.objects_in(&slices, namespace).into_iter().filter(|slice| is_its(slice));
+    let mut slices: Vec<Value> = slices.filter_map(|slice| slice.tree().ok()).collect();
+    let families = service.at(&["spec", "ipFamilies"]).and_then(Value::as_array);
+    let first = families.and_then(|families| families.first()).and_then(Value::as_str);
+    slices.sort_by_key(|slice| slice.str_at(&["addressType"]) != first);
+    let port_name = port.str_at(&["name"]).unwrap_or_default();
+    slices.iter().find_map(|slice| in_slice(slice, port_name))
+}
+
+fn in_slice(slice: &Value, port_name: &str) -> Option<String> {
+    let list = |member| slice.get(member).and_then(Value::as_array).unwrap_or_default();
+    let is_named = |port: &&Value| port.str_at(&["name"]).unwrap_or_default() == port_name;
+    let port = number(list("ports").iter().find(is_named)?, "port")?;
+    let is_ready =
+        |endpoint: &Value| endpoint.at(&["conditions", "ready"]) != Some(&Value::Bool(false));
+    let ready: Vec<&str> = list("endpoints")
+        .iter()
+        .filter(|endpoint| is_ready(endpoint))
+        .filter_map(|endpoint| endpoint.get("addresses")?.as_array()?.first()?.as_str())
+        .collect();
+    // Each in its turn, at random: none is asked by everyone.
+    let mut random = [0; 8];
+    crate::server::random(&mut random);
+    let place = u64::from_le_bytes(random) % u64::try_from(ready.len().max(1)).unwrap_or(1);
+    let address = ready.get(usize::try_from(place).unwrap_or_default())?;
+    Some(authority(address, port))
+}
+
+fn number(value: &Value, member: &str) -> Option<u16> {
+    u16::try_from(value.get(member)?.as_int()?).ok()
+}
+
+fn authority(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
