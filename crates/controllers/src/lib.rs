@@ -16,6 +16,7 @@ pub mod definitions;
 mod each_namespace;
 mod events;
 pub mod expiry;
+pub mod extensions;
 pub mod finished_jobs;
 pub mod flow_schemas;
 pub mod garbage;

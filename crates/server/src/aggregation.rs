@@ -1,30 +1,35 @@
-//! Versions of groups that an APIService gives to an extension API server.
+//! Versions of groups that an APIService gives to an extension API server: they are its, whatever definitions
+//! of them there are here.
 
+mod discovery;
 mod identity;
 mod probe;
+mod proxy;
 mod services;
 
-use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pintle_registry::Registry;
 
 use crate::backends::{Backend, Extensions, Unreachable};
-use crate::discovery::{group_elsewhere, type_name};
-use crate::negotiation::Negotiated;
-use crate::respond::{self, Response};
+use crate::discovery::{Extension, ExtensionSet};
+use discovery::Discovered;
+pub(crate) use proxy::Handed;
 pub(crate) use services::ApiService;
 use services::ApiServices;
 
-/// Who answers for which version of a group, and how they are reached.
+/// Who answers for which version of a group, how they are reached, and what they serve.
 pub(crate) struct Aggregation {
     services: ApiServices,
     extensions: Extensions,
+    discovered: Discovered,
 }
 
 impl Aggregation {
     pub(crate) fn new(extensions: Extensions) -> Self {
-        Self { services: ApiServices::default(), extensions }
+        let (services, discovered) = (ApiServices::default(), Discovered::default());
+        Self { services, extensions, discovered }
     }
 
     /// Follows a registry from now on.
@@ -32,29 +37,48 @@ impl Aggregation {
         self.services.follow(registry);
     }
 
+    /// Who answers for a path, if it is another server: for `/apis/G/V` and what is below, and for the
+    /// OpenAPI document of that.
+    pub(crate) fn answering(&self, path: &str) -> Option<Arc<ApiService>> {
+        let path = path.strip_prefix("/openapi/v3").unwrap_or(path);
+        let mut parts = path.strip_prefix("/apis/")?.split('/');
+        let (group, version) = (parts.next()?, parts.next()?);
+        self.services.current().of(group, version).cloned()
+    }
+
+    /// Which state of what others serve it is now: it grows with each change.
+    pub(crate) fn number(&self) -> u64 {
+        self.services.current().number() + self.discovered.number()
+    }
+
+    /// What others serve.
+    pub(crate) fn served(&self) -> ExtensionSet {
+        // The number first: what changes meanwhile is looked at again.
+        let number = self.number();
+        let current = self.services.current();
+        let all = current.all().map(|service| Extension {
+            group: service.group.clone(),
+            version: service.version.clone(),
+            group_priority: service.group_priority,
+            version_priority: service.version_priority,
+            said: self.discovered.of(&service.name).map(|said| said.version.clone()),
+        });
+        ExtensionSet { number, all: all.collect() }
+    }
+
+    /// The paths of others' OpenAPI documents in the list of them, and their hashes.
+    pub(crate) fn openapi(&self) -> BTreeMap<String, String> {
+        let current = self.services.current();
+        let documents = current.all().filter_map(|service| {
+            let hash = self.discovered.of(&service.name)?.openapi_hash.clone()?;
+            Some((format!("apis/{}/{}", service.group, service.version), hash))
+        });
+        documents.collect()
+    }
+
     /// Where an extension API server is.
     fn backend(&self, service: &ApiService) -> Result<Backend, Unreachable> {
         let name = (service.namespace.as_str(), service.service.as_str());
         self.extensions.backend(name, service.port, &service.trust)
-    }
-
-    /// Answers for a path that nothing here is served at, if it is given to another server.
-    pub(crate) fn answer(&self, path: &str, negotiated: Negotiated) -> Option<Response> {
-        let mut parts = path.strip_prefix("/apis/")?.trim_end_matches('/').split('/');
-        let (group, version) = (parts.next()?, parts.next());
-        let current = self.services.current();
-        if let Some(version) = version {
-            current.of(group, version)?;
-            return Some(respond::text(503, "service unavailable\n"));
-        }
-        let mut versions: Vec<&Arc<ApiService>> =
-            current.all().filter(|service| service.group == group).collect();
-        if versions.is_empty() {
-            return None;
-        }
-        versions.sort_by_key(|service| (Reverse(service.version_priority), &service.version));
-        let names: Vec<&str> = versions.iter().map(|service| service.version.as_str()).collect();
-        let json = group_elsewhere(group, &names);
-        Some(respond::object(200, json, type_name::GROUP, negotiated))
     }
 }

@@ -1,9 +1,10 @@
 //! The API: everything that a request may need, and the way of a request through it.
 //!
 //! The order: its time (400), who asks (401), as whom (403), whether they may (403), whether there is room
-//! (429), the handler (400, 404 and others), headers, compression, counts. Upstream looks for room first;
-//! here who may not do a thing takes no room either.
+//! (429), the handler (400, 404 and others) or the extension API server that answers for the path, headers,
+//! compression, counts. Upstream looks for room first; here who may not do a thing takes no room either.
 
+use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -17,16 +18,16 @@ use pintle_meta::Status;
 use pintle_registry::request::{Now, Warnings};
 use pintle_registry::{Registry, Resource};
 
-use crate::aggregation::Aggregation;
+use crate::aggregation::{Aggregation, ApiService, Handed};
 use crate::audit_id::AuditIds;
 use crate::authentication::impersonation::impersonated;
 use crate::authentication::{Authentication, Peer, misplaced_token};
 use crate::backends::Kubelets;
-use crate::body::{self, Body, RequestBody};
+use crate::body::{self, Body, RequestBody, Upload};
 use crate::compute::Compute;
 use crate::connection::Conduct;
 use crate::cors::{self, Cors};
-use crate::discovery::Discovery;
+use crate::discovery::{Discovery, Documents};
 use crate::handlers::{self, Call};
 use crate::health::NO_SUCH_PAGE;
 use crate::in_progress::InProgress;
@@ -101,6 +102,7 @@ struct Asked<'a> {
     resource: Option<Arc<Resource>>,
     /// The address that it comes from.
     from: IpAddr,
+    audit_id: &'a HeaderValue,
     /// What the client should hear, whatever becomes of its request.
     warned: &'a Warnings,
 }
@@ -122,55 +124,29 @@ impl Api {
         request: Request<impl RequestBody + Send + 'static>,
     ) -> Response {
         let began = Instant::now();
-        let (head, mut body) = request.into_parts();
+        let (head, body) = request.into_parts();
+        let mut body = Upload::new(body);
         let page = self.settings.cors.origin(&head.headers);
+        let audit_id = self.audit_id(&head.headers);
         if page.is_some() && head.method == Method::OPTIONS {
             let mut answer = Response::new(Body::empty());
             *answer.status_mut() = StatusCode::NO_CONTENT;
-            return self.finish(&head, page, answer);
+            return self.finish(&head, page, audit_id, answer);
         }
         let query = Query::parse(head.uri.query().unwrap_or_default());
-        let preferences = Preferences::new(&head.headers, &query).with_cbor(self.settings.cbor);
         let mut response = match RequestInfo::parse(&head.method, head.uri.path(), &query) {
             Ok(info) => {
                 let named = info.resource.as_ref();
-                let resource = named.and_then(|named| target::resource(&self.registry, named));
-                let mut progress = InProgress::new(&self, &query, began);
-                let warnings = Warnings::default();
-                let warned = &warnings;
-                let from = conduct.from();
-                let asked =
-                    Asked { head: &head, query: &query, info: &info, resource, from, warned };
-                let permitted = self.permit(peer, conduct, &asked, began);
-                let refused = permitted.is_err();
-                let answer = match permitted {
-                    Ok(permitted) => self.answer(permitted, asked, &mut body, &mut progress).await,
-                    Err(status) => Err(status),
+                let asked = Asked {
+                    head: &head,
+                    query: &query,
+                    info: &info,
+                    resource: named.and_then(|named| target::resource(&self.registry, named)),
+                    from: conduct.from(),
+                    audit_id: &audit_id,
+                    warned: &Warnings::default(),
                 };
-                let mut response = answer.unwrap_or_else(|status| {
-                    let (registry, form) = (&self.registry, preferences.error());
-                    if status.is_no_such_path() && !paths::is_routed(registry, &info.path) {
-                        let elsewhere = self.aggregation.answer(&info.path, form);
-                        return elsewhere.unwrap_or_else(|| respond::text(404, NO_SUCH_PAGE));
-                    }
-                    respond::status(&status, form)
-                });
-                add_warnings(response.headers_mut(), &warnings.take());
-                let code = response.status();
-                // But for a malformed timeout: it is found by whoever bounds requests.
-                let is_refusal = code == StatusCode::FORBIDDEN
-                    || code == StatusCode::BAD_REQUEST && self.timeout(&info, &query).is_ok();
-                if refused && is_refusal {
-                    respond::forbid_sniffing(response.headers_mut());
-                }
-                progress.code = response.status().as_u16();
-                // A short answer is bytes and nothing else. A long one is made as it is sent, or large, so
-                // it counts until then, as upstream's handlers do; how long is bounded.
-                if !response.body().is_long() {
-                    progress.place = None;
-                }
-                response.body_mut().hold(Box::new(progress));
-                response
+                self.settle(peer, conduct, asked, &mut body, began).await
             }
             // Upstream's HTTP server answers this itself, so that no handler adds anything to it.
             Err(_) => {
@@ -182,7 +158,55 @@ impl Api {
         if self.settings.compression {
             response = respond::compress(response, &head.headers);
         }
-        self.finish(&head, page, response)
+        self.finish(&head, page, audit_id, response)
+    }
+
+    /// Answers a request that was read.
+    async fn settle(
+        self: &Arc<Self>,
+        peer: &Peer,
+        conduct: &Conduct,
+        asked: Asked<'_>,
+        body: &mut Upload<impl RequestBody + Send + 'static>,
+        began: Instant,
+    ) -> Response {
+        let (info, query, warned) = (asked.info, asked.query, asked.warned);
+        let preferences = Preferences::new(&asked.head.headers, query);
+        let form = preferences.with_cbor(self.settings.cbor).error();
+        let mut progress = InProgress::new(self, query, began);
+        let permitted = self.permit(peer, conduct, &asked, began);
+        let refused = permitted.is_err();
+        let answer = match permitted {
+            Ok(permitted) => match self.aggregation.answering(&info.path) {
+                Some(service) => {
+                    self.hand_on(&service, permitted, asked, body.take(), &mut progress).await
+                }
+                None => self.answer(permitted, asked, body, &mut progress).await,
+            },
+            Err(status) => Err(status),
+        };
+        let mut response = answer.unwrap_or_else(|status| {
+            if status.is_no_such_path() && !paths::is_routed(&self.registry, &info.path) {
+                return respond::text(404, NO_SUCH_PAGE);
+            }
+            respond::status(&status, form)
+        });
+        add_warnings(response.headers_mut(), &warned.take());
+        let code = response.status();
+        // But for a malformed timeout: it is found by whoever bounds requests.
+        let is_refusal = code == StatusCode::FORBIDDEN
+            || code == StatusCode::BAD_REQUEST && self.timeout(info, query).is_ok();
+        if refused && is_refusal {
+            respond::forbid_sniffing(response.headers_mut());
+        }
+        progress.code = response.status().as_u16();
+        // A short answer is bytes and nothing else. A long one is made as it is sent, or large, so
+        // it counts until then, as upstream's handlers do; how long is bounded.
+        if !response.body().is_long() {
+            progress.place = None;
+        }
+        response.body_mut().hold(Box::new(progress));
+        response
     }
 
     /// Whether a request may be done, as whom, when, and within which time.
@@ -234,30 +258,75 @@ impl Api {
         body: impl RequestBody,
         progress: &mut InProgress,
     ) -> Result<Response, Status> {
-        let Asked { head, query, info, resource, from, warned: warnings } = asked;
+        let Asked { head, query, info, resource, from, warned: warnings, .. } = asked;
         let Permitted { user, now, timeout } = permitted;
         let destination = destination(resource, info, head)?;
         progress.take_route(destination.as_ref(), info, head, query);
-        if info.long_running() {
-            progress.runs_long();
-        } else if !info.is_health_check() {
-            let place = self.limits.enter(info.read_only(), &user);
-            progress.place = Some(place.inspect_err(|_| progress.was_rejected())?);
-        }
+        self.enter(info, &user, progress)?;
         let waited = &progress.waited;
         let call = Call { api: self, head, query, info, user: &user, from, now, warnings, waited };
         let work = self.compute.run(&user, dispatch(&call, destination, body));
-        let mut response = match timeout {
-            // What comes before a watch's first byte is quick, and connections have deadlines of their own.
-            None => work.await,
-            Some(timeout) => tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
-                progress.timed_out();
-                let why = "request did not complete within the allotted timeout";
-                Err(Status::timeout(why, 0))
-            }),
-        }?;
+        let mut response = within(timeout, work).await.unwrap_or_else(|TooLate| {
+            progress.timed_out();
+            Err(TooLate.status())
+        })?;
         response.body_mut().compute_in(self.compute.lane(&user));
         Ok(response)
+    }
+
+    /// Lets an extension API server answer.
+    async fn hand_on(
+        self: &Arc<Self>,
+        service: &ApiService,
+        permitted: Permitted,
+        asked: Asked<'_>,
+        body: Upload<impl RequestBody + Send + 'static>,
+        progress: &mut InProgress,
+    ) -> Result<Response, Status> {
+        let Permitted { user, timeout, .. } = permitted;
+        self.enter(asked.info, &user, progress)?;
+        let handed = Handed {
+            head: asked.head,
+            query: asked.query,
+            user: &user,
+            from: asked.from,
+            audit_id: asked.audit_id.clone(),
+            authentication: &self.authentication,
+            deadline: timeout.map(|timeout| tokio::time::Instant::now() + timeout),
+            stopping: self.lifecycle.stopping(),
+        };
+        let answer = within(timeout, self.aggregation.proxy(service, handed, body)).await;
+        answer.map_err(|TooLate| {
+            progress.timed_out();
+            TooLate.status()
+        })
+    }
+
+    /// Takes a place for a request, where it is one that needs one.
+    fn enter(
+        &self,
+        info: &RequestInfo,
+        user: &Arc<User>,
+        progress: &mut InProgress,
+    ) -> Result<(), Status> {
+        if info.long_running() {
+            progress.runs_long();
+        } else if !info.is_health_check() {
+            let place = self.limits.enter(info.read_only(), user);
+            progress.place = Some(place.inspect_err(|_| progress.was_rejected())?);
+        }
+        Ok(())
+    }
+
+    /// Discovery's documents of what is served now.
+    pub(crate) fn documents(&self) -> Arc<Documents> {
+        let served = || self.aggregation.served();
+        self.discovery.documents(&self.registry, served, self.aggregation.number())
+    }
+
+    /// Whether they are built.
+    pub(crate) fn has_documents(&self) -> bool {
+        self.discovery.is_current(&self.registry, self.aggregation.number())
     }
 
     fn timeout(&self, info: &RequestInfo, query: &Query) -> Result<Option<Duration>, Status> {
@@ -295,13 +364,18 @@ impl Api {
     }
 
     /// Adds what every answer has (OAS-09).
-    fn finish(&self, head: &Parts, page: Option<&HeaderValue>, mut response: Response) -> Response {
+    fn finish(
+        &self,
+        head: &Parts,
+        page: Option<&HeaderValue>,
+        audit_id: HeaderValue,
+        mut response: Response,
+    ) -> Response {
         if let Some(origin) = page {
             cors::grant(origin, response.headers_mut());
         }
         respond::forbid_caching(response.headers_mut());
         add_warnings(response.headers_mut(), misplaced_token(&head.headers).as_slice());
-        let audit_id = self.audit_id(&head.headers);
         response.headers_mut().insert(AUDIT_ID, audit_id);
         if head.method == Method::HEAD {
             let length = response.body().len();
@@ -320,6 +394,23 @@ impl Api {
         const LENGTH_MAX: usize = 64;
         let given = headers.get(AUDIT_ID).filter(|id| !id.is_empty() && id.len() <= LENGTH_MAX);
         given.cloned().unwrap_or_else(|| self.audit_ids.next())
+    }
+}
+
+/// A request took longer than it may.
+struct TooLate;
+
+impl TooLate {
+    fn status(&self) -> Status {
+        Status::timeout("request did not complete within the allotted timeout", 0)
+    }
+}
+
+/// Waits so long. What comes before a watch's first byte is quick, and connections have deadlines of their own.
+async fn within<T>(timeout: Option<Duration>, work: impl Future<Output = T>) -> Result<T, TooLate> {
+    match timeout {
+        None => Ok(work.await),
+        Some(timeout) => tokio::time::timeout(timeout, work).await.map_err(|_| TooLate),
     }
 }
 

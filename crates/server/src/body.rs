@@ -1,9 +1,8 @@
 //! Bodies: what a response sends, and how a request's is read within its bound.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -67,6 +66,11 @@ pub(crate) trait Pieces: Send {
     fn takes_work(&mut self) -> bool;
 }
 
+/// Another server did not send the rest of its answer: so nor does this one, and the client can tell.
+#[derive(Debug, thiserror::Error)]
+#[error("the backend did not send the rest of its answer: {0}")]
+pub(crate) struct Broken(pub(crate) String);
+
 /// Pieces that are there already.
 pub(crate) struct Ready<I>(pub(crate) I);
 
@@ -113,6 +117,8 @@ fn cut(mut bytes: Bytes) -> impl Iterator<Item = Bytes> + Send {
 
 /// A stream of frames that come when they come.
 pub(crate) type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+/// A stream of pieces from another server, which may break.
+pub(crate) type Relayed = Pin<Box<dyn Stream<Item = Result<Bytes, Broken>> + Send>>;
 /// What becomes of a connection that is no longer HTTP's.
 pub(crate) type Successor = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -123,6 +129,8 @@ enum Source {
     Pieces(Box<dyn Pieces>),
     /// A watch.
     Frames(Frames),
+    /// Another server's answer, as it comes.
+    Relayed(Relayed),
     /// Nothing, and then no more HTTP.
     Successor(Successor),
 }
@@ -155,6 +163,11 @@ impl Body {
     /// A body that goes on as long as there are frames.
     pub(crate) fn frames(frames: Frames) -> Self {
         Self::new(Source::Frames(frames))
+    }
+
+    /// Another server's body.
+    pub(crate) fn relayed(pieces: Relayed) -> Self {
+        Self::new(Source::Relayed(pieces))
     }
 
     /// No body: the answer is the connection's last one, and what follows it is this.
@@ -216,7 +229,7 @@ impl Body {
         match &self.source {
             Source::Full { bytes, .. } => bytes.len() > CHUNK_BYTES,
             Source::Pieces(_) => true,
-            Source::Frames(_) | Source::Successor(_) => false,
+            Source::Frames(_) | Source::Relayed(_) | Source::Successor(_) => false,
         }
     }
 
@@ -267,12 +280,12 @@ impl Body {
 
 impl HttpBody for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Broken;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = self.get_mut();
         let next = match &mut this.source {
             Source::Full { bytes, newline } => Poll::Ready(if !bytes.is_empty() {
@@ -293,6 +306,11 @@ impl HttpBody for Body {
                 }
             },
             Source::Frames(frames) => frames.as_mut().poll_next(context),
+            Source::Relayed(pieces) => match ready!(pieces.as_mut().poll_next(context)) {
+                Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
+                Some(Ok(bytes)) => Poll::Ready(Some(bytes)),
+                None => Poll::Ready(None),
+            },
             Source::Successor(_) => Poll::Ready(None),
         };
         if let (Poll::Ready(Some(bytes)), Some(guard)) = (&next, &mut this.guard) {
@@ -317,6 +335,44 @@ pub(crate) trait RequestBody:
 }
 
 impl<B: HttpBody<Data = Bytes, Error: std::fmt::Display> + Unpin> RequestBody for B {}
+
+/// A request's body, which whoever hands it on may take along.
+pub(crate) struct Upload<B>(Option<B>);
+
+impl<B> Upload<B> {
+    /// Nobody took it yet.
+    pub(crate) const fn new(body: B) -> Self {
+        Self(Some(body))
+    }
+
+    /// The body, or none where it was taken before; none is left.
+    pub(crate) fn take(&mut self) -> Self {
+        Self(self.0.take())
+    }
+}
+
+impl<B: RequestBody> HttpBody for Upload<B> {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+        let Some(body) = &mut self.0 else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(body).poll_frame(context));
+        let failed = |why: B::Error| std::io::Error::other(why.to_string());
+        Poll::Ready(frame.map(|frame| frame.map_err(failed)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+    }
+}
 
 /// Reads on what comes of a body that nobody wanted, as Go's server does, so that its connection serves on.
 /// Not where it costs only a stream, and not where the client would have to be asked for it.
@@ -383,6 +439,7 @@ async fn read_to_end(mut body: impl RequestBody) -> Result<Bytes, Status> {
 mod tests {
     use super::*;
     use http_body_util::{Full, StreamBody};
+    use std::convert::Infallible;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,14 +1,18 @@
 //! Discovery: what is served, in upstream's legacy documents and in the aggregated one.
 //!
-//! Built from the registry's definitions alone, kept as bytes, and built anew when the set of
-//! definitions changes.
+//! Built from the registry's definitions and from what extension API servers say, kept as bytes, and built
+//! anew when either changes. A version of a group that an extension API server answers for is its, whatever
+//! definitions there are.
 
 mod aggregated;
+mod extension;
 mod legacy;
 mod order;
 
+pub(crate) use extension::{GroupList, ResourceList, VersionDiscovery};
 pub(crate) use legacy::api_versions;
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
@@ -17,6 +21,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use pintle_meta::{GroupVersionKind, version};
 use pintle_registry::{Registry, Resource};
+use pintle_value::Str;
 use sha2::{Digest, Sha256, Sha512};
 
 /// The names of its documents' types in the schema.
@@ -34,10 +39,10 @@ pub(crate) struct Discovery {
     current: ArcSwapOption<Documents>,
 }
 
-/// The documents of one set of definitions.
+/// The documents of one set of definitions and extensions.
 pub(crate) struct Documents {
-    /// Which set it is.
-    number: u64,
+    /// Which sets they are.
+    numbers: (u64, u64),
     /// `/apis`
     pub(crate) groups: Bytes,
     /// `/apis/G`, by group.
@@ -63,57 +68,88 @@ struct Group<'a> {
     versions: Vec<Version<'a>>,
 }
 
-/// The document of a group of which nothing is served here, given its versions.
-pub(crate) fn group_elsewhere(name: &str, versions: &[&str]) -> Bytes {
-    let versions = versions.iter().map(|name| Version { name, resources: Vec::new() }).collect();
-    legacy::group(&Group { name, versions })
+/// A version of a group that an extension API server answers for.
+pub(crate) struct Extension {
+    pub(crate) group: Str,
+    pub(crate) version: Str,
+    pub(crate) group_priority: i64,
+    pub(crate) version_priority: i64,
+    /// What it said; nothing before it was asked.
+    pub(crate) said: Option<Arc<VersionDiscovery>>,
 }
 
-impl<'a> Group<'a> {
-    /// What upstream's priorities go by.
-    fn priority_key(&self) -> (&'a str, &'a str) {
-        (self.name, self.versions.first().map_or("", |version| version.name))
+/// All that extension API servers answer for; the number grows with each change.
+pub(crate) struct ExtensionSet {
+    pub(crate) number: u64,
+    pub(crate) all: Vec<Extension>,
+}
+
+impl Group<'_> {
+    /// By which the group is sorted: the greatest of its versions.
+    fn priority(&self) -> i64 {
+        let of = |version: &Version<'_>| match &version.source {
+            Source::Own(_) => order::group_priority(self.name, version.name),
+            Source::Extension(extension) => extension.group_priority,
+        };
+        self.versions.iter().map(of).max().unwrap_or_default()
     }
 }
 
-/// The resources of a group in one version, by name.
+/// A group's version.
 struct Version<'a> {
     name: &'a str,
-    resources: Vec<&'a Resource>,
+    source: Source<'a>,
+}
+
+/// Who answers for a version.
+enum Source<'a> {
+    /// This server, with these resources, by name.
+    Own(Vec<&'a Resource>),
+    /// Another one.
+    Extension(&'a Extension),
 }
 
 impl Discovery {
     /// Whether the documents of what is served now are built.
-    pub(crate) fn is_current(&self, registry: &Registry) -> bool {
-        let number = registry.resources().0;
-        self.current.load().as_ref().is_some_and(|documents| documents.number == number)
+    pub(crate) fn is_current(&self, registry: &Registry, extensions: u64) -> bool {
+        let numbers = (registry.resources().0, extensions);
+        self.current.load().as_ref().is_some_and(|documents| documents.numbers == numbers)
     }
 
     /// The documents of what is served now.
-    pub(crate) fn documents(&self, registry: &Registry) -> Arc<Documents> {
-        let (number, resources) = registry.resources();
-        if let Some(documents) = self.current.load_full().filter(|d| d.number == number) {
+    pub(crate) fn documents(
+        &self,
+        registry: &Registry,
+        extensions: impl FnOnce() -> ExtensionSet,
+        number: u64,
+    ) -> Arc<Documents> {
+        let (definitions, resources) = registry.resources();
+        let numbers = (definitions, number);
+        if let Some(documents) = self.current.load_full().filter(|d| d.numbers == numbers) {
             return documents;
         }
-        let documents = Arc::new(Documents::build(number, &resources));
+        let extensions = extensions();
+        let numbers = (definitions, extensions.number);
+        let documents = Arc::new(Documents::build(numbers, &resources, &extensions.all));
         self.current.store(Some(documents.clone()));
         documents
     }
 }
 
 impl Documents {
-    fn build(number: u64, resources: &[Arc<Resource>]) -> Self {
-        let groups = groups(resources);
+    fn build(numbers: (u64, u64), resources: &[Arc<Resource>], extensions: &[Extension]) -> Self {
+        let groups = groups(resources, extensions);
         let (core, named): (Vec<_>, Vec<_>) = groups.into_iter().partition(|g| g.name.is_empty());
         let all = || core.iter().chain(&named);
         let version = all().flat_map(|group| {
-            group.versions.iter().map(|version| {
+            group.versions.iter().filter_map(|version| {
+                let Source::Own(resources) = &version.source else { return None };
                 let key = (group.name.to_owned(), version.name.to_owned());
-                (key, legacy::resource_list(group, version))
+                Some((key, legacy::resource_list(group.name, version.name, resources)))
             })
         });
         Self {
-            number,
+            numbers,
             groups: legacy::group_list(&named),
             group: named.iter().map(|g| (g.name.to_owned(), legacy::group(g))).collect(),
             version: version.collect(),
@@ -152,8 +188,8 @@ impl Tagged {
     }
 }
 
-/// Resources by group and version, in the order in which discovery shows them.
-fn groups(resources: &[Arc<Resource>]) -> Vec<Group<'_>> {
+/// Resources by group and version, and the versions of others, in the order in which discovery shows them.
+fn groups<'a>(resources: &'a [Arc<Resource>], extensions: &'a [Extension]) -> Vec<Group<'a>> {
     let mut sorted: Vec<&Resource> = resources.iter().map(|resource| &**resource).collect();
     sorted.sort_by(|a, b| a.resource.cmp(&b.resource));
     let same_group = |a: &&Resource, b: &&Resource| a.resource.group == b.resource.group;
@@ -161,15 +197,35 @@ fn groups(resources: &[Arc<Resource>]) -> Vec<Group<'_>> {
     let groups = sorted.chunk_by(same_group).map(|of_group| {
         let versions = of_group.chunk_by(same_version).map(|resources| Version {
             name: &resources[0].resource.version,
-            resources: resources.to_vec(),
+            source: Source::Own(resources.to_vec()),
         });
         let mut versions: Vec<_> = versions.collect();
         versions.sort_by(|a, b| version::cmp(a.name, b.name));
         Group { name: &of_group[0].resource.group, versions }
     });
     let mut groups: Vec<_> = groups.collect();
-    groups.sort_by(|a, b| order::groups(a.priority_key(), b.priority_key()));
+    extensions.iter().for_each(|extension| add(&mut groups, extension));
+    groups.sort_by_cached_key(|group| (Reverse(group.priority()), group.name));
     groups
+}
+
+/// Adds a version of another server, in the place of an own one of that name.
+fn add<'a>(groups: &mut Vec<Group<'a>>, extension: &'a Extension) {
+    let name = extension.group.as_str();
+    let place = groups.iter().position(|group| group.name == name);
+    let place = place.unwrap_or_else(|| {
+        groups.push(Group { name, versions: Vec::new() });
+        groups.len() - 1
+    });
+    let versions = &mut groups[place].versions;
+    versions.retain(|version| version.name != extension.version.as_str());
+    versions.push(Version { name: &extension.version, source: Source::Extension(extension) });
+    let priority = |version: &Version<'_>| match &version.source {
+        Source::Own(_) => order::version_priority(name, version.name),
+        Source::Extension(extension) => extension.version_priority,
+    };
+    versions
+        .sort_by(|a, b| priority(b).cmp(&priority(a)).then_with(|| version::cmp(a.name, b.name)));
 }
 
 /// Group and version of a subresource's kind, where they are not those of the resource.
@@ -196,6 +252,32 @@ mod tests {
     fn storage_versions_are_hashed_like_upstream() {
         // DISC-07
         assert_eq!(storage_version_hash(&GroupVersionKind::new("", "v1", "Pod")), "xPOwRZ+Yhw8=");
+    }
+
+    #[test]
+    fn an_extension_goes_before_what_is_built_in() {
+        let extension = |group: &str, version: &str, priorities: (i64, i64)| Extension {
+            group: group.into(),
+            version: version.into(),
+            group_priority: priorities.0,
+            version_priority: priorities.1,
+            said: None,
+        };
+        let extensions = [
+            extension("b.io", "v1alpha1", (2_000, 15)),
+            extension("b.io", "v1", (1_000, 10)),
+            extension("a.io", "v2", (500, 1)),
+            extension("c.io", "v1", (2_000, 1)),
+        ];
+        let groups = groups(&[], &extensions);
+        let shown: Vec<_> = groups
+            .iter()
+            .map(|group| {
+                let versions: Vec<_> = group.versions.iter().map(|version| version.name).collect();
+                format!("{}: {}", group.name, versions.join(" "))
+            })
+            .collect();
+        assert_eq!(shown, ["b.io: v1alpha1 v1", "c.io: v1", "a.io: v2"]);
     }
 
     #[test]

@@ -51,9 +51,11 @@ struct Kept {
 /// Every document's hash, by path.
 #[derive(Default)]
 struct Index {
-    /// Which set of definitions they are of.
-    number: u64,
+    /// Which set of definitions they are of, and which of extensions.
+    numbers: (u64, u64),
     hashes: BTreeMap<String, String>,
+    /// Those that extension API servers have: they are in the list of documents, and asked of them.
+    extensions: BTreeMap<String, String>,
 }
 
 /// A document.
@@ -143,16 +145,17 @@ impl OpenApi {
 
     /// The hashes of the documents as they are now. Documents whose hash is another go.
     async fn index(&self, call: &Call<'_>) -> Arc<Index> {
-        let (number, resources) = call.api.registry.resources();
+        let (definitions, resources) = call.api.registry.resources();
+        let numbers = (definitions, call.api.aggregation.number());
         let known = self.kept.lock().index.clone();
-        if known.number == number && !known.hashes.is_empty() {
+        if known.numbers == numbers && !known.hashes.is_empty() {
             return known;
         }
         work::ahead(usize::MAX).await;
-        let index = Arc::new(Index {
-            number,
-            hashes: hashes(&resources, call.api.settings.cbor, open_id(call)),
-        });
+        let extensions = call.api.aggregation.openapi();
+        let (cbor, open_id) = (call.api.settings.cbor, open_id(call));
+        let hashes = hashes(&resources, &extensions, cbor, open_id);
+        let index = Arc::new(Index { numbers, hashes, extensions });
         let mut kept = self.kept.lock();
         kept.documents.retain(|(path, _), _| index.hashes.get(path) == known.hashes.get(path));
         kept.index = index.clone();
@@ -357,12 +360,15 @@ fn write(
         }
         Wanted::Index => {
             let documents = pages(&versions, source.open_id).map(|page| page.path());
-            let documents: Vec<(String, &str)> = documents
-                .filter_map(|path| {
-                    let hash = index.hashes.get(&format!("{V3}/{path}"))?;
-                    Some((path, hash.as_str()))
-                })
-                .collect();
+            let documents = documents.filter_map(|path| {
+                let hash = index.hashes.get(&format!("{V3}/{path}"))?;
+                Some((path, hash.as_str()))
+            });
+            let mut documents: Vec<(String, &str)> = documents.collect();
+            for (path, hash) in &index.extensions {
+                documents.retain(|(own, _)| own != path);
+                documents.push((path.clone(), hash));
+            }
             sink(&openapi::v3_index(documents.iter().map(|(path, hash)| (&**path, *hash))));
         }
         Wanted::V3(path) => {
@@ -413,12 +419,18 @@ fn open_id(call: &Call<'_>) -> bool {
 }
 
 /// The hashes of all documents, by their paths.
-fn hashes(resources: &[Arc<Resource>], cbor: bool, open_id: bool) -> BTreeMap<String, String> {
+fn hashes(
+    resources: &[Arc<Resource>],
+    extensions: &BTreeMap<String, String>,
+    cbor: bool,
+    open_id: bool,
+) -> BTreeMap<String, String> {
     let versions = group_versions(resources);
     let pages =
         pages(&versions, open_id).map(|page| (format!("{V3}/{}", page.path()), page.hash(cbor)));
     let mut hashes: BTreeMap<String, String> = pages.collect();
-    let all: String = hashes.iter().flat_map(|(path, hash)| [path.as_str(), hash]).collect();
+    let all = hashes.iter().chain(extensions);
+    let all: String = all.flat_map(|(path, hash)| [path.as_str(), hash]).collect();
     for path in OpenApi::paths() {
         hashes.insert(path.to_owned(), hex(all.as_bytes()));
     }

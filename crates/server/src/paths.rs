@@ -29,7 +29,7 @@ pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
     let path = call.info.path.as_str();
     let parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
     let is_discovery = matches!(parts.first(), Some(&"api" | &"apis"));
-    if path == "/metrics" || is_discovery && !call.api.discovery.is_current(&call.api.registry) {
+    if path == "/metrics" || is_discovery && !call.api.has_documents() {
         work::ahead(usize::MAX).await;
     }
     match parts.as_slice() {
@@ -92,7 +92,7 @@ fn discovery(call: &Call<'_>, level: Level) -> Result<Response, Status> {
         call.preferences().routed(Route::OBJECT)?;
     }
     let negotiated = call.preferences().answer(Forms::Discovery, Encodings::ALL)?;
-    let documents = call.api.discovery.documents(&call.api.registry);
+    let documents = call.api.documents();
     if negotiated.form != Form::GroupDiscovery {
         let (json, type_name) = match level {
             Level::Core => (api_versions(&call.api.settings.address), type_name::VERSIONS),
@@ -124,18 +124,18 @@ fn discovery(call: &Call<'_>, level: Level) -> Result<Response, Status> {
 
 /// `/apis/`, which is not aggregated for anyone.
 fn group_list(call: &Call<'_>) -> Result<Response, Status> {
-    let documents = call.api.discovery.documents(&call.api.registry);
+    let documents = call.api.documents();
     described(call, documents.groups.clone(), type_name::GROUPS)
 }
 
 fn group_document(call: &Call<'_>, group: &str) -> Result<Response, Status> {
-    let documents = call.api.discovery.documents(&call.api.registry);
+    let documents = call.api.documents();
     let json = documents.group(group).ok_or_else(Status::no_such_path)?;
     described(call, json, type_name::GROUP)
 }
 
 fn resources(call: &Call<'_>, group: &str, version: &str) -> Result<Response, Status> {
-    let documents = call.api.discovery.documents(&call.api.registry);
+    let documents = call.api.documents();
     let json = documents.version(group, version).ok_or_else(Status::no_such_path)?;
     get_only(call)?;
     if !is_custom(call, group, version) {
@@ -175,7 +175,7 @@ const OTHERS: [&str; 5] = ["/apis/", "/metrics", "/metrics/slis", "/openapi/v3/"
 const OPEN_ID: [&str; 2] = ["/.well-known/openid-configuration", "/openid/v1/jwks"];
 
 fn all_paths(call: &Call<'_>) -> Vec<String> {
-    let mut paths: Vec<String> = call.api.discovery.documents(&call.api.registry).paths().collect();
+    let mut paths: Vec<String> = call.api.documents().paths().collect();
     paths.extend(health::paths());
     paths.extend(OpenApi::paths().map(str::to_owned));
     paths.extend(OTHERS.map(str::to_owned));

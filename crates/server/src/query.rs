@@ -40,6 +40,15 @@ impl Query {
         self.pairs.iter().filter(move |(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
+    /// The same as text again, sorted by the parameters' names, as Go's `url.Values.Encode` writes it.
+    pub(crate) fn sorted(&self) -> String {
+        let mut pairs: Vec<&(String, String)> = self.pairs.iter().collect();
+        pairs.sort_by_key(|(key, _)| key); // those of one name stay in their order
+        let encode = |text| percent_encode(text).replace("%20", "+");
+        let pairs = pairs.into_iter().map(|(k, v)| format!("{}={}", encode(k), encode(v)));
+        pairs.collect::<Vec<_>>().join("&")
+    }
+
     /// Whether a parameter stands in the URL, with whatever value.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
@@ -113,6 +122,13 @@ mod tests {
         check("a;b=1&c=2", &[("c", "2")]);
         check("a=%ff", &[("a", "\u{fffd}")]);
         check("a=%C3%A4", &[("a", "ä")]);
+    }
+
+    #[test]
+    fn parameters_are_sorted_by_name_alone() {
+        let sorted = |text| Query::parse(text).sorted();
+        assert_eq!(sorted("b=2&a=z&a=y%20x&c&%zz=1"), "a=z&a=y+x&b=2&c=");
+        assert_eq!(sorted(""), "");
     }
 
     #[test]

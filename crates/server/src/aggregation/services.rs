@@ -82,6 +82,8 @@ pub(crate) struct ApiServices(RwLock<State>);
 pub(crate) struct State {
     feed: Option<Feed>,
     by_name: BTreeMap<Str, Arc<ApiService>>,
+    /// How often they changed.
+    number: u64,
 }
 
 impl ApiServices {
@@ -118,6 +120,11 @@ impl State {
         self.by_name.values()
     }
 
+    /// Which state it is: it grows with each change.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
     fn catch_up(&mut self) {
         let Some(feed) = &mut self.feed else { return };
         let (anew, objects) = match feed.take() {
@@ -126,6 +133,7 @@ impl State {
             Err(_) => return, // they are kept
         };
         if anew {
+            self.number += 1;
             self.by_name.clear();
         }
         objects.iter().for_each(|object| self.take(object));
@@ -142,14 +150,15 @@ impl State {
                 |tree| ApiService::read(&tree),
             ),
         };
-        match service {
+        let changed = match service {
             Some(service) => {
-                self.by_name.insert(object.name().into(), Arc::new(service));
+                let service = Arc::new(service);
+                let before = self.by_name.insert(object.name().into(), service.clone());
+                before != Some(service)
             }
-            None => {
-                self.by_name.remove(object.name());
-            }
-        }
+            None => self.by_name.remove(object.name()).is_some(),
+        };
+        self.number += u64::from(changed);
     }
 }
 

@@ -1,6 +1,5 @@
 //! An answer on its way over a connection.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -10,7 +9,7 @@ use tokio::time::Instant;
 
 use super::conduct::Busy;
 use super::stream;
-use crate::body::{Body, CHUNK_BYTES, Successor};
+use crate::body::{Body, Broken, CHUNK_BYTES, Successor};
 
 /// The largest piece that is given away as the last one while a peer takes none of it: HTTP/2's smallest
 /// window for a frame. What was given away with the end of the body cannot be taken back.
@@ -27,10 +26,16 @@ pub(super) struct Answer {
     busy: Busy,
 }
 
-/// The peer took too long over an answer.
+/// Why an answer is not sent to its end.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer was not taken in time")]
-pub(super) struct TooSlow;
+pub(super) enum Unsent {
+    /// The peer took too long over it.
+    #[error("the answer was not taken in time")]
+    TooSlow,
+    /// There is no rest.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+}
 
 impl Answer {
     /// A body that must have been sent at the deadline, if it has one.
@@ -60,24 +65,25 @@ impl Answer {
 
 impl HttpBody for Answer {
     type Data = Bytes;
-    type Error = TooSlow;
+    type Error = Unsent;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, TooSlow>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Unsent>>> {
         stream::is_asked_for_more();
         if self.rest.is_empty() {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-            match frame.map(|frame: Result<_, Infallible>| frame.map(Frame::into_data)) {
+            match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(bytes))) => self.rest = bytes,
                 Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
+                Some(Err(broken)) => return Poll::Ready(Some(Err(broken.into()))),
                 None => return Poll::Ready(None),
             }
         }
         if self.deadline.is_some_and(|deadline| Instant::now() > deadline) {
             self.body.break_off();
-            return Poll::Ready(Some(Err(TooSlow)));
+            return Poll::Ready(Some(Err(Unsent::TooSlow)));
         }
         stream::gave_a_frame();
         let piece = self.piece();

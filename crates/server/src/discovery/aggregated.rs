@@ -4,7 +4,7 @@ use bytes::Bytes;
 use pintle_registry::{Resource, Subresource, Verb};
 use serde::Serialize;
 
-use super::{Group, Version, foreign};
+use super::{Group, Source, Version, VersionDiscovery as Said, foreign};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -24,7 +24,14 @@ struct Metadata<'a> {
 #[derive(Serialize)]
 struct GroupDiscovery<'a> {
     metadata: Metadata<'a>,
-    versions: Vec<VersionDiscovery<'a>>,
+    versions: Vec<AnyVersion<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum AnyVersion<'a> {
+    Own(VersionDiscovery<'a>),
+    Extension(&'a Said),
 }
 
 #[derive(Serialize)]
@@ -70,8 +77,9 @@ struct Kind<'a> {
 pub(super) fn group_list(groups: &[Group<'_>]) -> Bytes {
     let items = groups.iter().map(|group| GroupDiscovery {
         metadata: Metadata { name: group.name },
-        versions: group.versions.iter().map(version).collect(),
+        versions: group.versions.iter().filter_map(version).collect(),
     });
+    let items = items.filter(|group| !group.versions.is_empty());
     let list = GroupDiscoveryList {
         kind: "APIGroupDiscoveryList",
         api_version: "apidiscovery.k8s.io/v2",
@@ -81,11 +89,15 @@ pub(super) fn group_list(groups: &[Group<'_>]) -> Bytes {
     serde_json::to_vec(&list).expect("a struct of texts and lists has a JSON form").into()
 }
 
-fn version<'a>(version: &Version<'a>) -> VersionDiscovery<'a> {
-    VersionDiscovery {
-        version: version.name,
-        resources: version.resources.iter().map(|resource| discovery(resource)).collect(),
-        freshness: "Current",
+/// A version of which nothing is known yet is not shown.
+fn version<'a>(version: &'a Version<'a>) -> Option<AnyVersion<'a>> {
+    match &version.source {
+        Source::Own(resources) => Some(AnyVersion::Own(VersionDiscovery {
+            version: version.name,
+            resources: resources.iter().map(|resource| discovery(resource)).collect(),
+            freshness: "Current",
+        })),
+        Source::Extension(extension) => extension.said.as_deref().map(AnyVersion::Extension),
     }
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use pintle_registry::{Resource, Subresource, Verb};
 use serde::Serialize;
 
-use super::{Group, Version, foreign, storage_version_hash};
+use super::{Group, foreign, storage_version_hash};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -101,8 +101,8 @@ pub(super) fn group(group: &Group<'_>) -> Bytes {
 }
 
 /// `/api/v1` and `/apis/G/V`
-pub(super) fn resource_list(group: &Group<'_>, version: &Version<'_>) -> Bytes {
-    let mut by_name: Vec<_> = version.resources.iter().collect();
+pub(super) fn resource_list(group: &str, version: &str, resources: &[&Resource]) -> Bytes {
+    let mut by_name: Vec<_> = resources.iter().collect();
     by_name.sort_by_key(|resource| resource.resource.resource.as_str());
     let mut resources = Vec::new();
     for resource in by_name {
@@ -117,8 +117,8 @@ pub(super) fn resource_list(group: &Group<'_>, version: &Version<'_>) -> Bytes {
     }
     json(&ApiResourceList {
         kind: "APIResourceList",
-        api_version: (!group.name.is_empty()).then_some("v1"),
-        group_version: group_version(group.name, version.name),
+        api_version: (!group.is_empty()).then_some("v1"),
+        group_version: group_version(group, version),
         resources,
     })
 }

@@ -1,35 +1,36 @@
-//! In which order discovery shows groups: by upstream's priorities of the built-in ones, then by name.
-
-use std::cmp::Ordering;
+//! In which order discovery shows groups and versions: by upstream's priorities of the built-in ones.
 
 use pintle_kinds::bootstrap::priority;
 
-/// The priority of a group that upstream gives none, such as a custom one.
-const OTHER_GROUP: u32 = 1_000;
+/// The priorities of a group that upstream gives none, such as a custom one, and of its versions.
+const OTHER_GROUP: i64 = 1_000;
+const OTHER_VERSION: i64 = 100;
 /// The aggregator's own group stands before all others but the core one.
-const AGGREGATOR: (&str, u32) = ("apiregistration.k8s.io", 17_999);
+const AGGREGATOR: (&str, i64) = ("apiregistration.k8s.io", 20_001);
+const CORE: i64 = i64::MAX;
 
-/// The order of two groups, given with any of their versions.
-pub(super) fn groups(a: (&str, &str), b: (&str, &str)) -> Ordering {
-    group_priority(b).cmp(&group_priority(a)).then_with(|| a.0.cmp(b.0))
+/// The priority of a group, given with any of its versions.
+pub(super) fn group_priority(group: &str, version: &str) -> i64 {
+    match group {
+        "" => CORE,
+        _ if group == AGGREGATOR.0 => AGGREGATOR.1,
+        _ => priority(group, version).map_or(OTHER_GROUP, |priority| i64::from(priority.group)),
+    }
 }
 
-fn group_priority((group, version): (&str, &str)) -> u32 {
-    if group == AGGREGATOR.0 {
-        return AGGREGATOR.1;
-    }
-    priority(group, version).map_or(OTHER_GROUP, |priority| priority.group)
+/// The priority of a version in its group.
+pub(super) fn version_priority(group: &str, version: &str) -> i64 {
+    priority(group, version).map_or(OTHER_VERSION, |priority| i64::from(priority.version))
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn built_in_groups_come_first() {
-        let expected =
-            ["", "apiregistration.k8s.io", "apps", "batch", "a.example.com", "b.example.com"];
+        let expected = ["", "apiregistration.k8s.io", "apps", "batch", "a.example.com"];
         let mut groups = expected;
         groups.reverse();
-        groups.sort_by(|a, b| super::groups((a, "v1"), (b, "v1")));
+        groups.sort_by_key(|group| std::cmp::Reverse(super::group_priority(group, "v1")));
         assert_eq!(groups, expected);
     }
 }

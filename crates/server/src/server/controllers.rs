@@ -7,10 +7,10 @@ use pintle_controllers::leader::{Candidate, Ended, Leadership};
 use pintle_controllers::peers::Peer;
 use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
-    Controller, Environment, aggregation, availability, bootstrap, expiry, finished_jobs,
-    flow_schemas, garbage, identity, legacy_tokens, namespaces, policy_types, quotas, root_ca,
-    service_accounts, service_addresses, service_ports, service_ranges, signing_requests,
-    storage_protection, token_secrets,
+    Controller, Environment, aggregation, availability, bootstrap, expiry, extensions,
+    finished_jobs, flow_schemas, garbage, identity, legacy_tokens, namespaces, policy_types,
+    quotas, root_ca, service_accounts, service_addresses, service_ports, service_ranges,
+    signing_requests, storage_protection, token_secrets,
 };
 use pintle_effects::PortRepair;
 use pintle_kinds::bootstrap::BootstrapObject;
@@ -79,7 +79,9 @@ impl Parts<'_> {
             stopping(),
         ));
         background.spawn(flow_schemas::run(environment(), stopping()));
-        background.spawn(availability::run(environment(), self.api.aggregation.clone(), stopping()));
+        let aggregation = || self.api.aggregation.clone();
+        background.spawn(availability::run(environment(), aggregation(), stopping()));
+        background.spawn(extensions::run(environment(), aggregation(), stopping()));
         let mut lead = Lead { config, leadership, lifecycle: &self.api.lifecycle, background };
         self.start_led(config, &mut lead);
     }

@@ -52,7 +52,7 @@ fn container(name: &str) -> String {
     format!(r#"{{"name":"{name}","image":"i"}}"#)
 }
 
-async fn create(server: &Running, path: &str, object: &str) {
+pub(crate) async fn create(server: &Running, path: &str, object: &str) {
     let request = Request::post(path).body(Full::from(object.to_owned())).unwrap();
     let (code, text) = read(send(server, request).await).await;
     assert_eq!(code, 201, "{text}");

@@ -242,14 +242,14 @@ fn text(code: StatusCode, text: &str) -> Response<Body> {
 }
 
 /// The common name in a certificate.
-fn subject(certificate: &CertificateDer<'_>) -> String {
+pub(crate) fn subject(certificate: &CertificateDer<'_>) -> String {
     use x509_parser::prelude::{FromDer, X509Certificate};
     let (_, parsed) = X509Certificate::from_der(certificate).unwrap();
     parsed.subject().to_string()
 }
 
 /// Asks for certificates and takes any: who the server says it is is looked at by the tests.
-fn anyone(root: &CertificateDer<'static>) -> Arc<dyn ClientCertVerifier> {
+pub(crate) fn anyone(root: &CertificateDer<'static>) -> Arc<dyn ClientCertVerifier> {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

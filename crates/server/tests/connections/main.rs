@@ -1,8 +1,11 @@
-//! What connects a client to something else: the server between clients and a kubelet of the tests' own.
+//! What connects a client to something else: the server between clients and a kubelet, or
+//! an extension API server, of the tests' own.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot connect has nothing to say")]
 
+mod aggregation;
 mod client;
+mod extension;
 mod kubelet;
 mod logs;
 mod streams;

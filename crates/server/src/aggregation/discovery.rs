@@ -1,0 +1,181 @@
+//! What extension API servers serve, as they said last.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Empty, Limited};
+use parking_lot::RwLock;
+use pintle_controllers::extensions::Discoverer;
+use pintle_value::{Str, Value};
+use serde::Deserialize;
+
+use super::{Aggregation, ApiService, identity};
+use crate::discovery::{GroupList, ResourceList, VersionDiscovery};
+use crate::header_text;
+
+/// Upstream's.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// More is not read.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+                          application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+
+/// What is remembered, by the names of API services.
+#[derive(Default)]
+pub(super) struct Discovered(RwLock<State>);
+
+/// What a server says of a version of a group.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) version: Arc<VersionDiscovery>,
+    /// The hash in the address of its OpenAPI document, if it has one.
+    pub(super) openapi_hash: Option<String>,
+}
+
+/// The documents that a server has.
+#[derive(Deserialize)]
+struct OpenApiIndex {
+    paths: BTreeMap<String, OpenApiPath>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenApiPath {
+    #[serde(rename = "serverRelativeURL")]
+    url: String,
+}
+
+#[derive(Default)]
+struct State {
+    by_name: BTreeMap<Str, Arc<Said>>,
+    /// How often it changed.
+    number: u64,
+}
+
+impl Discovered {
+    pub(super) fn number(&self) -> u64 {
+        self.0.read().number
+    }
+
+    pub(super) fn of(&self, name: &str) -> Option<Arc<Said>> {
+        self.0.read().by_name.get(name).cloned()
+    }
+
+    fn set(&self, name: &str, said: Option<Said>) {
+        let mut state = self.0.write();
+        if state.by_name.get(name).map(|known| &**known) == said.as_ref() {
+            return;
+        }
+        match said {
+            Some(said) => {
+                state.by_name.insert(name.into(), Arc::new(said));
+            }
+            None => {
+                state.by_name.remove(name);
+            }
+        }
+        state.number += 1;
+    }
+}
+
+impl Discoverer for Aggregation {
+    fn discover<'a>(
+        &'a self,
+        name: &'a str,
+        api_service: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<bool, String>> {
+        Box::pin(async move {
+            let Some(service) = api_service.and_then(ApiService::read) else {
+                self.discovered.set(name, None);
+                return Ok(false);
+            };
+            let asked = if service.is_available {
+                self.ask_both(&service).await
+            } else {
+                Err("service unavailable".to_owned())
+            };
+            // A version is shown whose server does not answer, but nothing in it.
+            let (mut said, freshness) = match &asked {
+                Ok(said) => (said.clone(), "Current"),
+                Err(_) => (VersionDiscovery::default(), "Stale"),
+            };
+            service.version.as_str().clone_into(&mut said.version);
+            freshness.clone_into(&mut said.freshness);
+            let openapi_hash = match &asked {
+                Ok(_) => self.openapi_hash(&service).await,
+                Err(_) => self.discovered.of(name).and_then(|known| known.openapi_hash.clone()),
+            };
+            self.discovered.set(name, Some(Said { version: Arc::new(said), openapi_hash }));
+            asked.map(|_| true)
+        })
+    }
+}
+
+impl Aggregation {
+    /// Asks for everything at once, and where that is not understood, for the version alone.
+    async fn ask_both(&self, service: &ApiService) -> Result<VersionDiscovery, String> {
+        let (head, body) = self.get(service, "/apis", AGGREGATED).await?;
+        let content_type = head.headers.get(CONTENT_TYPE).map(header_text::text);
+        let is_aggregated =
+            content_type.is_some_and(|text| text.contains("as=APIGroupDiscoveryList"));
+        match head.status {
+            StatusCode::OK if is_aggregated => {
+                let list: GroupList = read(&body)?;
+                let group = list.items.into_iter().find(|g| g.metadata.name == service.group);
+                let versions = group.map(|group| group.versions).unwrap_or_default();
+                let version = versions.into_iter().find(|v| v.version == service.version);
+                Ok(version.unwrap_or_default())
+            }
+            StatusCode::SERVICE_UNAVAILABLE => Err("it answers with 503".to_owned()),
+            _ => {
+                let path = format!("/apis/{}/{}", service.group, service.version);
+                let (head, body) = self.get(service, &path, "application/json").await?;
+                if head.status != StatusCode::OK {
+                    return Err(format!("it answers with {} to {path}", head.status.as_u16()));
+                }
+                Ok(read::<ResourceList>(&body)?.discovery(&service.version))
+            }
+        }
+    }
+
+    /// The hash of the version's OpenAPI document; none where there is no such document.
+    async fn openapi_hash(&self, service: &ApiService) -> Option<String> {
+        let (head, body) = self.get(service, "/openapi/v3", "application/json").await.ok()?;
+        let index: OpenApiIndex = read(&body).ok().filter(|_| head.status == StatusCode::OK)?;
+        let path = format!("apis/{}/{}", service.group, service.version);
+        let (_, hash) = index.paths.get(&path)?.url.split_once("hash=")?;
+        let is_hash = hash.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        is_hash.then(|| hash.to_owned())
+    }
+
+    /// Reads a document as the server itself.
+    async fn get(
+        &self,
+        service: &ApiService,
+        path: &str,
+        accept: &'static str,
+    ) -> Result<(http::response::Parts, Bytes), String> {
+        let backend = self.backend(service).map_err(|why| why.to_string())?;
+        let request = Request::get(path).header(HOST, &backend.authority);
+        let request = request.header(ACCEPT, HeaderValue::from_static(accept));
+        let mut request = request.body(Empty::<Bytes>::new()).map_err(|why| why.to_string())?;
+        identity::write(&Self::itself(), request.headers_mut())?;
+        let answer = async {
+            let answer = backend.ask(request).await.map_err(|why| why.to_string())?;
+            let (head, body) = answer.into_parts();
+            let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+            Ok((head, body.map_err(|why| why.to_string())?.to_bytes()))
+        };
+        let late = |_| Err("request timed out".to_owned());
+        tokio::time::timeout(TIMEOUT, answer).await.unwrap_or_else(late)
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(body).map_err(|why| why.to_string())
+}

@@ -1,0 +1,176 @@
+//! What an extension API server says of a version of a group, in the form of aggregated discovery; members
+//! that the form does not have are passed over.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The answer of a server that speaks aggregated discovery.
+#[derive(Deserialize)]
+pub(crate) struct GroupList {
+    #[serde(default, deserialize_with = "or_none")]
+    pub(crate) items: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Group {
+    #[serde(default, deserialize_with = "or_none")]
+    pub(crate) metadata: Metadata,
+    #[serde(default, deserialize_with = "or_none")]
+    pub(crate) versions: Vec<VersionDiscovery>,
+}
+
+#[derive(Default, Deserialize)]
+pub(crate) struct Metadata {
+    #[serde(default, deserialize_with = "or_none")]
+    pub(crate) name: String,
+}
+
+/// A version of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct VersionDiscovery {
+    #[serde(deserialize_with = "or_none")]
+    pub(crate) version: String,
+    #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<ResourceDiscovery>,
+    #[serde(deserialize_with = "or_none")]
+    pub(crate) freshness: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ResourceDiscovery {
+    #[serde(deserialize_with = "or_none")]
+    resource: String,
+    #[serde(deserialize_with = "or_none")]
+    response_kind: Kind,
+    #[serde(deserialize_with = "or_none")]
+    scope: String,
+    #[serde(deserialize_with = "or_none")]
+    singular_resource: String,
+    #[serde(deserialize_with = "or_none")]
+    verbs: Vec<String>,
+    #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
+    short_names: Vec<String>,
+    #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
+    categories: Vec<String>,
+    #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
+    subresources: Vec<SubresourceDiscovery>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SubresourceDiscovery {
+    #[serde(deserialize_with = "or_none")]
+    subresource: String,
+    #[serde(deserialize_with = "or_none")]
+    response_kind: Kind,
+    #[serde(deserialize_with = "or_none")]
+    verbs: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Kind {
+    #[serde(deserialize_with = "or_none")]
+    group: String,
+    #[serde(deserialize_with = "or_none")]
+    version: String,
+    #[serde(deserialize_with = "or_none")]
+    kind: String,
+}
+
+/// The answer of a server that does not: one version's resources.
+#[derive(Deserialize)]
+pub(crate) struct ResourceList {
+    #[serde(default, deserialize_with = "or_none")]
+    resources: Vec<ApiResource>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ApiResource {
+    #[serde(deserialize_with = "or_none")]
+    name: String,
+    #[serde(deserialize_with = "or_none")]
+    singular_name: String,
+    #[serde(deserialize_with = "or_none")]
+    namespaced: bool,
+    #[serde(deserialize_with = "or_none")]
+    group: String,
+    #[serde(deserialize_with = "or_none")]
+    version: String,
+    #[serde(deserialize_with = "or_none")]
+    kind: String,
+    #[serde(deserialize_with = "or_none")]
+    verbs: Vec<String>,
+    #[serde(deserialize_with = "or_none")]
+    short_names: Vec<String>,
+    #[serde(deserialize_with = "or_none")]
+    categories: Vec<String>,
+}
+
+impl ResourceList {
+    /// The same as a version of aggregated discovery: subresources belong to their resources.
+    pub(crate) fn discovery(self, version: &str) -> VersionDiscovery {
+        let mut resources: Vec<ResourceDiscovery> = Vec::new();
+        for listed in self.resources {
+            let response_kind =
+                Kind { group: listed.group, version: listed.version, kind: listed.kind };
+            let scope = if listed.namespaced { "Namespaced" } else { "Cluster" }.to_owned();
+            let (name, part) = listed.name.split_once('/').unwrap_or((&listed.name, ""));
+            let place = resources.iter().position(|known| known.resource == name);
+            let place = place.unwrap_or_else(|| {
+                let resource = name.to_owned();
+                resources.push(ResourceDiscovery { resource, scope, ..Default::default() });
+                resources.len() - 1
+            });
+            let resource = &mut resources[place];
+            if part.is_empty() {
+                resource.response_kind = response_kind;
+                resource.singular_resource = listed.singular_name;
+                resource.verbs = listed.verbs;
+                resource.short_names = listed.short_names;
+                resource.categories = listed.categories;
+            } else {
+                resource.subresources.push(SubresourceDiscovery {
+                    subresource: part.to_owned(),
+                    response_kind,
+                    verbs: listed.verbs,
+                });
+            }
+        }
+        VersionDiscovery { version: version.to_owned(), resources, freshness: String::new() }
+    }
+}
+
+/// `null` is the same as nothing, as Go has it.
+fn or_none<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_discovery_say_the_same() {
+        let legacy = r#"{"kind":"APIResourceList","groupVersion":"a.io/v1","resources":[
+            {"name":"things","singularName":"thing","namespaced":true,"kind":"Thing",
+             "verbs":["get","list"],"shortNames":["th"],"storageVersionHash":"x"},
+            {"name":"things/status","singularName":"","namespaced":true,"kind":"Thing","verbs":["get"]},
+            {"name":"places","singularName":"place","namespaced":false,"kind":"Place","verbs":null}]}"#;
+        let aggregated = r#"{"items":[{"metadata":{"name":"a.io","creationTimestamp":null},"versions":[
+            {"version":"v1","resources":[
+             {"resource":"things","responseKind":{"group":"","version":"","kind":"Thing"},
+              "scope":"Namespaced","singularResource":"thing","verbs":["get","list"],"shortNames":["th"],
+              "subresources":[{"subresource":"status","responseKind":{"kind":"Thing"},"verbs":["get"]}]},
+             {"resource":"places","responseKind":{"kind":"Place"},"scope":"Cluster",
+              "singularResource":"place","verbs":[]}]}]}]}"#;
+        let list: ResourceList = serde_json::from_str(legacy).unwrap();
+        let mut groups: GroupList = serde_json::from_str(aggregated).unwrap();
+        assert_eq!(groups.items[0].metadata.name, "a.io");
+        assert_eq!(groups.items[0].versions.remove(0), list.discovery("v1"));
+    }
+}

@@ -1,0 +1,152 @@
+//! Requests that an extension API server answers (AGG-02, ST-13).
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use pintle_server::{Config, Running, Server};
+
+use super::client::{PATIENCE, create, get, read, request, send};
+use super::extension::Extension;
+
+const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+
+/// A server that knows the extension as the one for `a.io/v1`.
+async fn server(extension: &Extension) -> Running {
+    let server = Server::start(Config::ephemeral()).await.unwrap();
+    let service =
+        r#"{"metadata":{"name":"s"},"spec":{"type":"ExternalName","externalName":"127.0.0.1"}}"#;
+    create(
+        &server,
+        "/api/v1/namespaces/default/services",
+        &service.replace("127.0.0.1", "localhost"),
+    )
+    .await;
+    let bundle = STANDARD.encode(&extension.certificate_pem);
+    let api_service = format!(
+        r#"{{"metadata":{{"name":"v1.a.io"}},"spec":{{"group":"a.io","version":"v1","caBundle":"{bundle}",
+            "groupPriorityMinimum":2000,"versionPriority":15,
+            "service":{{"namespace":"default","name":"s","port":{}}}}}}}"#,
+        extension.port
+    );
+    create(&server, API_SERVICES, &api_service).await;
+    server
+}
+
+/// Asks again and again until an answer has something in it.
+async fn see(server: &Running, path: &str, accept: &str, expected: &str) -> String {
+    let mut last = String::new();
+    let seen = async {
+        loop {
+            let mut request = request(Method::GET, path);
+            request.headers_mut().insert(ACCEPT, accept.parse().unwrap());
+            last = read(send(server, request).await).await.1;
+            if last.contains(expected) {
+                return;
+            }
+        }
+    };
+    let seen = tokio::time::timeout(PATIENCE, seen).await;
+    assert!(seen.is_ok(), "{expected} is not in {last}");
+    last
+}
+
+async fn says(server: &Running, reason: &str) -> String {
+    let reason = format!(r#""reason":"{reason}""#);
+    see(server, &format!("{API_SERVICES}/v1.a.io"), "application/json", &reason).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_handed_on_as_who_asks() {
+    let extension = Extension::start().await;
+    let server = server(&extension).await;
+    says(&server, "Passed").await;
+    let asked = Request::builder()
+        .method(Method::PUT)
+        .uri("/apis/a.io/v1/echo?b=2&a=x%20y&a=1")
+        .header(AUTHORIZATION, "Basic secret")
+        .header("x-remote-user", "root")
+        .header("x-remote-extra-scopes", "all")
+        .header("connection", "x-hop, close")
+        .header("x-hop", "one")
+        .header("audit-id", "an-id")
+        .header("x-forwarded-for", "192.0.2.1")
+        .body(Full::from(vec![b'x'; 5 << 20]))
+        .unwrap();
+    let answer = send(&server, asked).await;
+    assert_eq!(answer.headers()["audit-id"], "an-id");
+    let (code, text) = read(answer).await;
+    let at = format!("localhost:{}", extension.port);
+    let expected = format!(
+        "CN=front-proxy-client\nPUT /apis/a.io/v1/echo?a=x+y&a=1&b=2\naudit-id: an-id\n\
+         content-length: 5242880\nhost: {at}\nx-forwarded-for: 192.0.2.1, 127.0.0.1\n\
+         x-forwarded-host: {at}\nx-forwarded-proto: https\nx-forwarded-uri: /apis/a.io/v1/echo\n\
+         x-remote-group: system:masters\nx-remote-group: system:authenticated\n\
+         x-remote-user: kubernetes-admin\n5242880"
+    );
+    let is_extra = |line: &&str| line.starts_with("x-remote-extra-");
+    let (extra, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(is_extra);
+    assert_eq!((code, rest.join("\n")), (201, expected));
+    let [credential] = extra[..] else { panic!("{extra:?}") };
+    let key = "x-remote-extra-authentication.kubernetes.io%2fcredential-id: X509SHA256=";
+    assert!(credential.starts_with(key), "{credential}");
+    let answer = send(&server, request(Method::HEAD, "/apis/a.io/v1")).await;
+    assert_eq!(answer.status(), 200);
+    assert_ne!(answer.headers()["content-length"], "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_come_as_they_are_sent() {
+    let extension = Extension::start().await;
+    let server = server(&extension).await;
+    says(&server, "Passed").await;
+    let (code, text) = get(&server, "/apis/a.io/v1/redirects").await;
+    let why = "the backend attempted to redirect this request, which is not permitted";
+    assert_eq!((code, text.as_str()), (502, why)); // CVE-2022-3172
+    let path = "/apis/a.io/v1/things?watch=true";
+    let mut watch = send(&server, request(Method::GET, path)).await.into_body();
+    let first = tokio::time::timeout(PATIENCE, watch.frame()).await.unwrap().unwrap().unwrap();
+    assert_eq!(first.into_data().unwrap(), Bytes::from("first\n"));
+    let broken = send(&server, request(Method::GET, "/apis/a.io/v1/breaks")).await;
+    assert_eq!(broken.status(), 200);
+    let body = tokio::time::timeout(PATIENCE, broken.into_body().collect()).await.unwrap();
+    assert!(body.is_err(), "half of an answer looks like a whole one");
+    // A watch is over when the server stops.
+    server.shutdown().await;
+    let rest = tokio::time::timeout(PATIENCE, watch.collect()).await.unwrap();
+    assert_eq!(rest.unwrap().to_bytes(), Bytes::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn discovery_shows_what_an_extension_serves_and_whether_it_answers() {
+    const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let extension = Extension::start().await;
+    let server = server(&extension).await;
+    let current = r#"{"metadata":{"name":"a.io"},"versions":[{"version":"v1","resources":[{"resource":"things","responseKind":{"group":"","version":"","kind":"Thing"},"scope":"Namespaced","singularResource":"thing","verbs":["get"]}],"freshness":"Current"}]}"#;
+    see(&server, "/apis", AGGREGATED, current).await;
+    let group = r#"{"name":"a.io","versions":[{"groupVersion":"a.io/v1","version":"v1"}],"preferredVersion":{"groupVersion":"a.io/v1","version":"v1"}}"#;
+    see(&server, "/apis", "application/json", group).await;
+    see(&server, "/apis/a.io", "application/json", r#""groupVersion":"a.io/v1""#).await;
+    // Another look at the extension is had at a change.
+    extension.set_well(false);
+    let again = r#"{"spec":{"versionPriority":16}}"#;
+    let again = Request::patch(format!("{API_SERVICES}/v1.a.io"))
+        .header("content-type", "application/merge-patch+json")
+        .body(Full::from(again))
+        .unwrap();
+    assert_eq!(send(&server, again).await.status(), 200);
+    let told = says(&server, "FailedDiscoveryCheck").await;
+    assert!(told.contains("/apis/a.io/v1: bad status from https://localhost:"), "{told}");
+    let stale = r#""versions":[{"version":"v1","freshness":"Stale"}]"#;
+    see(&server, "/apis", AGGREGATED, stale).await;
+    let answer = get(&server, "/apis/a.io/v1/echo").await;
+    assert_eq!(answer, (503, "service unavailable\n".to_owned())); // ST-13
+    let (_, metrics) = get(&server, "/metrics").await;
+    let lapse = r#"aggregator_unavailable_apiservice_total{name="v1.a.io",reason="FailedDiscoveryCheck"} 1"#;
+    assert!(metrics.lines().any(|line| line == lapse));
+    extension.set_well(true);
+    says(&server, "Passed").await;
+    see(&server, "/apis", AGGREGATED, current).await;
+}

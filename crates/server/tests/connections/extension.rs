@@ -1,0 +1,140 @@
+//! An extension API server that tells what it was asked.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION};
+use http::{Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::PrivateKeyDer;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use super::kubelet::{anyone, subject};
+
+type Body = BoxBody<Bytes, io::Error>;
+
+/// An extension API server for `a.io/v1`, known as the service `default/s`.
+pub(crate) struct Extension {
+    pub(crate) port: u16,
+    /// Its serving certificate, which is its own authority.
+    pub(crate) certificate_pem: String,
+    is_well: Arc<AtomicBool>,
+}
+
+impl Extension {
+    pub(crate) async fn start() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(["s.default.svc".to_owned()]).unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let chain = vec![certificate.der().clone()];
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(anyone(&chain[0]))
+            .with_single_cert(chain, key)
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let is_well = Arc::new(AtomicBool::new(true));
+        tokio::spawn(serve(listener, TlsAcceptor::from(Arc::new(config)), is_well.clone()));
+        Self { port, certificate_pem: certificate.pem(), is_well }
+    }
+
+    /// Lets it answer to nothing but with an error, or as it should.
+    pub(crate) fn set_well(&self, is_well: bool) {
+        self.is_well.store(is_well, Ordering::SeqCst);
+    }
+}
+
+async fn serve(listener: TcpListener, acceptor: TlsAcceptor, is_well: Arc<AtomicBool>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let (acceptor, is_well) = (acceptor.clone(), is_well.clone());
+        tokio::spawn(async move {
+            let Ok(stream) = acceptor.accept(stream).await else { return };
+            let shown = stream.get_ref().1.peer_certificates().map(|chain| subject(&chain[0]));
+            let shown: Arc<str> = shown.unwrap_or_default().into();
+            let service = service_fn(move |request| {
+                let (shown, is_well) = (shown.clone(), is_well.load(Ordering::SeqCst));
+                async move {
+                    let answer = match is_well {
+                        true => answer(request, &shown).await,
+                        false => text(StatusCode::INTERNAL_SERVER_ERROR, "not today"),
+                    };
+                    Ok::<_, Infallible>(answer)
+                }
+            });
+            let http = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+            let _ = http.await; // clients may leave as they like, and some answers break
+        });
+    }
+}
+
+const RESOURCES: &str = r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"a.io/v1",
+    "resources":[{"name":"things","singularName":"thing","namespaced":true,"kind":"Thing","verbs":["get"]}]}"#;
+
+async fn answer(request: Request<Incoming>, shown: &str) -> Response<Body> {
+    match request.uri().path() {
+        "/apis/a.io/v1" => {
+            let mut answer = text(StatusCode::OK, RESOURCES);
+            let json = HeaderValue::from_static("application/json");
+            answer.headers_mut().insert(CONTENT_TYPE, json);
+            answer
+        }
+        "/apis/a.io/v1/redirects" => {
+            let mut answer = text(StatusCode::FOUND, "");
+            let elsewhere = HeaderValue::from_static("https://127.0.0.1:1/");
+            answer.headers_mut().insert(LOCATION, elsewhere);
+            answer
+        }
+        "/apis/a.io/v1/breaks" => {
+            let first = stream::iter([Ok(Frame::data(Bytes::from("first")))]);
+            // What came before is on its way when it breaks.
+            let broken = stream::once(async {
+                tokio::task::yield_now().await;
+                Err(io::Error::other("gone"))
+            });
+            let frames = Box::pin(futures_util::StreamExt::chain(first, broken));
+            Response::new(BodyExt::boxed(StreamBody::new(frames)))
+        }
+        "/apis/a.io/v1/things" => {
+            let first = stream::iter([Ok(Frame::data(Bytes::from("first\n")))]);
+            let body = futures_util::StreamExt::chain(first, stream::pending());
+            Response::new(BodyExt::boxed(StreamBody::new(Box::pin(body))))
+        }
+        "/apis/a.io/v1/echo" => echo(request, shown).await,
+        _ => text(StatusCode::NOT_FOUND, "404 page not found"),
+    }
+}
+
+/// What was asked, by whom, and with how long a body.
+async fn echo(request: Request<Incoming>, shown: &str) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let length = body.collect().await.unwrap().to_bytes().len();
+    let mut said = format!("{shown}\n{} {}\n", head.method, head.uri);
+    let mut headers: Vec<_> = head.headers.iter().filter(|(name, _)| **name != ACCEPT).collect();
+    headers.sort_by_key(|(name, _)| name.as_str());
+    for (name, value) in headers {
+        said.push_str(&format!("{name}: {}\n", value.to_str().unwrap()));
+    }
+    text(StatusCode::CREATED, &format!("{said}{length}"))
+}
+
+fn text(code: StatusCode, text: &str) -> Response<Body> {
+    let body = Full::from(text.to_owned()).map_err(|never: Infallible| match never {});
+    let mut answer = Response::new(body.boxed());
+    *answer.status_mut() = code;
+    answer
+}
