@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -55,6 +56,13 @@ async fn an_api_service_says_what_its_server_lacks() {
     cluster.delete("discovery.k8s.io/endpointslices", "n", "s").await.expect("deleted");
     let words = "cannot find endpointslices for service/s in \"n\"";
     says(&cluster, "EndpointsNotFound", words).await;
+    // It is counted after it can be seen.
+    let counted = async {
+        while lapses().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), counted).await.expect("it is counted");
     assert_eq!(lapses(), [("EndpointsNotFound".to_owned(), 1)]);
     controller.stop().await;
 }
