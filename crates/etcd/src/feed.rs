@@ -306,7 +306,13 @@ pub(crate) async fn records(
 /// How long a new follower's watch waits for a message before the second task is asked again.
 const ADOPT_AGAIN: Duration = Duration::from_millis(20);
 
-/// Gives a follower the state at the floor and every write since, and then has the second task go on.
+/// How many revisions before the head a new follower is told one by one at most. Nothing is lost but that
+/// a watch cannot go on from before them: what is not compacted may be the writes of days, and a start must
+/// not read them all again. Older states can still be read.
+const TOLD_ONE_BY_ONE: u64 = 10_000;
+
+/// Gives a follower the state at the floor, or the newer one from which it is told each write, and every write
+/// since, and then has the second task go on.
 pub(crate) async fn follow(
     reading: &Reading,
     progress: Progress,
@@ -315,12 +321,13 @@ pub(crate) async fn follow(
     follower: Arc<dyn Follower>,
 ) -> Result<(), Error> {
     let pin = horizon.pin();
-    let (state, mut seen) = match reading.state(number(pin.revision)).await {
+    let first = Revision(horizon.head().0.saturating_sub(TOLD_ONE_BY_ONE)).max(pin.revision);
+    let (state, mut seen) = match reading.state(number(first)).await {
         // Another process compacts.
         Err(Error::Compacted) => reading.state(None).await?,
         state => state?,
     };
-    give_state(&follower, state, seen).await;
+    give_state(&follower, state, seen, pin.revision).await;
     let mut watch = None;
     let mut assembly = Assembly::after(seen, progress);
     loop {
@@ -366,11 +373,20 @@ pub(crate) async fn follow(
 /// How many records of a state a follower is given at once.
 const STATE_RECORDS: usize = 256;
 
-/// Gives a follower the state at a revision, in the order of revisions, and those of one revision at once.
-/// A follower that takes its time at the start must not hold up the connections to etcd.
-async fn give_state(follower: &Arc<dyn Follower>, state: Vec<Record>, at: Revision) {
+/// Gives a follower the state at a revision, in the order of revisions, and those of one revision at once;
+/// where it is newer than the floor, as a history that begins there. A follower that takes its time at the
+/// start must not hold up the connections to etcd.
+async fn give_state(
+    follower: &Arc<dyn Follower>,
+    state: Vec<Record>,
+    at: Revision,
+    floor: Revision,
+) {
     let follower = follower.clone();
     aside(move || {
+        if at > floor {
+            return follower.reset(&state, at);
+        }
         let mut rest = &state[..];
         while let Some(last) = rest.get(STATE_RECORDS - 1) {
             let last = last.revision;

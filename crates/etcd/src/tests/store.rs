@@ -207,6 +207,33 @@ async fn a_fresh_revision_comes_though_it_is_not_the_stores() {
     assert_eq!(store.list("no-collection", "", At::Head).await.unwrap(), []);
 }
 
+/// A long history is not told again at a start, and can still be read.
+#[tokio::test]
+async fn a_new_follower_is_told_the_newest_writes_one_by_one() {
+    let Some(server) = Server::start().await else { return };
+    let client = server.client();
+    let old = put_raw(&client, "/registry/a/old", "x").await;
+    let mut writers = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let client = server.client();
+        writers.spawn(async move {
+            for _ in 0..201 {
+                put_raw(&client, "/registry/b/1", "y").await;
+            }
+        });
+    }
+    writers.join_all().await;
+    let store = server.store().await;
+    let calls = followed(&store).await;
+    let texts = calls.texts();
+    assert_eq!(texts[0], "reset: Created a/old=x, Updated b/1=y");
+    let told = texts[1..].iter().map(|text| text.split(", ").count()).sum::<usize>();
+    assert_eq!(told, 10_000);
+    let before = store.get(&key("b/1"), At::Revision(old)).await.unwrap();
+    assert_eq!(before, None);
+    assert_eq!(store.list("a", "", At::Revision(old)).await.unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn what_has_a_lifetime_goes_by_itself() {
     let Some(server) = Server::start().await else { return };
