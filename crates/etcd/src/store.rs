@@ -275,6 +275,16 @@ impl Store for EtcdStore {
         })
     }
 
+    fn is_current(&self, key: &Key) -> BoxFuture<'_, Result<bool, Error>> {
+        let key = key.clone();
+        Box::pin(async move {
+            let translation = &self.reading.translation;
+            let read = self.reading.key(&key, None).await;
+            let (kept, _) = read.map_err(|why| Error::Failed { reason: why.to_string() })?;
+            Ok(kept.is_none_or(|kept| translation.layout().is_current(&key, &kept.value)))
+        })
+    }
+
     fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             let Self { reading, progress, horizon, jobs, .. } = self;

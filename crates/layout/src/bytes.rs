@@ -57,6 +57,29 @@ impl Kind {
         Ok(value)
     }
 
+    /// Whether bytes have the version and the encoding in which an object is written now.
+    pub(crate) fn is_current(&self, kept: &[u8], media_type: MediaType) -> bool {
+        let form = self.stored.storage.as_ref().map(|storage| storage.etcd.form);
+        let is_message = match form {
+            Some(EtcdForm::Protobuf) | None => media_type == MediaType::Protobuf,
+            Some(EtcdForm::Unserved(_) | EtcdForm::Json | EtcdForm::Sorted) => false,
+        };
+        if protobuf::is_message(kept) != is_message || kept.starts_with(cbor::MAGIC) {
+            return false;
+        }
+        let said = match is_message {
+            true => protobuf::type_meta(kept).map(|(api_version, _)| api_version).ok(),
+            false => {
+                text(kept).ok().and_then(|tree| Some(tree.str_at(&["apiVersion"])?.to_owned()))
+            }
+        };
+        let written = match form {
+            Some(EtcdForm::Unserved(version)) => version.api_version.to_owned(),
+            _ => self.stored.api_version().to_string(),
+        };
+        said.is_none_or(|said| said == written)
+    }
+
     /// Reads an object in the version that its bytes name.
     fn read(&self, kept: &[u8]) -> Result<(&ResourceDefinition, Value), String> {
         if protobuf::is_message(kept) {

@@ -22,6 +22,7 @@ use std::time::Duration;
 use ::bytes::Bytes;
 use pintle_registry::ResourceDefinition;
 use pintle_store::{Key, Layout, Mismatch, Revision};
+use pintle_value::cbor;
 
 use paths::Paths;
 
@@ -86,6 +87,13 @@ impl Layout for Upstream {
             None => return Ok(Bytes::copy_from_slice(kept)),
         };
         decoded.map(Bytes::from).map_err(|why| Mismatch { key: key.clone(), why })
+    }
+
+    fn is_current(&self, key: &Key, kept: &[u8]) -> bool {
+        match self.paths.kind(&key.collection) {
+            Some(kind) => kind.is_current(kept, self.media_type),
+            None => !(paths::is_custom(&key.collection) && kept.starts_with(cbor::MAGIC)),
+        }
     }
 
     fn lifetime(&self, key: &Key) -> Option<Duration> {

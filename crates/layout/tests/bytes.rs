@@ -72,6 +72,7 @@ fn every_sample_is_read_as_upstream_shows_it_and_kept_as_upstream_keeps_it() {
         if !shown.is_empty() {
             assert_eq!(String::from_utf8_lossy(&value), shown, "{path}");
         }
+        assert!(layout.is_current(&key, &kept), "{path}");
         // Upstream's default for the phase is not in the bytes of a new claim.
         if !path.starts_with("persistentvolumeclaims/") {
             let again = layout.encode(&key, &value).expect("it can be written");
@@ -88,6 +89,7 @@ fn objects_are_kept_as_json_as_upstream_keeps_them() {
         let value = layout.decode(&key, &kept, revision).expect("it can be read");
         let again = layout.encode(&key, &value).expect("it can be written");
         assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&kept), "{path}");
+        assert!(layout.is_current(&key, &kept), "{path}");
     }
 }
 
@@ -136,6 +138,29 @@ fn other_versions_and_encodings_are_read() {
         br#"{"spec":{"b":1.0,"a":"<"},"metadata":{"resourceVersion":"9","selfLink":"/x"},"kind":"T"}"#,
         r#"{"kind":"T","metadata":{},"spec":{"a":"<","b":1}}"#,
     );
+}
+
+/// What storage migration writes again.
+#[test]
+fn other_versions_and_encodings_are_not_current() {
+    let mut encoded = Vec::new();
+    cbor::write(&json::parse(b"{}").expect("JSON"), &mut encoded);
+    let (definition, custom) = ("apiextensions.k8s.io/customresourcedefinitions", "example.com/as");
+    let rows: [(&str, &[u8], bool); 9] = [
+        ("configmaps", br#"{"kind":"ConfigMap","apiVersion":"v1"}"#, false),
+        ("configmaps", &encoded, false),
+        ("events", b"k8s\0\x0a\x16\x0a\x10events.k8s.io/v1\x12\x02Ev", false),
+        ("events", b"k8s\0\x0a\x08\x0a\x02v1\x12\x02Ev", true),
+        (definition, br#"{"apiVersion":"apiextensions.k8s.io/v1beta1"}"#, true),
+        (definition, br#"{"apiVersion":"apiextensions.k8s.io/v1"}"#, false),
+        (custom, br#"{"apiVersion":"example.com/v1"}"#, true),
+        (custom, &encoded, false),
+        ("unheard-of", b"x", true),
+    ];
+    for (collection, kept, expected) in rows {
+        let is_current = layout().is_current(&key(collection, "a"), kept);
+        assert_eq!(is_current, expected, "{collection} {}", String::from_utf8_lossy(kept));
+    }
 }
 
 #[test]

@@ -26,6 +26,10 @@ pub trait Layout: Send + Sync {
     /// The value that the bytes are kept of, with its revision where values of the collection hold it.
     fn decode(&self, key: &Key, kept: &[u8], revision: Revision) -> Result<Bytes, Mismatch>;
 
+    /// Whether what is kept of a key has the form in which [`Layout::encode`] writes it: its version and its
+    /// encoding. Bytes that cannot be read are left as they are.
+    fn is_current(&self, key: &Key, kept: &[u8]) -> bool;
+
     /// After how long the database deletes the value of a key by itself.
     fn lifetime(&self, key: &Key) -> Option<Duration>;
 }

@@ -233,6 +233,10 @@ pub trait Store: Send + Sync {
         at: At,
     ) -> BoxFuture<'_, Result<Vec<Record>, Error>>;
 
+    /// Whether what is kept of a key has the form in which it would be written now. In a shared database it
+    /// may have that of another release, until it is written again.
+    fn is_current(&self, key: &Key) -> BoxFuture<'_, Result<bool, Error>>;
+
     /// Gives the follower the state at [`Store::floor`] (as records with revisions up to it), then
     /// every write since, then every write to come. Returns when it has all that is committed now.
     fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>>;

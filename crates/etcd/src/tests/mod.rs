@@ -55,6 +55,10 @@ impl Layout for Plain {
         })
     }
 
+    fn is_current(&self, _: &Key, _: &[u8]) -> bool {
+        true
+    }
+
     fn lifetime(&self, key: &Key) -> Option<Duration> {
         self.lifetime.filter(|_| &*key.collection == "fleeting")
     }

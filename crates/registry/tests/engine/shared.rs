@@ -1,7 +1,9 @@
 //! Engines that share a store, as processes share a database: what one wrote, the other's cache does not have
 //! until the other asks how new it must be, or writes.
 
+use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use pintle_meta::object;
@@ -17,6 +19,8 @@ use super::setup::{Engine, context, data, json_body};
 /// One process's view of a shared store.
 struct Late {
     store: Arc<dyn Store>,
+    /// Whether objects are kept in the form of this release.
+    is_current: Arc<AtomicBool>,
     untold: Arc<Untold>,
 }
 
@@ -45,7 +49,7 @@ impl Follower for Untold {
     }
 }
 
-struct LateOpening(Arc<dyn Store>);
+struct LateOpening(Arc<dyn Store>, Arc<AtomicBool>);
 
 impl Opening for LateOpening {
     fn floor(&self) -> Revision {
@@ -60,7 +64,7 @@ impl Opening for LateOpening {
             let untold = Arc::new(Untold { follower, calls: Mutex::default() });
             self.0.follow(untold.clone()).await?;
             untold.tell();
-            Ok(Arc::new(Late { store: self.0, untold }) as Arc<dyn Store>)
+            Ok(Arc::new(Late { store: self.0, is_current: self.1, untold }) as Arc<dyn Store>)
         })
     }
 }
@@ -118,6 +122,10 @@ impl Store for Late {
         self.store.list(collection, prefix, at)
     }
 
+    fn is_current(&self, _: &Key) -> BoxFuture<'_, Result<bool, Error>> {
+        Box::pin(ready(Ok(self.is_current.load(Ordering::SeqCst))))
+    }
+
     fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>> {
         self.store.follow(follower)
     }
@@ -147,12 +155,14 @@ impl Follower for Nobody {
     fn reset(&self, _: &[Record], _: Revision) {}
 }
 
-/// Two engines on one store.
-async fn pair() -> (Engine, Engine) {
+/// Two engines on one store, and whether it keeps objects in the form of this release.
+async fn pair() -> (Engine, Engine, Arc<AtomicBool>) {
     let opening: LocalOpening = pintle_store::memory(u64::MAX).expect("memory is to be had");
     let store = Box::new(opening).read_to(Arc::new(Nobody)).await.expect("an empty store opens");
-    let engine = async || Engine::on(Box::new(LateOpening(store.clone()))).await;
-    (engine().await, engine().await)
+    let is_current = Arc::new(AtomicBool::new(true));
+    let engine =
+        async || Engine::on(Box::new(LateOpening(store.clone(), is_current.clone()))).await;
+    (engine().await, engine().await, is_current)
 }
 
 /// The object `a` with a value.
@@ -165,7 +175,7 @@ const K2: &str = r#"{"data":{"k":"2"}}"#;
 
 #[tokio::test]
 async fn what_another_made_is_not_missing() {
-    let (one, other) = pair().await;
+    let (one, other, _) = pair().await;
     for verb in ["patch", "put", "delete", "amend"] {
         one.create("configmaps", &a("1")).await.expect("created");
         let target = other.target("configmaps", "a", "");
@@ -192,7 +202,7 @@ async fn what_another_made_is_not_missing() {
 
 #[tokio::test]
 async fn what_another_changed_is_changed_back() {
-    let (one, other) = pair().await;
+    let (one, other, _) = pair().await;
     one.create("configmaps", &a("1")).await.expect("created");
     other.merge("configmaps", "a", "", K1).await.expect("nothing to change");
     let changed = one.merge("configmaps", "a", "", K2).await.expect("changed");
@@ -207,7 +217,7 @@ async fn what_another_changed_is_changed_back() {
 
 #[tokio::test]
 async fn the_version_that_another_gave_is_the_newest() {
-    let (one, other) = pair().await;
+    let (one, other, _) = pair().await;
     let made = one.create("configmaps", &a("1")).await.expect("created");
     other.merge("configmaps", "a", "", K1).await.expect("nothing to change");
     let mut changed = one.merge("configmaps", "a", "", K2).await.expect("changed");
@@ -221,7 +231,7 @@ async fn the_version_that_another_gave_is_the_newest() {
 
 #[tokio::test]
 async fn a_refusal_that_is_decided_twice_warns_once() {
-    let (one, other) = pair().await;
+    let (one, other, _) = pair().await;
     one.create("configmaps", &a("1")).await.expect("created");
     let body = json_body(r#"{"metadata":{"name":"a"},"bogus":1}"#);
     let (options, context) = (WriteOptions::default(), context());
@@ -229,4 +239,17 @@ async fn a_refusal_that_is_decided_twice_warns_once() {
     let taken = other.registry.create(&target, &body, &options, &context).await;
     assert_eq!(taken.err().map(|status| status.code), Some(409));
     assert_eq!(context.warnings.take(), [r#"unknown field "bogus""#]);
+}
+
+#[tokio::test]
+async fn what_is_kept_in_an_old_form_is_written_again() {
+    let (one, _, is_current) = pair().await;
+    let made = one.create("configmaps", &a("1")).await.expect("created");
+    assert_eq!(one.merge("configmaps", "a", "", K1).await.expect("nothing to change"), made);
+    is_current.store(false, Ordering::SeqCst);
+    let mut written = one.merge("configmaps", "a", "", K1).await.expect("written");
+    let version = object::resource_version(&made);
+    assert_ne!(object::resource_version(&written), version);
+    object::set_text(&mut written, "resourceVersion", version);
+    assert_eq!(written, made, "and nothing is changed");
 }

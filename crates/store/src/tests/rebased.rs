@@ -153,6 +153,10 @@ impl Store for Rebased {
         })
     }
 
+    fn is_current(&self, key: &Key) -> BoxFuture<'_, Result<bool, Error>> {
+        self.store.is_current(key)
+    }
+
     fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>> {
         let follower = RebasedFollower { follower, base: self.base };
         self.store.follow(Arc::new(follower))
