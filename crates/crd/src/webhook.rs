@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_meta::{Reason, Status, field, object, validation};
-use pintle_registry::webhook::{Caller, Endpoint};
-use pintle_value::{Map, Path, Value, json};
+use pintle_registry::webhook::{Caller, Conversion, ConversionFailure, Endpoint};
+use pintle_value::{Map, Path, Str, Value, json};
 
 use crate::definition::Crd;
 
@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The webhook of a definition.
 pub(crate) struct Webhook {
+    /// The name of the definition.
+    definition: Str,
     endpoint: Endpoint,
     /// The first version of ConversionReview that both know: `v1` or `v1beta1`.
     review_version: Option<&'static str>,
@@ -40,7 +42,8 @@ impl Webhook {
             endpoint.ca_bundle.clear(); // nothing but space is no authority
         }
         let endpoint = endpoint.within(PATIENCE.as_secs());
-        Some(Self { endpoint, review_version, caller })
+        let definition = object::name(crd.0).into();
+        Some(Self { definition, endpoint, review_version, caller })
     }
 
     /// Converts objects to a version; those that are in it already are not sent.
@@ -52,28 +55,55 @@ impl Webhook {
         let is_other = |object: &&mut Value| object.str_at(&["apiVersion"]) != Some(wanted);
         let mut to_convert: Vec<&mut Value> = objects.iter_mut().filter(is_other).collect();
         let Some(first) = to_convert.first() else { return Ok(objects) };
-        let version = first.str_at(&["apiVersion"]).unwrap_or_default();
+        let from = first.str_at(&["apiVersion"]).unwrap_or_default().to_owned();
         let kind = first.str_at(&["kind"]).unwrap_or_default();
-        let head = format!("conversion webhook for {version}, Kind={kind}");
-        let sent: Vec<Value> = to_convert.iter().map(|object| (**object).clone()).collect();
+        let head = format!("conversion webhook for {from}, Kind={kind}");
+        let began = self.caller.now();
+        let outcome = self.exchange(&mut to_convert, wanted).await;
+        let conversion = Conversion {
+            definition: &self.definition,
+            from: version(&from),
+            to: version(wanted),
+            failure: outcome.as_ref().err().map(|(failure, _)| *failure),
+        };
+        self.caller.converted(&conversion, began);
         // No reason and no details: upstream answers with the bare error.
-        let fail = |why: String| Status::failure(Reason::Unknown, format!("{head} {why}"));
-        let converted =
-            self.ask(&sent, wanted).await.map_err(|why| fail(format!("failed: {why}")))?;
-        if converted.len() != sent.len() {
-            let (got, expected) = (converted.len(), sent.len());
-            return Err(fail(format!("returned {got} objects, expected {expected}")));
-        }
-        let is_list = sent.len() > 1;
-        for (i, (place, answer)) in to_convert.iter_mut().zip(converted).enumerate() {
-            **place =
-                believe(place, answer, wanted).map_err(|fault| fail(fault.told(is_list, i)))?;
-        }
+        let fail = |why| Status::failure(Reason::Unknown, format!("{head} {why}"));
+        outcome.map_err(|(_, why)| fail(why))?;
         Ok(objects)
     }
 
-    async fn ask(&self, objects: &[Value], wanted: &str) -> Result<Vec<Value>, String> {
-        let version = self.review_version.ok_or("no supported conversion review versions")?;
+    /// Has objects converted in their places; the error says what became of the call, too.
+    async fn exchange(
+        &self,
+        to_convert: &mut [&mut Value],
+        wanted: &str,
+    ) -> Result<(), (ConversionFailure, String)> {
+        let sent: Vec<Value> = to_convert.iter().map(|object| (**object).clone()).collect();
+        let failed = |(failure, why)| (failure, format!("failed: {why}"));
+        let converted = self.ask(&sent, wanted).await.map_err(failed)?;
+        if converted.len() != sent.len() {
+            let (got, expected) = (converted.len(), sent.len());
+            let why = format!("returned {got} objects, expected {expected}");
+            return Err((ConversionFailure::PartialResponse, why));
+        }
+        let is_list = sent.len() > 1;
+        for (i, (place, answer)) in to_convert.iter_mut().zip(converted).enumerate() {
+            **place = believe(place, answer, wanted).map_err(|fault| {
+                (ConversionFailure::InvalidConvertedObject, fault.told(is_list, i))
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        objects: &[Value],
+        wanted: &str,
+    ) -> Result<Vec<Value>, (ConversionFailure, String)> {
+        let not_asked =
+            || (ConversionFailure::Call, "no supported conversion review versions".to_owned());
+        let version = self.review_version.ok_or_else(not_asked)?;
         let api_version = format!("apiextensions.k8s.io/{version}");
         let uid = self.caller.uid();
         let review = Value::from([
@@ -93,10 +123,17 @@ impl Webhook {
             .caller
             .call(&self.endpoint, body, PATIENCE)
             .await
-            .map_err(|unanswered| unanswered.why)?;
-        let answer = json::parse(&answer).map_err(|error| error.to_string())?;
-        read_answer(answer, version, &uid)
+            .map_err(|unanswered| (ConversionFailure::Call, unanswered.why))?;
+        let answer = json::parse(&answer);
+        let answer = answer.map_err(|error| (ConversionFailure::Call, error.to_string()))?;
+        let malformed = |why| (ConversionFailure::MalformedResponse, why);
+        read_answer(answer, version, &uid).map_err(malformed)
     }
+}
+
+/// The version of an `apiVersion`.
+fn version(api_version: &str) -> &str {
+    api_version.rsplit('/').next().unwrap_or_default()
 }
 
 /// The converted objects of an answer, if it says that all went well.

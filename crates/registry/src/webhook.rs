@@ -3,7 +3,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -48,6 +48,38 @@ pub trait Caller: Send + Sync {
 
     /// A new uid.
     fn uid(&self) -> Str;
+
+    /// The time, for [`Self::converted`].
+    fn now(&self) -> Instant;
+
+    /// Counts a conversion that began at a time and has ended now.
+    fn converted(&self, conversion: &Conversion<'_>, began: Instant);
+}
+
+/// A conversion that a webhook was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Conversion<'a> {
+    /// The name of the definition that names the webhook.
+    pub definition: &'a str,
+    /// The version that the first object was in, without its group.
+    pub from: &'a str,
+    /// The version that was wanted, without its group.
+    pub to: &'a str,
+    /// Why it failed, if it did.
+    pub failure: Option<ConversionFailure>,
+}
+
+/// Why a conversion failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConversionFailure {
+    /// There was no answer.
+    Call,
+    /// What was answered is no answer to what was asked, or says that the webhook failed.
+    MalformedResponse,
+    /// There are other numbers of objects in the question and in the answer.
+    PartialResponse,
+    /// An object of the answer is not the one that was sent in the version that was wanted.
+    InvalidConvertedObject,
 }
 
 impl Endpoint {

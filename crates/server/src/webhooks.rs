@@ -15,14 +15,14 @@ use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use pintle_registry::webhook::{Answer, Caller, Endpoint, Unanswered};
+use pintle_registry::webhook::{Answer, Caller, Conversion, Endpoint, Unanswered};
 use pintle_registry::work;
 use pintle_value::Str;
 use rustls::ClientConfig;
 
 use answer::Said;
 use connections::{Connection, Connections, Whereto};
-use measures::Calls;
+use measures::{Calls, Conversions};
 
 use crate::backends::Services;
 
@@ -41,6 +41,7 @@ pub(crate) struct Webhooks {
     trusts: Mutex<HashMap<Vec<u8>, Arc<ClientConfig>>>,
     connections: Connections,
     pub(crate) calls: Calls,
+    pub(crate) conversions: Conversions,
 }
 
 impl Caller for Webhooks {
@@ -58,6 +59,14 @@ impl Caller for Webhooks {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).expect("an operating system without randomness runs no TLS");
         pintle_meta::uid::format(bytes).into()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn converted(&self, conversion: &Conversion<'_>, began: Instant) {
+        self.conversions.ended(conversion, began.elapsed());
     }
 }
 

@@ -313,6 +313,36 @@ async fn a_version_selects_by_what_it_shows() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn conversions_are_counted_by_what_came_of_them() -> Result<()> {
+    let things = Things::start().await?;
+    things.create("v1", "a", json!({"host": "h", "port": 1})).await?;
+    things.spec("v2", "a").await?;
+    things.answers(|_| json!({"result": {"status": "Failure", "message": "no"}}));
+    failure(things.within("v2").get("a").await)?;
+    things.answers(|_| json!({"result": {"status": "Success"}, "convertedObjects": []}));
+    failure(things.within("v2").get("a").await)?;
+    let request = http::Request::get("/metrics").body(Vec::new())?;
+    let metrics = things.world.client.request_text(request).await?;
+    let total = "apiserver_conversion_webhook_request_total";
+    let seconds = "apiserver_crd_conversion_webhook_duration_seconds_count";
+    let labels = "crd_name=\"things.example.com\",from_version=\"v1\"";
+    for row in [
+        format!(r#"{total}{{failure_type="",result="success"}} 1"#),
+        format!(
+            r#"{total}{{failure_type="conversion_webhook_malformed_response_failure",result="failure"}} 1"#
+        ),
+        format!(
+            r#"{total}{{failure_type="conversion_webhook_partial_response_failure",result="failure"}} 1"#
+        ),
+        format!(r#"{seconds}{{{labels},succeeded="true",to_version="v2"}} 1"#),
+        format!(r#"{seconds}{{{labels},succeeded="false",to_version="v2"}} 2"#),
+    ] {
+        ensure!(metrics.lines().any(|line| line == row), "no {row}: {metrics}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_watch_ends_with_what_cannot_be_told() -> Result<()> {
     let things = Things::start().await?;
     let start = things.within("v2").list(&ListParams::default()).await?;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pintle_registry::webhook::{Answer, Caller, Endpoint, Unanswered};
+use pintle_registry::webhook::{Answer, Caller, Conversion, Endpoint, Unanswered};
 use pintle_value::{Str, Value};
 
 use super::Definitions;
@@ -24,6 +24,12 @@ impl Caller for Nobody {
     fn uid(&self) -> Str {
         Str::default()
     }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn converted(&self, _: &Conversion<'_>, _: Instant) {}
 }
 
 async fn define(cluster: &Cluster) {

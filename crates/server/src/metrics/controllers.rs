@@ -9,7 +9,7 @@ use pintle_store::Revision;
 use super::Sources;
 use super::families as f;
 use super::family::{Number, Page};
-use crate::webhooks::measures::{Calls, VERB};
+use crate::webhooks::measures::{Calls, Conversions, VERB};
 
 /// Writes all of this.
 pub(super) fn write(sources: &Sources, registry: &Registry, page: &mut Page) {
@@ -20,6 +20,7 @@ pub(super) fn write(sources: &Sources, registry: &Registry, page: &mut Page) {
         lapses.value(&[name, reason], count.get());
     });
     write_calls(&sources.webhooks.calls, page);
+    write_conversions(&sources.webhooks.conversions, page);
 }
 
 fn write_queues(queues: &Queues, collector: &Progress, head: Revision, page: &mut Page) {
@@ -66,6 +67,22 @@ fn write_calls(calls: &Calls, page: &mut Page) {
         for ([host], distribution) in series.all() {
             samples.distribution(&[&host, VERB], &distribution.observed());
         }
+    }
+}
+
+fn write_conversions(conversions: &Conversions, page: &mut Page) {
+    let outcomes = conversions.outcomes.all();
+    let mut counts = page.family(&f::CONVERSIONS);
+    for ([why, result], took) in &outcomes {
+        counts.value(&[why, result], took.observed().buckets.iter().sum::<u64>());
+    }
+    let mut durations = page.family(&f::CONVERSION_DURATION);
+    for ([why, result], took) in &outcomes {
+        durations.distribution(&[why, result], &took.observed());
+    }
+    let mut durations = page.family(&f::DEFINITION_CONVERSIONS);
+    for ([definition, from, succeeded, to], took) in conversions.definitions.all() {
+        durations.distribution(&[&definition, &from, &succeeded, &to], &took.observed());
     }
 }
 

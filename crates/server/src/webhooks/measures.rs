@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pintle_measure::{Counter, Distribution, Series, nanoseconds};
+use pintle_registry::webhook::{Conversion, ConversionFailure};
 
 /// Upstream's buckets of calls.
 pub(crate) static CALL_BOUNDS: [u64; 12] =
@@ -10,6 +11,16 @@ pub(crate) static CALL_BOUNDS: [u64; 12] =
 /// Upstream's buckets of bodies, in bytes.
 pub(crate) static CALL_SIZE_BOUNDS: [u64; 11] =
     [64, 256, 512, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216];
+
+/// Upstream's buckets of conversions, by what came of them …
+pub(crate) static CONVERSION_BOUNDS: [u64; 15] = nanoseconds([
+    0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0,
+]);
+/// … and by definition.
+pub(crate) static DEFINITION_BOUNDS: [u64; 15] = nanoseconds([
+    0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096,
+    8.192, 16.384,
+]);
 
 /// The verb of every call.
 pub(crate) const VERB: &str = "POST";
@@ -50,5 +61,51 @@ impl Calls {
     /// Counts the body of an answer.
     pub(super) fn received(&self, host: &str, bytes: usize) {
         self.response_sizes.with([host]).observe(bytes as u64);
+    }
+}
+
+/// The measures of conversions. Labels are in the order of their names, as upstream has them.
+pub(crate) struct Conversions {
+    /// How long they took, by why they failed and by what came of them.
+    pub(crate) outcomes: Series<2, Distribution>,
+    /// The same, by definition, the version that objects were in, whether it went well, and the version
+    /// that was wanted.
+    pub(crate) definitions: Series<4, Distribution>,
+}
+
+impl Default for Conversions {
+    fn default() -> Self {
+        Self {
+            outcomes: Series::new(|| Distribution::new(&CONVERSION_BOUNDS)),
+            definitions: Series::new(|| Distribution::new(&DEFINITION_BOUNDS)),
+        }
+    }
+}
+
+impl Conversions {
+    /// Counts one.
+    pub(super) fn ended(&self, conversion: &Conversion<'_>, took: Duration) {
+        let Conversion { definition, from, to, failure } = *conversion;
+        let (why, result) = match failure {
+            None => ("", "success"),
+            Some(failure) => (failure_type(failure), "failure"),
+        };
+        self.outcomes.with([why, result]).took(took);
+        if from != to {
+            let succeeded = if failure.is_none() { "true" } else { "false" };
+            self.definitions.with([definition, from, succeeded, to]).took(took);
+        }
+    }
+}
+
+/// Upstream's words.
+const fn failure_type(failure: ConversionFailure) -> &'static str {
+    match failure {
+        ConversionFailure::Call => "conversion_webhook_call_failure",
+        ConversionFailure::MalformedResponse => "conversion_webhook_malformed_response_failure",
+        ConversionFailure::PartialResponse => "conversion_webhook_partial_response_failure",
+        ConversionFailure::InvalidConvertedObject => {
+            "conversion_webhook_invalid_converted_object_failure"
+        }
     }
 }

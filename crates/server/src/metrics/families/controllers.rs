@@ -4,7 +4,9 @@ use pintle_controllers::measures::QUEUE_BOUNDS;
 
 use super::Stability::{Alpha, Beta};
 use super::{Family, counter, families, gauge, seconds, whole};
-use crate::webhooks::measures::{CALL_BOUNDS, CALL_SIZE_BOUNDS};
+use crate::webhooks::measures::{
+    CALL_BOUNDS, CALL_SIZE_BOUNDS, CONVERSION_BOUNDS, DEFINITION_BOUNDS,
+};
 
 families! {
     QUEUE_ADDS = counter("workqueue_adds_total", Beta, &["name"],
@@ -29,6 +31,12 @@ families! {
         "Bytes of the bodies of requests to other servers.");
     ANSWER_SIZE = whole("rest_client_response_size_bytes", Alpha, &["host", "verb"], &CALL_SIZE_BOUNDS,
         "Bytes of the bodies of other servers' answers.");
+    CONVERSIONS = counter("apiserver_conversion_webhook_request_total", Alpha, &["failure_type", "result"],
+        "Conversions that webhooks were asked for, by what came of them.");
+    CONVERSION_DURATION = seconds("apiserver_conversion_webhook_duration_seconds", Alpha, &["failure_type", "result"], &CONVERSION_BOUNDS,
+        "How long conversions by webhooks took, by what came of them.");
+    DEFINITION_CONVERSIONS = seconds("apiserver_crd_conversion_webhook_duration_seconds", Alpha, &["crd_name", "from_version", "succeeded", "to_version"], &DEFINITION_BOUNDS,
+        "How long conversions by webhooks took, by definition.");
     UNAVAILABLE = gauge("aggregator_unavailable_apiservice", Alpha, &["name"],
         "Whether an APIService is unavailable.");
     LAPSES = counter("aggregator_unavailable_apiservice_total", Alpha, &["name", "reason"],
