@@ -13,8 +13,8 @@ use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use pintle_etcd::Options;
 use pintle_store::{
-    Change, Expect, Follower, Key, Layout, Mismatch, Opening as _, Record, Revision, Template,
-    Write,
+    Change, Expect, Follower, Key, Kind, Layout, Mismatch, Opening as _, Record, Revision,
+    Template, Write,
 };
 
 /// Paths are `collection/item`, and bytes are values.
@@ -30,7 +30,7 @@ impl Layout for Plain {
         Some(Key { collection: collection.into(), item: item.into() })
     }
 
-    fn encode(&self, _: &Key, value: &[u8]) -> Result<Bytes, Mismatch> {
+    fn encode(&self, _: &Key, value: &[u8], _: Kind) -> Result<Bytes, Mismatch> {
         Ok(Bytes::copy_from_slice(value))
     }
 

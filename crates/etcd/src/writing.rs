@@ -211,7 +211,7 @@ impl Writing {
         let (kept, lease) = match kind {
             Kind::Deleted => (None, 0),
             Kind::Created | Kind::Updated => {
-                let kept = layout.encode(&write.key, template.value());
+                let kept = layout.encode(&write.key, template.value(), *kind);
                 let kept = kept.map_err(|why| Error::Failed { reason: why.to_string() })?;
                 (Some(kept), self.lease(&write.key).await?)
             }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_layout::{MediaType, Upstream};
-use pintle_store::{Layout, Revision};
+use pintle_store::{Kind, Layout, Revision};
 use pintle_value::json;
 
 fn main() {
@@ -23,7 +23,7 @@ fn main() {
         };
         let value = layout.decode(&key, &kept, Revision(42)).expect("it can be read");
         let decode = micros(|| drop(black_box(layout.decode(&key, &kept, Revision(42)))));
-        let encode = micros(|| drop(black_box(layout.encode(&key, &value))));
+        let encode = micros(|| drop(black_box(layout.encode(&key, &value, Kind::Created))));
         println!(
             "{path}: {} bytes, {} of JSON; decoded in {decode:.1} µs, encoded in {encode:.1} µs",
             kept.len(),

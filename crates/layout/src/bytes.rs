@@ -2,7 +2,7 @@
 
 use pintle_registry::{EtcdForm, ResourceDefinition};
 use pintle_schema::{decode, encode, protobuf};
-use pintle_store::Revision;
+use pintle_store::{Kind as Write, Revision};
 use pintle_value::{Value, cbor, json};
 
 use crate::{Kind, MediaType};
@@ -11,12 +11,23 @@ use crate::{Kind, MediaType};
 const OWNED_FIELDS: &[&str] = &["metadata", "managedFields", "fieldsV1"];
 /// What encrypted values begin with.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
+/// Whose status is empty in the bytes of a new object: upstream's strategy empties it after defaults were
+/// set, and they are set again when it is read.
+const UNSET_STATUS_WHEN_NEW: &[&str] = &["persistentvolumeclaims"];
 
 impl Kind {
     /// What is kept of an object's JSON.
-    pub(crate) fn encode(&self, value: &[u8], media_type: MediaType) -> Result<Vec<u8>, String> {
+    pub(crate) fn encode(
+        &self,
+        value: &[u8],
+        media_type: MediaType,
+        write: Write,
+    ) -> Result<Vec<u8>, String> {
         let mut tree = json::parse_without(value, OWNED_FIELDS).map_err(|why| why.to_string())?;
         forget_place(&mut tree)?;
+        if write == Write::Created && UNSET_STATUS_WHEN_NEW.contains(&&*self.collection) {
+            tree.make_object().insert("status", Value::object());
+        }
         let (stored, mut kept) = (&self.stored, Vec::with_capacity(value.len()));
         match stored.storage.as_ref().map(|storage| storage.etcd.form) {
             Some(EtcdForm::Unserved(version)) => (version.write)(tree, &mut kept),

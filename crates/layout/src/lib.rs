@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use ::bytes::Bytes;
 use pintle_registry::ResourceDefinition;
-use pintle_store::{Key, Layout, Mismatch, Revision};
+use pintle_store::{Key, Kind as Write, Layout, Mismatch, Revision};
 use pintle_value::cbor;
 
 use paths::Paths;
@@ -71,9 +71,9 @@ impl Layout for Upstream {
         self.paths.key(path)
     }
 
-    fn encode(&self, key: &Key, value: &[u8]) -> Result<Bytes, Mismatch> {
+    fn encode(&self, key: &Key, value: &[u8], write: Write) -> Result<Bytes, Mismatch> {
         let encoded = match self.paths.kind(&key.collection) {
-            Some(kind) => kind.encode(value, self.media_type),
+            Some(kind) => kind.encode(value, self.media_type, write),
             None if paths::is_custom(&key.collection) => custom::encode(value),
             None => return Ok(Bytes::copy_from_slice(value)),
         };

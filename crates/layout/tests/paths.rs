@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pintle_layout::{MediaType, Upstream};
 use pintle_schema::protobuf;
-use pintle_store::{Key, Layout};
+use pintle_store::{Key, Kind, Layout};
 use pintle_value::json;
 
 /// The collection and the item, the path, and what the bytes say of themselves.
@@ -300,7 +300,7 @@ fn each_kind_has_its_path_and_its_stored_version() {
         // A registry encodes a definition as v1, and everything else as what is stored.
         let said = api_version.replace("apiextensions.k8s.io/v1beta1", "apiextensions.k8s.io/v1");
         let object = format!(r#"{{"kind":"{kind}","apiVersion":"{said}","metadata":{{}}}}"#);
-        let kept = layout.encode(&key, object.as_bytes()).expect("it is an object");
+        let kept = layout.encode(&key, object.as_bytes(), Kind::Created).expect("it is an object");
         let found = if protobuf::is_message(&kept) {
             protobuf::type_meta(&kept).expect("an envelope")
         } else {
@@ -336,7 +336,7 @@ fn what_only_this_program_keeps_stands_apart() {
     let (layout, key) = (layout(), key("servicenodeports", "30000"));
     assert_eq!(layout.path(&key), "pintle/servicenodeports/30000");
     assert_eq!(layout.key("pintle/servicenodeports/30000"), Some(key.clone()));
-    assert_eq!(&*layout.encode(&key, b"\"a\"").expect("any bytes"), b"\"a\"");
+    assert_eq!(&*layout.encode(&key, b"\"a\"", Kind::Created).expect("any bytes"), b"\"a\"");
 }
 
 #[test]

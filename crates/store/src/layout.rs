@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::{Key, Revision};
+use crate::{Key, Kind, Revision};
 
 /// Where the values of keys are kept in a shared database, and as which bytes.
 ///
@@ -20,8 +20,9 @@ pub trait Layout: Send + Sync {
     /// The key whose value is kept at a path; `None` where no collection has such.
     fn key(&self, path: &str) -> Option<Key>;
 
-    /// The bytes that are kept of a value, which is the body of a [`crate::Template`] that is not filled.
-    fn encode(&self, key: &Key, value: &[u8]) -> Result<Bytes, Mismatch>;
+    /// The bytes that are kept of a value, which is the body of a [`crate::Template`] that is not filled;
+    /// `kind` is that of the write.
+    fn encode(&self, key: &Key, value: &[u8], kind: Kind) -> Result<Bytes, Mismatch>;
 
     /// The value that the bytes are kept of, with its revision where values of the collection hold it.
     fn decode(&self, key: &Key, kept: &[u8], revision: Revision) -> Result<Bytes, Mismatch>;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pintle_store::{Key, Layout, Mismatch, Revision};
+use pintle_store::{Key, Kind, Layout, Mismatch, Revision};
 
 /// Paths are `collection/item`, and bytes are values, with the revision in `"rv":""`.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Layout for Plain {
         Some(Key { collection: collection.into(), item: item.into() })
     }
 
-    fn encode(&self, key: &Key, value: &[u8]) -> Result<Bytes, Mismatch> {
+    fn encode(&self, key: &Key, value: &[u8], _: Kind) -> Result<Bytes, Mismatch> {
         let why = || Mismatch { key: key.clone(), why: "it is unwritable".to_owned() };
         if value == b"unwritable" { Err(why()) } else { Ok(Bytes::copy_from_slice(value)) }
     }
