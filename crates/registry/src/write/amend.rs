@@ -5,6 +5,7 @@ use pintle_meta::Status;
 use pintle_store::{Expect, Kind};
 use pintle_value::Value;
 
+use super::basis::is_failure;
 use super::commit::Committed;
 use super::update::ATTEMPTS_MAX;
 use crate::Registry;
@@ -37,7 +38,7 @@ impl Registry {
                 Ok(Attempt::Committed(new)) => return Ok(new),
                 Ok(Attempt::Raced) => turn = self.turn(target, turn).await?,
                 Ok(Attempt::Unwritten(new)) if basis.is_fresh() => return Ok(new),
-                Err(refusal) if basis.is_fresh() => return Err(refusal),
+                Err(status) if basis.is_fresh() || is_failure(&status) => return Err(status),
                 Ok(Attempt::Unwritten(_)) | Err(_) => self.refresh(&mut basis, context).await?,
             }
         }

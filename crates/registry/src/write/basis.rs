@@ -6,7 +6,9 @@
 //! after catching up: a refusal, or a write that changes nothing (upstream: `GuaranteedUpdate` repeats on a
 //! fresh read what it refused or left out on its cache's state).
 //!
-//! Invariant: no refusal and no omission is answered that a fresh state does not call for.
+//! Invariants:
+//! - No refusal and no omission is answered that a fresh state does not call for.
+//! - A write whose outcome is unknown is not decided again: it may have been done.
 
 use pintle_meta::Status;
 
@@ -38,7 +40,11 @@ impl Registry {
     ) -> Result<Outcome, Status> {
         let mut basis = self.basis(dry_run, context).await?;
         let outcome = attempt().await;
-        if basis.is_fresh || outcome.as_ref().is_ok_and(|outcome| outcome.committed) {
+        let is_decided = match &outcome {
+            Ok(outcome) => outcome.committed,
+            Err(status) => is_failure(status),
+        };
+        if basis.is_fresh || is_decided {
             return outcome;
         }
         self.refresh(&mut basis, context).await?;
@@ -73,4 +79,10 @@ impl Registry {
         }
         Err(Status::too_large_resource_version(fresh.0, self.cache.visible().0))
     }
+}
+
+/// Whether a write failed, and was not refused: it may have been committed all the same, so it must not be
+/// done again.
+pub(super) const fn is_failure(status: &Status) -> bool {
+    status.code >= 500
 }

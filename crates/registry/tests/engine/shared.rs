@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use pintle_meta::object;
-use pintle_registry::request::{DeleteOptions, WriteOptions};
+use pintle_registry::request::{DeleteOptions, ListOptions, WriteOptions};
 use pintle_store::{
     At, BoxFuture, Error, Follower, Group, Grouping, Key, LocalOpening, Opening, Record, Revision,
     Store, Write,
@@ -16,11 +16,19 @@ use pintle_value::Value;
 
 use super::setup::{Engine, context, data, json_body};
 
+/// How the store is just now.
+#[derive(Default)]
+struct Ways {
+    /// Objects are kept in the form of another release.
+    has_old_forms: AtomicBool,
+    /// What is committed is not acknowledged.
+    loses_answers: AtomicBool,
+}
+
 /// One process's view of a shared store.
 struct Late {
     store: Arc<dyn Store>,
-    /// Whether objects are kept in the form of this release.
-    is_current: Arc<AtomicBool>,
+    ways: Arc<Ways>,
     untold: Arc<Untold>,
 }
 
@@ -49,7 +57,7 @@ impl Follower for Untold {
     }
 }
 
-struct LateOpening(Arc<dyn Store>, Arc<AtomicBool>);
+struct LateOpening(Arc<dyn Store>, Arc<Ways>);
 
 impl Opening for LateOpening {
     fn floor(&self) -> Revision {
@@ -64,7 +72,7 @@ impl Opening for LateOpening {
             let untold = Arc::new(Untold { follower, calls: Mutex::default() });
             self.0.follow(untold.clone()).await?;
             untold.tell();
-            Ok(Arc::new(Late { store: self.0, is_current: self.1, untold }) as Arc<dyn Store>)
+            Ok(Arc::new(Late { store: self.0, ways: self.1, untold }) as Arc<dyn Store>)
         })
     }
 }
@@ -101,6 +109,9 @@ impl Store for Late {
         Box::pin(async {
             let committed = self.store.commit_together(group).await;
             self.untold.tell();
+            if self.ways.loses_answers.load(Ordering::SeqCst) {
+                return Err(Error::Unknown { reason: "the answer is lost".to_owned() });
+            }
             committed
         })
     }
@@ -123,7 +134,7 @@ impl Store for Late {
     }
 
     fn is_current(&self, _: &Key) -> BoxFuture<'_, Result<bool, Error>> {
-        Box::pin(ready(Ok(self.is_current.load(Ordering::SeqCst))))
+        Box::pin(ready(Ok(!self.ways.has_old_forms.load(Ordering::SeqCst))))
     }
 
     fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>> {
@@ -155,14 +166,13 @@ impl Follower for Nobody {
     fn reset(&self, _: &[Record], _: Revision) {}
 }
 
-/// Two engines on one store, and whether it keeps objects in the form of this release.
-async fn pair() -> (Engine, Engine, Arc<AtomicBool>) {
+/// Two engines on one store, and how it is.
+async fn pair() -> (Engine, Engine, Arc<Ways>) {
     let opening: LocalOpening = pintle_store::memory(u64::MAX).expect("memory is to be had");
     let store = Box::new(opening).read_to(Arc::new(Nobody)).await.expect("an empty store opens");
-    let is_current = Arc::new(AtomicBool::new(true));
-    let engine =
-        async || Engine::on(Box::new(LateOpening(store.clone(), is_current.clone()))).await;
-    (engine().await, engine().await, is_current)
+    let ways = Arc::new(Ways::default());
+    let engine = async || Engine::on(Box::new(LateOpening(store.clone(), ways.clone()))).await;
+    (engine().await, engine().await, ways)
 }
 
 /// The object `a` with a value.
@@ -243,13 +253,37 @@ async fn a_refusal_that_is_decided_twice_warns_once() {
 
 #[tokio::test]
 async fn what_is_kept_in_an_old_form_is_written_again() {
-    let (one, _, is_current) = pair().await;
+    let (one, _, ways) = pair().await;
     let made = one.create("configmaps", &a("1")).await.expect("created");
     assert_eq!(one.merge("configmaps", "a", "", K1).await.expect("nothing to change"), made);
-    is_current.store(false, Ordering::SeqCst);
+    ways.has_old_forms.store(true, Ordering::SeqCst);
     let mut written = one.merge("configmaps", "a", "", K1).await.expect("written");
     let version = object::resource_version(&made);
     assert_ne!(object::resource_version(&written), version);
     object::set_text(&mut written, "resourceVersion", version);
     assert_eq!(written, made, "and nothing is changed");
+}
+
+/// Neither is anything made twice, nor is a client told that what it wrote is not written.
+#[tokio::test]
+async fn what_may_have_been_written_is_not_written_again() {
+    let (one, _, ways) = pair().await;
+    ways.loses_answers.store(true, Ordering::SeqCst);
+    let named = one.create("configmaps", &a("1")).await;
+    assert_eq!(named.err().map(|status| status.code), Some(500));
+    let generated = one.create("configmaps", r#"{"metadata":{"generateName":"g-"}}"#).await;
+    assert_eq!(generated.err().map(|status| status.code), Some(500));
+    let patched = one.merge("configmaps", "a", "", K2).await;
+    assert_eq!(patched.err().map(|status| status.code), Some(500));
+    let mut calls = 0;
+    let count = |tree: &mut Value| {
+        calls += 1;
+        tree.make_object().insert("immutable", true);
+        Ok(())
+    };
+    let target = one.target("configmaps", "a", "");
+    let amended = one.registry.amend(&target, false, &context(), count).await;
+    assert_eq!((amended.err().map(|status| status.code), calls), (Some(500), 1));
+    let all = one.list(ListOptions::default()).await.expect("a list");
+    assert_eq!(all.objects.len(), 2);
 }
