@@ -193,6 +193,7 @@ impl Shared<'_> {
                 definer: Some(self.definer.clone()),
             }),
             allocator: None,
+            observer: None,
             action: None,
             deprecation: version.is_deprecated().then(|| deprecation(crd, version).into()),
             typed_items: true,

@@ -1,8 +1,9 @@
 //! What writing one object has to do with others: services take addresses and ports, evictions spend
-//! budgets, bindings assign pods to nodes, claims have of devices what their namespace allows.
+//! budgets, bindings assign pods to nodes, claims have of devices what their namespace allows; and what is
+//! counted of it.
 //!
 //! Purpose: the behaviour of built-in kinds that is more than a function of the object at hand. It
-//! hangs on the engine's seams (`Allocator`, `Action`) and is put on the definitions by [`attach`].
+//! hangs on the engine's seams (`Allocator`, `Action`, `Observer`) and is put on the definitions by [`attach`].
 //!
 //! Must not know: HTTP, users, where objects are kept.
 //!
@@ -12,6 +13,7 @@ mod binding;
 mod destination;
 mod devices;
 mod eviction;
+mod issuance;
 mod measures;
 mod pods;
 mod services;
@@ -67,6 +69,10 @@ pub fn attach(
         if let Some(devices) = devices(&definition.resource.resource) {
             definition.allocator = Some(Arc::new(devices));
         }
+    }
+    for definition in definitions.iter_mut().filter(|d| issuance::concerns(&d.resource)) {
+        let measures = settings.measures.clone();
+        definition.observer = Some(Arc::new(issuance::Issuance { measures }));
     }
     for definition in definitions.iter_mut().filter(|d| d.resource.group.is_empty()) {
         let resource = definition.resource.resource.clone();

@@ -1,4 +1,5 @@
-//! What is measured of the addresses and node ports of services. Dry runs take nothing, and are not counted.
+//! What is measured of effects: addresses and node ports of services, certificates that were issued. Dry runs take
+//! nothing, and are not counted.
 
 use pintle_measure::{Counter, Distribution, Series, nanoseconds};
 
@@ -23,7 +24,7 @@ impl Scope {
     }
 }
 
-/// The measures of services.
+/// The measures of effects.
 #[derive(Debug)]
 pub struct Measures {
     /// Addresses that were taken, by range and scope.
@@ -40,6 +41,10 @@ pub struct Measures {
     pub port_repairs: Series<1, Counter>,
     /// Repairs of the record that failed.
     pub failed_port_repairs: Counter,
+    /// Certificates whose requests said how long they are to be valid, by signer.
+    pub requested_validities: Series<1, Counter>,
+    /// Of these, those that are valid about as long, by signer.
+    pub honored_validities: Series<1, Counter>,
 }
 
 impl Default for Measures {
@@ -52,6 +57,8 @@ impl Default for Measures {
             port_errors: Series::default(),
             port_repairs: Series::default(),
             failed_port_repairs: Counter::default(),
+            requested_validities: Series::default(),
+            honored_validities: Series::default(),
         }
     }
 }

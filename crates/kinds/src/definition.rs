@@ -127,6 +127,7 @@ fn define(
         printer: printers::printer(row.group, row.kind),
         storage: storage(row, kind, schema),
         allocator: None,
+        observer: None,
         action: None,
         deprecation: deprecation::warning(row).map(Str::from),
         typed_items: false,

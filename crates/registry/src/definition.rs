@@ -12,11 +12,11 @@ use pintle_schema::openapi::Described;
 use pintle_schema::{Schema, TypeId};
 use pintle_value::{Str, Value};
 
-use crate::Definer;
 use crate::action::Action;
 use crate::allocation::Allocator;
 use crate::strategy::Strategy;
 use crate::table::Printer;
+use crate::{Definer, Observer};
 
 /// Whether names are unique in a namespace or in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,8 @@ pub struct ResourceDefinition {
     pub storage: Option<Storage>,
     /// Who gives its objects what they share with others, where they share something.
     pub allocator: Option<Arc<dyn Allocator>>,
+    /// Who is told of changes that were committed, where somebody wants to know.
+    pub observer: Option<Arc<dyn Observer>>,
     /// What happens when an object is posted to a virtual resource, where that is for the engine.
     pub action: Option<Arc<dyn Action>>,
     /// `Some` when using it should warn (DEP-12): the text of the warning.

@@ -18,6 +18,7 @@ mod feed;
 mod list;
 pub mod measures;
 mod object;
+mod observer;
 mod registry;
 pub mod request;
 mod resource;
@@ -41,6 +42,7 @@ pub use definition::{
 pub use encodings::{Encoded, Extra, event_type};
 pub use feed::{Feed, News};
 pub use object::{FRAME_TAIL, Index, Object, Unreadable, frame_head};
+pub use observer::Observer;
 pub use registry::{Options, Registry};
 pub use resource::Resource;
 pub use strategy::{

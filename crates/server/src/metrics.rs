@@ -8,6 +8,7 @@
 mod access;
 mod admission;
 mod controllers;
+mod effects;
 mod etcd;
 mod families;
 mod family;
@@ -15,7 +16,6 @@ mod process;
 mod requests;
 mod route;
 mod server;
-mod services;
 mod stored;
 mod streams;
 
@@ -52,7 +52,7 @@ pub(crate) struct Sources {
     admission: Arc<Measures>,
     /// What is asked of etcd, where that keeps the objects.
     etcd: Option<Arc<pintle_etcd::Measures>>,
-    services: Arc<pintle_effects::Measures>,
+    effects: Arc<pintle_effects::Measures>,
     node_ports: PortRange,
     /// What each authorizer has decided.
     decisions: Vec<Arc<Decisions>>,
@@ -65,7 +65,7 @@ pub(crate) struct Sources {
 /// What is measured where a server is put together.
 pub(crate) struct Measured {
     pub(crate) admission: Arc<Measures>,
-    pub(crate) services: Arc<pintle_effects::Measures>,
+    pub(crate) effects: Arc<pintle_effects::Measures>,
     pub(crate) decisions: Vec<Arc<Decisions>>,
 }
 
@@ -77,12 +77,12 @@ impl Sources {
         webhooks: Arc<Webhooks>,
         measures: Measured,
     ) -> Self {
-        let Measured { admission, services, decisions } = measures;
+        let Measured { admission, effects, decisions } = measures;
         Self {
             webhooks,
             admission,
             etcd: config.etcd.as_ref().map(|etcd| etcd.measures.clone()),
-            services,
+            effects,
             decisions,
             node_ports: config.service_node_port_range,
             collector: environment.collector.clone(),
@@ -183,8 +183,8 @@ impl Metrics {
         controllers::write(&self.sources, &api.registry, &mut page);
         self.write_features(&mut page);
         admission::write(&api.registry, &self.sources.admission, &mut page);
-        let (services, ports) = (&self.sources.services, self.sources.node_ports);
-        services::write(&api.registry, ports, services, &mut page);
+        let (effects, ports) = (&self.sources.effects, self.sources.node_ports);
+        effects::write(&api.registry, ports, effects, &mut page);
         process::write(self.started_at_unix_seconds, &mut page);
         page.into_text()
     }

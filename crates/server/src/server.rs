@@ -92,7 +92,7 @@ impl Server {
         let built_in = pintle_kinds::built_in(&config.apis());
         let definitions = Definitions::restore(environment.clone(), built_in, webhooks.clone());
         phases.end("custom resources");
-        let port_repair = bootstrap::port_record(&environment, &config, &measured.services).await?;
+        let port_repair = bootstrap::port_record(&environment, &config, &measured.effects).await?;
         let objects = bootstrap::wanted(&config, address, &pki);
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
@@ -264,11 +264,11 @@ async fn registry(
     let roles = Arc::new(Roles::default());
     let (authorizer, decisions) = authorization::authorizer(&config.authorization_modes, &roles);
     let (chain, admission) = admission(config, &authorizer, &roles, webhooks.clone());
-    let services = Arc::new(pintle_effects::Measures::default());
-    let built_in = built_in(config, &services)?;
+    let effects = Arc::new(pintle_effects::Measures::default());
+    let built_in = built_in(config, &effects)?;
     let registry = Arc::new(Registry::open(options(config, store, chain), built_in).await?);
     roles.follow(&registry);
-    Ok((registry, authorizer, Measured { admission, services, decisions }))
+    Ok((registry, authorizer, Measured { admission, effects, decisions }))
 }
 
 /// The built-in resources, with what writing them does to others.

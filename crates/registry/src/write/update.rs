@@ -167,7 +167,12 @@ impl Write<'_> {
         let expect = Expect::At(existing.revision);
         Ok(match self.commit(&self.target.name, &state, expect, kind, companions).await? {
             Committed::Done(_) if goes => Attempt::Done(Outcome::committed(self.unkept(new))),
-            Committed::Done(object) => Attempt::Done(Outcome::committed(Answer::Object(object))),
+            Committed::Done(object) => {
+                if let Some(observer) = &resource.observer {
+                    observer.updated(old, &new);
+                }
+                Attempt::Done(Outcome::committed(Answer::Object(object)))
+            }
             Committed::Conflict | Committed::Outrun => Attempt::Raced,
         })
     }

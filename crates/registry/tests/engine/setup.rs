@@ -104,6 +104,7 @@ fn definition(
             definer: None,
         }),
         allocator: None,
+        observer: None,
         action: None,
         deprecation: None,
         typed_items: false,

@@ -1,4 +1,5 @@
-//! Addresses and node ports of services: what was given, by whom, and how much is left.
+//! What writes do besides: addresses and node ports of services, what was given and how much is left;
+//! certificates that were issued.
 
 use pintle_effects::{Measures, PortRange, addresses_occupied, ports_occupied};
 use pintle_registry::Registry;
@@ -25,4 +26,6 @@ pub(super) fn write(registry: &Registry, range: PortRange, measures: &Measures, 
     counters(page, &f::PORT_ERRORS, &measures.port_errors);
     counters(page, &f::PORT_REPAIRS, &measures.port_repairs);
     page.single(&f::PORT_REPAIR_ERRORS, measures.failed_port_repairs.get());
+    counters(page, &f::VALIDITIES_REQUESTED, &measures.requested_validities);
+    counters(page, &f::VALIDITIES_HONORED, &measures.honored_validities);
 }

@@ -6,9 +6,9 @@
 mod access;
 mod admission;
 mod controllers;
+mod effects;
 mod requests;
 mod server;
-mod services;
 mod storage;
 mod streams;
 
@@ -28,9 +28,9 @@ use families;
 pub(crate) use access::*;
 pub(crate) use admission::*;
 pub(crate) use controllers::*;
+pub(crate) use effects::*;
 pub(crate) use requests::*;
 pub(crate) use server::*;
-pub(crate) use services::*;
 pub(crate) use storage::*;
 pub(crate) use streams::*;
 
@@ -40,9 +40,9 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
         access::ALL,
         admission::ALL,
         controllers::ALL,
+        effects::ALL,
         requests::ALL,
         server::ALL,
-        services::ALL,
         storage::ALL,
         streams::ALL,
     ];

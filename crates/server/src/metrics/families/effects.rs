@@ -1,4 +1,4 @@
-//! Addresses and node ports of services.
+//! Addresses and node ports of services, and certificates that were issued.
 
 use pintle_effects::ALLOCATION_BOUNDS;
 
@@ -28,4 +28,8 @@ families! {
         "Node ports of which the record said something wrong when it was repaired.");
     PORT_REPAIR_ERRORS = counter("apiserver_nodeport_repair_reconcile_errors_total", Alpha, &[],
         "Repairs of the record of node ports that failed.");
+    VALIDITIES_REQUESTED = counter("apiserver_certificates_registry_csr_requested_duration_total", Alpha, &["signerName"],
+        "Certificates that were issued for requests which say how long they are to be valid.");
+    VALIDITIES_HONORED = counter("apiserver_certificates_registry_csr_honored_duration_total", Alpha, &["signerName"],
+        "Certificates that were issued for requests which say how long they are to be valid, and are.");
 }

@@ -1,0 +1,93 @@
+//! Certificates that signers issue: whether they are valid as long as was asked for (upstream:
+//! `countCSRDurationMetric`).
+
+use std::sync::Arc;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use pintle_meta::GroupVersionResource;
+use pintle_registry::Observer;
+use pintle_value::Value;
+use x509_parser::pem::Pem;
+
+use crate::Measures;
+
+/// What a certificate may be valid longer or shorter than was asked for, in seconds: signers date back …
+const BACKDATING: i64 = 5 * 60;
+/// … and may take this part of what was asked for.
+const PART: i64 = 20;
+/// The signers that are told by name.
+const NAMED: &str = "kubernetes.io/";
+const OTHER: &str = "other";
+
+/// Whether it is resources of this kind that are issued.
+pub(crate) fn concerns(resource: &GroupVersionResource) -> bool {
+    resource.group == "certificates.k8s.io" && resource.resource == "certificatesigningrequests"
+}
+
+/// Counts the certificates that requests are given.
+pub(crate) struct Issuance {
+    pub(crate) measures: Arc<Measures>,
+}
+
+impl Observer for Issuance {
+    fn updated(&self, old: &Value, new: &Value) {
+        let Some(wanted) = old.at(&["spec", "expirationSeconds"]).and_then(Value::as_int) else {
+            return;
+        };
+        let certificate = |request| Value::str_at(request, &["status", "certificate"]);
+        if certificate(old).is_some_and(|text| !text.is_empty()) {
+            return;
+        }
+        let Some(issued) = certificate(new).filter(|text| !text.is_empty()) else { return };
+        let signer = old.str_at(&["spec", "signerName"]).unwrap_or_default();
+        let signer = if signer.starts_with(NAMED) { signer } else { OTHER };
+        self.measures.requested_validities.with([signer]).add(1);
+        if validity(issued).is_some_and(|validity| honors(wanted, validity)) {
+            self.measures.honored_validities.with([signer]).add(1);
+        }
+    }
+}
+
+/// How many seconds the first certificate of a chain is valid, given base64 of PEM.
+fn validity(chain: &str) -> Option<i64> {
+    let pem = BASE64.decode(chain).ok()?;
+    let blocks = Pem::iter_from_buffer(&pem).filter_map(Result::ok);
+    let block = blocks.into_iter().find(|block| block.label == "CERTIFICATE")?;
+    let validity = block.parse_x509().ok()?.validity().clone();
+    validity.not_after.timestamp().checked_sub(validity.not_before.timestamp())
+}
+
+fn honors(wanted: i64, validity: i64) -> bool {
+    wanted.abs_diff(validity) < (BACKDATING + wanted / PART).unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_validity_is_honored_within_five_minutes_and_a_twentieth() {
+        for (wanted, validity, honored) in [
+            (3600, 3600, true),
+            (3600, 3600 + 479, true),
+            (3600, 3600 + 480, false),
+            (3600, 3600 - 479, true),
+            (3600, 3600 - 480, false),
+            (i64::from(i32::MAX), 86_400, false),
+        ] {
+            assert_eq!(honors(wanted, validity), honored, "{wanted} {validity}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_valid_for_no_time() {
+        for chain in [
+            "",
+            "?",
+            "AAAA",
+            "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBQUEKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=",
+        ] {
+            assert_eq!(validity(chain), None, "{chain}");
+        }
+    }
+}
