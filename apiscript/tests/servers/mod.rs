@@ -60,13 +60,13 @@ const KINDS: [Kind; 5] = [
         forgets: false,
     },
     Kind {
-        abilities: &["strict-admission"],
+        abilities: &["strict-admission", "bootstrap-tokens"],
         config: || {
             let told = yaml::parse(include_bytes!("admission.yaml"))?;
             let none = |name: &str| Err(format!("{name} is not to be read"));
             let (told, _) = AdmissionConfiguration::read(&told, &none).map_err(Error::msg)?;
             let admission_plugins = Plugins::parse(STRICT, [])?.told(told);
-            Ok(Config { admission_plugins, ..Config::ephemeral() })
+            Ok(Config { admission_plugins, bootstrap_tokens: true, ..Config::ephemeral() })
         },
         jobs: 4,
         forgets: false,

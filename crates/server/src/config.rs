@@ -60,6 +60,8 @@ pub struct Config {
     pub request_header: RequestHeader,
     /// Tokens and whose they are: lines of `token,user,uid,"group1,group2"`.
     pub token_auth_file: Option<PathBuf>,
+    /// Let machines in by the bootstrap tokens that secrets in `kube-system` hold.
+    pub bootstrap_tokens: bool,
     /// The tokens of service accounts.
     pub service_accounts: ServiceAccounts,
     /// Which API versions are on.
@@ -132,6 +134,7 @@ impl Default for Config {
             client_ca_file: None,
             request_header: RequestHeader::default(),
             token_auth_file: None,
+            bootstrap_tokens: false,
             service_accounts: ServiceAccounts {
                 extend_token_expiration: true,
                 ..ServiceAccounts::default()

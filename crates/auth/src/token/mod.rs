@@ -1,8 +1,9 @@
-//! Bearer tokens: those in a file, and those that service accounts have.
+//! Bearer tokens: those in a file, those that service accounts have, and those of machines that join.
 //!
 //! Who asks about a token brings the time and a way to look objects up; nothing here knows where they
 //! are kept.
 
+mod bootstrap;
 mod claims;
 mod issuer;
 mod key;
@@ -13,6 +14,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub use bootstrap::{BOOTSTRAP_NAMESPACE, BootstrapToken};
 pub use claims::{Binding, Claims, EXTENSION_SECONDS, Reference, WARN_AFTER_SECONDS};
 pub use issuer::{
     AccountTokens, Issuer, Kept, KeptKind, LEGACY_INVALID_SINCE, LEGACY_LAST_USED, Objects,

@@ -28,6 +28,12 @@ pub(super) struct AccessFlags {
     /// Tokens and whose they are, as CSV: token,user,uid,"group1,group2"
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
+    /// Let machines that join the cluster in by bootstrap tokens, which secrets of the type
+    /// bootstrap.kubernetes.io/token in kube-system hold
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_value = "false", default_missing_value = "true",
+          value_parser = BoolishValueParser::new())]
+    enable_bootstrap_token_auth: bool,
     #[command(flatten)]
     service_accounts: ServiceAccountFlags,
     #[command(flatten)]
@@ -97,6 +103,7 @@ impl AccessFlags {
         config.authorization_modes =
             Mode::list(&self.authorization_mode.join(",")).map_err(|why| anyhow!("--{why}"))?;
         config.token_auth_file = self.token_auth_file;
+        config.bootstrap_tokens = self.enable_bootstrap_token_auth;
         let flags = self.service_accounts;
         let longest = flags.service_account_max_token_expiration;
         config.service_accounts = ServiceAccounts {

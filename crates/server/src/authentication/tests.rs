@@ -30,6 +30,7 @@ fn authentication(anonymous: bool, front_proxy: Option<FrontProxy>) -> Authentic
             list: TokenList::parse("known,jane,1,dev\ntökén,tove,2").unwrap(),
             accounts: AccountTokens::new(Vec::new(), Vec::new(), audiences),
             uses: Arc::default(),
+            bootstrap: false,
         },
         anonymous: anonymous.then(|| Arc::new(User::anonymous())),
     }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pintle_auth::Error;
 use pintle_auth::token::{
-    AccountTokens, Authenticated, Kept, KeptKind, LEGACY_INVALID_SINCE, LEGACY_LAST_USED, Objects,
-    TokenList,
+    AccountTokens, Authenticated, BOOTSTRAP_NAMESPACE, BootstrapToken, Kept, KeptKind,
+    LEGACY_INVALID_SINCE, LEGACY_LAST_USED, Objects, TokenList,
 };
+use pintle_auth::{Error, User};
 use pintle_controllers::legacy_tokens::Uses;
 use pintle_meta::{GroupVersionResource, object, time};
 use pintle_registry::Registry;
@@ -23,6 +23,8 @@ pub(crate) struct Tokens {
     pub(crate) accounts: AccountTokens,
     /// The tokens in secrets that were used.
     pub(crate) uses: Arc<Uses>,
+    /// Whether bootstrap tokens hold.
+    pub(crate) bootstrap: bool,
 }
 
 impl Tokens {
@@ -39,17 +41,31 @@ impl Tokens {
         now: Now,
         registry: &Registry,
     ) -> Result<Authenticated, Error> {
-        if let Some(user) = self.list.user(token) {
-            // A token of the list is for the API, whoever asks.
+        // A token that says of nobody whom it is for is for the API, whoever asks.
+        let for_the_api = |user: Arc<User>| {
             let known = self.api_audiences().iter();
             let common: Vec<_> = known.filter(|known| audiences.contains(known)).cloned().collect();
-            if !common.is_empty() {
-                return Ok(Authenticated { user: user.clone(), audiences: common });
-            }
+            (!common.is_empty()).then_some(Authenticated { user, audiences: common })
+        };
+        if let Some(found) = self.list.user(token).cloned().and_then(for_the_api) {
+            return Ok(found);
         }
         let stored = Stored { registry, uses: Some(&self.uses) };
+        if let Some(user) = self.bootstrapper(token, now, &stored) {
+            return for_the_api(Arc::new(user)).ok_or(Error::Token);
+        }
         let found = self.accounts.authenticate(token, audiences, now.unix_seconds(), &stored)?;
         found.ok_or(Error::Token)
+    }
+
+    /// Whose a bootstrap token is.
+    fn bootstrapper(&self, token: &str, now: Now, stored: &Stored<'_>) -> Option<User> {
+        let token = BootstrapToken::parse(token).filter(|_| self.bootstrap)?;
+        let name = token.secret_name();
+        let kept = stored.tree(KeptKind::Secret, BOOTSTRAP_NAMESPACE, &name)?;
+        let found = token.authenticate(&kept, now.unix_seconds());
+        let refused = |why: &&str| tracing::debug!(secret = name, why, "no bootstrap token");
+        found.map(User::authenticated).inspect_err(refused).ok()
     }
 }
 

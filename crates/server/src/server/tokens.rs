@@ -55,7 +55,8 @@ pub(super) fn prepare(
         jwks_uri: accounts.jwks_uri.clone(),
     };
     let accounts = AccountTokens::new(keys, issuers, audiences);
-    Ok((Tokens { list, accounts, uses: Arc::default() }, issuing))
+    let bootstrap = config.bootstrap_tokens;
+    Ok((Tokens { list, accounts, uses: Arc::default(), bootstrap }, issuing))
 }
 
 /// What is in a file, as `parse` understands it.

@@ -112,8 +112,6 @@ const HARMLESS: &[&str] = &[
     "authorization-webhook-cache-unauthorized-ttl",
     "authorization-webhook-version",
     "encryption-provider-config-automatic-reload",
-    // Tokens of bootstrap secrets are refused.
-    "enable-bootstrap-token-auth",
     // Accounts of tokens are always looked up.
     "service-account-lookup",
     // A client that asks for the name does not get the certificate, and refuses ours.
