@@ -1,6 +1,8 @@
 //! What extension API servers serve is asked of them: whenever their API service changes, and each minute, for
 //! nothing tells of other changes (upstream: the aggregator's discovery manager).
 
+mod servers;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +14,8 @@ use pintle_value::Value;
 
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, until};
+pub(crate) use servers::NoExtensionServers;
+pub use servers::{ExtensionRequest, ExtensionResource, ExtensionServers, Served};
 
 /// How long what was told is believed; what could not be asked is asked again after this time at the latest.
 const REFRESH: Duration = Duration::from_secs(60);

@@ -41,6 +41,7 @@ pub mod signing_requests;
 pub mod storage_protection;
 pub mod token_secrets;
 
+pub use extensions::{ExtensionRequest, ExtensionResource, ExtensionServers, Served};
 pub use selection::{Controller, Selection, UnknownController};
 
 use std::future::Future;
@@ -74,6 +75,8 @@ pub struct Environment {
     pub queues: Arc<measures::Queues>,
     /// How often API services became unavailable.
     pub lapses: Arc<measures::Lapses>,
+    /// Servers of further resources.
+    pub extensions: Arc<dyn ExtensionServers>,
 }
 
 impl Environment {
@@ -85,7 +88,14 @@ impl Environment {
             collector: Arc::default(),
             queues: Arc::default(),
             lapses: Arc::default(),
+            extensions: Arc::new(extensions::NoExtensionServers),
         }
+    }
+
+    /// With servers of further resources.
+    #[must_use]
+    pub fn with_extensions(self, extensions: Arc<dyn ExtensionServers>) -> Self {
+        Self { extensions, ..self }
     }
 
     /// A controller as the author of a write: the server itself, or one that a kube-controller-manager
@@ -93,9 +103,7 @@ impl Environment {
     fn context(&self, user: &'static str) -> Context {
         let mut author = User::server(user);
         let user_agent = if user == SERVER { "kube-apiserver" } else { "kube-controller-manager" };
-        if let Some((namespace, _)) = split_service_account(user) {
-            author.groups.extend(service_account_groups(namespace));
-        }
+        author.groups.extend(account_groups(user));
         Context {
             now: (self.clock)(),
             user: Arc::new(author.authenticated()),
@@ -103,6 +111,12 @@ impl Environment {
             warnings: Warnings::default(),
             waited: Arc::default(),
         }
+    }
+
+    /// A controller as other servers know it, with the rights of its service account only.
+    fn account(&self, user: &'static str) -> User {
+        let groups = account_groups(user).collect();
+        User { name: user.to_owned(), groups, ..User::default() }.authenticated()
     }
 
     /// How long it is until a moment, in microseconds since 1970; `None` where it is past.
@@ -115,6 +129,12 @@ impl Environment {
     fn resource(&self, group: &str, version: &str, resource: &str) -> Option<Arc<Resource>> {
         self.registry.resource(&GroupVersionResource::new(group, version, resource))
     }
+}
+
+/// The groups of a service account.
+fn account_groups(user: &str) -> impl Iterator<Item = String> {
+    let account = split_service_account(user);
+    account.into_iter().flat_map(|(namespace, _)| service_account_groups(namespace))
 }
 
 /// A collection, or one object of it, or a part of that.

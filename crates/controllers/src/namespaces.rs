@@ -6,6 +6,7 @@
 
 mod conditions;
 mod content;
+mod extensions;
 #[cfg(test)]
 mod tests;
 

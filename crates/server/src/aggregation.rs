@@ -2,9 +2,11 @@
 //! of them there are here.
 
 mod discovery;
+mod exchange;
 mod identity;
 mod probe;
 mod proxy;
+mod resources;
 mod services;
 
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
 //! Other servers that this one connects to for its clients: where they are dialled, whom they are
-//! believed to be, and one request to them.
+//! believed to be, and requests to them.
 //!
 //! Must not know: what is asked, and for whom.
 
+mod connections;
 mod dial;
 mod extensions;
 mod identity;
@@ -17,11 +18,10 @@ use bytes::Bytes;
 use http::Request;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
-use tokio::task::JoinHandle;
 
+use connections::Connection;
+pub(crate) use connections::Connections;
 pub(crate) use dial::{Failure, dial};
 pub(crate) use extensions::{Extensions, Trust, Unreachable};
 pub(crate) use kubelets::{Kubelets, Verification};
@@ -41,18 +41,20 @@ pub(crate) struct Backend {
 /// An answer whose body is on its way.
 pub(crate) type Response = http::Response<Answer>;
 
-/// The body of an answer, and the connection that it comes over, which ends with it.
+/// The body of an answer, and what becomes of the connection that it comes over.
 pub(crate) struct Answer {
     body: Incoming,
-    _connection: Connection,
+    /// Is told whether the answer was read to the end.
+    over: Option<Box<dyn FnOnce(bool) + Send>>,
 }
 
-/// What drives a connection; it ends when this is dropped.
-struct Connection(JoinHandle<()>);
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.0.abort();
+impl PartialEq for Backend {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same = |(a, b): (&Arc<ClientConfig>, &Arc<ClientConfig>)| Arc::ptr_eq(a, b);
+        self.authority == other.authority
+            && self.name == other.name
+            && self.tls.is_some() == other.tls.is_some()
+            && self.tls.as_ref().zip(other.tls.as_ref()).is_none_or(is_same)
     }
 }
 
@@ -62,20 +64,22 @@ impl Backend {
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
             + Send
-            + Unpin
             + 'static,
     {
-        let stream = dial::connect(self).await?;
-        let failed = |why: hyper::Error| Failure::Exchange(why.to_string());
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
-        let connection = Connection(tokio::spawn(async move {
-            if let Err(error) = connection.with_upgrades().await {
-                tracing::debug!(%error, "a connection to a backend broke");
-            }
-        }));
-        let response = sender.send_request(request).await.map_err(failed)?;
-        Ok(response.map(|body| Answer { body, _connection: connection }))
+        Connection::ask_once(self, request).await
+    }
+}
+
+impl Answer {
+    fn new(body: Incoming, over: impl FnOnce(bool) + Send + 'static) -> Self {
+        Self { body, over: Some(Box::new(over)) }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let is_whole = self.body.is_end_stream();
+        self.over.take().into_iter().for_each(|over| over(is_whole));
     }
 }
 

@@ -9,7 +9,7 @@ mod extension;
 mod legacy;
 mod order;
 
-pub(crate) use extension::{GroupList, ResourceList, VersionDiscovery};
+pub(crate) use extension::{GroupList, ResourceDiscovery, ResourceList, VersionDiscovery};
 pub(crate) use legacy::api_versions;
 
 use std::cmp::Reverse;

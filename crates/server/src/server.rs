@@ -88,7 +88,8 @@ impl Server {
             certificates.await.map_err(|error| Error::Tls(error.to_string()))??;
         backends.aggregation.follow(&registry);
         phases.end("certificates");
-        let environment = Environment::new(registry.clone(), Arc::new(now));
+        let environment = Environment::new(registry.clone(), Arc::new(now))
+            .with_extensions(backends.aggregation.clone());
         let built_in = pintle_kinds::built_in(&config.apis());
         let definitions = Definitions::restore(environment.clone(), built_in, webhooks.clone());
         phases.end("custom resources");

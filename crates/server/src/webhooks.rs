@@ -2,7 +2,6 @@
 //! configuration names. Connections serve one call after the other.
 
 mod answer;
-mod connections;
 pub(crate) mod measures;
 
 use std::collections::HashMap;
@@ -11,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
-use http::{Request, Response, Uri};
+use http::{Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
 use parking_lot::Mutex;
 use pintle_registry::webhook::{Answer, Caller, Conversion, Endpoint, Unanswered};
 use pintle_registry::work;
@@ -21,10 +19,9 @@ use pintle_value::Str;
 use rustls::ClientConfig;
 
 use answer::Said;
-use connections::{Connection, Connections, Whereto};
 use measures::{Calls, Conversions};
 
-use crate::backends::Services;
+use crate::backends::{self, Backend, Connections, Failure, Services};
 
 /// The longest answer that is read: as many converted objects as a page of a list may hold.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
@@ -39,7 +36,7 @@ pub(crate) struct Webhooks {
     services: Arc<Services>,
     /// By certificate authority, as PEM.
     trusts: Mutex<HashMap<Vec<u8>, Arc<ClientConfig>>>,
-    connections: Connections,
+    connections: Arc<Connections>,
     pub(crate) calls: Calls,
     pub(crate) conversions: Conversions,
 }
@@ -99,59 +96,47 @@ impl Webhooks {
         Err(format!("stopped after {REDIRECTIONS_MAX} redirects"))
     }
 
-    /// One request, one answer, over a connection that is there or a new one.
+    /// One request, one answer.
     async fn exchange(&self, endpoint: &Endpoint, uri: &Uri, body: &Bytes) -> Result<Said, String> {
-        let to = self.whereto(endpoint, uri)?;
-        while let Some(mut connection) = self.connections.take(&to) {
-            // One that its server has left meanwhile says nothing of the server: ask on another.
-            let Ok(answer) = self.send(&mut connection, uri, body).await else { continue };
-            return self.read(to, connection, answer, uri).await;
+        let backend = self.backend(endpoint, uri)?;
+        let mut answer = self.send(&backend, uri, body).await?;
+        if matches!(answer, Err(Failure::Exchange(_))) {
+            // A connection that its server has left meanwhile says nothing of the server: once more.
+            answer = self.send(&backend, uri, body).await?;
         }
-        let mut connection = Connection::open(&to).await?;
-        let answer = self.send(&mut connection, uri, body).await?;
-        self.read(to, connection, answer, uri).await
-    }
-
-    async fn send(
-        &self,
-        connection: &mut Connection,
-        uri: &Uri,
-        body: &Bytes,
-    ) -> Result<Response<Incoming>, String> {
-        let began = Instant::now();
-        let answer = connection.send(request(uri, body)?).await;
-        let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
-        self.calls.sent(host(uri), code, body.len(), began.elapsed());
-        answer.map_err(|why| why.to_string())
-    }
-
-    async fn read(
-        &self,
-        to: Whereto,
-        connection: Connection,
-        answer: Response<Incoming>,
-        uri: &Uri,
-    ) -> Result<Said, String> {
-        let (head, body) = answer.into_parts();
+        let (head, body) = answer.map_err(|why| why.to_string())?.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|why| why.to_string())?.to_bytes();
         self.calls.received(host(uri), body.len());
-        self.connections.give_back(to, connection);
         work::ahead(body.len()).await;
         answer::read(&head, &body, uri)
     }
 
-    fn whereto(&self, endpoint: &Endpoint, uri: &Uri) -> Result<Whereto, String> {
+    async fn send(
+        &self,
+        backend: &Backend,
+        uri: &Uri,
+        body: &Bytes,
+    ) -> Result<Result<backends::Response, Failure>, String> {
+        let began = Instant::now();
+        let answer = self.connections.ask(backend, request(uri, body)?).await;
+        let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
+        self.calls.sent(host(uri), code, body.len(), began.elapsed());
+        Ok(answer)
+    }
+
+    fn backend(&self, endpoint: &Endpoint, uri: &Uri) -> Result<Backend, String> {
         if uri.scheme_str() != Some("https") {
             return Err("the URL must begin with https://".to_owned());
         }
         let host = uri.host().ok_or("the URL names no host")?;
-        let name = host.trim_start_matches('[').trim_end_matches(']');
-        let address = match &endpoint.service {
+        let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let authority = match &endpoint.service {
             None => format!("{host}:{}", uri.port_u16().unwrap_or(443)),
             Some((namespace, name, port)) => self.services.place(namespace, name, *port)?,
         };
-        Ok(Whereto { address, host: name.to_owned(), trust: self.trust(&endpoint.ca_bundle)? })
+        let tls = Some(self.trust(&endpoint.ca_bundle)?);
+        Ok(Backend { authority, name: Some(name), tls })
     }
 
     /// The TLS settings for an authority.

@@ -69,6 +69,17 @@ pub(super) fn update(told: &[Value], left: &Left, now: Now) -> Option<Vec<Value>
 /// What there is to complain about: a reason and a message.
 fn complaint(kind: &str, left: &Left) -> Option<(&'static str, String)> {
     match kind {
+        "NamespaceDeletionDiscoveryFailure" if !left.silent.is_empty() => {
+            let count = left.silent.len();
+            let silent = left.silent.iter();
+            let silent = silent.map(|of| format!("{of}: stale GroupVersion discovery: {of}"));
+            let silent = silent.collect::<Vec<_>>().join(", ");
+            let message = format!(
+                "Discovery failed for some groups, {count} failing: unable to retrieve the complete list of \
+                 server APIs: {silent}"
+            );
+            Some(("DiscoveryFailed", message))
+        }
         "NamespaceDeletionContentFailure" if !left.failures.is_empty() => {
             let failures = match left.failures.as_slice() {
                 [one] => one.clone(),
@@ -141,6 +152,7 @@ mod tests {
         left.objects.remove("pods.");
         left.finalizers.clear();
         left.failures = vec!["a".into(), "b".into()];
+        left.silent = vec!["a.io/v1".into()];
         let second = update(&first, &left, at(60)).expect("there is news");
         let remaining = said(&second, "NamespaceContentRemaining");
         assert_eq!(remaining[3], "1970-01-01T00:00:00Z");
@@ -157,6 +169,16 @@ mod tests {
         assert_eq!(
             said(&second, "NamespaceDeletionContentFailure")[2],
             "Failed to delete all resource types, 2 remaining: [a, b]"
+        );
+        assert_eq!(
+            said(&second, "NamespaceDeletionDiscoveryFailure"),
+            [
+                "True",
+                "DiscoveryFailed",
+                "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server \
+                 APIs: a.io/v1: stale GroupVersion discovery: a.io/v1",
+                "1970-01-01T00:01:00Z",
+            ]
         );
         assert_eq!(second.len(), 5);
     }

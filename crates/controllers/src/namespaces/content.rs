@@ -6,7 +6,9 @@ use std::sync::Arc;
 use pintle_meta::object;
 use pintle_registry::request::{DeleteOptions, ListOptions, Propagation};
 use pintle_registry::{Resource, Verb};
+use pintle_value::Value;
 
+use super::extensions;
 use crate::{Environment, target};
 
 /// What is left of a namespace's content.
@@ -18,12 +20,21 @@ pub(super) struct Left {
     pub(super) finalizers: BTreeMap<String, usize>,
     /// What went wrong.
     pub(super) failures: Vec<String>,
+    /// The versions of groups of which it is not known what is in them.
+    pub(super) silent: Vec<String>,
 }
 
 impl Left {
     /// Whether nothing is left, and nothing went wrong.
     pub(super) fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.failures.is_empty()
+        self.objects.is_empty() && self.failures.is_empty() && self.silent.is_empty()
+    }
+
+    /// Takes in an object that is still there.
+    pub(super) fn count_finalizers(&mut self, object: &Value) {
+        for finalizer in object::finalizers(object) {
+            *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+        }
     }
 }
 
@@ -33,15 +44,21 @@ pub(super) async fn remove(environment: &Environment, namespace: &str) -> Left {
     let mut left = Left::default();
     let (pods, rest): (Vec<_>, Vec<_>) =
         resources(environment).into_iter().partition(|r| r.group_resource().to_string() == "pods");
-    for resources in [pods, rest] {
-        for resource in &resources {
+    for resource in &pods {
+        remove_all(environment, resource, namespace, &mut left).await;
+    }
+    if left.is_empty() {
+        for resource in &rest {
             remove_all(environment, resource, namespace, &mut left).await;
         }
-        if !left.is_empty() {
-            break;
-        }
+        extensions::remove(environment, namespace, &mut left).await;
     }
     left
+}
+
+/// As everything goes: what it owns goes in its own time.
+pub(super) fn deletion() -> DeleteOptions {
+    DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() }
 }
 
 /// The resources whose objects live in namespaces; of the versions that share objects, the storage
@@ -72,9 +89,7 @@ async fn remove_all(
     if list().await.is_ok_and(|list| list.objects.is_empty()) {
         return;
     }
-    let options =
-        DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
-    let context = environment.context(super::USER);
+    let (options, context) = (deletion(), environment.context(super::USER));
     let deleted =
         environment.registry.delete_collection(&collection, &everything, &options, &context).await;
     if let Err(status) = deleted {
@@ -84,9 +99,7 @@ async fn remove_all(
         Ok(list) => {
             for object in &list.objects {
                 match object.tree() {
-                    Ok(tree) => object::finalizers(&tree).for_each(|finalizer| {
-                        *left.finalizers.entry(finalizer.to_owned()).or_default() += 1;
-                    }),
+                    Ok(tree) => left.count_finalizers(&tree),
                     Err(why) => left.failures.push(why.to_string()),
                 }
             }

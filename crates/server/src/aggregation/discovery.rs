@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::Full;
 use parking_lot::RwLock;
 use pintle_controllers::extensions::Discoverer;
 use pintle_value::{Str, Value};
 use serde::Deserialize;
 
-use super::{Aggregation, ApiService, identity};
+use super::{Aggregation, ApiService};
 use crate::discovery::{GroupList, ResourceList, VersionDiscovery};
 use crate::header_text;
 
 /// Upstream's.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// More is not read.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+
+const CURRENT: &str = "Current";
 
 /// What is remembered, by the names of API services.
 #[derive(Default)]
@@ -35,6 +35,13 @@ pub(super) struct Said {
     pub(super) version: Arc<VersionDiscovery>,
     /// The hash in the address of its OpenAPI document, if it has one.
     pub(super) openapi_hash: Option<String>,
+}
+
+impl Said {
+    /// Whether it is what the server serves now, as far as is known.
+    pub(super) fn is_current(&self) -> bool {
+        self.version.freshness == CURRENT
+    }
 }
 
 /// The documents that a server has.
@@ -101,7 +108,7 @@ impl Discoverer for Aggregation {
             };
             // A version is shown whose server does not answer, but nothing in it.
             let (mut said, freshness) = match &asked {
-                Ok(said) => (said.clone(), "Current"),
+                Ok(said) => (said.clone(), CURRENT),
                 Err(_) => (VersionDiscovery::default(), "Stale"),
             };
             service.version.as_str().clone_into(&mut said.version);
@@ -160,19 +167,9 @@ impl Aggregation {
         path: &str,
         accept: &'static str,
     ) -> Result<(http::response::Parts, Bytes), String> {
-        let backend = self.backend(service).map_err(|why| why.to_string())?;
-        let request = Request::get(path).header(HOST, &backend.authority);
-        let request = request.header(ACCEPT, HeaderValue::from_static(accept));
-        let mut request = request.body(Empty::<Bytes>::new()).map_err(|why| why.to_string())?;
-        identity::write(&Self::itself(), request.headers_mut())?;
-        let answer = async {
-            let answer = backend.ask(request).await.map_err(|why| why.to_string())?;
-            let (head, body) = answer.into_parts();
-            let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-            Ok((head, body.map_err(|why| why.to_string())?.to_bytes()))
-        };
-        let late = |_| Err("request timed out".to_owned());
-        tokio::time::timeout(TIMEOUT, answer).await.unwrap_or_else(late)
+        let request = Request::get(path).header(ACCEPT, HeaderValue::from_static(accept));
+        let request = request.body(Full::default()).map_err(|why| why.to_string())?;
+        self.exchange(service, &Self::itself(), request, TIMEOUT).await
     }
 }
 

@@ -42,7 +42,7 @@ impl Aggregation {
             request.body(Empty::<Bytes>::new()).map_err(|why| failed(why.to_string()))?;
         identity::write(&Self::itself(), request.headers_mut()).map_err(failed)?;
         let unanswered = |why: &str| failed(format!("Get \"{url}\": {why}"));
-        match tokio::time::timeout(TIMEOUT, backend.ask(request)).await {
+        match tokio::time::timeout(TIMEOUT, self.extensions.ask(&backend, request)).await {
             Err(_) => Err(unanswered(
                 "context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
             )),

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use super::{Aggregation, ApiService, identity};
 use crate::authentication::Authentication;
-use crate::backends::{self, Backend, Unreachable};
+use crate::backends::{self, Backend, Extensions, Unreachable};
 use crate::body::{Body, Broken, RequestBody, Upload};
 use crate::lifecycle::Stopping;
 use crate::query::Query;
@@ -80,7 +80,7 @@ impl Aggregation {
             return handed.upgrade(&backend).await;
         }
         match handed.request(&backend, body) {
-            Ok(request) => handed.ask(&backend, request).await,
+            Ok(request) => handed.ask(&self.extensions, &backend, request).await,
             Err(why) => unavailable(&format!("error trying to reach service: {why}")),
         }
     }
@@ -120,12 +120,13 @@ impl Handed<'_> {
 
     async fn ask(
         self,
+        extensions: &Extensions,
         backend: &Backend,
         request: Request<Upload<impl RequestBody + Send + 'static>>,
     ) -> Response {
         let is_discovery = is_discovery(self.head.uri.path());
         let patience = if is_discovery { DISCOVERY_TIMEOUT } else { Duration::MAX };
-        let answer = match tokio::time::timeout(patience, backend.ask(request)).await {
+        let answer = match tokio::time::timeout(patience, extensions.ask(backend, request)).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(failure)) => {
                 return unavailable(&format!("error trying to reach service: {failure}"));

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use http::Request;
+use http_body::Body;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 
 use super::identity::Identity;
-use super::{Backend, Services};
+use super::{Backend, Connections, Failure, Response, Services};
 use crate::pki::Credentials;
 use crate::{Error, trust};
 
@@ -23,6 +26,7 @@ pub(crate) struct Extensions {
     services: Arc<Services>,
     identity: Identity,
     settings: Mutex<Settings>,
+    connections: Arc<Connections>,
 }
 
 /// Whose certificates are believed.
@@ -51,7 +55,8 @@ impl Extensions {
         let identity =
             Identity::new(files, ["proxy-client-cert-file", "proxy-client-key-file"], own);
         let settings = Settings::new(identity.read()?);
-        Ok(Self { services, identity, settings: Mutex::new(settings) })
+        let settings = Mutex::new(settings);
+        Ok(Self { services, identity, settings, connections: Arc::default() })
     }
 
     /// Where a service's port is, and who must be there: `name.namespace.svc`.
@@ -64,6 +69,20 @@ impl Extensions {
         let authority = self.services.place(namespace, name, port).map_err(Unreachable::Place)?;
         let tls = self.tls(trust).map_err(Unreachable::Trust)?;
         Ok(Backend { authority, name: Some(format!("{name}.{namespace}.svc")), tls: Some(tls) })
+    }
+
+    /// Asks one of them; its connection is kept for others' requests.
+    pub(crate) async fn ask<B>(
+        &self,
+        backend: &Backend,
+        request: Request<B>,
+    ) -> Result<Response, Failure>
+    where
+        B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
+            + Send
+            + 'static,
+    {
+        self.connections.ask(backend, request).await
     }
 
     /// The settings for TLS. Where the identity cannot be read again, the one from before holds on.

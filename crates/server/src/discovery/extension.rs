@@ -31,24 +31,24 @@ pub(crate) struct VersionDiscovery {
     #[serde(deserialize_with = "or_none")]
     pub(crate) version: String,
     #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
-    resources: Vec<ResourceDiscovery>,
+    pub(crate) resources: Vec<ResourceDiscovery>,
     #[serde(deserialize_with = "or_none")]
     pub(crate) freshness: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct ResourceDiscovery {
+pub(crate) struct ResourceDiscovery {
     #[serde(deserialize_with = "or_none")]
-    resource: String,
+    pub(crate) resource: String,
     #[serde(deserialize_with = "or_none")]
-    response_kind: Kind,
+    pub(crate) response_kind: Kind,
     #[serde(deserialize_with = "or_none")]
-    scope: String,
+    pub(crate) scope: String,
     #[serde(deserialize_with = "or_none")]
     singular_resource: String,
     #[serde(deserialize_with = "or_none")]
-    verbs: Vec<String>,
+    pub(crate) verbs: Vec<String>,
     #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
     short_names: Vec<String>,
     #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
@@ -59,7 +59,7 @@ struct ResourceDiscovery {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct SubresourceDiscovery {
+pub(crate) struct SubresourceDiscovery {
     #[serde(deserialize_with = "or_none")]
     subresource: String,
     #[serde(deserialize_with = "or_none")]
@@ -70,13 +70,13 @@ struct SubresourceDiscovery {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-struct Kind {
+pub(crate) struct Kind {
     #[serde(deserialize_with = "or_none")]
     group: String,
     #[serde(deserialize_with = "or_none")]
     version: String,
     #[serde(deserialize_with = "or_none")]
-    kind: String,
+    pub(crate) kind: String,
 }
 
 /// The answer of a server that does not: one version's resources.

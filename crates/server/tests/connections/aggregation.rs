@@ -58,6 +58,16 @@ async fn says(server: &Running, reason: &str) -> String {
     see(server, &format!("{API_SERVICES}/v1.a.io"), "application/json", &reason).await
 }
 
+/// The server looks at the extension when its API service changes.
+async fn look_again(server: &Running, priority: u8) {
+    let changed = format!(r#"{{"spec":{{"versionPriority":{priority}}}}}"#);
+    let changed = Request::patch(format!("{API_SERVICES}/v1.a.io"))
+        .header("content-type", "application/merge-patch+json")
+        .body(Full::from(changed))
+        .unwrap();
+    assert_eq!(send(server, changed).await.status(), 200);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_are_handed_on_as_who_asks() {
     let extension = Extension::start().await;
@@ -124,19 +134,13 @@ async fn discovery_shows_what_an_extension_serves_and_whether_it_answers() {
     const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let extension = Extension::start().await;
     let server = server(&extension).await;
-    let current = r#"{"metadata":{"name":"a.io"},"versions":[{"version":"v1","resources":[{"resource":"things","responseKind":{"group":"","version":"","kind":"Thing"},"scope":"Namespaced","singularResource":"thing","verbs":["get"]}],"freshness":"Current"}]}"#;
+    let current = r#"{"metadata":{"name":"a.io"},"versions":[{"version":"v1","resources":[{"resource":"things","responseKind":{"group":"","version":"","kind":"Thing"},"scope":"Namespaced","singularResource":"thing","verbs":["delete","deletecollection","get","list"]}],"freshness":"Current"}]}"#;
     see(&server, "/apis", AGGREGATED, current).await;
     let group = r#"{"name":"a.io","versions":[{"groupVersion":"a.io/v1","version":"v1"}],"preferredVersion":{"groupVersion":"a.io/v1","version":"v1"}}"#;
     see(&server, "/apis", "application/json", group).await;
     see(&server, "/apis/a.io", "application/json", r#""groupVersion":"a.io/v1""#).await;
-    // Another look at the extension is had at a change.
     extension.set_well(false);
-    let again = r#"{"spec":{"versionPriority":16}}"#;
-    let again = Request::patch(format!("{API_SERVICES}/v1.a.io"))
-        .header("content-type", "application/merge-patch+json")
-        .body(Full::from(again))
-        .unwrap();
-    assert_eq!(send(&server, again).await.status(), 200);
+    look_again(&server, 16).await;
     let told = says(&server, "FailedDiscoveryCheck").await;
     assert!(told.contains("/apis/a.io/v1: bad status from https://localhost:"), "{told}");
     let stale = r#""versions":[{"version":"v1","freshness":"Stale"}]"#;
@@ -149,4 +153,58 @@ async fn discovery_shows_what_an_extension_serves_and_whether_it_answers() {
     extension.set_well(true);
     says(&server, "Passed").await;
     see(&server, "/apis", AGGREGATED, current).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_waits_for_extensions_and_goes_with_what_they_keep_in_it() {
+    const NAMESPACE: &str = "/api/v1/namespaces/doomed";
+    let extension = Extension::start().await;
+    let server = server(&extension).await;
+    create(&server, "/api/v1/namespaces", r#"{"metadata":{"name":"doomed"}}"#).await;
+    extension.make_thing("a");
+    says(&server, "Passed").await;
+    extension.set_well(false);
+    look_again(&server, 16).await;
+    says(&server, "FailedDiscoveryCheck").await;
+    see(
+        &server,
+        "/apis",
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        "Stale",
+    )
+    .await;
+    assert_eq!(send(&server, request(Method::DELETE, NAMESPACE)).await.status(), 200);
+    let why = "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server \
+               APIs: a.io/v1: stale GroupVersion discovery: a.io/v1";
+    see(&server, NAMESPACE, "application/json", why).await;
+    assert_eq!(extension.things(), ["a"]);
+    extension.set_well(true);
+    see(&server, NAMESPACE, "application/json", "NotFound").await;
+    assert!(extension.things().is_empty());
+    let deletion = "system:serviceaccount:kube-system:namespace-controller,system:serviceaccounts,\
+                    system:serviceaccounts:kube-system,system:authenticated \
+                    {\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"propagationPolicy\":\"Background\"}";
+    assert_eq!(extension.deletions(), [deletion]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_to_extensions_serve_one_request_after_the_other() {
+    let extension = Extension::start().await;
+    let server = server(&extension).await;
+    says(&server, "Passed").await;
+    let again = async {
+        loop {
+            let before = extension.connections();
+            let (code, _) = get(&server, "/apis/a.io/v1/echo").await;
+            assert_eq!(code, 201);
+            if extension.connections() == before {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.unwrap();
+    // One whose answer is not read to the end is nobody's afterwards.
+    drop(send(&server, request(Method::GET, "/apis/a.io/v1/things?watch=true")).await);
+    let (code, text) = get(&server, "/apis/a.io/v1/echo").await;
+    assert!(code == 201 && text.ends_with("\n0"), "{text}");
 }

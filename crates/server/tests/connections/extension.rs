@@ -3,18 +3,19 @@
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures_util::stream;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION};
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use tokio::net::TcpListener;
@@ -29,7 +30,18 @@ pub(crate) struct Extension {
     pub(crate) port: u16,
     /// Its serving certificate, which is its own authority.
     pub(crate) certificate_pem: String,
-    is_well: Arc<AtomicBool>,
+    state: Arc<State>,
+}
+
+/// What an extension API server knows, and what was asked of it.
+#[derive(Default)]
+struct State {
+    is_ill: AtomicBool,
+    connections: AtomicUsize,
+    /// The names of the things in the namespace `doomed`.
+    things: Mutex<Vec<String>>,
+    /// Who deleted them, and with what options.
+    deletions: Mutex<Vec<String>>,
 }
 
 impl Extension {
@@ -48,30 +60,49 @@ impl Extension {
             .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let is_well = Arc::new(AtomicBool::new(true));
-        tokio::spawn(serve(listener, TlsAcceptor::from(Arc::new(config)), is_well.clone()));
-        Self { port, certificate_pem: certificate.pem(), is_well }
+        let state = Arc::new(State::default());
+        tokio::spawn(serve(listener, TlsAcceptor::from(Arc::new(config)), state.clone()));
+        Self { port, certificate_pem: certificate.pem(), state }
     }
 
     /// Lets it answer to nothing but with an error, or as it should.
     pub(crate) fn set_well(&self, is_well: bool) {
-        self.is_well.store(is_well, Ordering::SeqCst);
+        self.state.is_ill.store(!is_well, Ordering::SeqCst);
+    }
+
+    /// How many connections it has had.
+    pub(crate) fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::SeqCst)
+    }
+
+    /// Makes a thing in the namespace `doomed`.
+    pub(crate) fn make_thing(&self, name: &str) {
+        self.state.things.lock().push(name.to_owned());
+    }
+
+    pub(crate) fn things(&self) -> Vec<String> {
+        self.state.things.lock().clone()
+    }
+
+    pub(crate) fn deletions(&self) -> Vec<String> {
+        self.state.deletions.lock().clone()
     }
 }
 
-async fn serve(listener: TcpListener, acceptor: TlsAcceptor, is_well: Arc<AtomicBool>) {
+async fn serve(listener: TcpListener, acceptor: TlsAcceptor, state: Arc<State>) {
     while let Ok((stream, _)) = listener.accept().await {
-        let (acceptor, is_well) = (acceptor.clone(), is_well.clone());
+        state.connections.fetch_add(1, Ordering::SeqCst);
+        let (acceptor, state) = (acceptor.clone(), state.clone());
         tokio::spawn(async move {
             let Ok(stream) = acceptor.accept(stream).await else { return };
             let shown = stream.get_ref().1.peer_certificates().map(|chain| subject(&chain[0]));
             let shown: Arc<str> = shown.unwrap_or_default().into();
             let service = service_fn(move |request| {
-                let (shown, is_well) = (shown.clone(), is_well.load(Ordering::SeqCst));
+                let (shown, state) = (shown.clone(), state.clone());
                 async move {
-                    let answer = match is_well {
-                        true => answer(request, &shown).await,
-                        false => text(StatusCode::INTERNAL_SERVER_ERROR, "not today"),
+                    let answer = match state.is_ill.load(Ordering::SeqCst) {
+                        false => answer(request, &shown, &state).await,
+                        true => text(StatusCode::INTERNAL_SERVER_ERROR, "not today"),
                     };
                     Ok::<_, Infallible>(answer)
                 }
@@ -83,16 +114,12 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, is_well: Arc<Atomic
 }
 
 const RESOURCES: &str = r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"a.io/v1",
-    "resources":[{"name":"things","singularName":"thing","namespaced":true,"kind":"Thing","verbs":["get"]}]}"#;
+    "resources":[{"name":"things","singularName":"thing","namespaced":true,"kind":"Thing","verbs":["delete","deletecollection","get","list"]}]}"#;
 
-async fn answer(request: Request<Incoming>, shown: &str) -> Response<Body> {
+async fn answer(request: Request<Incoming>, shown: &str, state: &State) -> Response<Body> {
     match request.uri().path() {
-        "/apis/a.io/v1" => {
-            let mut answer = text(StatusCode::OK, RESOURCES);
-            let json = HeaderValue::from_static("application/json");
-            answer.headers_mut().insert(CONTENT_TYPE, json);
-            answer
-        }
+        "/apis/a.io/v1" => json(RESOURCES),
+        "/apis/a.io/v1/namespaces/doomed/things" => state.content(request).await,
         "/apis/a.io/v1/redirects" => {
             let mut answer = text(StatusCode::FOUND, "");
             let elsewhere = HeaderValue::from_static("https://127.0.0.1:1/");
@@ -119,6 +146,26 @@ async fn answer(request: Request<Incoming>, shown: &str) -> Response<Body> {
     }
 }
 
+impl State {
+    /// The things, or their deletion.
+    async fn content(&self, request: Request<Incoming>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        if head.method == Method::DELETE {
+            let options = body.collect().await.unwrap().to_bytes();
+            let options = String::from_utf8(options.to_vec()).unwrap();
+            let mut who = vec![head.headers["x-remote-user"].to_str().unwrap()];
+            let groups = head.headers.get_all("x-remote-group").iter();
+            who.extend(groups.map(|group| group.to_str().unwrap()));
+            self.deletions.lock().push(format!("{} {options}", who.join(",")));
+            self.things.lock().clear();
+        }
+        let things = self.things.lock();
+        let thing = |name: &String| format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+        let things: Vec<String> = things.iter().map(thing).collect();
+        json(&format!(r#"{{"kind":"ThingList","metadata":{{}},"items":[{}]}}"#, things.join(",")))
+    }
+}
+
 /// What was asked, by whom, and with how long a body.
 async fn echo(request: Request<Incoming>, shown: &str) -> Response<Body> {
     let (head, body) = request.into_parts();
@@ -130,6 +177,13 @@ async fn echo(request: Request<Incoming>, shown: &str) -> Response<Body> {
         said.push_str(&format!("{name}: {}\n", value.to_str().unwrap()));
     }
     text(StatusCode::CREATED, &format!("{said}{length}"))
+}
+
+fn json(said: &str) -> Response<Body> {
+    let mut answer = text(StatusCode::OK, said);
+    let json = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(CONTENT_TYPE, json);
+    answer
 }
 
 fn text(code: StatusCode, text: &str) -> Response<Body> {
