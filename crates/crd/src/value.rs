@@ -33,6 +33,16 @@ pub(crate) fn validate(
     validator.findings.errors
 }
 
+/// The error of a value that is not of the type of that name.
+pub(crate) fn wrong_type(place: &Path, wanted: &str, value: &Value) -> Error {
+    type_error(place, "", wanted, type_of(value))
+}
+
+fn type_error(place: &Path, path: &str, wanted: &str, found: &str) -> Error {
+    let words = format!("{path} in body must be of type {wanted}: {}", quote(found));
+    Error::type_invalid(place, &found.into(), words)
+}
+
 /// What a schema makes of a value.
 #[derive(Default)]
 struct Findings {
@@ -125,8 +135,7 @@ impl Validator<'_> {
 
     /// What was found is shown as text, be it a type or the text itself.
     fn wrong_type(&mut self, wanted: &str, found: &str) {
-        let words = format!("{} in body must be of type {wanted}: {}", self.path, quote(found));
-        let error = Error::type_invalid(&self.place(), &found.into(), words);
+        let error = type_error(&self.place(), &self.path, wanted, found);
         self.findings.errors.push(error);
     }
 

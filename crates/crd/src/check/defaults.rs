@@ -8,30 +8,42 @@ use crate::structural::Structural;
 use crate::value::{self, embedded};
 
 /// What is wrong with the defaults of a schema.
-pub(super) fn validate(schema: &Structural, path: &Path) -> Errors {
+pub(super) fn validate(schema: Schema<'_>, path: &Path) -> Errors {
     let mut errors = Errors::new();
     walk(schema, path, false, true, &mut errors);
     errors
 }
 
+/// A schema as it is understood, and as it was written.
+pub(super) type Schema<'s> = (&'s Structural, &'s Value);
+
 /// `in_meta` where the schema is of an object's own metadata, `is_object` where it is of an object.
-fn walk(schema: &Structural, path: &Path, in_meta: bool, is_object: bool, errors: &mut Errors) {
-    let is_object = is_object || schema.embedded;
-    let in_meta = in_meta && !schema.embedded;
-    if let Some(default) = &schema.default {
+fn walk(schema: Schema<'_>, path: &Path, in_meta: bool, is_object: bool, errors: &mut Errors) {
+    let (read, written) = schema;
+    let is_object = is_object || read.embedded;
+    let in_meta = in_meta && !read.embedded;
+    if let Some(default) = &read.default {
         check(schema, default, &path.field("default"), in_meta, errors);
     }
-    if let Some(items) = &schema.items {
-        walk(items, &path.field("items"), in_meta, false, errors);
+    let below = |path: &[&str]| written.at(path).unwrap_or(&Value::Null);
+    if let Some(items) = &read.items {
+        walk((items, below(&["items"])), &path.field("items"), in_meta, false, errors);
     }
-    for (name, below) in &schema.properties {
+    for (name, property) in &read.properties {
         let of_object = is_object && matches!(name.as_str(), "metadata" | "apiVersion" | "kind");
         let path = path.field("properties").key(name);
-        walk(below, &path, in_meta || of_object, false, errors);
+        let property = (property, below(&["properties", name]));
+        walk(property, &path, in_meta || of_object, false, errors);
     }
 }
 
-fn check(schema: &Structural, default: &Value, path: &Path, in_meta: bool, errors: &mut Errors) {
+fn check(
+    (schema, written): Schema<'_>,
+    default: &Value,
+    path: &Path,
+    in_meta: bool,
+    errors: &mut Errors,
+) {
     if !in_meta {
         let mut pruned = default.clone();
         schema.prune(&mut pruned);
@@ -44,5 +56,8 @@ fn check(schema: &Structural, default: &Value, path: &Path, in_meta: bool, error
             return;
         }
     }
+    // No value is of a type that there is not.
+    let ty = written.str_at(&["type"]).filter(|ty| !ty.is_empty() && schema.ty.is_none());
+    errors.extend(ty.map(|ty| value::wrong_type(path, ty, default)));
     errors.extend(value::validate(schema, default, None, path.as_str()));
 }

@@ -67,9 +67,10 @@ pub(super) fn validate(
     errors.extend(wrong);
     let wrong = structural.as_ref().map_or_else(Errors::new, |s| {
         if s.default.is_some() {
-            defaults::validate(&Structural::read(&as_embedded(schema)), &path)
+            let embedded = as_embedded(schema);
+            defaults::validate((&Structural::read(&embedded), &embedded), &path)
         } else {
-            defaults::validate(s, &path)
+            defaults::validate((s, schema), &path)
         }
     });
     // Rules have types where there is structure, and defaults that fit it.
