@@ -331,12 +331,18 @@ impl Model {
 }
 
 /// Lists and maps with `omitempty` of which a rule or a plugin asks whether there is one, even an empty one
-/// (in Go: compares with `nil`).
-const DISTINCT: [(&str, &str); 5] = [
+/// (in Go: compares with `nil`), or which a refusal shows.
+const DISTINCT: [(&str, &str); 11] = [
     ("io.k8s.api.admissionregistration.v1.MutatingWebhook", "rules"),
     ("io.k8s.api.admissionregistration.v1.ValidatingWebhook", "rules"),
     ("io.k8s.api.autoscaling.v2.HPAScalingRules", "policies"),
+    ("io.k8s.api.core.v1.PersistentVolumeSpec", "capacity"),
     ("io.k8s.api.core.v1.PodSpec", "overhead"),
+    ("io.k8s.api.core.v1.ResourceQuotaSpec", "scopes"),
+    ("io.k8s.api.networking.v1.IngressSpec", "rules"),
+    ("io.k8s.api.networking.v1.ServiceCIDRSpec", "cidrs"),
+    ("io.k8s.api.networking.v1beta1.ServiceCIDRSpec", "cidrs"),
+    ("io.k8s.api.storage.v1.StorageClass", "parameters"),
     ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps", "dependencies"),
 ];
 

@@ -62,9 +62,9 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) {
     }
 }
 
-/// Grows the generation if anything but metadata and status changed (META-06).
-pub(super) fn grow_generation(new: &mut Value, old: &Value, generation: Generation) {
-    let differs = match generation {
+/// Whether the generation grows: anything but metadata and status changed (META-06).
+pub(super) fn is_new_generation(new: &Value, old: &Value, generation: Generation) -> bool {
+    match generation {
         Generation::None => false,
         Generation::Spec => spec_differs(new, old),
         Generation::Content => spec_differs(new, old) || new.get("status") != old.get("status"),
@@ -72,9 +72,6 @@ pub(super) fn grow_generation(new: &mut Value, old: &Value, generation: Generati
             let path = ["metadata", member];
             spec_differs(new, old) || new.at(&path) != old.at(&path)
         }
-    };
-    if differs {
-        bump_generation(new);
     }
 }
 

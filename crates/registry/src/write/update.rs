@@ -119,9 +119,7 @@ impl Write<'_> {
             resource.strategy.prepare_part(&mut new, &old, part);
         }
         resource.strategy.note_time(&mut new, Some(&old), self.context.now);
-        let generation = resource.strategy.generation();
-        let generation = if part.is_empty() { generation } else { generation.of_part() };
-        metadata::grow_generation(&mut new, &old, generation);
+        self.grow_generation(&mut new, &old);
         self.validate(&new, Some(&old))?;
         warnings.extend(if part.is_empty() {
             resource.strategy.warnings(&new, Some(&old))
@@ -131,6 +129,18 @@ impl Write<'_> {
         self.review(Operation::Update, name, &new, Some(&old)).await?;
         pintle_schema::forget_empty(&resource.schema, resource.stored_type(), &mut new);
         self.settle(existing, &old, new).await
+    }
+
+    /// Grows the generation where the object becomes another. Empty lists that will not be kept are no change.
+    fn grow_generation(&self, new: &mut Value, old: &Value) {
+        let resource = &self.target.resource;
+        let generation = resource.strategy.generation();
+        let generation =
+            if self.target.subresource.is_empty() { generation } else { generation.of_part() };
+        let kept = pintle_schema::without_distinct(&resource.schema, resource.stored_type(), new);
+        if metadata::is_new_generation(kept.as_ref().unwrap_or(new), old, generation) {
+            metadata::bump_generation(new);
+        }
     }
 
     /// Commits the new state: as nothing if nothing changed, as a deletion if that was all that a

@@ -53,7 +53,7 @@ pub struct Decoded {
 ///
 /// Problems are told in the order of the text where a built-in type guides a decoder through JSON.
 /// Otherwise upstream looks for members that come twice first, and for unknown ones in what it has made
-/// of the text, whose members are sorted.
+/// of the text, whose members are sorted. So are those of YAML of which the first is told that is of a wrong type.
 pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8], format: Format) -> Result<Decoded, Error> {
     let text = json::text(bytes);
     match format {
@@ -71,9 +71,10 @@ pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8], format: Format) -> Resu
             let repeated: Vec<Problem> = repeated.take(PROBLEMS_MAX).collect();
             // Of members that come twice upstream decodes the last only.
             if repeated.is_empty() {
-                let decoded = Decoder::new(schema, reader).root(ty)?;
-                if decoded.problems.is_empty() {
-                    return Ok(decoded);
+                match Decoder::new(schema, reader).root(ty) {
+                    Ok(decoded) if decoded.problems.is_empty() => return Ok(decoded),
+                    Ok(_) | Err(Error::Type { .. }) => {}
+                    Err(error) => return Err(error),
                 }
             }
             sorted(schema, ty, yaml::parse(bytes)?, repeated)

@@ -3210,7 +3210,7 @@ pub(crate) static TYPES: [Type; 1127] = [
         row("items", T::ListOfCoreV1PersistentVolume, Always, 2).required(),
     ]),
     structure!("io.k8s.api.core.v1.PersistentVolumeSpec", Granular => [
-        row("capacity", T::MapOfResourceQuantity, OmitZero, 1),
+        row("capacity", T::MapOfResourceQuantity, Distinct, 1),
         row("gcePersistentDisk", T::CoreV1GCEPersistentDiskVolumeSource, Pointer, 1).inside(&[2]),
         row("awsElasticBlockStore", T::CoreV1AWSElasticBlockStoreVolumeSource, Pointer, 2).inside(&[2]),
         row("hostPath", T::CoreV1HostPathVolumeSource, Pointer, 3).inside(&[2]),
@@ -3605,7 +3605,7 @@ pub(crate) static TYPES: [Type; 1127] = [
     ]),
     structure!("io.k8s.api.core.v1.ResourceQuotaSpec", Granular => [
         row("hard", T::MapOfResourceQuantity, OmitZero, 1),
-        row("scopes", T::ListOfString, OmitZero, 2).rules(rules![Enum(texts!["BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating", "VolumeAttributesClass"])]),
+        row("scopes", T::ListOfString, Distinct, 2).rules(rules![Enum(texts!["BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating", "VolumeAttributesClass"])]),
         row("scopeSelector", T::CoreV1ScopeSelector, Pointer, 3),
     ]),
     structure!("io.k8s.api.core.v1.ResourceQuotaStatus", Granular => [
@@ -4228,7 +4228,7 @@ pub(crate) static TYPES: [Type; 1127] = [
         row("ingressClassName", T::String, Pointer, 4),
         row("defaultBackend", T::NetworkingV1IngressBackend, Pointer, 1),
         row("tls", T::ListOfNetworkingV1IngressTLS, OmitZero, 2),
-        row("rules", T::ListOfNetworkingV1IngressRule, OmitZero, 3),
+        row("rules", T::ListOfNetworkingV1IngressRule, Distinct, 3),
     ]),
     structure!("io.k8s.api.networking.v1.IngressStatus", Granular => [
         row("loadBalancer", T::NetworkingV1IngressLoadBalancerStatus, Always, 1),
@@ -4297,7 +4297,7 @@ pub(crate) static TYPES: [Type; 1127] = [
         row("items", T::ListOfNetworkingV1ServiceCIDR, Always, 2).required(),
     ]),
     structure!("io.k8s.api.networking.v1.ServiceCIDRSpec", Granular => [
-        row("cidrs", T::ListOfString, OmitZero, 1),
+        row("cidrs", T::ListOfString, Distinct, 1),
     ]),
     structure!("io.k8s.api.networking.v1.ServiceCIDRStatus", Granular => [
         row("conditions", T::ListOfMetaV1ConditionByType, OmitZero, 1).merge("type"),
@@ -4337,7 +4337,7 @@ pub(crate) static TYPES: [Type; 1127] = [
         row("items", T::ListOfNetworkingV1beta1ServiceCIDR, Always, 2).required(),
     ]),
     structure!("io.k8s.api.networking.v1beta1.ServiceCIDRSpec", Granular => [
-        row("cidrs", T::ListOfString, OmitZero, 1),
+        row("cidrs", T::ListOfString, Distinct, 1),
     ]),
     structure!("io.k8s.api.networking.v1beta1.ServiceCIDRStatus", Granular => [
         row("conditions", T::ListOfMetaV1ConditionByType, OmitZero, 1).merge("type"),
@@ -5469,7 +5469,7 @@ pub(crate) static TYPES: [Type; 1127] = [
         row("apiVersion", T::String, OmitZero, 0),
         row("metadata", T::MetaV1ObjectMeta, Always, 1),
         row("provisioner", T::String, Always, 2).required().rules(rules![Immutable]),
-        row("parameters", T::MapOfString, OmitZero, 3).rules(rules![Immutable]),
+        row("parameters", T::MapOfString, Distinct, 3).rules(rules![Immutable]),
         row("reclaimPolicy", T::String, Pointer, 4).rules(rules![Enum(texts!["Delete", "Recycle", "Retain"]), Immutable]),
         row("mountOptions", T::ListOfString, OmitZero, 5),
         row("allowVolumeExpansion", T::Bool, Pointer, 6),
