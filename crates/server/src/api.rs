@@ -201,8 +201,8 @@ impl Api {
         }
         progress.code = response.status().as_u16();
         // A short answer is bytes and nothing else. A long one is made as it is sent, or large, so
-        // it counts until then, as upstream's handlers do; how long is bounded.
-        if !response.body().is_long() {
+        // it counts until then, as upstream's handlers do; how long is bounded. So does a session.
+        if !response.body().is_long() && !response.body().is_session() {
             progress.place = None;
         }
         response.body_mut().hold(Box::new(progress));
@@ -311,6 +311,10 @@ impl Api {
     ) -> Result<(), Status> {
         if info.long_running() {
             progress.runs_long();
+            if info.connects() {
+                let place = self.limits.enter_session(user);
+                progress.place = Some(place.inspect_err(|_| progress.was_rejected())?);
+            }
         } else if !info.is_health_check() {
             let place = self.limits.enter(info.read_only(), user);
             progress.place = Some(place.inspect_err(|_| progress.was_rejected())?);

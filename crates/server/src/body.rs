@@ -45,6 +45,9 @@ pub(crate) struct Body {
     in_a_row: u8,
     /// Dropped when the body has been sent or given up: counts, limits.
     guard: Option<Box<dyn Guard>>,
+    /// Whether it, or what follows it, comes from a backend as long as the client wants it, and may be let
+    /// wait.
+    is_session: bool,
 }
 
 /// What lives as long as a body, and sees how it goes.
@@ -192,7 +195,17 @@ impl Body {
     }
 
     fn new(source: Source) -> Self {
-        Self { source, lane: None, in_a_row: 0, guard: None }
+        Self { source, lane: None, in_a_row: 0, guard: None, is_session: false }
+    }
+
+    /// What is sent is the client's to pause.
+    pub(crate) fn begin_session(&mut self) {
+        self.is_session = true;
+    }
+
+    /// Whether the client may let wait what is sent.
+    pub(crate) const fn is_session(&self) -> bool {
+        self.is_session
     }
 
     /// Says where pieces that take work are made.

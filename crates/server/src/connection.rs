@@ -12,6 +12,7 @@ mod files;
 mod http;
 mod register;
 mod socket;
+mod stall;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -25,7 +26,6 @@ use ::http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use hyper_util::server::conn::auto::Builder;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -41,9 +41,9 @@ use crate::body::Successor;
 use crate::config::ConnectionLimits;
 use answer::Answer;
 pub(crate) use conduct::Conduct;
+pub(crate) use files::within_files;
 use register::{Entry, Register};
 use socket::Socket;
-use stream::Streams;
 
 /// The answer to a request that is not encrypted.
 const PLAIN_HTTP: &[u8] =
@@ -54,7 +54,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What all connections share.
 struct Listener {
     tls: TlsAcceptor,
-    http: Builder<Streams>,
     register: Arc<Register>,
     api: Arc<Api>,
 }
@@ -64,15 +63,13 @@ struct Listener {
 pub(crate) async fn serve(
     listener: TcpListener,
     tls: Arc<rustls::ServerConfig>,
-    mut limits: ConnectionLimits,
+    limits: ConnectionLimits,
     api: Arc<Api>,
 ) {
-    limits.connections_max = files::connections_max(limits.connections_max);
-    let http = http::http(Streams { write_stall: limits.write_stall });
     let register = Register::new(limits);
     let mut stopping = api.lifecycle.stopping();
     let shared =
-        Arc::new(Listener { tls: TlsAcceptor::from(tls), http, register: register.clone(), api });
+        Arc::new(Listener { tls: TlsAcceptor::from(tls), register: register.clone(), api });
     let mut connections = JoinSet::new();
     let mut idle_watch = std::pin::pin!(register.watch());
     loop {
@@ -107,7 +104,7 @@ pub(crate) async fn serve(
 
 async fn connection(stream: TcpStream, entry: Entry, from: IpAddr, shared: Arc<Listener>) {
     let (api, limits) = (&shared.api, shared.register.limits());
-    let socket = Socket::new(stream, limits.write_stall);
+    let socket = Socket::new(stream, entry.conduct().clone());
     let handshake = tokio::time::timeout(limits.handshake, shake_hands(socket, &shared.tls)).await;
     let why = match handshake {
         Ok(Ok(stream)) => return speak_http(stream, entry.conduct(), &shared).await,
@@ -129,7 +126,8 @@ async fn speak_http(stream: TlsStream<Socket>, conduct: &Arc<Conduct>, shared: &
         successor: successor.clone(),
     };
     let service = service_fn(move |request| requests.clone().serve(request));
-    let connection = shared.http.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let http = http::http(conduct);
+    let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let result = tokio::select! {
         result = connection.as_mut() => result,
@@ -165,7 +163,8 @@ impl Requests {
         let mut response = response.map(|body| {
             // A short one is gone with the first piece, and a watch has its own end.
             let deadline = body.is_long().then(|| Instant::now() + time);
-            Answer::new(body, deadline, busy)
+            let session = body.is_session().then(|| self.conduct.begin_session());
+            Answer::new(body, deadline, busy, session)
         });
         if let Some(successor) = response.body_mut().take_successor() {
             *self.successor.lock() = Some(successor);

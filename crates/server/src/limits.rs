@@ -1,4 +1,5 @@
-//! How many requests are worked on at the same time, and how many of one user's. Watches do not count.
+//! How many requests are worked on at the same time, how many sessions there are, and how many of both are one
+//! user's. Watches do not count.
 //!
 //! Nobody holds more places than they leave to others: a user gets a further place as long as more places
 //! are free than this user holds. One alone can have half of them; beside that one, another has half of
@@ -18,6 +19,7 @@ use pintle_meta::Status;
 pub(crate) struct Limits {
     read_only: Arc<Lane>,
     mutating: Arc<Lane>,
+    sessions: Arc<Lane>,
 }
 
 struct Lane {
@@ -29,7 +31,7 @@ struct Lane {
     held: Mutex<HashMap<ByName, usize>>,
 }
 
-/// A place among the requests that are worked on; given back when dropped.
+/// A place among the requests that are worked on, or among the sessions; given back when dropped.
 pub(crate) struct Place {
     lane: Arc<Lane>,
     /// Who has a limit.
@@ -41,35 +43,24 @@ pub(crate) struct Place {
 struct ByName(Arc<User>);
 
 impl Limits {
-    /// Limits for requests that change nothing and for those that do; 0 is none.
-    pub(crate) fn new(read_only_max: usize, mutating_max: usize) -> Self {
-        Self { read_only: Lane::new(read_only_max), mutating: Lane::new(mutating_max) }
+    /// Limits for requests that change nothing, for those that do, and for sessions; 0 is none.
+    pub(crate) fn new(read_only_max: usize, mutating_max: usize, sessions_max: usize) -> Self {
+        Self {
+            read_only: Lane::new(read_only_max),
+            mutating: Lane::new(mutating_max),
+            sessions: Lane::new(sessions_max),
+        }
     }
 
     /// A place for a request, or 429. Who may do everything is always let in, so that an overloaded
     /// server can be mended.
     pub(crate) fn enter(&self, read_only: bool, user: &Arc<User>) -> Result<Place, Status> {
-        let lane = if read_only { &self.read_only } else { &self.mutating };
-        if lane.max == 0 || user.is_master() {
-            lane.used.fetch_add(1, Ordering::Relaxed);
-            return Ok(Place { lane: lane.clone(), user: None });
-        }
-        let mut held = lane.held.lock();
-        let free = lane.max.saturating_sub(lane.used.load(Ordering::Relaxed));
-        let places = held.get_mut(user.name.as_str());
-        if places.as_ref().map_or(0, |places| **places) >= free {
-            let why = "Too many requests, please try again later.";
-            return Err(Status::too_many_requests(why, 1)); // ST-11
-        }
-        let user = ByName(user.clone());
-        match places {
-            Some(places) => *places += 1,
-            None => {
-                held.insert(user.clone(), 1);
-            }
-        }
-        lane.used.fetch_add(1, Ordering::Relaxed);
-        Ok(Place { lane: lane.clone(), user: Some(user) })
+        if read_only { self.read_only.enter(user) } else { self.mutating.enter(user) }
+    }
+
+    /// A place for a session, likewise.
+    pub(crate) fn enter_session(&self, user: &Arc<User>) -> Result<Place, Status> {
+        self.sessions.enter(user)
     }
 
     /// How many requests that change nothing are worked on.
@@ -86,6 +77,29 @@ impl Limits {
 impl Lane {
     fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { max, used: AtomicUsize::new(0), held: Mutex::default() })
+    }
+
+    fn enter(self: &Arc<Self>, user: &Arc<User>) -> Result<Place, Status> {
+        if self.max == 0 || user.is_master() {
+            self.used.fetch_add(1, Ordering::Relaxed);
+            return Ok(Place { lane: self.clone(), user: None });
+        }
+        let mut held = self.held.lock();
+        let free = self.max.saturating_sub(self.used.load(Ordering::Relaxed));
+        let places = held.get_mut(user.name.as_str());
+        if places.as_ref().map_or(0, |places| **places) >= free {
+            let why = "Too many requests, please try again later.";
+            return Err(Status::too_many_requests(why, 1)); // ST-11
+        }
+        let user = ByName(user.clone());
+        match places {
+            Some(places) => *places += 1,
+            None => {
+                held.insert(user.clone(), 1);
+            }
+        }
+        self.used.fetch_add(1, Ordering::Relaxed);
+        Ok(Place { lane: self.clone(), user: Some(user) })
     }
 }
 
@@ -139,20 +153,22 @@ mod tests {
 
     #[test]
     fn lanes_fill_up_separately_and_empty_again() {
-        let limits = Limits::new(2, 1);
+        let limits = Limits::new(2, 1, 1);
         let first = limits.enter(true, &user("a")).unwrap();
         let _second = limits.enter(true, &user("b")).unwrap();
         let refused = limits.enter(true, &user("c")).err().unwrap();
         assert_eq!(refused.code, 429);
         assert_eq!(refused.details.unwrap().retry_after_seconds, Some(1));
         assert!(limits.enter(false, &user("c")).is_ok());
+        let _session = limits.enter_session(&user("a")).unwrap();
+        assert!(limits.enter_session(&user("b")).is_err());
         drop(first);
         assert!(limits.enter(true, &user("c")).is_ok());
     }
 
     #[test]
     fn who_holds_many_places_leaves_as_many_to_others() {
-        let limits = Limits::new(400, 200);
+        let limits = Limits::new(400, 200, 100);
         let shares: Vec<Vec<Place>> =
             ["a", "b", "c", "d"].into_iter().map(|name| fill(&limits, name)).collect();
         assert_eq!(shares.iter().map(Vec::len).collect::<Vec<_>>(), [200, 100, 50, 25]);
@@ -164,7 +180,7 @@ mod tests {
 
     #[test]
     fn masters_are_always_let_in() {
-        let limits = Limits::new(1, 1);
+        let limits = Limits::new(1, 1, 1);
         let master = User { groups: vec!["system:masters".to_owned()], ..User::default() };
         let _place = limits.enter(false, &user("a")).unwrap();
         assert!(limits.enter(false, &Arc::new(master)).is_ok());
@@ -172,7 +188,7 @@ mod tests {
 
     #[test]
     fn no_limit_is_none() {
-        let limits = Limits::new(0, 0);
+        let limits = Limits::new(0, 0, 0);
         let anonymous = Arc::new(User::anonymous());
         let places: Vec<_> =
             (0..1000).map(|_| limits.enter(true, &anonymous).ok().unwrap()).collect();

@@ -85,8 +85,13 @@ impl RequestInfo {
 
     /// Whether the answer takes as long as the client stays, or whoever the client is connected to.
     pub(crate) fn long_running(&self) -> bool {
+        self.verb == "watch" || self.connects()
+    }
+
+    /// Whether the client is to be connected to something else.
+    pub(crate) fn connects(&self) -> bool {
         let connects = |info: &ResourceInfo| CONNECTIONS.contains(&info.subresource.as_str());
-        self.verb == "watch" || self.resource.as_ref().is_some_and(connects)
+        self.resource.as_ref().is_some_and(connects)
     }
 
     /// Whether it is asked how the server is: that is answered whatever else there is to do, as upstream's

@@ -70,8 +70,9 @@ pub struct Running {
 
 impl Server {
     /// Starts a server; it is ready when this returns. Needs a Tokio runtime.
-    pub async fn start(config: Config) -> Result<Running, Error> {
+    pub async fn start(mut config: Config) -> Result<Running, Error> {
         let mut phases = Phases::new();
+        config.connections = connection::within_files(config.connections);
         config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_place)?;
         // The address first: that it is taken is the most frequent reason why a server does not start.
         let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
@@ -352,7 +353,11 @@ fn api(
         discovery: Discovery::default(),
         openapi: OpenApi::default(),
         metrics: Metrics::new(now().unix_seconds(), sources),
-        limits: Limits::new(config.max_requests_inflight, config.max_mutating_requests_inflight),
+        limits: Limits::new(
+            config.max_requests_inflight,
+            config.max_mutating_requests_inflight,
+            config.connections.sessions_max,
+        ),
         compute: Compute::new(runtime::compute_slots()),
         lifecycle: Lifecycle::new(),
         audit_ids: AuditIds::new(u64::from_le_bytes(seed)),

@@ -21,6 +21,12 @@ pub struct ConnectionLimits {
     /// A peer that takes nothing of what is sent for so long loses the HTTP/2 stream, or the connection
     /// where that is all it has.
     pub write_stall: Duration,
+    /// The same for sessions: logs, remote commands and what else comes from a backend as long as the client
+    /// wants it. Those are the client's to pause.
+    pub session_stall: Duration,
+    /// How many sessions there are at the same time; each has a connection to a backend. Fewer where the
+    /// process may not open so many files.
+    pub sessions_max: usize,
 }
 
 impl Default for ConnectionLimits {
@@ -36,6 +42,10 @@ impl Default for ConnectionLimits {
             leave: Duration::from_secs(10),
             // Half of what upstream allows a whole answer.
             write_stall: Duration::from_secs(30),
+            // What kubelets have (`--streaming-connection-idle-timeout`). Upstream has no bound of its own.
+            session_stall: Duration::from_secs(4 * 60 * 60),
+            // With what waits in both directions up to 300 KB of memory each.
+            sessions_max: 4_096,
         }
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 
-use super::conduct::Busy;
+use super::conduct::{Busy, InSession};
 use super::stream;
 use crate::body::{Body, Broken, CHUNK_BYTES, Successor};
 
@@ -24,6 +24,8 @@ pub(super) struct Answer {
     deadline: Option<Instant>,
     /// The connection is not idle as long as this is there.
     busy: Busy,
+    /// There where the client may let wait what is sent.
+    session: Option<InSession>,
 }
 
 /// Why an answer is not sent to its end.
@@ -39,17 +41,22 @@ pub(super) enum Unsent {
 
 impl Answer {
     /// A body that must have been sent at the deadline, if it has one.
-    pub(super) fn new(body: Body, deadline: Option<Instant>, busy: Busy) -> Self {
-        Self { body, rest: Bytes::new(), deadline, busy }
+    pub(super) fn new(
+        body: Body,
+        deadline: Option<Instant>,
+        busy: Busy,
+        session: Option<InSession>,
+    ) -> Self {
+        Self { body, rest: Bytes::new(), deadline, busy, session }
     }
 
     /// Takes out what follows the answer on its connection.
     pub(super) fn take_successor(&mut self) -> Option<Successor> {
         let successor = self.body.take_successor()?;
-        let busy = self.busy.clone();
+        let (busy, session) = (self.busy.clone(), self.session.take());
         Some(Box::pin(async move {
             successor.await;
-            drop(busy);
+            drop((busy, session));
         }))
     }
 
@@ -85,7 +92,7 @@ impl HttpBody for Answer {
             self.body.break_off();
             return Poll::Ready(Some(Err(Unsent::TooSlow)));
         }
-        stream::gave_a_frame();
+        stream::gave_a_frame(self.session.is_some());
         let piece = self.piece();
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }

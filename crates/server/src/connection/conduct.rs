@@ -2,13 +2,14 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use http::Version;
 use pintle_auth::{ANONYMOUS, User};
 use tokio::sync::Notify;
 
 use super::register::Register;
+use crate::config::ConnectionLimits;
 
 /// One connection's requests, and whether it is to end. Shared by its task, its requests and the
 /// [`Register`].
@@ -25,7 +26,12 @@ pub(crate) struct Conduct {
     /// Whether the connection is to end when its requests have.
     leaves: AtomicBool,
     leave: Notify,
+    /// How many sessions there are over the connection.
+    sessions: AtomicUsize,
 }
+
+/// A session over a connection: what a client is sent as long as it wants it, and may let wait.
+pub(super) struct InSession(Arc<Conduct>);
 
 /// A request that is worked on, or whose answer is on its way.
 #[derive(Clone)]
@@ -44,11 +50,17 @@ impl Conduct {
             authenticated: AtomicBool::new(false),
             leaves: AtomicBool::new(false),
             leave: Notify::new(),
+            sessions: AtomicUsize::new(0),
         }
     }
 
     pub(super) const fn id(&self) -> u64 {
         self.id
+    }
+
+    /// What holds for all connections.
+    pub(super) fn limits(&self) -> &ConnectionLimits {
+        self.register.limits()
     }
 
     /// Where it comes from.
@@ -60,6 +72,17 @@ impl Conduct {
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
         self.begun.fetch_add(1, Ordering::Relaxed);
         Busy(Arc::new(Request(self.clone())))
+    }
+
+    /// A session begins.
+    pub(super) fn begin_session(self: &Arc<Self>) -> InSession {
+        self.sessions.fetch_add(1, Ordering::Relaxed);
+        InSession(self.clone())
+    }
+
+    /// Whether the peer may let wait what is sent: there are sessions, and they are not told to end.
+    pub(super) fn may_pause(&self) -> bool {
+        self.sessions.load(Ordering::Relaxed) > 0 && !self.leaves()
     }
 
     /// How many requests have begun.
@@ -110,6 +133,12 @@ impl Conduct {
     /// Returns when the connection is told to end. For its one task.
     pub(super) async fn told_to_leave(&self) {
         self.leave.notified().await;
+    }
+}
+
+impl Drop for InSession {
+    fn drop(&mut self) {
+        self.0.sessions.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -1,24 +1,59 @@
-//! How many files the process may open, of which each connection is one.
+//! How many files the process may open, of which each connection is one, and each session another.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::config::ConnectionLimits;
 
 /// File descriptors for everything but connections: the store, certificates, webhooks.
 const FILES_RESERVED: u64 = 256;
 
-/// Lets the process open as many files as it is allowed to, as Go's programs do, and tells for how many
-/// connections that suffices; no more than are wanted.
-pub(super) fn connections_max(wanted: usize) -> usize {
+/// Lets the process open as many files as it is allowed to, as Go's programs do, and makes the limits as small
+/// as these files demand.
+pub(crate) fn within_files(wanted: ConnectionLimits) -> ConnectionLimits {
+    let Some(files) = files_max() else { return wanted };
+    let room = usize::try_from(files.saturating_sub(FILES_RESERVED.min(files / 2)));
+    let limits = share(wanted.clone(), room.unwrap_or(usize::MAX));
+    if limits != wanted {
+        let ConnectionLimits { connections_max, sessions_max, .. } = limits;
+        tracing::warn!(
+            "room for {connections_max} connections and {sessions_max} sessions: no more than {files} files may be open"
+        );
+    }
+    limits
+}
+
+/// How many files there may be; nothing for any number.
+fn files_max() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, ..limit };
-    let current = match setrlimit(Resource::Nofile, raised) {
+    match setrlimit(Resource::Nofile, raised) {
         Ok(()) => limit.maximum,
         Err(_) => limit.current,
-    };
-    let Some(files) = current else { return wanted };
-    let room = usize::try_from(files.saturating_sub(FILES_RESERVED.min(files / 2)));
-    let possible = room.unwrap_or(usize::MAX);
-    if possible < wanted {
-        tracing::warn!("room for {possible} connections: no more than {files} files may be open");
     }
-    possible.min(wanted)
+}
+
+/// Divides the room between connections and sessions as they would divide what is wanted.
+fn share(wanted: ConnectionLimits, room: usize) -> ConnectionLimits {
+    let all = wanted.connections_max.saturating_add(wanted.sessions_max);
+    if all <= room {
+        return wanted;
+    }
+    let sessions_max = (room as u128 * wanted.sessions_max as u128 / all as u128) as usize;
+    ConnectionLimits { connections_max: room - sessions_max, sessions_max, ..wanted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_files_are_shared_by_connections_and_sessions() {
+        let shared = |room| {
+            let limits = share(ConnectionLimits::default(), room);
+            (limits.connections_max, limits.sessions_max)
+        };
+        assert_eq!(shared(1 << 20), (16_384, 4_096));
+        assert_eq!(shared(20_480), (16_384, 4_096));
+        assert_eq!(shared(1_000), (800, 200));
+    }
 }

@@ -6,11 +6,18 @@
 //! nowhere; a block of headers may have a quarter more `CONTINUATION` frames than its greatest length
 //! needs, and four times that length ends the connection; many small `DATA` frames end it as well.
 
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use hyper::rt::{Sleep, Timer};
 use hyper_util::rt::TokioTimer;
 use hyper_util::server::conn::auto::Builder;
 
+use tokio::time::Instant;
+
+use super::conduct::Conduct;
 use super::stream::Streams;
 
 /// Bounds a request's line and headers; long selectors go into the line.
@@ -37,11 +44,11 @@ const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// HTTP/1.1 and HTTP/2 within their bounds. How long headers may take is for the
 /// [`register`](super::register) to say, which needs no timer for each request.
-pub(super) fn http(streams: Streams) -> Builder<Streams> {
-    let mut http = Builder::new(streams);
+pub(super) fn http(conduct: &Arc<Conduct>) -> Builder<Streams> {
+    let mut http = Builder::new(Streams(conduct.clone()));
     http.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX);
     http.http2()
-        .timer(TokioTimer::new())
+        .timer(Questions(conduct.clone()))
         .max_concurrent_streams(HTTP2_STREAMS_MAX)
         .max_pending_accept_reset_streams(HTTP2_PENDING_RESETS_MAX)
         .max_local_error_reset_streams(HTTP2_ERROR_RESETS_MAX)
@@ -53,4 +60,44 @@ pub(super) fn http(streams: Streams) -> Builder<Streams> {
         .keep_alive_interval(HTTP2_PING_AFTER)
         .keep_alive_timeout(HTTP2_PING_TIMEOUT);
     http
+}
+
+/// When a client is asked whether it is still there, and has not answered in time: not as long as it may
+/// pause, for a program that was stopped does not answer. The kernel's own questions go on.
+struct Questions(Arc<Conduct>);
+
+struct Question {
+    at: Pin<Box<tokio::time::Sleep>>,
+    conduct: Arc<Conduct>,
+}
+
+impl Timer for Questions {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        self.sleep_until((Instant::now() + duration).into_std())
+    }
+
+    fn sleep_until(&self, deadline: std::time::Instant) -> Pin<Box<dyn Sleep>> {
+        let at = Box::pin(tokio::time::sleep_until(deadline.into()));
+        Box::pin(Question { at, conduct: self.0.clone() })
+    }
+
+    fn now(&self) -> std::time::Instant {
+        Instant::now().into_std()
+    }
+}
+
+impl Sleep for Question {}
+
+impl Future for Question {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.at.as_mut().poll(context));
+            if !self.conduct.may_pause() {
+                return Poll::Ready(());
+            }
+            self.at.as_mut().reset(Instant::now() + HTTP2_PING_TIMEOUT);
+        }
+    }
 }

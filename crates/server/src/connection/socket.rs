@@ -2,13 +2,16 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
+
+use super::conduct::Conduct;
+use super::stall::Stall;
 
 /// A peer that has been silent for so long is asked whether it is still there, by the kernel …
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
@@ -19,6 +22,9 @@ const KEEP_ALIVE_PROBES: u32 = 4;
 /// a quarter of an hour. As long as the questions above take.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(120);
+/// The kernel's own time for that.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED_DEFAULT: Duration = Duration::ZERO;
 
 /// A socket on which a write that makes no progress fails after a while.
 ///
@@ -27,18 +33,20 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(120);
 /// few bytes now and then makes no progress either.
 pub(super) struct Socket {
     stream: TcpStream,
-    write_stall: Duration,
+    conduct: Arc<Conduct>,
     /// Runs while a write waits. Writes that do not wait, nearly all, need no timer.
-    deadline: Option<Pin<Box<Sleep>>>,
+    stall: Option<Stall>,
+    /// Whether the kernel knows that the peer may let wait what is sent.
+    may_pause: bool,
 }
 
 impl Socket {
     /// Takes over an accepted connection.
-    pub(super) fn new(stream: TcpStream, write_stall: Duration) -> Self {
+    pub(super) fn new(stream: TcpStream, conduct: Arc<Conduct>) -> Self {
         if let Err(error) = set_options(&stream) {
             tracing::debug!(%error, "cannot set the options of a connection");
         }
-        Self { stream, write_stall, deadline: None }
+        Self { stream, conduct, stall: None, may_pause: false }
     }
 
     /// See [`TcpStream::peek`].
@@ -53,12 +61,31 @@ impl Socket {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.deadline = None;
+            self.stall = None;
             return written;
         }
-        let write_stall = self.write_stall;
-        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(write_stall)));
-        deadline.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        let conduct = &self.conduct;
+        let stall = self.stall.get_or_insert_with(|| Stall::begin(conduct));
+        ready!(stall.poll_too_long(conduct, conduct.may_pause(), context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Tells the kernel of sessions: it would end a connection over which nothing is taken, though the peer
+    /// answers that it is there.
+    fn tell_of_sessions(&mut self) {
+        let may_pause = self.conduct.may_pause();
+        if may_pause == self.may_pause {
+            return;
+        }
+        self.may_pause = may_pause;
+        #[cfg(target_os = "linux")]
+        {
+            let time = if may_pause { UNACKNOWLEDGED_DEFAULT } else { UNACKNOWLEDGED_MAX };
+            if let Err(error) = sockopt::set_tcp_user_timeout(&self.stream, time.as_millis() as u32)
+            {
+                tracing::debug!(%error, "cannot set the options of a connection");
+            }
+        }
     }
 }
 
@@ -89,6 +116,7 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.tell_of_sessions();
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.bound(written, context)
     }
@@ -98,6 +126,7 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.tell_of_sessions();
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
         self.bound(written, context)
     }

@@ -8,12 +8,14 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use hyper::rt::Executor;
-use tokio::time::{Sleep, sleep};
+
+use super::conduct::Conduct;
+use super::stall::Stall;
 
 /// What the answer of a stream said last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub(super) struct Sending {
     frames: u64,
     /// Whether the last one may still wait for the peer.
     waits: bool,
+    /// Whether it is a session's.
+    of_session: bool,
 }
 
 tokio::task_local! {
@@ -29,9 +33,9 @@ tokio::task_local! {
     static SENDING: Cell<Sending>;
 }
 
-/// An answer gave a frame to be sent.
-pub(super) fn gave_a_frame() {
-    say(|sending| Sending { frames: sending.frames + 1, waits: true });
+/// An answer, or a session, gave a frame to be sent.
+pub(super) fn gave_a_frame(of_session: bool) {
+    say(|sending| Sending { frames: sending.frames + 1, waits: true, of_session });
 }
 
 /// An answer was asked for more: the frame that it gave last is on its way.
@@ -44,86 +48,124 @@ fn say(what: impl FnOnce(Sending) -> Sending) {
     let _ = SENDING.try_with(|sending| sending.set(what(sending.get())));
 }
 
-/// Runs the streams of connections.
-#[derive(Clone, Debug)]
-pub(super) struct Streams {
-    /// How long a frame may wait for its peer.
-    pub(super) write_stall: Duration,
-}
+/// Runs the streams of a connection.
+#[derive(Clone)]
+pub(super) struct Streams(pub(super) Arc<Conduct>);
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
     fn execute(&self, stream: F) {
-        tokio::spawn(SENDING.scope(Cell::default(), bounded(stream, self.write_stall)));
+        tokio::spawn(SENDING.scope(Cell::default(), bounded(stream, self.0.clone())));
     }
 }
 
-/// Runs a stream until it ends, or until its peer takes nothing of it for `write_stall`.
-async fn bounded(stream: impl Future<Output = ()>, write_stall: Duration) {
+/// Runs a stream until it ends, or until its peer takes nothing of it for too long.
+async fn bounded(stream: impl Future<Output = ()>, conduct: Arc<Conduct>) {
     let mut stream = pin!(stream);
     let mut waits_since = Sending::default();
-    let mut deadline: Option<Pin<Box<Sleep>>> = None;
+    let mut stall: Option<Stall> = None;
     poll_fn(|context| {
         if stream.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
         let sending = SENDING.with(Cell::get);
         if !sending.waits {
-            deadline = None;
+            stall = None;
             return Poll::Pending;
         }
         if sending != waits_since {
-            (waits_since, deadline) = (sending, None);
+            (waits_since, stall) = (sending, None);
         }
-        let deadline = deadline.get_or_insert_with(|| Box::pin(sleep(write_stall)));
-        deadline.as_mut().poll(context)
+        let stall = stall.get_or_insert_with(|| Stall::begin(&conduct));
+        stall.poll_too_long(&conduct, sending.of_session && conduct.may_pause(), context)
     })
     .await;
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep};
+
     use super::*;
-    use tokio::time::Instant;
+    use crate::config::ConnectionLimits;
+    use crate::connection::register::Register;
 
     const STALL: Duration = Duration::from_secs(30);
 
+    fn conduct() -> Arc<Conduct> {
+        let limits = ConnectionLimits { write_stall: STALL, ..ConnectionLimits::default() };
+        let from = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        Arc::new(Conduct::new(0, from, Register::new(limits)))
+    }
+
     /// How long a stream lasts whose answer does this.
-    async fn lasts(answer: impl Future<Output = ()>) -> Duration {
+    async fn lasts(answer: impl Future<Output = ()>, conduct: Arc<Conduct>) -> Duration {
         let began = Instant::now();
-        SENDING.scope(Cell::default(), bounded(answer, STALL)).await;
+        SENDING.scope(Cell::default(), bounded(answer, conduct)).await;
         began.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_frame_that_nobody_takes_ends_its_stream() {
-        let ended = lasts(async {
-            gave_a_frame();
+        let answer = async {
+            gave_a_frame(false);
             std::future::pending().await
-        });
-        assert_eq!(ended.await.as_secs(), 30);
+        };
+        assert_eq!(lasts(answer, conduct()).await.as_secs(), 30);
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_frame_has_its_own_time() {
-        let ended = lasts(async {
+        let answer = async {
             for _ in 0..3 {
-                gave_a_frame();
+                gave_a_frame(false);
                 sleep(STALL / 2).await;
                 is_asked_for_more();
             }
-            gave_a_frame();
+            gave_a_frame(false);
             std::future::pending().await
-        });
-        assert_eq!(ended.await.as_secs(), 45 + 30);
+        };
+        assert_eq!(lasts(answer, conduct()).await.as_secs(), 45 + 30);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_has_nothing_to_send_may_wait() {
-        let ended = lasts(async {
-            gave_a_frame();
+        let answer = async {
+            gave_a_frame(false);
             is_asked_for_more();
             sleep(STALL * 10).await;
-        });
-        assert_eq!(ended.await.as_secs(), 300);
+        };
+        assert_eq!(lasts(answer, conduct()).await.as_secs(), 300);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_waits_for_its_client_and_nothing_else_over_its_connection_does() {
+        let paused = |of_session| async move {
+            gave_a_frame(of_session);
+            std::future::pending().await
+        };
+        let conduct = conduct();
+        let _session = conduct.begin_session();
+        let (session, answer) =
+            tokio::join!(lasts(paused(true), conduct.clone()), lasts(paused(false), conduct));
+        assert_eq!((session.as_secs(), answer.as_secs()), (4 * 60 * 60, 30));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_is_paused_does_not_hold_up_a_server_that_stops() {
+        let conduct = conduct();
+        let _session = conduct.begin_session();
+        let stops = async {
+            sleep(STALL * 10).await;
+            conduct.leave();
+        };
+        let paused = async {
+            gave_a_frame(true);
+            std::future::pending().await
+        };
+        let (lasted, ()) = tokio::join!(lasts(paused, conduct.clone()), stops);
+        assert!((300..=330).contains(&lasted.as_secs()), "{lasted:?}");
     }
 }

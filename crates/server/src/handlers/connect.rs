@@ -15,8 +15,15 @@ use crate::request_info::flag;
 use crate::respond::Response;
 use crate::target::Found;
 
-/// Connects: options, admission, and then what the subresource is.
+/// Connects. What comes of it is the client's to pause.
 pub(super) async fn connect(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
+    let mut response = answer(call, found).await?;
+    response.body_mut().begin_session();
+    Ok(response)
+}
+
+/// Options, admission, and then what the subresource is.
+async fn answer(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
     let (target, registry) = (&found.target, &call.api.registry);
     registry.catch_up().await?;
     if target.subresource == "log" {

@@ -20,7 +20,7 @@ use crate::lifecycle::Stopping;
 const TICK: Duration = Duration::from_secs(5);
 /// So much is received at once.
 const READ_BYTES: usize = 16 * 1024;
-/// How long what is left to be sent may take at the end (upstream's).
+/// How long what is left to be sent may take at the end, where nobody has a reason to let it wait (upstream's).
 const LAST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Both ends of a session.
@@ -75,17 +75,30 @@ where
         .await;
     }
 
-    /// Sends what is left, and closes both connections.
-    pub(crate) async fn finish(mut self, coupling: &mut impl Coupling) {
-        let (client, backend) = coupling.wires();
-        let last = async {
-            tokio::join!(
-                self.client.finish(&mut client.outgoing),
-                self.backend.finish(&mut backend.outgoing)
-            )
+    /// Sends what is left, and closes both connections. A client may let the last wait as it may what came
+    /// before, unless it sends no more itself.
+    pub(crate) async fn finish(self, coupling: &mut impl Coupling, stopping: &mut Stopping) {
+        let Self { mut client, mut backend } = self;
+        let (to_client, to_backend) = coupling.wires();
+        let has_left = to_client.has_ended;
+        let late = async {
+            if !has_left {
+                stopping.wait().await;
+            }
+            tokio::time::sleep(LAST_TIMEOUT).await;
         };
-        // Who does not take the rest in time has left.
-        let _late = tokio::time::timeout(LAST_TIMEOUT, last).await.is_err();
+        let client = async {
+            tokio::select! {
+                // Who does not take the rest in time has left.
+                _ = client.finish(&mut to_client.outgoing) => {}
+                () = late => {}
+            }
+        };
+        let backend = async move {
+            let last = backend.finish(&mut to_backend.outgoing);
+            let _late = tokio::time::timeout(LAST_TIMEOUT, last).await.is_err();
+        };
+        tokio::join!(client, backend);
     }
 }
 
@@ -171,7 +184,7 @@ mod tests {
         let session = tokio::spawn(async move {
             let (mut session, mut pipe) = (Session::new(near, far), Pipe::default());
             session.run(&mut pipe, &mut stopping).await;
-            session.finish(&mut pipe).await;
+            session.finish(&mut pipe, &mut stopping).await;
         });
         let long = vec![7; 1_000_000];
         let (sent, mut received) = (long.clone(), vec![0; long.len()]);
@@ -194,12 +207,31 @@ mod tests {
         let session = tokio::spawn(async move {
             let (mut session, mut pipe) = (Session::new(near, far), Pipe::default());
             session.run(&mut pipe, &mut stopping).await;
-            session.finish(&mut pipe).await;
+            session.finish(&mut pipe, &mut stopping).await;
         });
         backend.write_all(&[0; 60]).await.unwrap();
         backend.write_all(&[0; 60]).await.unwrap();
         lifecycle.stop();
         session.await.unwrap();
         drop((client, backend));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_may_let_the_last_wait_that_a_backend_says() {
+        let lifecycle = Lifecycle::new();
+        let ((mut client, near), (far, mut backend)) = (duplex(64), duplex(1024));
+        let mut stopping = lifecycle.stopping();
+        let session = tokio::spawn(async move {
+            let (mut session, mut pipe) = (Session::new(near, far), Pipe::default());
+            session.run(&mut pipe, &mut stopping).await;
+            session.finish(&mut pipe, &mut stopping).await;
+        });
+        backend.write_all(&[7; 1000]).await.unwrap();
+        drop(backend);
+        tokio::time::sleep(LAST_TIMEOUT * 100).await;
+        let mut all = Vec::new();
+        client.read_to_end(&mut all).await.unwrap();
+        assert_eq!(all, [7; 1000]);
+        session.await.unwrap();
     }
 }

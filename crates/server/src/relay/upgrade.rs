@@ -119,7 +119,7 @@ pub(crate) async fn couple(
         Ok(backend) => {
             let mut session = Session::new(client, TokioIo::new(backend));
             session.run(&mut coupling, &mut stopping).await;
-            session.finish(&mut coupling).await;
+            session.finish(&mut coupling, &mut stopping).await;
         }
         Err(error) => tracing::debug!(%error, "a backend did not switch protocols"),
     }

@@ -141,12 +141,18 @@ fn answer(request: Request<Incoming>, shown: &str, open: Arc<Open>) -> Response<
             let body = futures_util::StreamExt::chain(first, futures_util::stream::pending());
             Response::new(BodyExt::boxed(StreamBody::new(Box::pin(body))))
         }
+        ("containerLogs", "floods") => {
+            let pieces = futures_util::stream::repeat_with(|| Ok(Frame::data(FLOOD)));
+            Response::new(BodyExt::boxed(StreamBody::new(pieces)))
+        }
         ("exec" | "attach" | "portForward", _) => switch(request, open),
         _ => text(StatusCode::NOT_FOUND, "404 page not found"),
     }
 }
 
-/// Switches protocols. A container that echoes gives back what it is sent, whatever the protocol; any other
+const FLOOD: Bytes = Bytes::from_static(b"and more of the same\n");
+
+/// Switches protocols. A container that floods sends without end. A container that echoes gives back what it is sent, whatever the protocol; any other
 /// runs a command over SPDY. The answer names the headers of the request.
 fn switch(mut request: Request<Incoming>, open: Arc<Open>) -> Response<Body> {
     let names: Vec<_> = request.headers().keys().map(HeaderName::as_str).collect();
@@ -168,6 +174,9 @@ fn switch(mut request: Request<Incoming>, open: Arc<Open>) -> Response<Body> {
         if path.ends_with("/echoes") || path.starts_with("/portForward") {
             let (mut from, mut to) = tokio::io::split(stream);
             let _ = tokio::io::copy(&mut from, &mut to).await; // until the peer leaves
+        } else if path.ends_with("/floods") {
+            let (mut stream, flood) = (stream, FLOOD.repeat(1000));
+            while stream.write_all(&flood).await.is_ok() {}
         } else {
             let _ = command(stream, path.ends_with("/waits"), &query.unwrap_or_default()).await;
         }

@@ -8,4 +8,5 @@ mod client;
 mod extension;
 mod kubelet;
 mod logs;
+mod pauses;
 mod streams;

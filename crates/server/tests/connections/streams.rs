@@ -18,7 +18,7 @@ use super::kubelet::Kubelet;
 const V5: &str = "v5.channel.k8s.io";
 
 /// A request for an upgrade to SPDY.
-fn spdy(path: &str) -> Request<Full<Bytes>> {
+pub(crate) fn spdy(path: &str) -> Request<Full<Bytes>> {
     let mut request = request(Method::POST, &format!("{PODS}/p/{path}"));
     for (name, value) in [
         ("connection", "Upgrade"),

@@ -103,7 +103,7 @@ async fn session(api: Arc<Api>, mut client: TokioIo<Upgraded>, place: Place, wan
         streams.translated(if status.code == 0 { 200 } else { status.code });
         remote_command::tell(&bare_status_json(&status), &mut command.wires().0.outgoing);
     }
-    session.finish(&mut command).await;
+    session.finish(&mut command, &mut stopping).await;
 }
 
 /// Opens a SPDY connection to the kubelet; also gives the version of the protocol above it. The error is

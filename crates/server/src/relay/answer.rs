@@ -1,0 +1,78 @@
+//! A backend's answer as it goes back to the client.
+
+use futures_util::stream;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, HeaderMap, HeaderName,
+};
+use http_body_util::BodyExt;
+use tokio::time::Instant;
+
+use super::headers;
+use crate::backends;
+use crate::body::{Body, Broken};
+use crate::lifecycle::Stopping;
+use crate::respond::Response;
+
+/// Which web pages may ask is for this server to say.
+const CORS: [HeaderName; 4] = [
+    ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    ACCESS_CONTROL_ALLOW_HEADERS,
+    ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN,
+];
+
+/// Until when an answer may be on its way.
+#[derive(Clone, Copy)]
+pub(crate) enum Until {
+    /// By then it must be whole.
+    Time(Instant),
+    /// It is a watch: until the server stops, and is whole then.
+    WatchEnds,
+    /// Until the server stops, and then it is broken off.
+    ServerStops,
+}
+
+/// An answer as it comes.
+pub(crate) fn relayed(answer: backends::Response, until: Until, stopping: Stopping) -> Response {
+    let (mut head, body) = answer.into_parts();
+    received(&mut head.headers);
+    let mut response = Response::new(pieces(body, until, stopping));
+    *response.status_mut() = head.status;
+    *response.headers_mut() = head.headers;
+    response
+}
+
+/// Leaves of an answer's headers what is the client's.
+pub(crate) fn received(sent: &mut HeaderMap) {
+    headers::leave_connection(sent);
+    CORS.iter().for_each(|name| drop(sent.remove(name)));
+}
+
+/// A body as it comes. One that breaks, or is not whole in time, is broken off.
+fn pieces(body: backends::Answer, until: Until, stopping: Stopping) -> Body {
+    let pieces = stream::unfold(Some((body, stopping)), move |state| async move {
+        let (mut body, mut stopping) = state?;
+        let frame = tokio::select! {
+            biased;
+            frame = body.frame() => frame?,
+            broken = over(until, &mut stopping) => return broken.map(|broken| (Err(broken), None)),
+        };
+        match frame.map(http_body::Frame::into_data) {
+            Ok(Ok(piece)) => Some((Ok(piece), Some((body, stopping)))),
+            Ok(Err(_trailers)) => None,
+            Err(why) => Some((Err(Broken(why.to_string())), None)),
+        }
+    });
+    Body::relayed(Box::pin(pieces))
+}
+
+/// Waits until an answer is over, and says why it is not whole then.
+async fn over(until: Until, stopping: &mut Stopping) -> Option<Broken> {
+    if let Until::Time(time) = until {
+        tokio::time::sleep_until(time).await;
+        return Some(Broken("context deadline exceeded".to_owned()));
+    }
+    stopping.wait().await;
+    matches!(until, Until::ServerStops).then(|| Broken("the server stops".to_owned()))
+}

@@ -1,0 +1,109 @@
+//! Clients that take nothing for a while: a log that somebody reads page by page, a terminal that is stopped.
+
+use std::time::Duration;
+
+use http::Method;
+use http_body_util::BodyExt;
+use hyper_util::rt::TokioIo;
+use pintle_server::{Config, Running};
+use tokio::io::AsyncReadExt;
+
+use super::client::{PODS, create, get, request, send, server};
+use super::kubelet::Kubelet;
+use super::streams::spdy;
+
+/// More than the buffers between both ends hold.
+const MUCH: usize = 32 << 20;
+
+/// The patience that there is for watches and for ordinary answers.
+const SHORT: Duration = Duration::from_millis(200);
+
+fn impatient(config: &mut Config) {
+    config.connections.write_stall = SHORT;
+}
+
+/// A watch whose client takes nothing is over as soon as an ordinary answer would be.
+async fn a_stalled_watch_is_cut_off(server: &Running) {
+    let path = "/api/v1/namespaces/default/configmaps";
+    let _watch = send(server, request(Method::GET, &format!("{path}?watch=true"))).await;
+    for number in 0..MUCH >> 20 {
+        let text = "x".repeat(1 << 20);
+        let object = format!(r#"{{"metadata":{{"name":"c{number}"}},"data":{{"k":"{text}"}}}}"#);
+        create(server, path, &object).await;
+    }
+    let is_open = |line: &str| {
+        line.starts_with("apiserver_longrunning_requests{")
+            && line.contains(r#"resource="configmaps""#)
+            && !line.ends_with(" 0")
+    };
+    while get(server, "/metrics").await.1.lines().any(is_open) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_and_sessions_wait_for_clients_and_watches_do_not() {
+    let kubelet = Kubelet::start(false).await;
+    let server = server(&kubelet, impatient).await;
+    let log = request(Method::GET, &format!("{PODS}/p/log?container=floods&follow=true"));
+    let mut log = send(&server, log).await.into_body();
+    let answer = send(&server, spdy("exec?container=floods&command=yes&stdout=true")).await;
+    let mut stream = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
+    a_stalled_watch_is_cut_off(&server).await;
+    let mut taken = 0;
+    while taken < MUCH {
+        taken += log.frame().await.unwrap().unwrap().into_data().unwrap().len();
+    }
+    stream.read_exact(&mut vec![0; MUCH]).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_paused_for_too_long_ends() {
+    let kubelet = Kubelet::start(false).await;
+    let server = server(&kubelet, |config| {
+        impatient(config);
+        config.connections.session_stall = SHORT;
+    })
+    .await;
+    let log = request(Method::GET, &format!("{PODS}/p/log?container=floods&follow=true"));
+    let _log = send(&server, log).await;
+    kubelet.connections.are(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_waits_for_no_client_that_pauses() {
+    let kubelet = Kubelet::start(false).await;
+    let server = server(&kubelet, impatient).await;
+    let log = request(Method::GET, &format!("{PODS}/p/log?container=floods&follow=true"));
+    let _log = send(&server, log).await;
+    // Requests have a minute; nobody is told when the last one is cut off.
+    let stopped = tokio::time::timeout(Duration::from_secs(30), server.shutdown()).await;
+    assert!(stopped.is_ok());
+    kubelet.connections.are(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn there_are_so_many_sessions_and_no_more() {
+    let kubelet = Kubelet::start(false).await;
+    let server = server(&kubelet, |config| config.connections.sessions_max = 2).await;
+    let follow = || {
+        let path = format!("{PODS}/p/log?container=waits&follow=true");
+        let mut request = request(Method::GET, &path);
+        let headers = request.headers_mut();
+        headers.insert("impersonate-user", "jane".parse().unwrap());
+        request
+    };
+    create(&server, "/apis/rbac.authorization.k8s.io/v1/clusterroles", ROLE).await;
+    create(&server, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", BINDING).await;
+    let first = send(&server, follow()).await;
+    assert_eq!(first.status(), 200);
+    let refused = send(&server, follow()).await;
+    assert_eq!(refused.status(), 429, "one user has half of them");
+    drop(first);
+    kubelet.connections.are(0).await;
+    assert_eq!(send(&server, follow()).await.status(), 200);
+}
+
+const ROLE: &str = r#"{"metadata":{"name":"logs"},
+    "rules":[{"apiGroups":[""],"resources":["pods/log"],"verbs":["get"]}]}"#;
+const BINDING: &str = r#"{"metadata":{"name":"logs"},
+    "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"logs"},
+    "subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"jane"}]}"#;
