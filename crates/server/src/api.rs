@@ -39,6 +39,7 @@ use crate::openapi::OpenApi;
 use crate::options::request_timeout;
 use crate::paths;
 use crate::query::Query;
+use crate::relay::headers::ask_for_upgrade;
 use crate::request_info::RequestInfo;
 use crate::respond::{self, Response, add_warnings};
 use crate::target::{self, Found};
@@ -262,7 +263,7 @@ impl Api {
         let Permitted { user, now, timeout } = permitted;
         let destination = destination(resource, info, head)?;
         progress.take_route(destination.as_ref(), info, head, query);
-        self.enter(info, &user, progress)?;
+        self.enter(info, info.connects(), &user, progress)?;
         let waited = &progress.waited;
         let call = Call { api: self, head, query, info, user: &user, from, now, warnings, waited };
         let work = self.compute.run(&user, dispatch(&call, destination, body));
@@ -284,7 +285,7 @@ impl Api {
         progress: &mut InProgress,
     ) -> Result<Response, Status> {
         let Permitted { user, timeout, .. } = permitted;
-        self.enter(asked.info, &user, progress)?;
+        self.enter(asked.info, ask_for_upgrade(&asked.head.headers), &user, progress)?;
         let handed = Handed {
             head: asked.head,
             query: asked.query,
@@ -302,23 +303,23 @@ impl Api {
         })
     }
 
-    /// Takes a place for a request, where it is one that needs one.
+    /// Takes a place for a request, where it is one that needs one, or for a session.
     fn enter(
         &self,
         info: &RequestInfo,
+        is_session: bool,
         user: &Arc<User>,
         progress: &mut InProgress,
     ) -> Result<(), Status> {
         if info.long_running() {
             progress.runs_long();
-            if info.connects() {
-                let place = self.limits.enter_session(user);
-                progress.place = Some(place.inspect_err(|_| progress.was_rejected())?);
-            }
-        } else if !info.is_health_check() {
-            let place = self.limits.enter(info.read_only(), user);
-            progress.place = Some(place.inspect_err(|_| progress.was_rejected())?);
         }
+        let place = match info.long_running() || info.is_health_check() {
+            _ if is_session => self.limits.enter_session(user),
+            false => self.limits.enter(info.read_only(), user),
+            true => return Ok(()),
+        };
+        progress.place = Some(place.inspect_err(|_| progress.was_rejected())?);
         Ok(())
     }
 

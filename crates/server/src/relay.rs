@@ -2,6 +2,7 @@
 //!
 //! Must not know: who is asked and why; protocols, which are [`pintle_streams`]'s.
 
+pub(crate) mod answer;
 pub(crate) mod headers;
 mod session;
 pub(crate) mod upgrade;

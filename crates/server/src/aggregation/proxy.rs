@@ -5,44 +5,29 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream;
-use http::header::{
-    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION,
-};
+use http::header::{HOST, HeaderName, HeaderValue, LOCATION};
 use http::request::Parts;
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Empty};
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
+use http_body_util::Empty;
 use pintle_auth::User;
-use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
 use super::{Aggregation, ApiService, identity};
 use crate::authentication::Authentication;
-use crate::backends::{self, Backend, Extensions, Unreachable};
-use crate::body::{Body, Broken, RequestBody, Upload};
+use crate::backends::{Backend, Extensions, Unreachable};
+use crate::body::{Body, RequestBody, Upload};
 use crate::lifecycle::Stopping;
 use crate::query::Query;
-use crate::relay::headers;
+use crate::relay::answer::{Until, relayed};
+use crate::relay::{headers, upgrade};
 use crate::respond::{self, Response};
 
 /// A server that does not tell soon what it serves shall not keep clients waiting (upstream's).
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
-/// So long a backend may take to say why it does not switch protocols, and a client to take the rest.
-const REFUSAL_TIMEOUT: Duration = Duration::from_secs(10);
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-/// Which web pages may ask is for this server to say.
-const CORS: [HeaderName; 4] = [
-    ACCESS_CONTROL_ALLOW_CREDENTIALS,
-    ACCESS_CONTROL_ALLOW_HEADERS,
-    ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN,
-];
 
 /// A request that may be done.
 pub(crate) struct Handed<'a> {
@@ -141,117 +126,29 @@ impl Handed<'_> {
             *response.status_mut() = StatusCode::BAD_GATEWAY;
             return response;
         }
-        let (head, body) = answer.into_parts();
-        let mut response = Response::new(pieces(body, self.deadline, self.stopping));
-        *response.status_mut() = head.status;
-        *response.headers_mut() = received(head.headers);
-        response
+        relayed(answer, self.deadline.map_or(Until::WatchEnds, Until::Time), self.stopping)
     }
 
     /// Lets the backend answer the client's own upgrade.
     async fn upgrade(self, backend: &Backend) -> Response {
-        let client = self.head.extensions.get::<OnUpgrade>().cloned();
-        let Some(client) = client else {
+        let Some(client) = upgrade::client(self.head) else {
             return unavailable("request connection cannot be hijacked");
         };
-        let request = match self.request(backend, Empty::<Bytes>::new()) {
-            Ok(mut request) => {
-                headers::leave_body(request.headers_mut());
-                request
-            }
-            Err(why) => return unavailable(&why),
+        let request = self.request(backend, Empty::<Bytes>::new()).map(|mut request| {
+            headers::leave_body(request.headers_mut());
+            request
+        });
+        let answer = match request {
+            Ok(request) => upgrade::hand_on(client, backend, request, self.stopping).await,
+            Err(why) => Err(why),
         };
-        let answer = match backend.ask(request).await {
-            Ok(answer) => answer,
-            Err(failure) => return unavailable(&failure.to_string()),
-        };
-        let code = answer.status();
-        if code == StatusCode::SWITCHING_PROTOCOLS {
-            return switched(client, answer, self.stopping);
-        }
-        // A backend that does not switch never gets the client's connection (CVE-2018-1002105).
-        if code.as_u16() < 400 {
-            return unavailable(&format!(
-                "invalid upgrade response: status code {}",
-                code.as_u16()
-            ));
-        }
-        let (head, body) = answer.into_parts();
-        let deadline = Some(Instant::now() + REFUSAL_TIMEOUT);
-        let mut response = Response::new(pieces(body, deadline, self.stopping));
-        *response.status_mut() = head.status;
-        *response.headers_mut() = received(head.headers);
-        response
+        answer.unwrap_or_else(|why| unavailable(&why))
     }
-}
-
-/// Hands the backend's switch on; bytes go both ways from then on, until either end leaves.
-fn switched(client: OnUpgrade, mut answer: backends::Response, mut stopping: Stopping) -> Response {
-    let headers = answer.headers().clone();
-    let mut response = Response::new(Body::successor(Box::pin(async move {
-        let (client, backend) = match (client.await, hyper::upgrade::on(&mut answer).await) {
-            (Ok(client), Ok(backend)) => (TokioIo::new(client), TokioIo::new(backend)),
-            (Err(error), _) | (_, Err(error)) => {
-                tracing::debug!(%error, "a protocol was not switched");
-                return;
-            }
-        };
-        let (mut from_client, mut to_client) = tokio::io::split(client);
-        let (mut from_backend, mut to_backend) = tokio::io::split(backend);
-        tokio::select! {
-            _ = tokio::io::copy(&mut from_client, &mut to_backend) => {}
-            _ = tokio::io::copy(&mut from_backend, &mut to_client) => {}
-            () = stopping.wait() => {}
-        }
-        // Who does not take the rest in time has left.
-        let _late = tokio::time::timeout(REFUSAL_TIMEOUT, to_client.shutdown()).await.is_err();
-    })));
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    *response.headers_mut() = headers;
-    response
 }
 
 /// `/apis/G/V`
 fn is_discovery(path: &str) -> bool {
     path.trim_matches('/').split('/').count() == 3
-}
-
-/// What of an answer's headers is the client's.
-fn received(mut sent: HeaderMap) -> HeaderMap {
-    headers::leave_connection(&mut sent);
-    CORS.iter().for_each(|name| drop(sent.remove(name)));
-    sent
-}
-
-/// A body as it comes. One that breaks, or is not whole in time, is broken off; so is one that is on its way
-/// when the server stops.
-fn pieces(body: backends::Answer, deadline: Option<Instant>, stopping: Stopping) -> Body {
-    let pieces = stream::unfold(Some((body, stopping)), move |state| async move {
-        let (mut body, mut stopping) = state?;
-        let frame = tokio::select! {
-            biased;
-            frame = body.frame() => frame?,
-            () = over(deadline, &mut stopping) => {
-                // A watch is over then; whatever else was on its way is not whole.
-                let broken = Broken("context deadline exceeded".to_owned());
-                return deadline.map(|_| (Err(broken), None));
-            }
-        };
-        match frame.map(http_body::Frame::into_data) {
-            Ok(Ok(piece)) => Some((Ok(piece), Some((body, stopping)))),
-            Ok(Err(_trailers)) => None,
-            Err(why) => Some((Err(Broken(why.to_string())), None)),
-        }
-    });
-    Body::relayed(Box::pin(pieces))
-}
-
-/// Waits until an answer must be whole, or, where it goes on until the client leaves, until the server stops.
-async fn over(deadline: Option<Instant>, stopping: &mut Stopping) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => stopping.wait().await,
-    }
 }
 
 #[cfg(test)]

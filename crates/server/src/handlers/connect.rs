@@ -6,7 +6,7 @@ mod log;
 mod stream;
 
 use pintle_effects::{Destination, destination};
-use pintle_meta::Status;
+use pintle_meta::{Reason, Status};
 use pintle_value::{Map, Value};
 
 use super::Call;
@@ -119,6 +119,11 @@ fn port(text: &str) -> Result<Value, Status> {
         Status::bad_request(format!("cannot convert to []int32: {why}"))
     })?;
     Ok(Value::Int(i64::from(number)))
+}
+
+/// A backend that cannot be asked, or does not answer as it must, in upstream's words.
+fn failed(why: String) -> Status {
+    Status::failure(Reason::Unknown, why)
 }
 
 fn unreachable(what: &str) -> Status {

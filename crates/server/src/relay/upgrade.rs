@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use pintle_meta::{Reason, Status};
 use pintle_streams::{Coupling, Pipe};
 
 use super::{Session, headers};
@@ -32,25 +32,38 @@ pub(crate) enum Answer {
     Refused(Response),
 }
 
-/// Asks a backend for an upgrade.
+/// The connection of a client that asks for an upgrade.
+pub(crate) fn client(head: &Parts) -> Option<OnUpgrade> {
+    let client = head.extensions.get::<OnUpgrade>().cloned();
+    client.filter(|_| headers::ask_for_upgrade(&head.headers))
+}
+
+/// Lets a backend answer a client's own upgrade. The error is in upstream's words.
+pub(crate) async fn hand_on(
+    client: OnUpgrade,
+    backend: &Backend,
+    request: Request<Empty<Bytes>>,
+    stopping: Stopping,
+) -> Result<Response, String> {
+    Ok(match ask(backend, request).await? {
+        Answer::Switched(answer) => switch(client, answer, stopping),
+        Answer::Refused(response) => response,
+    })
+}
+
+/// Asks a backend for an upgrade. The error is in upstream's words.
 pub(crate) async fn ask(
     backend: &Backend,
     request: Request<Empty<Bytes>>,
-) -> Result<Answer, Status> {
-    let answer = backend.ask(request).await.map_err(|failure| {
-        let why = match failure {
-            Failure::Dial(why) | Failure::Certificate(why) => {
-                format!("error dialing backend: {why}")
-            }
-            Failure::Exchange(why) => why,
-        };
-        Status::failure(Reason::Unknown, why)
+) -> Result<Answer, String> {
+    let answer = backend.ask(request).await.map_err(|failure| match failure {
+        Failure::Dial(why) | Failure::Certificate(why) => format!("error dialing backend: {why}"),
+        Failure::Exchange(why) => why,
     })?;
     match answer.status() {
         StatusCode::SWITCHING_PROTOCOLS => Ok(Answer::Switched(answer)),
         code if code.as_u16() < 400 => {
-            let why = format!("invalid upgrade response: status code {}", code.as_u16());
-            Err(Status::failure(Reason::Unknown, why))
+            Err(format!("invalid upgrade response: status code {}", code.as_u16()))
         }
         _ => Ok(Answer::Refused(refusal(answer).await)),
     }
@@ -79,15 +92,12 @@ async fn refusal(answer: backends::Response) -> Response {
 }
 
 /// Hands the backend's switch on to the client; what follows goes through as it is.
-pub(crate) fn switch(
-    client: OnUpgrade,
-    answer: backends::Response,
-    stopping: Stopping,
-) -> Response {
+fn switch(client: OnUpgrade, answer: backends::Response, stopping: Stopping) -> Response {
     let mut headers = answer.headers().clone();
     headers::leave_body(&mut headers);
     let session = run(client, answer, Pipe::default(), stopping);
     let mut response = Response::new(Body::successor(session));
+    response.body_mut().begin_session();
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     *response.headers_mut() = headers;
     response

@@ -10,12 +10,11 @@ use bytes::Bytes;
 use http::Request;
 use http::header::HeaderMap;
 use http_body_util::Empty;
-use hyper::upgrade::OnUpgrade;
 use pintle_effects::{Destination, destination};
 use pintle_meta::Status;
 use pintle_value::Value;
 
-use super::unreachable;
+use super::failed;
 use crate::backends::{Backend, Verification};
 use crate::handlers::Call;
 use crate::query::percent_encode;
@@ -36,7 +35,7 @@ pub(super) async fn stream(
     let preferred = &kubelets.preferred_address_types;
     let to = destination(&call.api.registry, &found.target, container, preferred)?;
     let Destination::Kubelet { kubelet, container } = to else {
-        return Err(unreachable("a pod without a node"));
+        return Err(failed("a pod without a node".to_owned()));
     };
     let part = found.target.subresource.as_str();
     let place = Place {
@@ -126,18 +125,15 @@ fn ports(options: &Value) -> Vec<(&'static str, String)> {
 
 /// Lets the kubelet answer the client's own upgrade.
 async fn hand_on(call: &Call<'_>, place: &Place) -> Result<Response, Status> {
-    let client = client(call)?;
+    let client = upgrade::client(call.head);
+    let client = client.ok_or_else(|| Status::bad_request("Upgrade request required"))?;
     let mut request = Request::builder().method(&call.head.method).uri(&place.path);
     let headers = relayed_headers(call);
     request.headers_mut().into_iter().for_each(|to| to.clone_from(&headers));
     let request = request.body(Empty::<Bytes>::new());
     let request = request.map_err(|why| Status::bad_request(why.to_string()))?;
-    Ok(match upgrade::ask(&place.backend, request).await? {
-        upgrade::Answer::Switched(answer) => {
-            upgrade::switch(client, answer, call.api.lifecycle.stopping())
-        }
-        upgrade::Answer::Refused(response) => response,
-    })
+    let stopping = call.api.lifecycle.stopping();
+    upgrade::hand_on(client, &place.backend, request, stopping).await.map_err(failed)
 }
 
 /// The client's headers as a kubelet gets them.
@@ -146,13 +142,6 @@ fn relayed_headers(call: &Call<'_>) -> HeaderMap {
     headers::leave_body(&mut kept);
     headers::forward_for(call.from, &mut kept);
     kept
-}
-
-/// The connection of a client that wants to leave HTTP.
-fn client(call: &Call<'_>) -> Result<OnUpgrade, Status> {
-    let client = call.head.extensions.get::<OnUpgrade>().cloned();
-    let client = client.filter(|_| headers::ask_for_upgrade(&call.head.headers));
-    client.ok_or_else(|| Status::bad_request("Upgrade request required"))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use http_body_util::Empty;
 use pintle_meta::Status;
 use pintle_streams::Tunnel;
 
+use super::super::failed;
 use super::{Place, relayed_headers};
 use crate::backends;
 use crate::handlers::Call;
@@ -41,7 +42,8 @@ pub(super) async fn tunnel(
     let streams = &call.api.metrics.streams;
     let handshake = Handshake::read(call.head);
     let handshake = handshake.inspect_err(|status| streams.tunnelled(status.code))?;
-    let answer = match upgrade::ask(&place.backend, request(call, &place.path, protocols)?).await? {
+    let asked = upgrade::ask(&place.backend, request(call, &place.path, protocols)?).await;
+    let answer = match asked.map_err(failed)? {
         Answer::Refused(response) => {
             streams.tunnelled(response.status().as_u16());
             return Ok(response);
