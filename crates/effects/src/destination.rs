@@ -112,11 +112,15 @@ impl Finder<'_> {
         }
     }
 
-    /// `name` may be `name:port` or `scheme:name:port`.
+    /// The kubelet, or another port of its node.
     fn node_of(&self, id: &str) -> Result<Destination, Status> {
-        let (_, name, _) =
+        let (scheme, name, port) =
             split(id).ok_or_else(|| Status::bad_request(format!("invalid node request {id:?}")))?;
-        Ok(Destination::Kubelet { kubelet: self.node(name)?, container: String::new() })
+        let kubelet = self.node(name)?;
+        if port.is_empty() || port == kubelet.port.to_string() {
+            return Ok(Destination::Kubelet { kubelet, container: String::new() });
+        }
+        Ok(Destination::Address { host: join_host(&kubelet.host, port), tls: scheme == "https" })
     }
 
     fn node(&self, name: &str) -> Result<Kubelet, Status> {
@@ -136,7 +140,7 @@ impl Finder<'_> {
             split(id).ok_or_else(|| Status::bad_request(format!("invalid pod request {id:?}")))?;
         let pod = self.get("pods", self.namespace, name)?;
         let ip = items(&pod, &["status", "podIPs"]).first().and_then(|ip| ip.str_at(&["ip"]));
-        let ip = ip.and_then(|ip| ip.parse::<IpAddr>().ok()).filter(is_unicast);
+        let ip = ip.and_then(|ip| ip.parse::<IpAddr>().ok());
         let ip = ip.ok_or_else(|| Status::bad_request("address not allowed"))?;
         let port = if port.is_empty() { first_port(&pod) } else { port.to_owned() };
         Ok(Destination::Address { host: join(ip, &port), tls: scheme == "https" })
@@ -241,15 +245,6 @@ fn first_port(pod: &Value) -> String {
     let ports = items(pod, &["spec", "containers"]).iter().flat_map(|c| items(c, &["ports"]));
     let numbers = ports.filter_map(|port| port.get("containerPort").and_then(Value::as_int));
     numbers.into_iter().next().map(|number| number.to_string()).unwrap_or_default()
-}
-
-/// Whether the address is one machine's, and not this one's own.
-fn is_unicast(ip: &IpAddr) -> bool {
-    let link_local = match ip {
-        IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
-    };
-    !(ip.is_unspecified() || ip.is_loopback() || ip.is_multicast() || link_local)
 }
 
 fn join(ip: IpAddr, port: &str) -> String {

@@ -25,6 +25,7 @@ use crate::authentication::{Authentication, Peer, misplaced_token};
 use crate::backends::Kubelets;
 use crate::body::{self, Body, RequestBody, Upload};
 use crate::compute::Compute;
+use crate::config::ProxiedAddresses;
 use crate::connection::Conduct;
 use crate::cors::{self, Cors};
 use crate::discovery::{Discovery, Documents};
@@ -82,6 +83,8 @@ pub(crate) struct Settings {
     pub(crate) cbor: bool,
     /// Whether watches may begin with the state (SL-01).
     pub(crate) watch_list: bool,
+    /// Where proxies may lead.
+    pub(crate) proxied_addresses: ProxiedAddresses,
     /// Which web pages may ask.
     pub(crate) cors: Cors,
     /// Whether there is `/statusz`.
@@ -256,7 +259,7 @@ impl Api {
         self: &Arc<Self>,
         permitted: Permitted,
         asked: Asked<'_>,
-        body: impl RequestBody,
+        body: &mut Upload<impl RequestBody + Send + 'static>,
         progress: &mut InProgress,
     ) -> Result<Response, Status> {
         let Asked { head, query, info, resource, from, warned: warnings, .. } = asked;
@@ -446,7 +449,7 @@ fn destination(
 async fn dispatch(
     call: &Call<'_>,
     destination: Option<Found>,
-    body: impl RequestBody,
+    body: &mut Upload<impl RequestBody + Send + 'static>,
 ) -> Result<Response, Status> {
     match destination {
         None => paths::handle(call).await,
@@ -454,10 +457,11 @@ async fn dispatch(
             if let Some(route) = found.route(call.info.verb) {
                 call.preferences().routed(route)?;
             }
+            if found.connects() {
+                return handlers::connect::connect(call, &found, body).await;
+            }
             let body = if call.info.read_only() { Bytes::new() } else { body::read(body).await? };
-            if let Some(verb) = WriteVerb::of(call.info.verb)
-                && !found.connects()
-            {
+            if let Some(verb) = WriteVerb::of(call.info.verb) {
                 let resource = &found.target.resource;
                 call.api.metrics.requests.of(resource).body(verb, body.len());
             }

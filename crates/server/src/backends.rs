@@ -8,8 +8,10 @@ mod dial;
 mod extensions;
 mod identity;
 mod kubelets;
+mod reach;
 mod services;
 
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -25,6 +27,7 @@ pub(crate) use connections::Connections;
 pub(crate) use dial::{Failure, dial};
 pub(crate) use extensions::{Extensions, Trust, Unreachable};
 pub(crate) use kubelets::{Kubelets, Verification};
+pub(crate) use reach::Unallowed;
 pub(crate) use services::Services;
 
 /// Where a request goes.
@@ -36,6 +39,8 @@ pub(crate) struct Backend {
     pub(crate) name: Option<String>,
     /// Who it must be; nothing where it speaks without TLS.
     pub(crate) tls: Option<Arc<ClientConfig>>,
+    /// Where it was found, if it was looked up before it is dialled.
+    pub(crate) addresses: Option<Arc<[SocketAddr]>>,
 }
 
 /// An answer whose body is on its way.
@@ -53,6 +58,7 @@ impl PartialEq for Backend {
         let is_same = |(a, b): (&Arc<ClientConfig>, &Arc<ClientConfig>)| Arc::ptr_eq(a, b);
         self.authority == other.authority
             && self.name == other.name
+            && self.addresses == other.addresses
             && self.tls.is_some() == other.tls.is_some()
             && self.tls.as_ref().zip(other.tls.as_ref()).is_none_or(is_same)
     }

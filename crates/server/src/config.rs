@@ -5,6 +5,7 @@ mod access;
 mod connections;
 mod extensions;
 mod kubelets;
+mod proxies;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub use access::{RequestHeader, ServiceAccounts};
 pub use connections::ConnectionLimits;
 pub use extensions::Extensions;
 pub use kubelets::KubeletClient;
+pub use proxies::ProxiedAddresses;
 
 /// How a server is to run. [`Config::default`] is what the program does without flags.
 #[derive(Clone, Debug)]
@@ -96,6 +98,8 @@ pub struct Config {
     pub kubelets: KubeletClient,
     /// How extension API servers are reached.
     pub extensions: Extensions,
+    /// Where proxies of pods, services and nodes may lead.
+    pub proxied_addresses: ProxiedAddresses,
     /// Which web pages of other origins may use the API.
     pub cors: Cors,
     /// Whether one may come without credentials; nobody may where everyone may do everything.
@@ -155,6 +159,7 @@ impl Default for Config {
             min_request_timeout: Duration::from_secs(1800),
             kubelets: KubeletClient::default(),
             extensions: Extensions::default(),
+            proxied_addresses: ProxiedAddresses::default(),
             cors: Cors::default(),
             anonymous_auth: true,
             authorization_modes: vec![Mode::Rbac],

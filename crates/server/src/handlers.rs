@@ -4,7 +4,7 @@
 //! about this server itself, and [`connect`].
 
 mod component;
-mod connect;
+pub(crate) mod connect;
 mod delete;
 mod read;
 mod review;
@@ -56,7 +56,6 @@ pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result
         call.api.metrics.deprecated(resource, subresource); // DEP-14
     }
     match call.info.verb {
-        _ if found.connects() => connect::connect(call, &found).await,
         "create" if found.target.resource.action.is_some() => {
             write::create(call, &found, body).await
         }

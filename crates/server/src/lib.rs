@@ -55,7 +55,8 @@ mod websocket;
 mod zpages;
 
 pub use config::{
-    Config, ConnectionLimits, Extensions, KubeletClient, RequestHeader, ServiceAccounts,
+    Config, ConnectionLimits, Extensions, KubeletClient, ProxiedAddresses, RequestHeader,
+    ServiceAccounts,
 };
 pub use cors::Cors;
 pub use error::Error;

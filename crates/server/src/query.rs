@@ -100,6 +100,20 @@ pub(crate) fn percent_encode(text: &str) -> String {
     out
 }
 
+/// Writes a path so that it can stand in a URL, as Go does.
+pub(crate) fn encode_path(path: &str) -> String {
+    use std::fmt::Write;
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            write!(out, "%{byte:02X}").expect("writing to a String cannot fail");
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

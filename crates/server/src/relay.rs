@@ -4,6 +4,8 @@
 
 pub(crate) mod answer;
 pub(crate) mod headers;
+pub(crate) mod page;
+pub(crate) mod rewriting;
 mod session;
 pub(crate) mod upgrade;
 

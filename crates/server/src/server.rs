@@ -368,6 +368,7 @@ fn api(
             compression: has(Feature::ApiResponseCompression),
             cbor: has(Feature::CborServingAndStorage),
             watch_list: has(Feature::WatchList),
+            proxied_addresses: config.proxied_addresses,
             cors: config.cors.clone(),
             statusz: has(Feature::ComponentStatusz),
             flagz: has(Feature::ComponentFlagz),

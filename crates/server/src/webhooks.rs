@@ -136,7 +136,7 @@ impl Webhooks {
             Some((namespace, name, port)) => self.services.place(namespace, name, *port)?,
         };
         let tls = Some(self.trust(&endpoint.ca_bundle)?);
-        Ok(Backend { authority, name: Some(name), tls })
+        Ok(Backend { authority, name: Some(name), tls, addresses: None })
     }
 
     /// The TLS settings for an authority.

@@ -64,20 +64,3 @@ fn of_a_nodes_addresses_one_is_preferred() {
         assert_eq!(found, *expected, "{types:?}");
     }
 }
-
-#[test]
-fn only_machines_of_others_are_reached() {
-    let rows = [
-        ("10.0.0.1", true),
-        ("127.0.0.1", false),
-        ("169.254.0.1", false),
-        ("0.0.0.0", false),
-        ("224.0.0.1", false),
-        ("fd00::1", true),
-        ("::1", false),
-        ("fe80::1", false),
-    ];
-    for (ip, expected) in rows {
-        assert_eq!(is_unicast(&ip.parse().unwrap()), expected, "{ip}");
-    }
-}

@@ -1,5 +1,7 @@
 //! Connections, with deadlines for their making; failures are told as Go tells them.
 
+use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -35,7 +37,13 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 /// Connects to a backend, encrypted where it says whom to believe.
 pub(super) async fn connect(backend: &Backend) -> Result<Box<dyn Stream>, Failure> {
     let authority = backend.authority.as_str();
-    let stream = tokio::time::timeout(DIAL_TIMEOUT, dial(authority)).await;
+    let dialled = async {
+        match &backend.addresses {
+            Some(found) => TcpStream::connect(&**found).await.map_err(|why| told(authority, &why)),
+            None => dial(authority).await,
+        }
+    };
+    let stream = tokio::time::timeout(DIAL_TIMEOUT, dialled).await;
     let stream = stream.unwrap_or_else(|_| Err(format!("dial tcp {authority}: i/o timeout")));
     let stream = stream.map_err(Failure::Dial)?;
     let _ = stream.set_nodelay(true); // only slower without
@@ -73,11 +81,21 @@ impl Failure {
 
 /// Connects to an address.
 pub(crate) async fn dial(address: &str) -> Result<TcpStream, String> {
-    let stream = TcpStream::connect(address).await;
-    stream.map_err(|why| match why.kind() {
-        std::io::ErrorKind::ConnectionRefused => {
+    TcpStream::connect(address).await.map_err(|why| told(address, &why))
+}
+
+fn told(address: &str, why: &io::Error) -> String {
+    match why.kind() {
+        io::ErrorKind::ConnectionRefused => {
             format!("dial tcp {address}: connect: connection refused")
         }
         _ => format!("dial tcp {address}: {why}"),
-    })
+    }
+}
+
+/// The addresses that a host has, with the port.
+pub(super) async fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    let found = tokio::time::timeout(DIAL_TIMEOUT, tokio::net::lookup_host((host, port))).await;
+    let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    found.map(Iterator::collect).map_err(|why| format!("lookup {host}: {why}"))
 }

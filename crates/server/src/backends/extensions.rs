@@ -68,7 +68,8 @@ impl Extensions {
     ) -> Result<Backend, Unreachable> {
         let authority = self.services.place(namespace, name, port).map_err(Unreachable::Place)?;
         let tls = self.tls(trust).map_err(Unreachable::Trust)?;
-        Ok(Backend { authority, name: Some(format!("{name}.{namespace}.svc")), tls: Some(tls) })
+        let name = Some(format!("{name}.{namespace}.svc"));
+        Ok(Backend { authority, name, tls: Some(tls), addresses: None })
     }
 
     /// Asks one of them; its connection is kept for others' requests.

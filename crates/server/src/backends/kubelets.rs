@@ -45,6 +45,7 @@ struct Sources {
 struct Trust {
     configured: Arc<ClientConfig>,
     anyone: Arc<ClientConfig>,
+    stranger: Arc<ClientConfig>,
 }
 
 impl Kubelets {
@@ -68,7 +69,12 @@ impl Kubelets {
             Verification::Configured => trust.configured,
             Verification::Skipped => trust.anyone,
         };
-        Backend { authority: kubelet.authority(), name: None, tls: Some(tls) }
+        Backend { authority: kubelet.authority(), name: None, tls: Some(tls), addresses: None }
+    }
+
+    /// How anybody is believed who is no kubelet, and is not told who this server is.
+    pub(crate) async fn stranger(&self) -> Arc<ClientConfig> {
+        self.trust().await.stranger
     }
 
     /// The settings, read again where they may be old. Where that fails, those from before hold on.
@@ -104,6 +110,11 @@ impl Sources {
             None => anyone.clone(),
             Some(pem) => trust::bundle(pem.as_bytes(), Some(&identity)).map_err(Error::Tls)?,
         };
-        Ok(Trust { configured: Arc::new(configured), anyone: Arc::new(anyone) })
+        let stranger = trust::anyone(None).map_err(Error::Tls)?;
+        Ok(Trust {
+            configured: Arc::new(configured),
+            anyone: Arc::new(anyone),
+            stranger: Arc::new(stranger),
+        })
     }
 }

@@ -1,29 +1,36 @@
-//! Subresources that connect to something else: logs, exec, attach, port-forward. Of proxies, where a
-//! connection would go is found out, and what makes it impossible is told; the connection itself is not
-//! made yet.
+//! Subresources that connect to something else: logs, exec, attach, port-forward, proxies.
 
 mod log;
+mod proxy;
 mod stream;
 
-use pintle_effects::{Destination, destination};
 use pintle_meta::{Reason, Status};
 use pintle_value::{Map, Value};
 
 use super::Call;
+use crate::body::{RequestBody, Upload};
 use crate::options::number_error;
 use crate::request_info::flag;
 use crate::respond::Response;
 use crate::target::Found;
 
 /// Connects. What comes of it is the client's to pause.
-pub(super) async fn connect(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
-    let mut response = answer(call, found).await?;
+pub(crate) async fn connect(
+    call: &Call<'_>,
+    found: &Found,
+    body: &mut Upload<impl RequestBody + Send + 'static>,
+) -> Result<Response, Status> {
+    let mut response = answer(call, found, body).await?;
     response.body_mut().begin_session();
     Ok(response)
 }
 
 /// Options, admission, and then what the subresource is.
-async fn answer(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
+async fn answer(
+    call: &Call<'_>,
+    found: &Found,
+    body: &mut Upload<impl RequestBody + Send + 'static>,
+) -> Result<Response, Status> {
     let (target, registry) = (&found.target, &call.api.registry);
     registry.catch_up().await?;
     if target.subresource == "log" {
@@ -38,18 +45,7 @@ async fn answer(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
     registry.admit_connection(target, options.clone(), &call.context()).await?;
     match target.subresource.as_str() {
         "exec" | "attach" | "portforward" => stream::stream(call, found, &options).await,
-        _ => proxy(call, found),
-    }
-}
-
-/// Where a proxy would go.
-fn proxy(call: &Call<'_>, found: &Found) -> Result<Response, Status> {
-    let preferred = &call.api.kubelets.preferred_address_types;
-    let container = call.query.text("container");
-    match destination(&call.api.registry, &found.target, container, preferred)? {
-        Destination::Nothing => Err(unreachable("a pod without a node")),
-        Destination::Kubelet { kubelet, .. } => Err(unreachable(&kubelet.authority())),
-        Destination::Address { host, .. } => Err(unreachable(&host)),
+        _ => proxy::proxy(call, found, body.take()).await,
     }
 }
 
@@ -60,7 +56,7 @@ enum Form {
     Texts,
     /// Numbers, each perhaps with others behind commas.
     Ports,
-    /// The rest of the path, behind that of the subresource.
+    /// The rest of the path, behind that of the subresource, whatever the query says.
     Path,
 }
 
@@ -102,7 +98,7 @@ fn options(call: &Call<'_>, members: &[(&str, Form)]) -> Result<Value, Status> {
             }
             Form::Path => {
                 let rest = call.info.resource.as_ref().map(|info| info.subpath.as_str());
-                rest.filter(|rest| !rest.is_empty()).or(said).map(Value::from)
+                rest.filter(|rest| !rest.is_empty()).map(Value::from)
             }
         };
         if let Some(value) = value {
@@ -124,10 +120,4 @@ fn port(text: &str) -> Result<Value, Status> {
 /// A backend that cannot be asked, or does not answer as it must, in upstream's words.
 fn failed(why: String) -> Status {
     Status::failure(Reason::Unknown, why)
-}
-
-fn unreachable(what: &str) -> Status {
-    Status::service_unavailable(format!(
-        "error trying to reach service: {what}: this server does not connect to others yet"
-    ))
 }

@@ -1,6 +1,7 @@
 //! A backend's answer as it goes back to the client.
 
-use futures_util::stream;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, HeaderMap, HeaderName,
@@ -22,6 +23,8 @@ const CORS: [HeaderName; 4] = [
     ACCESS_CONTROL_ALLOW_ORIGIN,
 ];
 
+type Piece = Result<Bytes, Broken>;
+
 /// Until when an answer may be on its way.
 #[derive(Clone, Copy)]
 pub(crate) enum Until {
@@ -35,23 +38,39 @@ pub(crate) enum Until {
 
 /// An answer as it comes.
 pub(crate) fn relayed(answer: backends::Response, until: Until, stopping: Stopping) -> Response {
+    relayed_from(Bytes::new(), answer, until, stopping)
+}
+
+/// An answer of which the beginning was read already.
+pub(crate) fn relayed_from(
+    beginning: Bytes,
+    answer: backends::Response,
+    until: Until,
+    stopping: Stopping,
+) -> Response {
     let (mut head, body) = answer.into_parts();
     received(&mut head.headers);
-    let mut response = Response::new(pieces(body, until, stopping));
+    let beginning = Some(beginning).filter(|bytes| !bytes.is_empty());
+    let pieces = stream::iter(beginning.map(Ok)).chain(pieces(body, until, stopping));
+    let mut response = Response::new(Body::relayed(Box::pin(pieces)));
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
     response
 }
 
 /// Leaves of an answer's headers what is the client's.
-pub(crate) fn received(sent: &mut HeaderMap) {
+fn received(sent: &mut HeaderMap) {
     headers::leave_connection(sent);
     CORS.iter().for_each(|name| drop(sent.remove(name)));
 }
 
 /// A body as it comes. One that breaks, or is not whole in time, is broken off.
-fn pieces(body: backends::Answer, until: Until, stopping: Stopping) -> Body {
-    let pieces = stream::unfold(Some((body, stopping)), move |state| async move {
+fn pieces(
+    body: backends::Answer,
+    until: Until,
+    stopping: Stopping,
+) -> impl Stream<Item = Piece> + Send {
+    stream::unfold(Some((body, stopping)), move |state| async move {
         let (mut body, mut stopping) = state?;
         let frame = tokio::select! {
             biased;
@@ -63,8 +82,7 @@ fn pieces(body: backends::Answer, until: Until, stopping: Stopping) -> Body {
             Ok(Err(_trailers)) => None,
             Err(why) => Some((Err(Broken(why.to_string())), None)),
         }
-    });
-    Body::relayed(Box::pin(pieces))
+    })
 }
 
 /// Waits until an answer is over, and says why it is not whole then.

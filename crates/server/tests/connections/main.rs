@@ -9,4 +9,6 @@ mod extension;
 mod kubelet;
 mod logs;
 mod pauses;
+mod proxies;
+mod site;
 mod streams;

@@ -13,7 +13,7 @@ use super::kubelet::Kubelet;
 use super::streams::spdy;
 
 /// More than the buffers between both ends hold.
-const MUCH: usize = 32 << 20;
+const MUCH: usize = 16 << 20;
 
 /// The patience that there is for watches and for ordinary answers.
 const SHORT: Duration = Duration::from_millis(200);
@@ -26,17 +26,18 @@ fn impatient(config: &mut Config) {
 async fn a_stalled_watch_is_cut_off(server: &Running) {
     let path = "/api/v1/namespaces/default/configmaps";
     let _watch = send(server, request(Method::GET, &format!("{path}?watch=true"))).await;
-    for number in 0..MUCH >> 20 {
-        let text = "x".repeat(1 << 20);
-        let object = format!(r#"{{"metadata":{{"name":"c{number}"}},"data":{{"k":"{text}"}}}}"#);
-        create(server, path, &object).await;
-    }
     let is_open = |line: &str| {
         line.starts_with("apiserver_longrunning_requests{")
             && line.contains(r#"resource="configmaps""#)
             && !line.ends_with(" 0")
     };
-    while get(server, "/metrics").await.1.lines().any(is_open) {}
+    let text = "x".repeat(1 << 20);
+    let mut number = 0;
+    while get(server, "/metrics").await.1.lines().any(is_open) {
+        let object = format!(r#"{{"metadata":{{"name":"c{number}"}},"data":{{"k":"{text}"}}}}"#);
+        create(server, path, &object).await;
+        number += 1;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

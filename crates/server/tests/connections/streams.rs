@@ -34,7 +34,7 @@ pub(crate) fn spdy(path: &str) -> Request<Full<Bytes>> {
 }
 
 /// Sends bytes through a connection that was upgraded, and gives what comes back.
-async fn echo(answer: Response<Incoming>, text: &[u8]) -> Vec<u8> {
+pub(crate) async fn echo(answer: Response<Incoming>, text: &[u8]) -> Vec<u8> {
     let mut stream = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
     stream.write_all(text).await.unwrap();
     stream.flush().await.unwrap();

@@ -137,7 +137,7 @@ async fn hand_on(call: &Call<'_>, place: &Place) -> Result<Response, Status> {
 }
 
 /// The client's headers as a kubelet gets them.
-fn relayed_headers(call: &Call<'_>) -> HeaderMap {
+pub(super) fn relayed_headers(call: &Call<'_>) -> HeaderMap {
     let mut kept = call.api.authentication.without_credentials(&call.head.headers);
     headers::leave_body(&mut kept);
     headers::forward_for(call.from, &mut kept);

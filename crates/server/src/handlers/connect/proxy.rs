@@ -1,0 +1,204 @@
+//! Proxies: requests that a pod, a node or what is behind a service answers (upstream: `ProxyREST` and
+//! `UpgradeAwareHandler`).
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::header::{
+    CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue, LOCATION,
+};
+use http::{Method, Request, StatusCode};
+use http_body_util::Empty;
+use pintle_effects::{Destination, destination};
+use pintle_meta::Status;
+use pintle_meta::quote::quote;
+
+use super::{failed, stream::relayed_headers};
+use crate::backends::{self, Backend, Unallowed, Verification};
+use crate::body::{Body, RequestBody, Upload};
+use crate::handlers::Call;
+use crate::header_text;
+use crate::query::encode_path;
+use crate::relay::answer::{Until, relayed, relayed_from};
+use crate::relay::rewriting::{Rewriting, join};
+use crate::relay::{headers, page, upgrade};
+use crate::respond::Response;
+use crate::target::Found;
+
+const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+
+/// Any method on `proxy`, and on paths below it.
+pub(super) async fn proxy(
+    call: &Call<'_>,
+    found: &Found,
+    body: Upload<impl RequestBody + Send + 'static>,
+) -> Result<Response, Status> {
+    let to = place(call, found).await?;
+    let path = call.info.resource.as_ref().map_or("", |info| info.subpath.as_str());
+    let path = if path.is_empty() { String::new() } else { join("", path) };
+    if let Some(client) = upgrade::client(call.head) {
+        // Upstream leaves the query out.
+        let request = request(call, &path, None, relayed_headers(call), Empty::<Bytes>::new())?;
+        let stopping = call.api.lifecycle.stopping();
+        let answer = upgrade::hand_on(client, &to.backend, request, stopping).await;
+        return answer.map_err(failed);
+    }
+    if path.is_empty() && matches!(call.head.method, Method::GET | Method::HEAD) {
+        return redirect(call);
+    }
+    relay(call, to, &path, body).await
+}
+
+/// Who answers.
+struct Place {
+    backend: Backend,
+    /// By this host it calls itself in its links.
+    host: String,
+}
+
+/// Where a request goes, looked up.
+async fn place(call: &Call<'_>, found: &Found) -> Result<Place, Status> {
+    let kubelets = &call.api.kubelets;
+    let preferred = &kubelets.preferred_address_types;
+    let place = match destination(&call.api.registry, &found.target, "", preferred)? {
+        Destination::Nothing => return Err(failed("a pod without a node".to_owned())),
+        Destination::Kubelet { kubelet, .. } => Place {
+            host: kubelet.authority(),
+            backend: kubelets.backend(&kubelet, Verification::Configured).await,
+        },
+        Destination::Address { host, tls } => Place {
+            backend: Backend {
+                authority: with_port(&host, tls),
+                name: None,
+                tls: if tls { Some(kubelets.stranger().await) } else { None },
+                addresses: None,
+            },
+            host,
+        },
+    };
+    let backend = call.api.settings.proxied_addresses.find(place.backend).await;
+    let backend = backend.map_err(|why| match why {
+        Unallowed::Address | Unallowed::Unknown(_) => Status::bad_request(why.to_string()),
+        Unallowed::Port(_) => unreachable(&why),
+    })?;
+    Ok(Place { backend, ..place })
+}
+
+/// `host:port`, with the port of the scheme where none is said.
+fn with_port(host: &str, tls: bool) -> String {
+    let port =
+        host.rsplit_once(':').filter(|(before, _)| !before.contains(':') || before.ends_with(']'));
+    match (port, tls) {
+        (Some(_), _) => host.to_owned(),
+        (None, true) => format!("{host}:443"),
+        (None, false) => format!("{host}:80"),
+    }
+}
+
+/// Where a client goes that names no path: to the root below the proxy, so that relative links hold.
+fn redirect(call: &Call<'_>) -> Result<Response, Status> {
+    let query = call.head.uri.query().filter(|query| !query.is_empty());
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    let to = header(&format!("{}/{query}", call.info.path))?;
+    response.headers_mut().insert(LOCATION, to);
+    Ok(response)
+}
+
+/// Hands a request on, and its answer back.
+async fn relay(
+    call: &Call<'_>,
+    to: Place,
+    path: &str,
+    body: Upload<impl RequestBody + Send + 'static>,
+) -> Result<Response, Status> {
+    let rewriting = Rewriting::new(&call.info.path, path, to.host, host(call).to_owned());
+    let mut kept = call.api.authentication.without_credentials(&call.head.headers);
+    headers::leave_connection(&mut kept);
+    headers::leave_body(&mut kept);
+    headers::forward_for(call.from, &mut kept);
+    let told = rewriting.forwarded(&encode_path(if path.is_empty() { "/" } else { path }));
+    kept.insert(FORWARDED_URI, header(&told)?);
+    let request = request(call, path, call.head.uri.query(), kept, body)?;
+    let mut stopping = call.api.lifecycle.stopping();
+    let answer = tokio::select! {
+        answer = to.backend.ask(request) => answer.map_err(|failure| unreachable(&failure))?,
+        () = stopping.wait() => return Err(unreachable(&"the server stops")),
+    };
+    rewritten(call, answer, &rewriting).await
+}
+
+/// An answer whose redirect, or whose links, lead below the proxy.
+async fn rewritten(
+    call: &Call<'_>,
+    mut answer: backends::Response,
+    rewriting: &Rewriting,
+) -> Result<Response, Status> {
+    let (until, stopping) = (Until::ServerStops, call.api.lifecycle.stopping());
+    if let Some(said) = answer.headers().get(LOCATION).map(header_text::text) {
+        let to = rewriting.rewritten(&said).map_err(|why| {
+            let said = quote(&said);
+            Status::internal(format!("error trying to parse Location header: parse {said}: {why}"))
+        })?;
+        if let Some(to) = to {
+            let to = header(&to)?;
+            answer.headers_mut().insert(LOCATION, to);
+        }
+        return Ok(relayed(answer, until, stopping));
+    }
+    let encoding = page::Encoding::of_page(answer.headers());
+    let Some(encoding) = encoding.filter(|_| call.head.method != Method::HEAD) else {
+        return Ok(relayed(answer, until, stopping));
+    };
+    let mut ends = stopping.clone();
+    let beginning = tokio::select! {
+        beginning = page::beginning(answer.body_mut()) => beginning,
+        () = ends.wait() => return Err(unreachable(&"the server stops")),
+    };
+    let beginning = beginning.map_err(|why| failed(why.to_string()))?;
+    if !beginning.is_all {
+        return Ok(relayed_from(beginning.bytes, answer, until, stopping));
+    }
+    pintle_registry::work::ahead(beginning.bytes.len()).await;
+    let page = page::rewritten(&beginning.bytes, encoding, rewriting);
+    let page = page.map_err(|why| failed(why.to_string()))?;
+    let length = HeaderValue::from(page.len());
+    let mut response = relayed(answer, until, stopping);
+    response.headers_mut().insert(CONTENT_LENGTH, length);
+    // As it is encoded already, nothing is to be made of it as of the server's own answers.
+    *response.body_mut() = Body::relayed(Box::pin(stream::iter([Ok(page)])));
+    Ok(response)
+}
+
+fn request<T>(
+    call: &Call<'_>,
+    path: &str,
+    query: Option<&str>,
+    kept: HeaderMap,
+    body: T,
+) -> Result<Request<T>, Status> {
+    let mut target = encode_path(if path.is_empty() { "/" } else { path });
+    query.iter().for_each(|query| target.extend(["?", query]));
+    let request = Request::builder().method(&call.head.method).uri(target).body(body);
+    let mut request = request.map_err(|why| Status::bad_request(why.to_string()))?;
+    *request.headers_mut() = kept;
+    // The host that the client named, wherever its protocol names it.
+    request.headers_mut().insert(HOST, header(host(call))?);
+    Ok(request)
+}
+
+/// The host that the client named.
+fn host<'a>(call: &'a Call<'_>) -> &'a str {
+    let named = call.head.headers.get(HOST).and_then(|host| host.to_str().ok());
+    named.or_else(|| call.head.uri.authority().map(|host| host.as_str())).unwrap_or_default()
+}
+
+fn header(text: &str) -> Result<HeaderValue, Status> {
+    let value = HeaderValue::from_bytes(text.as_bytes());
+    value.map_err(|why: InvalidHeaderValue| Status::bad_request(why.to_string()))
+}
+
+/// 503 in upstream's words.
+fn unreachable(why: &dyn std::fmt::Display) -> Status {
+    Status::service_unavailable(format!("error trying to reach service: {why}"))
+}

@@ -1,0 +1,171 @@
+//! Where a backend's links and redirects lead: below the proxy, if they lead to itself (upstream:
+//! `Transport.rewriteURL`).
+
+use crate::query::{encode_path, percent_decode};
+
+/// What stands before a backend's paths in the client's.
+pub(crate) struct Rewriting {
+    prefix: String,
+    /// The backend's host, with its port where one was named.
+    backend: String,
+    /// The host that the client named.
+    host: String,
+}
+
+/// Something that is no URL.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid URL escape")]
+pub(crate) struct InvalidUrl;
+
+impl Rewriting {
+    /// For a request of `path`, which the backend knows as `inner`.
+    pub(crate) fn new(path: &str, inner: &str, backend: String, host: String) -> Self {
+        let slash = if path.ends_with('/') && !inner.ends_with('/') { "/" } else { "" };
+        let prefix = path.strip_suffix(&format!("{inner}{slash}")).unwrap_or(path);
+        Self { prefix: prefix.to_owned(), backend, host }
+    }
+
+    /// The client's path, for the backend to know; `encoded` is the backend's as it stands in a URL.
+    pub(crate) fn forwarded(&self, encoded: &str) -> String {
+        join(&self.prefix, encoded)
+    }
+
+    /// Where a link leads, if that is another place than it says.
+    pub(crate) fn rewritten(&self, link: &str) -> Result<Option<String>, InvalidUrl> {
+        let link = Link::read(link);
+        let path = percent_decode(link.path).ok_or(InvalidUrl)?;
+        let is_elsewhere = link.host.is_some_and(|host| host != self.backend && host != self.host);
+        if is_elsewhere || !path.starts_with('/') {
+            return Ok(None);
+        }
+        // A client finds the server under the name by which it asked.
+        let place = if link.host == Some(&self.host) { link.place } else { "" };
+        let path = if path.starts_with(&self.prefix) {
+            path.into_owned()
+        } else {
+            join(&self.prefix, &path)
+        };
+        Ok(Some(format!("{place}{}{}", encode_path(&path), link.rest)))
+    }
+}
+
+/// A URL, taken apart as far as it must be (RFC 3986, 3).
+struct Link<'a> {
+    /// With its scheme and slashes.
+    place: &'a str,
+    host: Option<&'a str>,
+    path: &'a str,
+    /// Query and fragment, with the signs before them.
+    rest: &'a str,
+}
+
+impl<'a> Link<'a> {
+    fn read(link: &'a str) -> Self {
+        let (before, rest) = link.split_at(link.find(['?', '#']).unwrap_or(link.len()));
+        let rest = rest.strip_suffix('#').unwrap_or(rest);
+        let is_scheme = |text: &str| {
+            text.starts_with(|first: char| first.is_ascii_alphabetic())
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+        };
+        let scheme = before.find(':').filter(|end| is_scheme(&before[..*end]));
+        let scheme_end = scheme.map_or(0, |end| end + 1);
+        let hierarchy = &before[scheme_end..];
+        let authority = hierarchy.strip_prefix("//");
+        let Some(authority) = authority.filter(|authority| !authority.starts_with('/')) else {
+            return Self { place: &before[..scheme_end], host: None, path: hierarchy, rest };
+        };
+        let path_start =
+            before.len() - authority.len() + authority.find('/').unwrap_or(authority.len());
+        let (place, path) = before.split_at(path_start);
+        let named = &authority[..authority.len() - path.len()];
+        let host = named.rsplit_once('@').map_or(named, |(_, host)| host);
+        Self { place, host: Some(host).filter(|host| !host.is_empty()), path, rest }
+    }
+}
+
+/// One path below another, without what leads up or nowhere; a slash at its end stays (upstream:
+/// `JoinPreservingTrailingSlash`).
+pub(crate) fn join(prefix: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in prefix.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let end = if path.ends_with('/') && !parts.is_empty() { "/" } else { "" };
+    format!("/{}{end}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROXY: &str = "/api/v1/namespaces/n/pods/p/proxy";
+
+    fn rewriting(inner: &str) -> Rewriting {
+        let path = format!("{PROXY}{inner}");
+        Rewriting::new(&path, inner, "10.0.0.1:80".to_owned(), "here:6443".to_owned())
+    }
+
+    #[test]
+    fn links_to_the_backend_lead_below_the_proxy() {
+        for (link, expected) in [
+            ("/c", Some("$/c")),
+            ("/c/?x=y#z", Some("$/c/?x=y#z")),
+            ("/a%20b?c=%zz#e", Some("$/a%20b?c=%zz#e")),
+            ("/a%2Fb", Some("$/a/b")),
+            ("/a/../b", Some("$/b")),
+            ("/a//b/", Some("$/a/b/")),
+            ("///x", Some("$/x")),
+            ("/x#", Some("$/x")),
+            ("/x?", Some("$/x?")),
+            ("$/already", Some("$/already")),
+            ("http://10.0.0.1:80/c", Some("$/c")),
+            ("HTTPS://10.0.0.1:80/c", Some("$/c")),
+            ("//10.0.0.1:80/c", Some("$/c")),
+            ("https://here:6443/c", Some("https://here:6443$/c")),
+            ("//here:6443/c", Some("//here:6443$/c")),
+            ("http://10.0.0.1/c", None),
+            ("http://10.0.0.1:80", None),
+            ("http://elsewhere/c", None),
+            ("c", None),
+            ("../c", None),
+            ("?q=/1", None),
+            ("#f", None),
+            ("", None),
+            ("mailto:a@b", None),
+            ("javascript:alert(1)/2", None),
+        ] {
+            let (link, expected) =
+                (link.replace('$', PROXY), expected.map(|expected| expected.replace('$', PROXY)));
+            assert_eq!(rewriting("/a/b").rewritten(&link).unwrap(), expected, "{link}");
+        }
+        assert!(rewriting("").rewritten("/%zz").is_err());
+    }
+
+    #[test]
+    fn the_backend_is_told_the_clients_path() {
+        for (inner, encoded, expected) in
+            [("/a/b", "/a/b", "$/a/b"), ("/a/", "/a/", "$/a/"), ("", "/", "$/"), ("/", "/", "$/")]
+        {
+            let expected = expected.replace('$', PROXY);
+            assert_eq!(rewriting(inner).forwarded(encoded), expected, "{inner}");
+        }
+    }
+
+    #[test]
+    fn paths_are_joined() {
+        for (prefix, path, expected) in [
+            ("", "/a/b", "/a/b"),
+            ("", "/a//b/../c", "/a/c"),
+            ("", "/../..", "/"),
+            ("", "/a/", "/a/"),
+            ("", "/", "/"),
+            ("/p", "/a/./b", "/p/a/b"),
+        ] {
+            assert_eq!(join(prefix, path), expected, "{prefix} {path}");
+        }
+    }
+}

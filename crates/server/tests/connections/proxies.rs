@@ -1,0 +1,199 @@
+//! Proxies of pods, services and nodes (SUB-07).
+
+use std::io;
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use pintle_server::{Config, ProxiedAddresses, Running};
+
+use super::client::{PATIENCE, PODS, create, get, read, request, send, server};
+use super::kubelet::Kubelet;
+use super::site::Site;
+use super::streams::echo;
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+
+fn anywhere(config: &mut Config) {
+    config.proxied_addresses = ProxiedAddresses::Any;
+}
+
+/// A server with a site in the pod `web`, behind the service `web`.
+async fn with_site(kubelet: &Kubelet, site: &Site, change: impl FnOnce(&mut Config)) -> Running {
+    let server = server(kubelet, change).await;
+    let pod = format!(
+        r#"{{"metadata":{{"name":"web"}},"spec":{{"nodeName":"n","containers":[
+            {{"name":"c","image":"i","ports":[{{"containerPort":{}}}]}}]}}}}"#,
+        site.port
+    );
+    create(&server, PODS, &pod).await;
+    let status = r#"{"status":{"podIP":"127.0.0.1","podIPs":[{"ip":"127.0.0.1"}]}}"#;
+    let status = Request::patch(format!("{PODS}/web/status"))
+        .header("content-type", "application/merge-patch+json")
+        .body(Full::from(status))
+        .unwrap();
+    assert_eq!(send(&server, status).await.status(), 200);
+    server
+}
+
+/// A GET that asks for an upgrade.
+fn upgrade(path: &str) -> Request<Full<Bytes>> {
+    let mut request = request(Method::GET, path);
+    request.headers_mut().insert("connection", "Upgrade".parse().unwrap());
+    request.headers_mut().insert("upgrade", "any".parse().unwrap());
+    request
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_answer_requests_and_are_not_told_who_asks() {
+    let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
+    let server = with_site(&kubelet, &site, anywhere).await;
+    let proxy = format!("{PODS}/web/proxy");
+    let asked = Request::builder()
+        .method(Method::PUT)
+        .uri(format!("{proxy}/a%20b//c/../d/?x=1;y&path=/other"))
+        .header("authorization", "Basic secret")
+        .header("x-remote-user", "root")
+        .header("impersonate-user", "kubernetes-admin")
+        .header("impersonate-group", "system:masters")
+        .header("connection", "x-hop, close")
+        .header("x-hop", "one")
+        .header("cookie", "a=b")
+        .header("x-forwarded-for", "192.0.2.1")
+        .body(Full::from(vec![b'x'; 5 << 20]))
+        .unwrap();
+    let expected = format!(
+        "PUT /a%20b/d/?x=1;y&path=/other\ncontent-length: 5242880\ncookie: a=b\nhost: localhost\n\
+         x-forwarded-for: 192.0.2.1, 127.0.0.1\nx-forwarded-uri: {proxy}/a%20b/d/a%20b/d/\n5242880"
+    );
+    let (code, text) = read(send(&server, asked).await).await;
+    // What does not end in the backend's path is told whole, as upstream does.
+    let told = text.replace(&format!("{proxy}/a%20b//c/../d"), &format!("{proxy}/a%20b/d"));
+    assert_eq!((code, told.replace("/a b/", "/a%20b/")), (201, expected));
+    for method in [Method::POST, Method::PATCH, Method::DELETE, Method::OPTIONS] {
+        let (code, text) = read(send(&server, request(method.clone(), &proxy)).await).await;
+        assert!(code == 201 && text.starts_with(&format!("{method} /\n")), "{text}");
+    }
+    let moved = send(&server, request(Method::GET, &format!("{proxy}?x=y"))).await;
+    let to = moved.headers()["location"].to_str().unwrap().to_owned();
+    assert_eq!((moved.status().as_u16(), to), (301, format!("{proxy}/?x=y")));
+    let head = send(&server, request(Method::HEAD, &format!("{proxy}/"))).await;
+    assert_eq!(head.status(), 201);
+    assert_ne!(head.headers()["content-length"], "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redirects_and_links_lead_below_the_proxy() {
+    let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
+    let server = with_site(&kubelet, &site, anywhere).await;
+    let proxy = format!("{PODS}/web/proxy");
+    let own = format!("http://127.0.0.1:{}/x", site.port);
+    for (to, expected) in [
+        ("/x/", format!("{proxy}/x/")),
+        (own.as_str(), format!("{proxy}/x")),
+        ("http://elsewhere/x", "http://elsewhere/x".to_owned()),
+    ] {
+        let path = format!("{proxy}/redirects?{to}");
+        let answer = send(&server, request(Method::GET, &path)).await;
+        assert_eq!(answer.headers()["location"], expected);
+        assert_eq!(read(answer).await, (302, "moved".to_owned()));
+    }
+    let (code, text) = get(&server, &format!("{proxy}/redirects?/%zz")).await;
+    assert!(code == 500 && text.contains("error trying to parse Location header"), "{text}");
+    let page = send(&server, request(Method::GET, &format!("{proxy}/page"))).await;
+    assert!(!page.headers().contains_key("access-control-allow-origin"));
+    let expected = format!(r#"<a href="{proxy}/x">x</a><a href=rel>y</a>"#);
+    assert_eq!(page.headers()["content-length"], expected.len().to_string());
+    assert_eq!(read(page).await, (200, expected));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_reached_or_breaks_is_told() {
+    let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
+    let server = with_site(&kubelet, &site, anywhere).await;
+    for (path, expected) in [
+        (
+            "web:1/proxy/",
+            "error trying to reach service: dial tcp 127.0.0.1:1: connect: connection refused",
+        ),
+        (
+            "web:70000/proxy/",
+            "error trying to reach service: dial tcp: address 70000: invalid port",
+        ),
+        (&format!("https:web:{}/proxy/", site.port), "error trying to reach service: "),
+    ] {
+        let (code, text) = get(&server, &format!("{PODS}/{path}")).await;
+        assert!(code == 503 && text.contains(expected), "{path}: {text}");
+        assert!(text.contains(r#""reason":"ServiceUnavailable""#), "{text}");
+    }
+    let (code, text) = read(send(&server, upgrade(&format!("{PODS}/web:1/proxy/"))).await).await;
+    assert!(code == 500 && text.contains("error dialing backend: dial tcp"), "{text}");
+    let broken = send(&server, request(Method::GET, &format!("{PODS}/web/proxy/breaks"))).await;
+    assert_eq!(broken.status(), 200);
+    let body = tokio::time::timeout(PATIENCE, broken.into_body().collect()).await.unwrap();
+    assert!(body.is_err(), "half of an answer looks like a whole one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn services_are_their_endpoints_and_nodes_their_kubelets() {
+    let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
+    let server = with_site(&kubelet, &site, anywhere).await;
+    let service = r#"{"metadata":{"name":"web"},"spec":{"ports":[{"name":"http","port":80}]}}"#;
+    create(&server, SERVICES, service).await;
+    // Endpoints cannot be on this machine, so there is nothing behind this service.
+    let (code, text) = get(&server, &format!("{SERVICES}/web:80/proxy/")).await;
+    assert!(code == 404 && text.contains(r#"services \"web\" not found"#), "{text}");
+    let own = "/containerLogs/default/p/c?follow=true";
+    let (code, text) = get(&server, &format!("/api/v1/nodes/n/proxy{own}")).await;
+    let expected = format!("O=system:masters, CN=kube-apiserver-kubelet-client reads {own}\n");
+    assert_eq!((code, text), (200, expected));
+    // Whoever else is on a node is not told who this server is.
+    let path = format!("/api/v1/nodes/n:{}/proxy/x", site.port);
+    let (code, text) = get(&server, &path).await;
+    assert!(code == 201 && text.starts_with("GET /x\n"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn upgrades_go_through_without_their_query() {
+    let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
+    let server = with_site(&kubelet, &site, anywhere).await;
+    let answer = send(&server, upgrade(&format!("{PODS}/web/proxy/switches?x=y"))).await;
+    assert_eq!(answer.status(), 101);
+    assert_eq!(answer.headers()["x-seen"], "/switches");
+    assert_eq!(echo(answer, b"any bytes").await, b"any bytes");
+}
+
+/// A backend that answers an upgrade with a redirect must not lead this server, and what it may do, elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2020_8559_redirects_of_upgrades_are_not_followed() {
+    let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
+    let server = with_site(&kubelet, &site, anywhere).await;
+    let victim = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    victim.set_nonblocking(true).unwrap();
+    let to = victim.local_addr().unwrap();
+    let path = format!("{PODS}/web/proxy/redirects?http://{to}/");
+    let (code, text) = read(send(&server, upgrade(&path)).await).await;
+    let why = "invalid upgrade response: status code 302";
+    assert!(code == 500 && text.contains(why), "{text}");
+    assert_eq!(victim.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+}
+
+/// Who may write the addresses of nodes and pods must not reach through the server what only it can reach.
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2022_3294_nobody_is_led_to_the_server_itself() {
+    let (kubelet, site) = (Kubelet::start(false).await, Site::start().await);
+    let server = with_site(&kubelet, &site, |_| {}).await;
+    for path in [
+        format!("{PODS}/web/proxy/"),
+        format!("{PODS}/web/proxy"),
+        format!("{PODS}/https:web:{}/proxy/", kubelet.port),
+        "/api/v1/nodes/n/proxy/".to_owned(),
+        format!("/api/v1/nodes/n:{}/proxy/", site.port),
+    ] {
+        for request in [request(Method::GET, &path), upgrade(&path)] {
+            let (code, text) = read(send(&server, request).await).await;
+            assert!(code == 400 && text.contains("address not allowed"), "{path}: {code} {text}");
+        }
+    }
+    kubelet.connections.are(0).await;
+}
