@@ -11,7 +11,7 @@ use apiscript::http::Request;
 use apiscript::kubeconfig::Cluster;
 use apiscript::{Case, Report, Script, Target, run_scripts, script};
 use pintle_testing::{
-    AdmissionConfiguration, Config, FeatureGates, Plugins, RuntimeConfig, TestServer,
+    AdmissionConfiguration, Config, FeatureGates, Mode, Plugins, RuntimeConfig, TestServer,
 };
 use pintle_value::yaml;
 
@@ -60,13 +60,18 @@ const KINDS: [Kind; 5] = [
         forgets: false,
     },
     Kind {
-        abilities: &["strict-admission", "bootstrap-tokens"],
+        abilities: &["strict-admission", "bootstrap-tokens", "nodes"],
         config: || {
             let told = yaml::parse(include_bytes!("admission.yaml"))?;
             let none = |name: &str| Err(format!("{name} is not to be read"));
             let (told, _) = AdmissionConfiguration::read(&told, &none).map_err(Error::msg)?;
             let admission_plugins = Plugins::parse(STRICT, [])?.told(told);
-            Ok(Config { admission_plugins, bootstrap_tokens: true, ..Config::ephemeral() })
+            Ok(Config {
+                admission_plugins,
+                authorization_modes: vec![Mode::Node, Mode::Rbac],
+                bootstrap_tokens: true,
+                ..Config::ephemeral()
+            })
         },
         jobs: 4,
         forgets: false,

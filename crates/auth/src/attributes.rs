@@ -1,6 +1,6 @@
 //! What is asked, in the terms of authorization.
 
-use pintle_meta::{GroupResource, Status};
+use pintle_meta::{GroupResource, Status, fields};
 
 use crate::{Reason, User};
 
@@ -19,20 +19,26 @@ pub struct Attributes<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
     /// Objects of a resource.
-    Resource {
-        /// The API group, `""` for the core group.
-        group: &'a str,
-        /// The resource: `pods`.
-        resource: &'a str,
-        /// The subresource, or `""`.
-        subresource: &'a str,
-        /// The namespace; `""` for the cluster and for all namespaces.
-        namespace: &'a str,
-        /// The object's name; `""` for all.
-        name: &'a str,
-    },
+    Resource(Objects<'a>),
     /// A path that is no resource.
     Path(&'a str),
+}
+
+/// Objects of a resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Objects<'a> {
+    /// The API group, `""` for the core group.
+    pub group: &'a str,
+    /// The resource: `pods`.
+    pub resource: &'a str,
+    /// The subresource, or `""`.
+    pub subresource: &'a str,
+    /// The namespace; `""` for the cluster and for all namespaces.
+    pub namespace: &'a str,
+    /// The object's name; `""` for all.
+    pub name: &'a str,
+    /// What the request's field selector wants of them; nothing where it cannot be read.
+    pub fields: &'a [fields::Requirement],
 }
 
 impl Attributes<'_> {
@@ -46,7 +52,7 @@ impl Attributes<'_> {
         }
         match self.subject {
             Subject::Path(_) => Status::forbidden(&GroupResource::default(), "", &why),
-            Subject::Resource { group, resource, name, .. } => {
+            Subject::Resource(Objects { group, resource, name, .. }) => {
                 Status::forbidden(&GroupResource::new(group, resource), name, &why)
             }
         }
@@ -56,7 +62,7 @@ impl Attributes<'_> {
         let (user, verb) = (quoted(&self.user.name), self.verb);
         match self.subject {
             Subject::Path(path) => format!("User {user} cannot {verb} path {}", quoted(path)),
-            Subject::Resource { group, resource, subresource, namespace, .. } => {
+            Subject::Resource(Objects { group, resource, subresource, namespace, .. }) => {
                 let resource = if subresource.is_empty() {
                     resource.to_owned()
                 } else {
@@ -99,12 +105,10 @@ mod tests {
 
     #[test]
     fn refusals_read_like_upstream() {
-        let resource = |subresource, namespace, name| Subject::Resource {
-            group: "",
-            resource: "pods",
-            subresource,
-            namespace,
-            name,
+        let resource = |subresource, namespace, name| {
+            let objects =
+                Objects { resource: "pods", subresource, namespace, name, ..Objects::default() };
+            Subject::Resource(objects)
         };
         check(
             "list",

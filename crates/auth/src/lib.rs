@@ -18,10 +18,11 @@ pub mod certificate_request;
 mod der;
 pub mod distinguished_name;
 mod mode;
+pub mod node;
 pub mod rbac;
 pub mod token;
 
-pub use attributes::{Attributes, Subject};
+pub use attributes::{Attributes, Objects, Subject};
 pub use authorizer::{
     Authorizer, Chain, Decision, NonResourceRule, Reason, ResourceRule, Rules, Ruling,
 };

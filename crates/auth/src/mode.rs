@@ -1,5 +1,5 @@
-//! The authorizers that can be chosen by name (`--authorization-mode`), apart from RBAC, which has a
-//! module of its own.
+//! The authorizers that can be chosen by name (`--authorization-mode`), apart from Node and RBAC, which
+//! have modules of their own.
 
 use std::str::FromStr;
 
@@ -14,8 +14,7 @@ pub enum Mode {
     AlwaysAllow,
     /// Nobody may do anything.
     AlwaysDeny,
-    /// What kubelets may do with the pods of their nodes. Accepted where it stands beside others, as
-    /// users write `Node,RBAC`; it allows nothing yet.
+    /// What kubelets need for the pods of their nodes: [`crate::node`].
     Node,
     /// Roles and their bindings say it: [`crate::rbac`].
     Rbac,
@@ -63,7 +62,7 @@ impl FromStr for Mode {
                 Err(Error::Mode(format!("authorization-mode {name:?} is not supported yet")))
             }
             _ => Err(Error::Mode(format!(
-                "authorization-mode {name:?} is not a valid mode, use RBAC, AlwaysAllow or AlwaysDeny"
+                "authorization-mode {name:?} is not a valid mode, use Node, RBAC, AlwaysAllow or AlwaysDeny"
             ))),
         }
     }
@@ -146,7 +145,7 @@ mod tests {
         check(
             "rbac",
             Err(
-                "authorization-mode \"rbac\" is not a valid mode, use RBAC, AlwaysAllow or AlwaysDeny",
+                "authorization-mode \"rbac\" is not a valid mode, use Node, RBAC, AlwaysAllow or AlwaysDeny",
             ),
         );
         let twice = "authorization-mode \"RBAC\" has mode specified more than once";

@@ -21,6 +21,7 @@ use crate::RuntimeConfig;
 
 pub use apiservice::{AUTOMANAGED, Priority, custom_api_service, priority};
 pub use cluster::endpoints;
+pub use rbac::node_role;
 
 /// What the objects of a server depend on.
 #[derive(Clone, Copy, Debug)]

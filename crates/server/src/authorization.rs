@@ -1,7 +1,9 @@
-//! Who may do what: the authorizers of the configured modes, with roles and bindings from the registry.
+//! Who may do what: the authorizers of the configured modes, with what they go by from the registry.
 
 mod escalation;
+mod followed;
 mod node_restriction;
+mod nodes;
 mod owners;
 mod permissions;
 mod signers;
@@ -9,7 +11,6 @@ mod validation;
 
 use std::sync::Arc;
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use pintle_auth::rbac::{self, Policy, Rule};
 use pintle_auth::{
     AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Chain, Decision, Masters, Mode, Rules, Ruling,
@@ -18,35 +19,56 @@ use pintle_auth::{
 use pintle_measure::Counter;
 use pintle_meta::{GroupVersionResource, Status};
 use pintle_registry::admission::Admission;
-use pintle_registry::{Feed, News, Object, Registry};
+use pintle_registry::{Object, Registry};
 use pintle_store::Kind;
 
+use crate::config::Config;
+
 pub(crate) use escalation::NoEscalation;
+use followed::{Followed, Index};
 use node_restriction::NodeRestriction;
+pub(crate) use nodes::{GraphMeasures, Nodes};
 use owners::Owners;
 pub(crate) use permissions::Authorized;
 pub(crate) use validation::Validation;
 
-/// The authorizer of some modes, and what it counts. `system:masters` comes before them all and is not
-/// counted, as upstream has it.
-pub(crate) fn authorizer(
-    modes: &[Mode],
-    roles: &Arc<Roles>,
-) -> (Arc<dyn Authorizer>, Vec<Arc<Decisions>>) {
-    let mut chain: Vec<Arc<dyn Authorizer>> = vec![Arc::new(Masters)];
-    let mut all = Vec::new();
-    for mode in modes {
-        let authorizer: Arc<dyn Authorizer> = match mode {
-            Mode::AlwaysAllow => Arc::new(AlwaysAllow),
-            Mode::AlwaysDeny => Arc::new(AlwaysDeny),
-            Mode::Node => continue, // it allows nothing yet
-            Mode::Rbac => roles.clone(),
-        };
-        let decisions = Arc::new(Decisions::of(*mode));
-        chain.push(Arc::new(Counted { authorizer, decisions: decisions.clone() }));
-        all.push(decisions);
+/// The authorizers of the configured modes.
+pub(crate) struct Authorization {
+    /// Asks them all.
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) roles: Arc<Roles>,
+    /// `None` where the mode is not configured: then no graph is kept.
+    pub(crate) nodes: Option<Arc<Nodes>>,
+    /// What each has decided. `system:masters` comes before them all and is not counted, as upstream has it.
+    pub(crate) decisions: Vec<Arc<Decisions>>,
+}
+
+impl Authorization {
+    pub(crate) fn new(config: &Config) -> Self {
+        let roles = Arc::new(Roles::new());
+        let is_wanted = config.authorization_modes.contains(&Mode::Node);
+        let nodes = is_wanted.then(|| Arc::new(Nodes::new(config)));
+        let mut chain: Vec<Arc<dyn Authorizer>> = vec![Arc::new(Masters)];
+        let mut all = Vec::new();
+        for mode in &config.authorization_modes {
+            let authorizer: Arc<dyn Authorizer> = match (mode, &nodes) {
+                (Mode::AlwaysAllow, _) => Arc::new(AlwaysAllow),
+                (Mode::Node, Some(nodes)) => nodes.clone(),
+                (Mode::AlwaysDeny | Mode::Node, _) => Arc::new(AlwaysDeny),
+                (Mode::Rbac, _) => roles.clone(),
+            };
+            let decisions = Arc::new(Decisions::of(*mode));
+            chain.push(Arc::new(Counted { authorizer, decisions: decisions.clone() }));
+            all.push(decisions);
+        }
+        Self { authorizer: Arc::new(Chain::new(chain)), roles, nodes, decisions: all }
     }
-    (Arc::new(Chain::new(chain)), all)
+
+    /// Follows a registry from now on.
+    pub(crate) fn follow(&self, registry: &Registry) {
+        self.roles.follow(registry);
+        self.nodes.iter().for_each(|nodes| nodes.follow(registry));
+    }
 }
 
 /// What the authorizer of a mode has decided.
@@ -95,86 +117,61 @@ pub(crate) fn plugins(
     signers::plugins(authorizer).into_iter().chain(others)
 }
 
-/// The roles and bindings that the registry holds. Every question is answered by what was acknowledged
-/// before it: the index takes in what is new first, and mostly nothing is.
-#[derive(Default)]
-pub(crate) struct Roles(RwLock<State>);
-
-#[derive(Default)]
-struct State {
-    policy: Policy,
-    feeds: Vec<(rbac::Kind, Feed)>,
-}
+/// The roles and bindings that the registry holds.
+pub(crate) struct Roles(Followed<Policy>);
 
 impl Roles {
+    /// Knows none yet.
+    pub(crate) fn new() -> Self {
+        Self(Followed::new(Policy::default()))
+    }
+
     /// Follows a registry from now on.
     pub(crate) fn follow(&self, registry: &Registry) {
-        let feeds = rbac::Kind::ALL.into_iter().filter_map(|kind| {
-            let name = GroupVersionResource::new(rbac::GROUP, "v1", kind.resource());
-            Some((kind, registry.feed(&registry.resource(&name)?)))
-        });
-        self.0.write().feeds = feeds.collect();
+        let named =
+            |kind: rbac::Kind| GroupVersionResource::new(rbac::GROUP, "v1", kind.resource());
+        self.0.follow(registry, rbac::Kind::ALL.map(|kind| (kind, named(kind))));
     }
 
     /// The rules of a role that a binding refers to, or a 404.
     fn role(&self, kind: &str, name: &str, namespace: &str) -> Result<Vec<Rule>, Status> {
-        self.current().policy.role(kind, name, namespace).map(<[Rule]>::to_vec)
+        self.0.current().role(kind, name, namespace).map(<[Rule]>::to_vec)
     }
 
     /// What bindings grant a user in a namespace, and what went wrong, or `""`.
     fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule>, String) {
-        self.current().policy.rules_for(user, namespace)
-    }
-
-    fn current(&self) -> RwLockReadGuard<'_, State> {
-        let state = self.0.read();
-        if state.feeds.iter().all(|(_, feed)| feed.is_current()) {
-            return state;
-        }
-        drop(state);
-        let mut state = self.0.write();
-        state.catch_up();
-        RwLockWriteGuard::downgrade(state)
+        self.0.current().rules_for(user, namespace)
     }
 }
 
-impl State {
-    fn catch_up(&mut self) {
-        let Self { policy, feeds } = self;
-        for (kind, feed) in feeds {
-            let objects = match feed.take() {
-                Ok(News::State(objects)) => {
-                    policy.clear(*kind);
-                    objects
+impl Index for Policy {
+    type Kind = rbac::Kind;
+
+    fn take(&mut self, kind: rbac::Kind, object: &Object) {
+        let (namespace, name) = (object.namespace(), object.name());
+        match object.kind() {
+            Kind::Deleted => self.remove(kind, namespace, name),
+            Kind::Created | Kind::Updated => match object.tree() {
+                Ok(tree) => self.set(kind, namespace, name, &tree),
+                Err(why) => {
+                    tracing::error!("{} grants nothing: {why}", kind.resource());
+                    self.remove(kind, namespace, name);
                 }
-                Ok(News::Changes(objects)) => objects,
-                Err(_) => continue, // roles and bindings are kept
-            };
-            objects.iter().for_each(|object| take(policy, *kind, object));
+            },
         }
     }
-}
 
-fn take(policy: &mut Policy, kind: rbac::Kind, object: &Object) {
-    let (namespace, name) = (object.namespace(), object.name());
-    match object.kind() {
-        Kind::Deleted => policy.remove(kind, namespace, name),
-        Kind::Created | Kind::Updated => match object.tree() {
-            Ok(tree) => policy.set(kind, namespace, name, &tree),
-            Err(why) => {
-                tracing::error!("{} grants nothing: {why}", kind.resource());
-                policy.remove(kind, namespace, name);
-            }
-        },
+    fn clear(&mut self, kind: rbac::Kind) {
+        Self::clear(self, kind);
     }
 }
 
 impl Authorizer for Roles {
     fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
-        self.current().policy.authorize(attributes)
+        self.0.current().authorize(attributes)
     }
 
     fn rules(&self, user: &User, namespace: &str) -> Rules {
-        self.current().policy.rules(user, namespace)
+        self.0.current().rules(user, namespace)
     }
 }

@@ -32,10 +32,11 @@ use pintle_meta::GroupVersionResource;
 
 use crate::Config;
 use crate::api::Api;
-use crate::authorization::Decisions;
+use crate::authorization::{Decisions, GraphMeasures};
 use crate::webhooks::Webhooks;
 use access::Access;
 use families as f;
+pub(crate) use families::NODE_GRAPH_BOUNDS;
 use family::{Family, Page};
 use requests::Requests;
 pub(crate) use requests::{Answered, ResourceRequests, Route};
@@ -56,6 +57,8 @@ pub(crate) struct Sources {
     node_ports: PortRange,
     /// What each authorizer has decided.
     decisions: Vec<Arc<Decisions>>,
+    /// How long changes of the graph of nodes took, where there is one.
+    node_graph: Option<Arc<GraphMeasures>>,
     /// Each feature gate with its stage, and whether it is on.
     features: Vec<(&'static str, &'static str, bool)>,
     /// See [`Config`].
@@ -67,6 +70,7 @@ pub(crate) struct Measured {
     pub(crate) admission: Arc<Measures>,
     pub(crate) effects: Arc<pintle_effects::Measures>,
     pub(crate) decisions: Vec<Arc<Decisions>>,
+    pub(crate) node_graph: Option<Arc<GraphMeasures>>,
 }
 
 impl Sources {
@@ -77,13 +81,14 @@ impl Sources {
         webhooks: Arc<Webhooks>,
         measures: Measured,
     ) -> Self {
-        let Measured { admission, effects, decisions } = measures;
+        let Measured { admission, effects, decisions, node_graph } = measures;
         Self {
             webhooks,
             admission,
             etcd: config.etcd.as_ref().map(|etcd| etcd.measures.clone()),
             effects,
             decisions,
+            node_graph,
             node_ports: config.service_node_port_range,
             collector: environment.collector.clone(),
             queues: environment.queues.clone(),
@@ -170,6 +175,8 @@ impl Metrics {
         self.access.write(&mut page);
         self.streams.write(&mut page);
         access::write_decisions(&self.sources.decisions, &mut page);
+        let graph = self.sources.node_graph.iter();
+        graph.for_each(|measures| access::write_node_graph(measures, &mut page));
         access::write_tokens(api.authentication.tokens.accounts.measures(), &mut page);
         distributions(&mut page, &f::WATCH_LIST_DURATION, &self.watch_lists);
         gauges(&mut page, &f::DEPRECATED, &self.deprecated);

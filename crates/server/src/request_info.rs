@@ -4,7 +4,8 @@
 //! looks at this and never at the path again. The rules are upstream's `RequestInfoFactory`.
 
 use http::Method;
-use pintle_auth::Subject;
+use pintle_auth::{Objects, Subject};
+use pintle_meta::fields;
 
 use crate::health;
 use crate::query::{Query, percent_decode};
@@ -37,6 +38,9 @@ pub(crate) struct ResourceInfo {
     pub(crate) subpath: String,
     /// Whether the name stands in the path, so that one object is meant rather than a selection.
     pub(crate) named: bool,
+    /// What the field selector wants, as far as authorization goes: only where several objects are meant, and
+    /// nothing where it cannot be read.
+    pub(crate) fields: fields::Selector,
     /// Whether the path says `watch` in the deprecated way (OAS-12).
     pub(crate) watch_prefix: bool,
 }
@@ -60,6 +64,10 @@ impl RequestInfo {
             return Ok(Self { verb: method_in_lower_case(method), path, resource: None });
         };
         let verb = resource_verb(method, &mut resource, query);
+        if matches!(verb, "list" | "watch" | "deletecollection") && !resource.watch_prefix {
+            let selector = fields::Selector::parse(query.text("fieldSelector"));
+            resource.fields = selector.unwrap_or_default(); // what cannot be read is the handler's to refuse
+        }
         Ok(Self { verb, path, resource: Some(resource) })
     }
 
@@ -67,13 +75,14 @@ impl RequestInfo {
     pub(crate) fn subject(&self) -> Subject<'_> {
         match &self.resource {
             None => Subject::Path(&self.path),
-            Some(info) => Subject::Resource {
+            Some(info) => Subject::Resource(Objects {
                 group: &info.group,
                 resource: &info.resource,
                 subresource: &info.subresource,
                 namespace: &info.namespace,
                 name: &info.name,
-            },
+                fields: info.fields.requirements(),
+            }),
         }
     }
 

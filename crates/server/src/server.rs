@@ -27,7 +27,7 @@ use crate::aggregation::Aggregation;
 use crate::api::{Api, Settings, now};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
-use crate::authorization::{self, Authorized, NoEscalation, Roles, Validation};
+use crate::authorization::{self, Authorization, Authorized, NoEscalation, Validation};
 use crate::backends::{Extensions, Kubelets, Services};
 use crate::compute::Compute;
 use crate::discovery::Discovery;
@@ -82,7 +82,7 @@ impl Server {
         let store = store::open(&config).await?;
         phases.end("store");
         let webhooks = Arc::new(Webhooks::new(services.clone()));
-        let (registry, authorizer, measured) = registry(&config, store, &webhooks).await?;
+        let (registry, authorization, measured) = registry(&config, store, &webhooks).await?;
         services.find_in(&registry);
         phases.end("registry");
         let Prepared { pki, tls, tokens, backends } =
@@ -100,6 +100,7 @@ impl Server {
         phases.end("bootstrap objects");
         let sources = Sources::of(&environment, &config, webhooks, measured);
         let parts = (&tls, tokens, backends);
+        let authorizer = authorization.authorizer;
         let api = api(&config, registry.clone(), authorizer, parts, sources, address);
         let limits = config.connections.clone();
         let serving = connection::serve(listener, tls.config, limits, api.clone());
@@ -113,6 +114,9 @@ impl Server {
             api: &api,
         }
         .start(definitions, port_repair, &config, &mut background);
+        if let Some(nodes) = authorization.nodes {
+            background.spawn(nodes.keep_up());
+        }
         background.spawn(renewal::run(pki.renewal, tls.serving));
         background.spawn(compaction::run(registry, config.watch_history, config.etcd.is_none()));
         manifests::apply(&environment, &config).await?;
@@ -262,15 +266,20 @@ async fn registry(
     config: &Config,
     store: Box<dyn Opening>,
     webhooks: &Arc<Webhooks>,
-) -> Result<(Arc<Registry>, Arc<dyn Authorizer>, Measured), Error> {
-    let roles = Arc::new(Roles::default());
-    let (authorizer, decisions) = authorization::authorizer(&config.authorization_modes, &roles);
-    let (chain, admission) = admission(config, &authorizer, &roles, webhooks.clone());
+) -> Result<(Arc<Registry>, Authorization, Measured), Error> {
+    let authorization = Authorization::new(config);
+    let (chain, admission) = admission(config, &authorization, webhooks.clone());
     let effects = Arc::new(pintle_effects::Measures::default());
     let built_in = built_in(config, &effects)?;
     let registry = Arc::new(Registry::open(options(config, store, chain), built_in).await?);
-    roles.follow(&registry);
-    Ok((registry, authorizer, Measured { admission, effects, decisions }))
+    authorization.follow(&registry);
+    let measured = Measured {
+        admission,
+        effects,
+        decisions: authorization.decisions.clone(),
+        node_graph: authorization.nodes.as_ref().map(|nodes| nodes.measures.clone()),
+    };
+    Ok((registry, authorization, measured))
 }
 
 /// The built-in resources, with what writing them does to others.
@@ -292,8 +301,7 @@ fn built_in(
 /// The admission chain: the plugins that are wanted, and what is no plugin; and what it measures.
 fn admission(
     config: &Config,
-    authorizer: &Arc<dyn Authorizer>,
-    roles: &Arc<Roles>,
+    Authorization { authorizer, roles, .. }: &Authorization,
     webhooks: Arc<Webhooks>,
 ) -> (admission::Chain, Arc<pintle_admission::Measures>) {
     let measures = Arc::new(pintle_admission::Measures::default());

@@ -46,7 +46,7 @@ use std::thread::{self, JoinHandle};
 use parking_lot::Mutex;
 pub use pintle_server::{
     AdmissionConfiguration, Config, ConnectionLimits, Credentials, Error, Etcd, EtcdTls, Feature,
-    FeatureGates, Plugins, PortRange, RuntimeConfig, Selection,
+    FeatureGates, Mode, Plugins, PortRange, RuntimeConfig, Selection,
 };
 use pintle_server::{Running, Server, Signer, kubeconfig};
 use tokio::sync::oneshot;

@@ -127,7 +127,7 @@ impl Policy {
     /// May this user do this? The reason is upstream's.
     pub fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
         let namespace = match attributes.subject {
-            Subject::Resource { namespace, .. } => namespace,
+            Subject::Resource(objects) => objects.namespace,
             Subject::Path(_) => "",
         };
         let mut missing: Vec<String> = Vec::new();

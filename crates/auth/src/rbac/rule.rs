@@ -2,7 +2,7 @@
 
 use pintle_value::{Str, Value};
 
-use crate::{Attributes, Subject};
+use crate::{Attributes, Objects, Subject};
 
 /// A rule of a role (upstream: `PolicyRule`). `*` stands for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,11 +39,11 @@ impl Rule {
     }
 
     /// Whether it allows what is asked, whoever asks.
-    pub(super) fn allows(&self, asked: &Attributes<'_>) -> bool {
+    pub(crate) fn allows(&self, asked: &Attributes<'_>) -> bool {
         has_or_all(&self.verbs, asked.verb)
             && match asked.subject {
                 Subject::Path(path) => self.paths.iter().any(|rule| path_matches(rule, path)),
-                Subject::Resource { group, resource, subresource, name, .. } => {
+                Subject::Resource(Objects { group, resource, subresource, name, .. }) => {
                     has_or_all(&self.api_groups, group)
                         && self.resources.iter().any(|r| resource_matches(r, resource, subresource))
                         && (self.resource_names.is_empty() || has(&self.resource_names, name))

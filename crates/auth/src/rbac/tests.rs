@@ -1,4 +1,5 @@
 use super::*;
+use crate::Objects;
 use pintle_value::json;
 
 fn tree(text: &str) -> Value {
@@ -46,7 +47,14 @@ fn asked<'a>(user: &'a User, question: &'a str) -> Attributes<'a> {
     Attributes {
         user,
         verb,
-        subject: Subject::Resource { group, resource, subresource, namespace, name },
+        subject: Subject::Resource(Objects {
+            group,
+            resource,
+            subresource,
+            namespace,
+            name,
+            ..Objects::default()
+        }),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use pintle_auth::certificate_request::{CertificateRequest, KUBELET_CLIENT};
-use pintle_auth::{Attributes, Authorizer, Decision, Subject, User};
+use pintle_auth::{Attributes, Authorizer, Decision, Objects, Subject, User};
 use pintle_meta::Status;
 use pintle_registry::Resource;
 use pintle_value::{Map, Value};
@@ -66,13 +66,14 @@ impl Approver<'_> {
     }
 
     fn may_have(&self, user: &User, subresource: &str) -> bool {
-        let subject = Subject::Resource {
+        let subject = Subject::Resource(Objects {
             group: "certificates.k8s.io",
             resource: "certificatesigningrequests",
             subresource,
             namespace: "",
             name: "",
-        };
+            ..Objects::default()
+        });
         let ruling = self.authorizer.authorize(&Attributes { user, verb: "create", subject });
         ruling.decision == Decision::Allow
     }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use pintle_auth::{Attributes, Authorizer, Rules, Ruling, Subject, User};
+use pintle_auth::{Attributes, Authorizer, Objects, Rules, Ruling, Subject, User};
 use pintle_value::Value;
 use rcgen::{CertificateParams, DnType, KeyPair};
 
@@ -29,7 +29,7 @@ struct Lenient;
 
 impl Authorizer for Lenient {
     fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
-        let Subject::Resource { subresource, .. } = attributes.subject else {
+        let Subject::Resource(Objects { subresource, .. }) = attributes.subject else {
             return Ruling::NO_OPINION;
         };
         let name = attributes.user.name.trim_start_matches("system:node:");

@@ -46,6 +46,17 @@ pub(super) fn objects(features: Features) -> Vec<BootstrapObject> {
     objects
 }
 
+/// The rules of the role of nodes, as they stand in the role.
+pub fn node_role(features: Features) -> Value {
+    let mut file = parse(FILE);
+    let roles = file.make_object().get_mut("clusterRoles").and_then(Value::as_array_mut);
+    let role =
+        roles.into_iter().flatten().find(|role| role.str_at(&["name"]) == Some("system:node"));
+    let mut role = role.cloned().unwrap_or_default();
+    role.get_mut("rules").into_iter().for_each(|rules| keep_those_with(features, rules));
+    role
+}
+
 /// Leaves out what says that it belongs to a feature which is off.
 fn keep_those_with(features: Features, entries: &mut Value) {
     let Some(entries) = entries.as_array_mut() else { return };

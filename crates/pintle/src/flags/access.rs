@@ -21,8 +21,8 @@ pub(super) struct AccessFlags {
           default_value = "true", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     anonymous_auth: bool,
-    /// Who says who may do what, in this order: RBAC, AlwaysAllow, AlwaysDeny; Node is accepted and
-    /// allows nothing yet. Members of system:masters may always do everything
+    /// Who says who may do what, in this order: Node, RBAC, AlwaysAllow, AlwaysDeny. Members of
+    /// system:masters may always do everything
     #[arg(long, value_name = "MODE,…", default_value = "RBAC", value_delimiter = ',')]
     authorization_mode: Vec<String>,
     /// Tokens and whose they are, as CSV: token,user,uid,"group1,group2"

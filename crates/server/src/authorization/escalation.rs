@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pintle_auth::rbac::{self, Kind, Rule, missing_rights};
-use pintle_auth::{Attributes, Authorizer, Subject};
+use pintle_auth::{Attributes, Authorizer, Objects, Subject};
 use pintle_meta::quote::quote;
 use pintle_meta::{Status, object};
 use pintle_registry::Registry;
@@ -126,7 +126,14 @@ impl NoEscalation {
     ) -> bool {
         let (namespace, subresource) = (write.namespace, "");
         let group = rbac::GROUP;
-        let subject = Subject::Resource { group, resource, subresource, namespace, name };
+        let subject = Subject::Resource(Objects {
+            group,
+            resource,
+            subresource,
+            namespace,
+            name,
+            ..Objects::default()
+        });
         self.authorizer.authorize(&Attributes { user: write.user, verb, subject }).allowed()
     }
 }

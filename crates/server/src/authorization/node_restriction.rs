@@ -12,15 +12,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use pintle_admission::forbidden;
-use pintle_auth::{Attributes, Authorizer, Subject, User};
+use pintle_auth::{Attributes, Authorizer, Objects, Subject, User, node};
 use pintle_meta::quote::quote;
 use pintle_meta::{GroupResource, GroupVersionResource, Reason, Status, object};
 use pintle_registry::admission::{self, Admission, Operation};
 use pintle_registry::{Registry, Unreadable};
 use pintle_value::Value;
-
-/// Where nodes keep their leases.
-const LEASES: &str = "kube-node-lease";
 
 /// The plugin.
 pub(super) struct NodeRestriction {
@@ -35,7 +32,8 @@ impl NodeRestriction {
 
 impl Admission for NodeRestriction {
     fn admit(&self, write: &admission::Attributes<'_>, registry: &Registry) -> Result<(), Status> {
-        let Some(node) = node(write.user).filter(|_| write.operation != Operation::Connect) else {
+        let Some(node) = node::name(write.user).filter(|_| write.operation != Operation::Connect)
+        else {
             return Ok(());
         };
         let authorizer = &*self.authorizer;
@@ -63,11 +61,6 @@ impl Admission for NodeRestriction {
             Refusal::Inconsistent(why) => Status::failure(Reason::Unknown, why),
         })
     }
-}
-
-/// The name of the node that a user is, `""` for one that does not say it.
-fn node(user: &User) -> Option<&str> {
-    user.name.strip_prefix("system:node:").filter(|_| user.is_in("system:nodes"))
 }
 
 /// Why a write is refused.
@@ -122,13 +115,14 @@ impl World for Served<'_> {
     }
 
     fn may_have_audience(&self, audience: &str, namespace: &str, account: &str) -> bool {
-        let subject = Subject::Resource {
+        let subject = Subject::Resource(Objects {
             group: "",
             resource: audience,
             subresource: "",
             namespace,
             name: account,
-        };
+            ..Objects::default()
+        });
         let verb = "request-serviceaccounts-token-audience";
         self.authorizer.authorize(&Attributes { user: self.user, verb, subject }).allowed()
     }
@@ -234,8 +228,8 @@ impl Restricted<'_> {
     }
 
     fn lease(&self) -> Decision {
-        ensure(self.namespace == LEASES, || {
-            format!("can only access leases in the {} system namespace", quote(LEASES))
+        ensure(self.namespace == node::LEASES, || {
+            format!("can only access leases in the {} system namespace", quote(node::LEASES))
         })?;
         let why = "can only access node lease with the same name as the requesting node";
         ensure(self.name() == self.node, || why.to_owned())

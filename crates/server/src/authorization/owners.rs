@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pintle_admission::forbidden;
-use pintle_auth::{Attributes, Authorizer, Subject};
+use pintle_auth::{Attributes, Authorizer, Objects, Subject};
 use pintle_meta::{GroupVersion, Status};
 use pintle_registry::admission::{self, Admission, Operation};
 use pintle_registry::{Registry, Resource};
@@ -40,13 +40,14 @@ impl Admission for Owners {
         }
         // Who creates an object could have left it out.
         if write.operation != Operation::Create {
-            let subject = Subject::Resource {
+            let subject = Subject::Resource(Objects {
                 group: &of.group,
                 resource: &of.resource,
                 subresource: write.subresource,
                 namespace: write.namespace,
                 name: write.name,
-            };
+                ..Objects::default()
+            });
             let why = "cannot set an ownerRef on a resource you can't delete";
             self.ask(write, "delete", subject, why)?;
         }
@@ -61,13 +62,14 @@ impl Admission for Owners {
 impl Owners {
     /// Whether the writer may set finalizers of everything, so that nobody looks for the owners' kinds.
     fn may_block_anything(&self, write: &admission::Attributes<'_>) -> bool {
-        let subject = Subject::Resource {
+        let subject = Subject::Resource(Objects {
             group: "*",
             resource: "*",
             subresource: "finalizers",
             namespace: "",
             name: "*",
-        };
+            ..Objects::default()
+        });
         let asked = Attributes { user: write.user, verb: "update", subject };
         self.authorizer.authorize(&asked).allowed()
     }
@@ -97,13 +99,14 @@ impl Owners {
             return Err(forbidden(write, write.object.unwrap_or(&Value::Null), &why));
         }
         for resource in found {
-            let subject = Subject::Resource {
+            let subject = Subject::Resource(Objects {
                 group: &resource.resource.group,
                 resource: &resource.resource.resource,
                 subresource: "finalizers",
                 namespace: if resource.namespaced() { write.namespace } else { "" },
                 name: text("name"),
-            };
+                ..Objects::default()
+            });
             let why = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you \
                        can't set finalizers on";
             self.ask(write, "update", subject, why)?;

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use pintle_admission::Permissions;
-use pintle_auth::{Attributes, Authorizer, Subject, User};
+use pintle_auth::{Attributes, Authorizer, Objects, Subject, User};
 use pintle_cel::{Decision, Question};
+use pintle_meta::fields;
 use pintle_meta::user::{service_account, service_account_groups};
 
 /// Answers by the server's authorizer.
@@ -37,15 +38,21 @@ impl pintle_cel::Authorizer for About {
             ..User::default()
         });
         let user = account.as_ref().unwrap_or(&self.user);
+        let fields = match question.subject {
+            pintle_cel::Subject::Resource(check) => fields::Selector::parse(&check.field_selector),
+            pintle_cel::Subject::Path(_) => Ok(fields::Selector::everything()),
+        };
+        let fields = fields.unwrap_or_default(); // what cannot be read could only have allowed more
         let subject = match question.subject {
             pintle_cel::Subject::Path(path) => Subject::Path(path),
-            pintle_cel::Subject::Resource(check) => Subject::Resource {
+            pintle_cel::Subject::Resource(check) => Subject::Resource(Objects {
                 group: &check.group,
                 resource: &check.resource,
                 subresource: &check.subresource,
                 namespace: &check.namespace,
                 name: &check.name,
-            },
+                fields: fields.requirements(),
+            }),
         };
         let ruling = self.authorizer.authorize(&Attributes { user, verb: question.verb, subject });
         let (allowed, reason) = (ruling.allowed(), ruling.reason.to_string());

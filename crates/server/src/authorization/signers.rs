@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pintle_admission::forbidden;
 use pintle_auth::certificate_request::{API_CLIENT, CertificateRequest};
-use pintle_auth::{Attributes, Authorizer, Subject, User};
+use pintle_auth::{Attributes, Authorizer, Objects, Subject, User};
 use pintle_meta::Status;
 use pintle_meta::quote::quote;
 use pintle_registry::Registry;
@@ -54,7 +54,14 @@ impl Admission for Signers {
 pub(super) fn may_act(authorizer: &dyn Authorizer, user: &User, verb: &str, signer: &str) -> bool {
     let may = |name: &str| {
         let (resource, subresource, namespace) = ("signers", "", "");
-        let subject = Subject::Resource { group: GROUP, resource, subresource, namespace, name };
+        let subject = Subject::Resource(Objects {
+            group: GROUP,
+            resource,
+            subresource,
+            namespace,
+            name,
+            ..Objects::default()
+        });
         authorizer.authorize(&Attributes { user, verb, subject }).allowed()
     };
     let domain = signer.split('/').next().unwrap_or_default();

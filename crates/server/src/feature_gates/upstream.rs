@@ -126,7 +126,7 @@ pub(super) const GATES: &[Gate] = &[
     gate(Deprecated, "KubeletPodResourcesListUseActivePods", ON, Apart),
     gate(Deprecated, "KubeletRegistrationGetOnExistsOnly", OFF, Apart),
     gate(Beta, "KubeletSeparateDiskGC", ON, Apart),
-    gate(Beta, "KubeletServiceAccountTokenForCredentialProviders", ON, Off),
+    gate(Beta, "KubeletServiceAccountTokenForCredentialProviders", ON, On),
     locked(Stable, "KubeletTracing", ON),
     gate(Beta, "ListFromCacheSnapshot", ON, Apart),
     gate(Beta, "LocalStorageCapacityIsolationFSQuotaMonitoring", OFF, Apart),

@@ -3,7 +3,7 @@
 mod rules;
 
 use bytes::Bytes;
-use pintle_auth::{Attributes, Decision, Rules, Subject, User};
+use pintle_auth::{Attributes, Decision, Objects, Rules, Subject, User};
 use pintle_meta::{GroupKind, Status, field, object};
 use pintle_registry::request::Body;
 use pintle_value::{Map, Value};
@@ -166,15 +166,17 @@ fn rule(call: &Call<'_>, user: &User, review: &mut Value) {
     let text =
         |part: &str, key: &str| spec.and_then(|spec| spec.str_at(&[part, key])).unwrap_or_default();
     let of_resource = spec.is_some_and(|spec| spec.get("resourceAttributes").is_some());
+    let fields = rules::fields_of(review);
     let (verb, subject) = if of_resource {
         let text = |key| text("resourceAttributes", key);
-        let subject = Subject::Resource {
+        let subject = Subject::Resource(Objects {
             group: text("group"),
             resource: text("resource"),
             subresource: text("subresource"),
             namespace: text("namespace"),
             name: text("name"),
-        };
+            fields: &fields,
+        });
         (text("verb"), subject)
     } else {
         let text = |key| text("nonResourceAttributes", key);

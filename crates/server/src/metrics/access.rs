@@ -14,7 +14,7 @@ use super::families::{
 };
 use super::family::Page;
 use super::requests::total;
-use crate::authorization::Decisions;
+use crate::authorization::{Decisions, GraphMeasures};
 
 /// The measures of authentication and authorization.
 pub(crate) struct Access(Shards<Cells>);
@@ -142,6 +142,17 @@ pub(super) fn write_decisions(all: &[Arc<Decisions>], page: &mut Page) {
             if count.get() > 0 {
                 samples.value(&[decision, &name, decisions.mode], count.get());
             }
+        }
+    }
+}
+
+/// Writes how long changes of the graph of nodes took.
+pub(super) fn write_node_graph(measures: &GraphMeasures, page: &mut Page) {
+    let mut family = page.family(&f::NODE_GRAPH);
+    for (operation, took) in measures.all() {
+        let took = took.observed();
+        if took.count() > 0 {
+            family.distribution(&[operation], &took);
         }
     }
 }

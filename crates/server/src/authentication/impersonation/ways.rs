@@ -9,7 +9,7 @@ mod tests;
 
 use std::borrow::Cow;
 
-use pintle_auth::{Attributes, Authorizer, Reason, Subject, User};
+use pintle_auth::{Attributes, Authorizer, Objects, Reason, Subject, User};
 use pintle_meta::user::{MASTERS, NODES, split_service_account};
 use pintle_meta::{Status, field, names, quote::quote, validation};
 use pintle_value::Path;
@@ -115,7 +115,14 @@ impl Asking<'_> {
     fn name(&self, name: &str) -> Result<(), Status> {
         if let Some((namespace, name)) = split_service_account(name) {
             let (group, resource, subresource) = (self.group(), "serviceaccounts", "");
-            let subject = Subject::Resource { group, resource, subresource, namespace, name };
+            let subject = Subject::Resource(Objects {
+                group,
+                resource,
+                subresource,
+                namespace,
+                name,
+                ..Objects::default()
+            });
             return self.ask(self.verb, subject);
         }
         match node(name).filter(|_| self.is_constrained()) {
@@ -173,7 +180,14 @@ impl Asking<'_> {
         subresource: &str,
         name: &str,
     ) -> Result<(), Status> {
-        let subject = Subject::Resource { group, resource, subresource, namespace: "", name };
+        let subject = Subject::Resource(Objects {
+            group,
+            resource,
+            subresource,
+            namespace: "",
+            name,
+            ..Objects::default()
+        });
         self.ask(self.verb, subject)
     }
 
@@ -186,7 +200,14 @@ impl Asking<'_> {
     /// The 403 for what nobody may be in a constrained way.
     fn refuse(&self, resource: &str, name: &str, why: String) -> Status {
         let (group, subresource, namespace) = (AUTHENTICATION, "", "");
-        let subject = Subject::Resource { group, resource, subresource, namespace, name };
+        let subject = Subject::Resource(Objects {
+            group,
+            resource,
+            subresource,
+            namespace,
+            name,
+            ..Objects::default()
+        });
         let attributes = Attributes { user: self.user, verb: self.verb, subject };
         attributes.forbidden(&Reason::Text(why.into()))
     }

@@ -48,7 +48,7 @@ fn said(case: &Value, objects: &Value, stores: &Value) -> String {
         },
         ..User::default()
     };
-    let Some(node) = node(&user) else { return String::new() };
+    let Some(node) = node::name(&user) else { return String::new() };
     let asked = OPERATIONS
         .into_iter()
         .find_map(|operation| Some((operation, case.str_at(&[operation.name()])?)));
@@ -112,6 +112,6 @@ fn nodes_are_known_by_name_and_group() {
     ] {
         let groups = vec![group.to_owned()];
         let user = User { name: name.to_owned(), groups, ..User::default() };
-        assert_eq!(node(&user), expected, "{name} {group}");
+        assert_eq!(node::name(&user), expected, "{name} {group}");
     }
 }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use pintle_auth::{Authorizer, Subject, User};
+use pintle_auth::{Authorizer, Objects, Subject, User};
 use pintle_meta::field::Error;
 use pintle_meta::{GroupVersion, GroupVersionResource};
 use pintle_registry::Registry;
@@ -137,7 +137,14 @@ impl Asker<'_> {
 
     fn may(&self, verb: &str, wanted: &Wanted, namespace: &str, name: &str) -> bool {
         let Wanted { group, resource } = wanted;
-        let subject = Subject::Resource { group, resource, subresource: "", namespace, name };
+        let subject = Subject::Resource(Objects {
+            group,
+            resource,
+            subresource: "",
+            namespace,
+            name,
+            ..Objects::default()
+        });
         let asked = pintle_auth::Attributes { user: self.user, verb, subject };
         self.authorizer.authorize(&asked).allowed()
     }

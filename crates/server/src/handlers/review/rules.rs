@@ -1,7 +1,7 @@
 //! The rules for reviews of what someone may do, in the words of upstream's
 //! `pkg/apis/authorization/validation`.
 //!
-//! What selectors say has no part in the answer, as no rule of a role is about it (AUTHZ-02).
+//! What cannot be read of a selector has no part in the answer: it could only have allowed more (AUTHZ-02).
 
 use pintle_meta::field::{self, Error, Errors};
 use pintle_meta::{fields, labels, object, validation};
@@ -64,6 +64,20 @@ pub(super) fn empty_metadata(review: &Value) -> Option<Error> {
     metadata(&review, "must be empty")
 }
 
+/// What the field selector wants, as far as it can be read.
+pub(super) fn fields_of(review: &Value) -> Vec<fields::Requirement> {
+    let Some(selector) = review.at(&["spec", "resourceAttributes", "fieldSelector"]) else {
+        return Vec::new();
+    };
+    let requirements = selector.get("requirements").and_then(Value::as_array).unwrap_or_default();
+    if requirements.is_empty() {
+        let raw = selector.str_at(&["rawSelector"]).unwrap_or_default();
+        return fields::Selector::parse(raw)
+            .map_or_else(|_| Vec::new(), |s| s.requirements().to_vec());
+    }
+    requirements.iter().filter_map(field_requirement).collect()
+}
+
 /// What could not be made of the selectors, in so many words, or `""`.
 pub(super) fn unread_selectors(review: &Value) -> String {
     let of = |part: &str, read: fn(&Value) -> bool, parse: fn(&str) -> bool| {
@@ -80,17 +94,23 @@ pub(super) fn unread_selectors(review: &Value) -> String {
         };
         Some(format!("spec.resourceAttributes.{part} {how} due to parse error"))
     };
+    let reads_field = |requirement: &Value| field_requirement(requirement).is_some();
     let of_fields = of("fieldSelector", reads_field, |raw| fields::Selector::parse(raw).is_ok());
     let of_labels = of("labelSelector", reads_label, |raw| labels::Selector::parse(raw).is_ok());
     let both: Vec<String> = of_fields.into_iter().chain(of_labels).collect();
     both.join("; ")
 }
 
-/// Whether a requirement about a field is one that a field selector can say.
-fn reads_field(requirement: &Value) -> bool {
-    let operator = requirement.str_at(&["operator"]).unwrap_or_default();
-    let values = requirement.get("values").and_then(Value::as_array).unwrap_or_default();
-    matches!(operator, "In" | "NotIn") && values.len() == 1
+/// A requirement about a field, where it is one that a field selector can say.
+fn field_requirement(requirement: &Value) -> Option<fields::Requirement> {
+    let equal = match requirement.str_at(&["operator"])? {
+        "In" => true,
+        "NotIn" => false,
+        _ => return None,
+    };
+    let [value] = requirement.get("values").and_then(Value::as_array)? else { return None };
+    let field = requirement.str_at(&["key"]).unwrap_or_default().into();
+    Some(fields::Requirement { field, equal, value: value.as_str()?.into() })
 }
 
 fn reads_label(requirement: &Value) -> bool {

@@ -11,6 +11,7 @@ const MILLISECOND: u64 = 1_000_000;
 pub(crate) static ACCESS_BOUNDS: [u64; 15] = doubling(MILLISECOND);
 pub(crate) static FILTER_BOUNDS: [u64; 13] =
     nanoseconds([0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0]);
+pub(crate) static NODE_GRAPH_BOUNDS: [u64; 12] = doubling(MILLISECOND / 10);
 /// In seconds: from half an hour to a year.
 pub(crate) static EXPIRATION_BOUNDS: [u64; 14] = [
     0, 1800, 3600, 7200, 21_600, 43_200, 86_400, 172_800, 345_600, 604_800, 2_592_000, 7_776_000,
@@ -30,6 +31,8 @@ families! {
         "How long it took to rule on a request.");
     DECISIONS = counter("apiserver_authorization_decisions_total", Alpha, &["decision", "name", "type"],
         "Decisions of authorizers that others were not asked after.");
+    NODE_GRAPH = seconds("node_authorizer_graph_actions_duration_seconds", Alpha, &["operation"], &NODE_GRAPH_BOUNDS,
+        "How long it took to take an object into the graph of nodes, or out of it.");
     TOKEN_REQUESTS = counter("authentication_token_cache_request_total", Alpha, &["status"],
         "Tokens of service accounts that came, by whether they were verified before.");
     TOKEN_DURATION = seconds("authentication_token_cache_request_duration_seconds", Alpha, &["status"], &TOKEN_BOUNDS,

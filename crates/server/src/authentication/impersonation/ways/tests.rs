@@ -12,7 +12,9 @@ impl Authorizer for Allows<'_> {
         let verb = attributes.verb;
         let asked = match attributes.subject {
             Subject::Path(path) => format!("{verb} {path}"),
-            Subject::Resource { group, resource, subresource, namespace, name } => {
+            Subject::Resource(Objects {
+                group, resource, subresource, namespace, name, ..
+            }) => {
                 let part = if subresource.is_empty() { "" } else { "/" };
                 format!("{verb} {group}/{resource}{part}{subresource} {namespace}/{name}")
             }

@@ -1,0 +1,324 @@
+//! Which objects belong to which node, by the pods that run there.
+//!
+//! A node reads what its pods refer to, the volumes bound to claims of its pods and the secrets of these
+//! volumes, and what says by itself that it is the node's (attachments, slices of devices, requests for
+//! certificates of pods). Each node has a table of what it reads with how many of its objects say so, so that
+//! a question is a look-up, however many nodes share a secret, and a right goes with the last pod that gave
+//! it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pintle_value::Value;
+
+use super::references;
+
+/// The kinds whose objects make the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Attachment,
+    CertificateRequest,
+    Pod,
+    Slice,
+    Volume,
+}
+
+/// What kind an object of the graph is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Sort {
+    Attachment,
+    CertificateRequest,
+    Claim,
+    ConfigMap,
+    Node,
+    Pod,
+    ResourceClaim,
+    Secret,
+    ServiceAccount,
+    Slice,
+    Volume,
+}
+
+/// An object of the graph.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Object {
+    sort: Sort,
+    /// `namespace/name`; of objects of the cluster `/name`.
+    item: Box<str>,
+}
+
+impl Object {
+    pub(super) fn new(sort: Sort, namespace: &str, name: &str) -> Self {
+        Self { sort, item: [namespace, "/", name].concat().into() }
+    }
+
+    fn of(kind: Kind, namespace: &str, name: &str) -> Self {
+        Self::new(kind.sort(), namespace, name)
+    }
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Attachment, Self::CertificateRequest, Self::Pod, Self::Slice, Self::Volume];
+
+    /// Group, version and resource.
+    pub const fn resource(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Attachment => ("storage.k8s.io", "v1", "volumeattachments"),
+            Self::CertificateRequest => {
+                ("certificates.k8s.io", "v1beta1", "podcertificaterequests")
+            }
+            Self::Pod => ("", "v1", "pods"),
+            Self::Slice => ("resource.k8s.io", "v1", "resourceslices"),
+            Self::Volume => ("", "v1", "persistentvolumes"),
+        }
+    }
+
+    /// The members that the graph looks at.
+    pub const fn members(self) -> &'static [&'static [&'static str]] {
+        match self {
+            Self::Attachment | Self::CertificateRequest | Self::Slice => &[&["spec", "nodeName"]],
+            Self::Pod => &[
+                &["metadata", "annotations"],
+                &["spec", "containers"],
+                &["spec", "ephemeralContainers"],
+                &["spec", "imagePullSecrets"],
+                &["spec", "initContainers"],
+                &["spec", "nodeName"],
+                &["spec", "resourceClaims"],
+                &["spec", "serviceAccountName"],
+                &["spec", "volumes"],
+                &["status", "extendedResourceClaimStatus"],
+                &["status", "resourceClaimStatuses"],
+            ],
+            Self::Volume => &[&["spec"]],
+        }
+    }
+
+    const fn sort(self) -> Sort {
+        match self {
+            Self::Attachment => Sort::Attachment,
+            Self::CertificateRequest => Sort::CertificateRequest,
+            Self::Pod => Sort::Pod,
+            Self::Slice => Sort::Slice,
+            Self::Volume => Sort::Volume,
+        }
+    }
+}
+
+/// The graph. Whoever holds it keeps it up to date, one object at a time.
+#[derive(Debug, Default)]
+pub struct Graph {
+    objects: Objects,
+    /// What is on a node.
+    placed: HashMap<Id, Placed>,
+    /// What each node reads, and how many of its placed objects say so.
+    nodes: HashMap<Id, HashMap<Id, u32>>,
+    /// The volumes that are bound.
+    bound: HashMap<Id, Bound>,
+    /// Of a secret of volumes: the claims that these are bound to, and how many of them are to each.
+    claims: HashMap<Id, HashMap<Id, u32>>,
+}
+
+/// An object that is on a node.
+#[derive(Debug)]
+struct Placed {
+    node: Id,
+    /// What the node may read for it, itself included; each once.
+    reads: Box<[Id]>,
+}
+
+/// A volume that is bound to a claim.
+#[derive(Debug)]
+struct Bound {
+    claim: Id,
+    /// What kubelets need for it; each once.
+    secrets: Box<[Id]>,
+}
+
+impl Graph {
+    /// Takes in an object as it is now; [`Kind::members`] of it will do.
+    pub fn set(&mut self, kind: Kind, namespace: &str, name: &str, object: &Value) {
+        self.remove(kind, namespace, name);
+        let this = Object::of(kind, namespace, name);
+        if kind == Kind::Volume {
+            if let Some((claim, secrets)) = references::of_volume(object) {
+                self.bind(this, claim, secrets);
+            }
+            return;
+        }
+        let node = object.str_at(&["spec", "nodeName"]).unwrap_or_default();
+        if node.is_empty() {
+            return;
+        }
+        let mut reads = match kind {
+            Kind::Pod => references::of_pod(object, namespace, name),
+            _ => Vec::new(),
+        };
+        reads.push(this.clone());
+        self.place(this, Object::new(Sort::Node, "", node), reads);
+    }
+
+    /// Forgets an object, and what followed from it.
+    pub fn remove(&mut self, kind: Kind, namespace: &str, name: &str) {
+        if let Some(id) = self.objects.find(&Object::of(kind, namespace, name)) {
+            self.forget(id);
+        }
+    }
+
+    /// Forgets all objects of a kind.
+    pub fn clear(&mut self, kind: Kind) {
+        let all = self.placed.keys().chain(self.bound.keys());
+        let is_of = |id: &&Id| self.objects.sort(**id) == Some(kind.sort());
+        let ids: Vec<Id> = all.filter(is_of).copied().collect();
+        ids.into_iter().for_each(|id| self.forget(id));
+    }
+
+    /// Whether a node may read an object.
+    pub fn reaches(&self, node: &str, object: &Object) -> bool {
+        let node = self.objects.find(&Object::new(Sort::Node, "", node));
+        let Some(reads) = node.and_then(|node| self.nodes.get(&node)) else { return false };
+        let Some(id) = self.objects.find(object) else { return false };
+        let reads_claim = |claim: &Id| reads.contains_key(claim);
+        let of_volumes = || match object.sort {
+            Sort::Volume => self.bound.get(&id).is_some_and(|bound| reads_claim(&bound.claim)),
+            Sort::Secret => self.claims.get(&id).is_some_and(|claims| {
+                // Whichever are fewer: volumes of a whole cluster may share a secret.
+                if claims.len() < reads.len() {
+                    claims.keys().any(reads_claim)
+                } else {
+                    reads.keys().any(|read| claims.contains_key(read))
+                }
+            }),
+            _ => false,
+        };
+        reads.contains_key(&id) || of_volumes()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        let Objects { ids, free, held } = &self.objects;
+        let tables = self.nodes.is_empty() && self.claims.is_empty();
+        tables
+            && self.placed.is_empty()
+            && self.bound.is_empty()
+            && ids.is_empty()
+            && free.len() == held.len()
+    }
+
+    fn place(&mut self, object: Object, node: Object, reads: Vec<Object>) {
+        let (id, node) = (self.objects.hold(object), self.objects.hold(node));
+        let reads = self.hold_each(reads);
+        let of_node = self.nodes.entry(node).or_default();
+        reads.iter().for_each(|read| *of_node.entry(*read).or_default() += 1);
+        self.placed.insert(id, Placed { node, reads });
+    }
+
+    fn bind(&mut self, volume: Object, claim: Object, secrets: Vec<Object>) {
+        let (id, claim) = (self.objects.hold(volume), self.objects.hold(claim));
+        let secrets = self.hold_each(secrets);
+        for secret in &secrets {
+            *self.claims.entry(*secret).or_default().entry(claim).or_default() += 1;
+        }
+        self.bound.insert(id, Bound { claim, secrets });
+    }
+
+    fn hold_each(&mut self, objects: Vec<Object>) -> Box<[Id]> {
+        let mut ids: Vec<Id> =
+            objects.into_iter().map(|object| self.objects.hold(object)).collect();
+        ids.sort_unstable();
+        ids.dedup_by(|again, id| {
+            let is_again = again == id;
+            if is_again {
+                self.objects.release(*again);
+            }
+            is_again
+        });
+        ids.into()
+    }
+
+    fn forget(&mut self, id: Id) {
+        if let Some(Placed { node, reads }) = self.placed.remove(&id) {
+            reads.iter().for_each(|read| uncount(&mut self.nodes, node, *read));
+            reads.iter().for_each(|read| self.objects.release(*read));
+            [node, id].into_iter().for_each(|held| self.objects.release(held));
+        }
+        if let Some(Bound { claim, secrets }) = self.bound.remove(&id) {
+            secrets.iter().for_each(|secret| uncount(&mut self.claims, *secret, claim));
+            secrets.iter().for_each(|secret| self.objects.release(*secret));
+            [claim, id].into_iter().for_each(|held| self.objects.release(held));
+        }
+    }
+}
+
+/// Takes one away from a count; what is left without counts goes.
+fn uncount(tables: &mut HashMap<Id, HashMap<Id, u32>>, of: Id, what: Id) {
+    let Some(table) = tables.get_mut(&of) else { return };
+    if let Some(count) = table.get_mut(&what) {
+        *count -= 1;
+        if *count == 0 {
+            table.remove(&what);
+        }
+    }
+    if table.is_empty() {
+        tables.remove(&of);
+    }
+}
+
+/// A number for an object: much refers to the same few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Id(u32);
+
+/// Objects by number and numbers by object, as long as somebody holds them.
+#[derive(Debug, Default)]
+struct Objects {
+    ids: HashMap<Arc<Object>, Id>,
+    held: Vec<Option<Held>>,
+    /// Numbers to be used again.
+    free: Vec<Id>,
+}
+
+#[derive(Debug)]
+struct Held {
+    object: Arc<Object>,
+    times: u32,
+}
+
+impl Objects {
+    fn find(&self, object: &Object) -> Option<Id> {
+        self.ids.get(object).copied()
+    }
+
+    fn sort(&self, id: Id) -> Option<Sort> {
+        Some(self.held.get(id.0 as usize)?.as_ref()?.object.sort)
+    }
+
+    fn hold(&mut self, object: Object) -> Id {
+        if let Some(id) = self.find(&object) {
+            if let Some(held) = &mut self.held[id.0 as usize] {
+                held.times += 1;
+            }
+            return id;
+        }
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.held.push(None);
+            Id(u32::try_from(self.held.len() - 1).expect("memory ends before"))
+        });
+        let object = Arc::new(object);
+        self.held[id.0 as usize] = Some(Held { object: object.clone(), times: 1 });
+        self.ids.insert(object, id);
+        id
+    }
+
+    fn release(&mut self, id: Id) {
+        let place = &mut self.held[id.0 as usize];
+        let Some(held) = place else { return };
+        held.times -= 1;
+        if held.times == 0 {
+            self.ids.remove(&held.object);
+            *place = None;
+            self.free.push(id);
+        }
+    }
+}

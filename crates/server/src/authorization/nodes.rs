@@ -1,0 +1,140 @@
+//! The authorizer of nodes: upstream's Node mode, on what the registry holds.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pintle_auth::node::{Graph, Kind, Policy};
+use pintle_auth::rbac::Rule;
+use pintle_auth::{Attributes, Authorizer, Rules, Ruling, User};
+use pintle_measure::Distribution;
+use pintle_meta::GroupVersionResource;
+use pintle_registry::{Object, Registry};
+use pintle_store::Kind as Change;
+
+use super::followed::{Followed, Index};
+use crate::config::Config;
+use crate::feature_gates::Feature;
+use crate::metrics::NODE_GRAPH_BOUNDS;
+
+/// How long changes may wait to be taken into the graph. A question takes in what is left, so that this is
+/// never seen in an answer; it bounds how much a question may find to be done.
+const PACE: Duration = Duration::from_millis(200);
+
+/// The authorizer.
+pub(crate) struct Nodes {
+    policy: Policy,
+    graph: Followed<Measured>,
+    pub(crate) measures: Arc<GraphMeasures>,
+}
+
+impl Nodes {
+    pub(super) fn new(config: &Config) -> Self {
+        let features = config.feature_gates.of_kinds();
+        let measures = Arc::new(GraphMeasures::new());
+        let graph = Measured { graph: Graph::default(), measures: measures.clone() };
+        Self {
+            policy: Policy {
+                rules: Rule::all_of(&pintle_kinds::bootstrap::node_role(features)),
+                pod_certificates: config
+                    .feature_gates
+                    .has(Feature::Kinds(pintle_kinds::Feature::PodCertificateRequest)),
+            },
+            graph: Followed::new(graph),
+            measures,
+        }
+    }
+
+    /// Follows a registry from now on. What it holds already is taken in here, and not by the first question.
+    pub(crate) fn follow(&self, registry: &Registry) {
+        self.graph.follow(
+            registry,
+            Kind::ALL.map(|kind| {
+                let (group, version, resource) = kind.resource();
+                (kind, GroupVersionResource::new(group, version, resource))
+            }),
+        );
+        drop(self.graph.current());
+    }
+
+    /// Keeps the graph nearly current, so that questions find little to be done.
+    pub(crate) async fn keep_up(self: Arc<Self>) {
+        let mut pace = tokio::time::interval(PACE);
+        pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            pace.tick().await;
+            drop(self.graph.current());
+        }
+    }
+}
+
+impl Authorizer for Nodes {
+    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+        self.policy
+            .authorize(attributes, |node, object| self.graph.current().graph.reaches(node, object))
+    }
+
+    fn rules(&self, user: &User, _: &str) -> Rules {
+        Policy::list(user)
+    }
+}
+
+/// The graph, and how long its changes take.
+struct Measured {
+    graph: Graph,
+    measures: Arc<GraphMeasures>,
+}
+
+impl Index for Measured {
+    type Kind = Kind;
+
+    fn take(&mut self, kind: Kind, object: &Object) {
+        let began = Instant::now();
+        let (namespace, name) = (object.namespace(), object.name());
+        let is_gone = object.kind() == Change::Deleted;
+        if is_gone {
+            self.graph.remove(kind, namespace, name);
+        } else {
+            match object.excerpt(kind.members()) {
+                Ok(tree) => self.graph.set(kind, namespace, name, &tree),
+                Err(why) => {
+                    tracing::error!("a node gets no rights by an object: {why}");
+                    self.graph.remove(kind, namespace, name);
+                }
+            }
+        }
+        self.measures.of(kind, is_gone).took(began.elapsed());
+    }
+
+    fn clear(&mut self, kind: Kind) {
+        self.graph.clear(kind);
+    }
+}
+
+/// How long changes of the graph take.
+pub(crate) struct GraphMeasures([[Distribution; 2]; Kind::ALL.len()]);
+
+/// Upstream's names for taking an object in and for forgetting it.
+const OPERATIONS: [[&str; 2]; Kind::ALL.len()] = [
+    ["AddVolumeAttachment", "DeleteVolumeAttachment"],
+    ["AddPodCertificateRequest", "DeletePodCertificateRequest"],
+    ["AddPod", "DeletePod"],
+    ["AddResourceSlice", "DeleteResourceSlice"],
+    ["AddPV", "DeletePV"],
+];
+
+impl GraphMeasures {
+    fn new() -> Self {
+        Self(std::array::from_fn(|_| {
+            std::array::from_fn(|_| Distribution::new(&NODE_GRAPH_BOUNDS))
+        }))
+    }
+
+    fn of(&self, kind: Kind, is_gone: bool) -> &Distribution {
+        &self.0[kind as usize][usize::from(is_gone)]
+    }
+
+    /// Each with upstream's name.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &Distribution)> {
+        OPERATIONS.iter().flatten().copied().zip(self.0.iter().flatten())
+    }
+}
