@@ -2,6 +2,7 @@
 //! of them there are here.
 
 mod discovery;
+mod documents;
 mod exchange;
 mod identity;
 mod probe;
@@ -17,6 +18,7 @@ use pintle_registry::Registry;
 use crate::backends::{Backend, Extensions, Unreachable};
 use crate::discovery::{Extension, ExtensionSet};
 use discovery::Discovered;
+pub(crate) use documents::V2;
 pub(crate) use proxy::Handed;
 pub(crate) use services::ApiService;
 use services::ApiServices;
@@ -39,13 +41,24 @@ impl Aggregation {
         self.services.follow(registry);
     }
 
-    /// Who answers for a path, if it is another server: for `/apis/G/V` and what is below, and for the
-    /// OpenAPI document of that.
+    /// Who answers for a path, if it is another server: for `/apis/G/V` and what is below, for the OpenAPI
+    /// document of that, and for that of the group.
     pub(crate) fn answering(&self, path: &str) -> Option<Arc<ApiService>> {
-        let path = path.strip_prefix("/openapi/v3").unwrap_or(path);
-        let mut parts = path.strip_prefix("/apis/")?.split('/');
-        let (group, version) = (parts.next()?, parts.next()?);
-        self.services.current().of(group, version).cloned()
+        let document = path.strip_prefix("/openapi/v3");
+        let mut parts = document.unwrap_or(path).strip_prefix("/apis/")?.split('/');
+        let (group, version) = (parts.next()?, parts.next());
+        let current = self.services.current();
+        match version {
+            Some(version) => current.of(group, version).cloned(),
+            None if document.is_some() => {
+                let has = |service: &Arc<ApiService>| {
+                    let said = self.discovered.of(&service.name);
+                    said.is_some_and(|said| said.documents.group_hash.is_some())
+                };
+                current.all().filter(|service| service.group == group).find(|s| has(s)).cloned()
+            }
+            None => None,
+        }
     }
 
     /// Which state of what others serve it is now: it grows with each change.
@@ -70,12 +83,22 @@ impl Aggregation {
 
     /// The paths of others' OpenAPI documents in the list of them, and their hashes.
     pub(crate) fn openapi(&self) -> BTreeMap<String, String> {
+        let mut documents = BTreeMap::new();
+        for service in self.services.current().all() {
+            let Some(said) = self.discovered.of(&service.name) else { continue };
+            let version = format!("apis/{}/{}", service.group, service.version);
+            documents.extend(said.documents.version_hash.clone().map(|hash| (version, hash)));
+            let group = format!("apis/{}", service.group);
+            documents.extend(said.documents.group_hash.clone().map(|hash| (group, hash)));
+        }
+        documents
+    }
+
+    /// What others' documents of version 2 say of their versions.
+    pub(crate) fn openapi_v2(&self) -> Vec<Arc<V2>> {
         let current = self.services.current();
-        let documents = current.all().filter_map(|service| {
-            let hash = self.discovered.of(&service.name)?.openapi_hash.clone()?;
-            Some((format!("apis/{}/{}", service.group, service.version), hash))
-        });
-        documents.collect()
+        let said = current.all().filter_map(|service| self.discovered.of(&service.name));
+        said.filter_map(|said| said.documents.v2.clone()).collect()
     }
 
     /// Where an extension API server is.

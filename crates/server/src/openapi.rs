@@ -20,6 +20,7 @@ use pintle_registry::{Resource, work};
 use pintle_schema::openapi::{self, GroupVersion, Page, Source};
 use sha2::{Digest, Sha512};
 
+use crate::aggregation::V2;
 use crate::body::{Body, Ready};
 use crate::handlers::Call;
 use crate::header_text;
@@ -56,6 +57,8 @@ struct Index {
     hashes: BTreeMap<String, String>,
     /// Those that extension API servers have: they are in the list of documents, and asked of them.
     extensions: BTreeMap<String, String>,
+    /// What those say in version 2.
+    v2: Vec<Arc<V2>>,
 }
 
 /// A document.
@@ -81,7 +84,7 @@ enum Format {
     Message,
 }
 
-const V2: &str = "/openapi/v2";
+const V2_PATH: &str = "/openapi/v2";
 const V3: &str = "/openapi/v3";
 
 /// The media types that clients ask for, by version of OpenAPI. Names with an `@`, which no media type
@@ -110,14 +113,14 @@ enum Wanted {
 impl OpenApi {
     /// The paths that do not depend on what is served.
     pub(crate) fn paths() -> [&'static str; 2] {
-        [V2, V3]
+        [V2_PATH, V3]
     }
 
     /// Answers for a path below `/openapi`.
     pub(crate) async fn answer(&self, call: &Call<'_>) -> Result<Response, Status> {
         let path = call.info.path.as_str();
         let wanted = match path {
-            V2 => Wanted::V2,
+            V2_PATH => Wanted::V2,
             V3 => Wanted::Index,
             path => match path.strip_prefix(V3).and_then(|rest| rest.strip_prefix('/')) {
                 Some(document) => Wanted::V3(document.to_owned()),
@@ -152,10 +155,14 @@ impl OpenApi {
             return known;
         }
         work::ahead(usize::MAX).await;
-        let extensions = call.api.aggregation.openapi();
+        let (extensions, v2) = (call.api.aggregation.openapi(), call.api.aggregation.openapi_v2());
         let (cbor, open_id) = (call.api.settings.cbor, open_id(call));
-        let hashes = hashes(&resources, &extensions, cbor, open_id);
-        let index = Arc::new(Index { numbers, hashes, extensions });
+        let mut hashes = hashes(&resources, &extensions, cbor, open_id);
+        if let Some(hash) = hashes.get_mut(V2_PATH).filter(|_| !v2.is_empty()) {
+            let others = v2.iter().map(|other| other.hash.as_str());
+            *hash = hex([hash.as_str()].into_iter().chain(others).collect::<String>().as_bytes());
+        }
+        let index = Arc::new(Index { numbers, hashes, extensions, v2 });
         let mut kept = self.kept.lock();
         kept.documents.retain(|(path, _), _| index.hashes.get(path) == known.hashes.get(path));
         kept.index = index.clone();
@@ -356,7 +363,8 @@ fn write(
     let versions = group_versions(&resources);
     match wanted {
         Wanted::V2 => {
-            openapi::v2_document(source, &versions, sink);
+            let excerpts = index.v2.iter().map(|other| &other.excerpt);
+            openapi::v2_document(source, &versions, excerpts, sink);
         }
         Wanted::Index => {
             let documents = pages(&versions, source.open_id).map(|page| page.path());

@@ -74,7 +74,7 @@ fn v2(sources: &Sources) -> Vec<u8> {
     let versions = group_versions(sources);
     let mut document = Vec::new();
     let mut write = |piece: &[u8]| document.extend_from_slice(piece);
-    v2_document(source(), &versions, &mut write);
+    v2_document(source(), &versions, [], &mut write);
     document
 }
 

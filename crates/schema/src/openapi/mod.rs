@@ -7,6 +7,7 @@
 //! Must not know: where the resources come from, or how they are served.
 
 mod described;
+mod excerpt;
 mod json;
 mod message;
 mod operations;
@@ -22,6 +23,7 @@ use operations::Parameter;
 use crate::table::Schema;
 
 pub use described::{Described, Write};
+pub use excerpt::Excerpt;
 pub use message::{v2_message, v3_message};
 pub use v2::v2_document;
 pub use v3::{v3_document, v3_index, v3_page, v3_path};

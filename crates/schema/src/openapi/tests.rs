@@ -61,7 +61,7 @@ fn member<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
 fn v2() -> Vec<u8> {
     let mut json = Vec::new();
     let sink = &mut |piece: &[u8]| json.extend_from_slice(piece);
-    v2_document(source(&NoDescriptions), &[core()], sink);
+    v2_document(source(&NoDescriptions), &[core()], [], sink);
     json
 }
 

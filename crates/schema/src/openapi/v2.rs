@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pintle_value::Value;
+
+use super::excerpt::{Addition, Excerpt};
 use super::json::Json;
 use super::operations::{Operation, Parameter, PathItem, page, paths};
 use super::schemas::{Schemas, gvk};
 use super::{Dialect, GroupVersion, Source};
 
-/// The document of all groups and versions.
-pub fn v2_document(
+/// The document of all groups and versions, with excerpts of other servers' documents.
+pub fn v2_document<'a>(
     source: Source<'_>,
     group_versions: &[GroupVersion],
+    excerpts: impl IntoIterator<Item = &'a Excerpt>,
     sink: &mut dyn FnMut(&[u8]),
 ) {
     let items = items(source, group_versions);
@@ -27,6 +31,20 @@ pub fn v2_document(
         .map(|p| ((p.name.as_str(), p.documented_in), p))
         .collect();
     let writer = Writer { schemas: &schemas, source };
+    let names = schemas.closure(&named);
+    let addition = Addition::of(excerpts, |place| {
+        let (_, name) = place.split_once('/')?;
+        let own = Json::document(|json| {
+            match names.get(name).filter(|_| place.starts_with("definitions/")) {
+                Some(name) => schemas.definitions(json, &BTreeSet::from([*name]), |_| {}),
+                None => shared
+                    .iter()
+                    .filter(|((own, options), _)| shared_name(own, options) == name)
+                    .for_each(|(_, p)| shared_parameter(json, p, source)),
+            }
+        });
+        pintle_value::json::parse(&own).ok()?.get(name).cloned()
+    });
     let rest = Json::document(|json| {
         json.key("swagger").text("2.0");
         json.key("info").object(|json| super::info(json, source.version));
@@ -35,17 +53,19 @@ pub fn v2_document(
                 json.key(&item.path).object(|json| writer.path(json, item));
                 json.drain(sink);
             }
+            let own: BTreeSet<&str> = items.iter().map(|item| item.path.as_str()).collect();
+            let further = addition.paths.iter().filter(|(path, _)| !own.contains(path.as_str()));
+            for (path, item) in further {
+                json.key(path).raw(&pintle_value::json::to_string(item));
+            }
         });
         json.key("definitions").object(|json| {
-            schemas.definitions(json, &schemas.closure(&named), |json| json.drain(sink));
+            schemas.definitions(json, &names, |json| json.drain(sink));
+            add(json, addition.parts("definitions"));
         });
         json.key("parameters").object(|json| {
-            for ((name, options), p) in shared {
-                json.key(&shared_name(name, options)).object(|json| {
-                    super::parameter(json, p, source.descriptions);
-                    plain(json, p);
-                });
-            }
+            shared.values().for_each(|p| shared_parameter(json, p, source));
+            add(json, addition.parts("parameters"));
         });
         json.key("securityDefinitions").object(|json| {
             json.key("BearerToken").object(super::bearer_token);
@@ -62,6 +82,19 @@ fn items(source: Source<'_>, group_versions: &[GroupVersion]) -> Vec<PathItem> {
     items.extend(group_versions.iter().flat_map(|gv| paths(schema, gv)));
     items.sort_by(|a, b| a.path.cmp(&b.path));
     items
+}
+
+fn shared_parameter(json: &mut Json, p: &Parameter, source: Source<'_>) {
+    json.key(&shared_name(&p.name, p.documented_in)).object(|json| {
+        super::parameter(json, p, source.descriptions);
+        plain(json, p);
+    });
+}
+
+fn add<'a>(json: &mut Json, parts: impl Iterator<Item = (&'a str, &'a Value)>) {
+    for (name, part) in parts {
+        json.key(name).raw(&pintle_value::json::to_string(part));
+    }
 }
 
 fn shared_name(name: &str, options: &str) -> String {

@@ -12,8 +12,8 @@ use http_body_util::Full;
 use parking_lot::RwLock;
 use pintle_controllers::extensions::Discoverer;
 use pintle_value::{Str, Value};
-use serde::Deserialize;
 
+use super::documents::Documents;
 use super::{Aggregation, ApiService};
 use crate::discovery::{GroupList, ResourceList, VersionDiscovery};
 use crate::header_text;
@@ -30,11 +30,10 @@ const CURRENT: &str = "Current";
 pub(super) struct Discovered(RwLock<State>);
 
 /// What a server says of a version of a group.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Said {
     pub(super) version: Arc<VersionDiscovery>,
-    /// The hash in the address of its OpenAPI document, if it has one.
-    pub(super) openapi_hash: Option<String>,
+    pub(super) documents: Documents,
 }
 
 impl Said {
@@ -42,19 +41,6 @@ impl Said {
     pub(super) fn is_current(&self) -> bool {
         self.version.freshness == CURRENT
     }
-}
-
-/// The documents that a server has.
-#[derive(Deserialize)]
-struct OpenApiIndex {
-    paths: BTreeMap<String, OpenApiPath>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct OpenApiPath {
-    #[serde(rename = "serverRelativeURL")]
-    url: String,
 }
 
 #[derive(Default)]
@@ -113,11 +99,12 @@ impl Discoverer for Aggregation {
             };
             service.version.as_str().clone_into(&mut said.version);
             freshness.clone_into(&mut said.freshness);
-            let openapi_hash = match &asked {
-                Ok(_) => self.openapi_hash(&service).await,
-                Err(_) => self.discovered.of(name).and_then(|known| known.openapi_hash.clone()),
+            let documents = match &asked {
+                Ok(_) => self.documents(&service).await,
+                Err(_) => self.discovered.of(name).map(|known| known.documents.clone()),
             };
-            self.discovered.set(name, Some(Said { version: Arc::new(said), openapi_hash }));
+            let documents = documents.unwrap_or_default();
+            self.discovered.set(name, Some(Said { version: Arc::new(said), documents }));
             asked.map(|_| true)
         })
     }
@@ -150,18 +137,8 @@ impl Aggregation {
         }
     }
 
-    /// The hash of the version's OpenAPI document; none where there is no such document.
-    async fn openapi_hash(&self, service: &ApiService) -> Option<String> {
-        let (head, body) = self.get(service, "/openapi/v3", "application/json").await.ok()?;
-        let index: OpenApiIndex = read(&body).ok().filter(|_| head.status == StatusCode::OK)?;
-        let path = format!("apis/{}/{}", service.group, service.version);
-        let (_, hash) = index.paths.get(&path)?.url.split_once("hash=")?;
-        let is_hash = hash.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        is_hash.then(|| hash.to_owned())
-    }
-
     /// Reads a document as the server itself.
-    async fn get(
+    pub(super) async fn get(
         &self,
         service: &ApiService,
         path: &str,
@@ -173,6 +150,6 @@ impl Aggregation {
     }
 }
 
-fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+pub(super) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|why| why.to_string())
 }

@@ -217,3 +217,23 @@ async fn connections_to_extensions_serve_one_request_after_the_other() {
     let (code, text) = get(&server, "/apis/a.io/v1/echo").await;
     assert!(code == 201 && text.ends_with("\n0"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openapi_has_what_extensions_say_of_their_versions() {
+    let extension = Extension::start().await;
+    let server = server(&extension).await;
+    let listed = r#""apis/a.io":{"serverRelativeURL":"/openapi/v3/apis/a.io?hash=AB"}"#;
+    let index = see(&server, "/openapi/v3", "application/json", listed).await;
+    assert!(index.contains("/openapi/v3/apis/a.io/v1?hash=CD") && !index.contains("hash=EF"));
+    let (code, group) = get(&server, "/openapi/v3/apis/a.io?hash=AB").await;
+    assert!(code == 200 && group.contains("/apis/a.io/"), "{code} {group}");
+    let document = see(&server, "/openapi/v2", "application/json", "listThings").await;
+    assert!(!document.contains("/apis/b.io/"), "what others serve is not the extension's to say");
+    // A part of the same name that says something else has a name of its own.
+    let part = r##""io.a.v1.ThingList":{"properties":{"metadata":{"$ref":"#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta_v2"}},"type":"object"}"##;
+    assert!(document.contains(part));
+    let mut message = request(Method::GET, "/openapi/v2");
+    let accept = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    message.headers_mut().insert(ACCEPT, accept.parse().unwrap());
+    assert_eq!(send(&server, message).await.status(), 200);
+}

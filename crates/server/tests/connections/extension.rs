@@ -116,9 +116,23 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, state: Arc<State>) 
 const RESOURCES: &str = r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"a.io/v1",
     "resources":[{"name":"things","singularName":"thing","namespaced":true,"kind":"Thing","verbs":["delete","deletecollection","get","list"]}]}"#;
 
+const OPENAPI_V2: &str = r##"{"swagger":"2.0","info":{"title":"a","version":"1"},"paths":{
+    "/apis/a.io/v1/things":{"get":{"operationId":"listThings","responses":{"200":{"description":"OK",
+     "schema":{"$ref":"#/definitions/io.a.v1.ThingList"}}}}},
+    "/apis/b.io/v1/others":{"get":{"responses":{"200":{"description":"OK"}}}}},
+    "definitions":{"io.a.v1.ThingList":{"type":"object","properties":{
+      "metadata":{"$ref":"#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"}}},
+     "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta":{"type":"object","description":"of old"}}}"##;
+const OPENAPI_V3: &str = r#"{"paths":{"apis/a.io":{"serverRelativeURL":"/openapi/v3/apis/a.io?hash=AB"},
+    "apis/a.io/v1":{"serverRelativeURL":"/openapi/v3/apis/a.io/v1?hash=CD"},
+    "version":{"serverRelativeURL":"/openapi/v3/version?hash=EF"}}}"#;
+
 async fn answer(request: Request<Incoming>, shown: &str, state: &State) -> Response<Body> {
     match request.uri().path() {
         "/apis/a.io/v1" => json(RESOURCES),
+        "/openapi/v2" => json(OPENAPI_V2),
+        "/openapi/v3" => json(OPENAPI_V3),
+        "/openapi/v3/apis/a.io" => json(r#"{"openapi":"3.0.0","paths":{"/apis/a.io/":{}}}"#),
         "/apis/a.io/v1/namespaces/doomed/things" => state.content(request).await,
         "/apis/a.io/v1/redirects" => {
             let mut answer = text(StatusCode::FOUND, "");

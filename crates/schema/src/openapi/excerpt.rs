@@ -1,0 +1,226 @@
+//! What other servers' documents say of some paths, and how that becomes part of this server's document
+//! (OpenAPI 2.0).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pintle_value::{Map, Value, json};
+
+/// Paths of another server's document, with the definitions and parameters that they refer to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Excerpt {
+    paths: Map,
+    parts: Parts,
+}
+
+/// By where they are in a document: `definitions/NAME`, `parameters/NAME`.
+type Parts = BTreeMap<String, Value>;
+
+const REFERENCE: &str = "$ref";
+const KINDS: [&str; 2] = ["definitions", "parameters"];
+
+impl Excerpt {
+    /// The paths of a document that begin so, if there are any.
+    pub fn of(document: &Value, prefix: &str) -> Option<Self> {
+        let mut paths = document.get("paths")?.as_object()?.clone();
+        paths.retain(|path, _| path.starts_with(prefix));
+        let mut due = BTreeSet::new();
+        paths.values().for_each(|path| gather(path, &mut due));
+        let mut parts = Parts::new();
+        while let Some(place) = due.pop_first() {
+            let Some((kind, name)) = place.split_once('/') else { continue };
+            let Some(part) = KINDS.contains(&kind).then(|| document.at(&[kind, name])).flatten()
+            else {
+                continue;
+            };
+            let mut further = BTreeSet::new();
+            gather(part, &mut further);
+            parts.insert(place, part.clone());
+            due.extend(further.into_iter().filter(|place| !parts.contains_key(place)));
+        }
+        (!paths.is_empty()).then_some(Self { paths, parts })
+    }
+
+    /// It alone, as a document.
+    pub fn document(&self) -> Vec<u8> {
+        let mut document = Map::new();
+        document.insert("swagger", "2.0");
+        document.insert("paths", self.paths.clone());
+        for kind in KINDS {
+            let named = parts_of(&self.parts, kind).map(|(name, part)| (name.into(), part.clone()));
+            document.insert(kind, Map::from_sorted(named.collect()));
+        }
+        json::to_string(&document.into()).into_bytes()
+    }
+}
+
+/// What excerpts add to a document.
+#[derive(Default)]
+pub(super) struct Addition {
+    pub(super) paths: BTreeMap<String, Value>,
+    parts: Parts,
+}
+
+impl Addition {
+    /// What these add. A part that is there already under its name, and the same, is not added again; one
+    /// that is another, or refers to another, gets a name of its own (as upstream's merge has it).
+    pub(super) fn of<'a>(
+        excerpts: impl IntoIterator<Item = &'a Excerpt>,
+        own: impl Fn(&str) -> Option<Value>,
+    ) -> Self {
+        let mut addition = Self::default();
+        for excerpt in excerpts {
+            let known = |place: &str| addition.parts.get(place).cloned().or_else(|| own(place));
+            let names = new_names(&excerpt.parts, known);
+            for (place, part) in &excerpt.parts {
+                let mut part = part.clone();
+                rename(&mut part, &names);
+                match names.get(place) {
+                    Some(name) => {
+                        addition.parts.insert(name.clone(), part);
+                    }
+                    None if own(place).is_none() => {
+                        addition.parts.insert(place.clone(), part);
+                    }
+                    None => {} // it is there
+                }
+            }
+            for (path, item) in excerpt.paths.iter() {
+                let mut item = item.clone();
+                rename(&mut item, &names);
+                addition.paths.entry(path.to_string()).or_insert(item);
+            }
+        }
+        addition
+    }
+
+    /// The parts of a kind that are added, by their names.
+    pub(super) fn parts(&self, kind: &str) -> impl Iterator<Item = (&str, &Value)> {
+        parts_of(&self.parts, kind)
+    }
+}
+
+fn parts_of<'p>(parts: &'p Parts, kind: &str) -> impl Iterator<Item = (&'p str, &'p Value)> {
+    parts.iter().filter_map(move |(place, part)| {
+        let (of, name) = place.split_once('/')?;
+        (of == kind).then_some((name, part))
+    })
+}
+
+/// The places of those parts that cannot stay where they are, and where they go.
+fn new_names(parts: &Parts, known: impl Fn(&str) -> Option<Value>) -> BTreeMap<String, String> {
+    let taken: BTreeMap<&str, Value> =
+        parts.keys().filter_map(|place| Some((place.as_str(), known(place)?))).collect();
+    let mut moved: BTreeSet<&str> = BTreeSet::new();
+    loop {
+        let moves = |(place, part): &(&str, &Value)| {
+            let mut referred = BTreeSet::new();
+            gather(part, &mut referred);
+            !moved.contains(place)
+                && taken.get(place).is_some_and(|other| {
+                    other != *part || referred.iter().any(|to| moved.contains(to.as_str()))
+                })
+        };
+        let more = parts.iter().map(|(place, part)| (place.as_str(), part)).filter(moves);
+        let more: Vec<&str> = more.map(|(place, _)| place).collect();
+        if more.is_empty() {
+            break;
+        }
+        moved.extend(more);
+    }
+    let free = |place: &str| {
+        let mut names = (2_u32..).map(|number| format!("{place}_v{number}"));
+        names.find(|name| !parts.contains_key(name) && known(name).is_none()).unwrap_or_default()
+    };
+    moved.into_iter().map(|place| (place.to_owned(), free(place))).collect()
+}
+
+/// The places in the document that a value refers to.
+fn gather(value: &Value, places: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members.iter() {
+                let place = member.as_str().filter(|_| &**key == REFERENCE);
+                match place.and_then(|place| place.strip_prefix("#/")) {
+                    Some(place) => {
+                        places.insert(place.to_owned());
+                    }
+                    None => gather(member, places),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather(item, places)),
+        _ => {}
+    }
+}
+
+/// Lets a value refer to where parts are now.
+fn rename(value: &mut Value, names: &BTreeMap<String, String>) {
+    if names.is_empty() {
+        return;
+    }
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members.iter_mut() {
+                let place = member.as_str().filter(|_| &**key == REFERENCE);
+                match place.and_then(|place| names.get(place.strip_prefix("#/")?)) {
+                    Some(name) => *member = format!("#/{name}").into(),
+                    None => rename(member, names),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, names)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(text: &str) -> Value {
+        json::parse(text.as_bytes()).unwrap()
+    }
+
+    const DOCUMENT: &str = r##"{"paths":{
+        "/apis/a.io/v1/things":{"get":{"parameters":[{"$ref":"#/parameters/p"}],"schema":{"$ref":"#/definitions/Thing"}}},
+        "/apis/b.io/v1/others":{"get":{"schema":{"$ref":"#/definitions/Other"}}}},
+        "definitions":{"Meta":{"type":"object"},"Other":{},"Thing":{"meta":{"$ref":"#/definitions/Meta"}}},
+        "parameters":{"p":{"name":"p"},"q":{}}}"##;
+
+    /// What the excerpt adds to a document with these parts: where its own are, and what the path says.
+    fn check(own: &[(&str, &str)], expected: &[&str], schema: &str) {
+        let excerpt = Excerpt::of(&tree(DOCUMENT), "/apis/a.io/v1/").unwrap();
+        let own = |place: &str| Some(tree(own.iter().find(|(known, _)| *known == place)?.1));
+        let addition = Addition::of([&excerpt], own);
+        let places: Vec<&str> = addition.parts.keys().map(String::as_str).collect();
+        assert_eq!(places, expected);
+        let item = &addition.paths["/apis/a.io/v1/things"];
+        assert_eq!(item.str_at(&["get", "schema", REFERENCE]), Some(schema));
+        assert_eq!(addition.paths.len(), 1);
+    }
+
+    #[test]
+    fn paths_come_with_what_they_refer_to() {
+        let all = ["definitions/Meta", "definitions/Thing", "parameters/p"];
+        check(&[], &all, "#/definitions/Thing");
+        assert_eq!(Excerpt::of(&tree(DOCUMENT), "/apis/c.io/"), None);
+    }
+
+    #[test]
+    fn what_is_there_already_is_not_added_and_what_differs_has_another_name() {
+        let same = ("definitions/Meta", r#"{"type":"object"}"#);
+        let added = ["definitions/Thing", "parameters/p"];
+        check(&[same, ("parameters/q", "{}")], &added, "#/definitions/Thing");
+        let other = ("definitions/Meta", r#"{"type":"string"}"#);
+        let added = ["definitions/Meta_v2", "definitions/Thing", "parameters/p"];
+        check(&[other], &added, "#/definitions/Thing");
+        // Who refers to what has another name is another, too.
+        let thing = ("definitions/Thing", r##"{"meta":{"$ref":"#/definitions/Meta"}}"##);
+        let added = ["definitions/Meta_v2", "definitions/Thing_v2", "parameters/p"];
+        check(&[other, thing], &added, "#/definitions/Thing_v2");
+        check(&[same, thing], &["parameters/p"], "#/definitions/Thing");
+        let second = ("definitions/Meta_v2", "{}");
+        let added = ["definitions/Meta_v3", "definitions/Thing", "parameters/p"];
+        check(&[other, second], &added, "#/definitions/Thing");
+    }
+}
