@@ -188,7 +188,7 @@ impl Leases<'_> {
 }
 
 /// When a lease is over, in microseconds since 1970: one that says nothing of it always was.
-fn end(lease: &Value) -> i64 {
+pub(crate) fn end(lease: &Value) -> i64 {
     let spec = |member: &str| lease.at(&["spec", member]);
     let renewed = spec("renewTime").and_then(Value::as_str).map(time::parse_micro);
     let seconds = spec("leaseDurationSeconds").and_then(Value::as_int);

@@ -31,6 +31,7 @@ pub mod policy_types;
 pub mod quotas;
 mod reconcile;
 mod retry;
+pub mod rival;
 pub mod root_ca;
 mod selection;
 pub mod service_accounts;

@@ -114,18 +114,19 @@ impl fmt::Display for Names {
 
 impl Selection {
     /// Reads `*,-name`: `*` is all, `name` one, `-name` all but that one. Without `*`, only those that
-    /// are named run. What names a controller first counts, and outweighs `*`, as upstream has it.
+    /// are named run, with `-*`, too. What names a controller first counts, and outweighs `*`, as upstream has it.
     pub fn parse<'a>(items: impl IntoIterator<Item = &'a str>) -> Result<Self, UnknownController> {
-        let (mut named, mut all) = (Vec::new(), false);
+        let (mut named, mut all, mut none) = (Vec::new(), false, false);
         for item in items.into_iter().map(str::trim).filter(|item| !item.is_empty()) {
             match item.strip_prefix('-') {
                 _ if item == "*" => all = true,
+                Some("*") => none = true,
                 Some(name) => named.push((find(name)?, false)),
                 None => named.push((find(item)?, true)),
             }
         }
         let runs = |controller: Controller| {
-            named.iter().find(|(named, _)| *named == controller).map_or(all, |(_, on)| *on)
+            named.iter().find(|(named, _)| *named == controller).map_or(all && !none, |(_, on)| *on)
         };
         let off = ALL.iter().map(|(.., c)| *c).filter(|controller| !runs(*controller)).collect();
         Ok(Self { off })
@@ -133,7 +134,13 @@ impl Selection {
 
     /// Whether none runs.
     pub fn is_empty(&self) -> bool {
-        ALL.iter().all(|(.., controller)| !self.has(*controller))
+        self.names().next().is_none()
+    }
+
+    /// The names of those that run.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let on = ALL.iter().filter(|(.., controller)| self.has(*controller));
+        on.map(|(name, ..)| *name)
     }
 
     /// Whether a controller runs.
@@ -165,8 +172,10 @@ mod tests {
         check("garbage-collector-controller", false, true);
         check("-namespace-controller", false, false);
         check("", false, false);
+        check("-*", false, false);
+        check("-*,namespace-controller", true, false);
         for (flag, expected) in
-            [("", true), ("namespace", false), ("*", false), ("-namespace", true)]
+            [("", true), ("-*", true), ("namespace", false), ("*", false), ("-namespace", true)]
         {
             let selection = Selection::parse(flag.split(',')).expect(flag);
             assert_eq!(selection.is_empty(), expected, "{flag}");

@@ -219,8 +219,8 @@ struct ApiFlags {
     /// configure PodSecurity and ResourceQuota
     #[arg(long, value_name = "FILE")]
     admission_control_config_file: Option<PathBuf>,
-    /// Which controllers run, for a kube-controller-manager to run the others: * is all, NAME one, -NAME
-    /// all but that one; namespace-controller, garbage-collector-controller,
+    /// Which controllers run, for a kube-controller-manager to run the others: * is all, -* none, NAME one,
+    /// -NAME all but that one; namespace-controller, garbage-collector-controller,
     /// clusterrole-aggregation-controller, serviceaccount-controller,
     /// root-ca-certificate-publisher-controller, serviceaccount-token-controller,
     /// certificatesigningrequest-approving-controller, certificatesigningrequest-signing-controller,

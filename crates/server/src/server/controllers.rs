@@ -9,7 +9,7 @@ use pintle_controllers::storage_protection::Protected;
 use pintle_controllers::{
     Controller, Environment, aggregation, availability, bootstrap, expiry, extensions,
     finished_jobs, flow_schemas, garbage, identity, legacy_tokens, namespaces, policy_types,
-    quotas, root_ca, service_accounts, service_addresses, service_ports, service_ranges,
+    quotas, rival, root_ca, service_accounts, service_addresses, service_ports, service_ranges,
     signing_requests, storage_protection, token_secrets,
 };
 use pintle_effects::PortRepair;
@@ -82,6 +82,8 @@ impl Parts<'_> {
         let aggregation = || self.api.aggregation.clone();
         background.spawn(availability::run(environment(), aggregation(), stopping()));
         background.spawn(extensions::run(environment(), aggregation(), stopping()));
+        let rival = rival::run(environment(), config.controllers.clone(), stopping());
+        background.spawn(rival);
         let mut lead = Lead { config, leadership, lifecycle: &self.api.lifecycle, background };
         self.start_led(config, &mut lead);
     }
