@@ -7,4 +7,4 @@ for tool in node npm; do
 done
 ../fetch npm ci --silent --no-audit --no-fund ||
   { echo 'clients/javascript: skipped, the client cannot be had'; exit 0; }
-../with-pintle node --test
+../with-kubelet ../with-pintle node --test

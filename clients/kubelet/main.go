@@ -1,7 +1,8 @@
-// A kubelet that runs commands of this machine: the streaming server of the container runtimes, behind a
-// kubelet's paths. It speaks SPDY and the older kinds of WebSockets, as kubelets before 1.36 do.
+// Two kubelets that run commands of this machine: the streaming server of the container runtimes, behind a
+// kubelet's paths. The first speaks SPDY and the older kinds of WebSockets, as kubelets before 1.36 do; the
+// second is as those from 1.36 on, which declare ExtendWebSocketsToKubelet.
 //
-// Usage: kubelet PORT
+// Usage: kubelet OLD_PORT NEW_PORT
 package main
 
 import (
@@ -17,11 +18,15 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
+	"k8s.io/apimachinery/pkg/util/proxy"
+	translator "k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	utilexec "k8s.io/utils/exec"
@@ -139,7 +144,53 @@ func follow(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// modern is what a kubelet from 1.36 on does before its streaming server, which is at an address of its own.
+type modern struct{ streaming string }
+
+func (m modern) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	location := &url.URL{Scheme: "http", Host: m.streaming, Path: r.URL.Path, RawQuery: r.URL.RawQuery}
+	var handler http.Handler = proxy.NewUpgradeAwareHandler(location, nil, false, false, refusal{})
+	switch kind, _, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/"); {
+	case kind == "portForward" && wsstream.IsWebSocketRequestWithTunnelingProtocol(r):
+		handler = translator.NewTunnelingHandler(handler)
+	case (kind == "exec" || kind == "attach") && wsstream.IsWebSocketRequestWithStreamCloseProtocol(r):
+		options, err := remotecommand.NewOptions(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		handler = translator.NewStreamTranslatorHandler(location, nil, 0, translator.Options{
+			Stdin: options.Stdin, Stdout: options.Stdout, Stderr: options.Stderr, Tty: options.TTY,
+		})
+	}
+	handler.ServeHTTP(w, r)
+}
+
+type refusal struct{}
+
+func (refusal) Error(w http.ResponseWriter, _ *http.Request, err error) {
+	http.Error(w, err.Error(), http.StatusInternalServerError)
+}
+
 func main() {
+	config := identity()
+	listen := func(port string) net.Listener {
+		listener, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			log.Fatal(err)
+		}
+		return listener
+	}
+	streaming, first, second := listen("0"), listen(os.Args[1]), listen(os.Args[2])
+	port := func(listener net.Listener) int { return listener.Addr().(*net.TCPAddr).Port }
+	go http.Serve(streaming, http.HandlerFunc(serve))
+	go http.Serve(tls.NewListener(first, config), http.HandlerFunc(serve))
+	fmt.Println(port(first), port(second))
+	log.Fatal(http.Serve(tls.NewListener(second, config), modern{streaming.Addr().String()}))
+}
+
+// identity is a serving certificate that nobody vouches for.
+func identity() *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		log.Fatal(err)
@@ -149,15 +200,9 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	config := &tls.Config{
+	return &tls.Config{
 		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
 		NextProtos:   []string{"http/1.1"},
 		ClientAuth:   tls.RequestClientCert,
 	}
-	listener, err := tls.Listen("tcp", "127.0.0.1:"+os.Args[1], config)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("kubelet ready", listener.Addr().(*net.TCPAddr).Port)
-	log.Fatal(http.Serve(listener, http.HandlerFunc(serve)))
 }
