@@ -15,4 +15,4 @@ trap 'rm -f "$log"' EXIT
   grep -q 'COMPILATION ERROR' "$log" && { cat "$log" >&2; exit 1; }
   skip 'the Maven repository does not give all that is needed'
 }
-../with-pintle mvn --batch-mode --quiet --offline test
+../with-kubelet ../with-pintle mvn --batch-mode --quiet --offline test

@@ -8,4 +8,4 @@ trap 'rm -rf "$place"' EXIT
 python3 -m venv "$place" || { echo 'clients/python: skipped, python3 has no venv'; exit 0; }
 ../fetch "$place/bin/pip" install --quiet --disable-pip-version-check -r requirements.txt ||
   { echo 'clients/python: skipped, the client cannot be had'; exit 0; }
-../with-pintle "$place/bin/python" -m unittest -q test
+../with-kubelet ../with-pintle "$place/bin/python" -m unittest -q test test_streams
