@@ -26,6 +26,10 @@ const BROKEN: Duration = Duration::from_millis(400);
 const WELL: Duration = Duration::from_millis(400);
 /// How long a server may take until it is well again.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long it takes until a server hears from HTTP/2's keep-alive that nothing comes through.
+const KEEP_ALIVE: Duration = Duration::from_secs(9);
+/// How often it is tried whether a server serves again.
+const PROBED: Duration = Duration::from_millis(200);
 
 /// Two servers, each with a way of its own to every member of an etcd.
 struct World {
@@ -228,6 +232,38 @@ fn three_members_break_in_turns() -> Result<()> {
     writeln!(stdout(), "{turn} faults: {summary}")?;
     ensure!(summary.wrong.is_empty(), "{summary}");
     ensure!(turn > 20, "too little was broken: {turn}");
+    Ok(())
+}
+
+/// A server leaves a member that answers nothing for another one, though no connection ends: requests that
+/// come after a moment are served before a keep-alive would tell.
+#[test]
+fn a_member_that_hangs_is_left_soon() -> Result<()> {
+    let Some(members) = Member::cluster(3, &[])? else { return Ok(()) };
+    let world = World::start(members, None)?;
+    let target = &world.targets()?[0];
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let map = json!({"metadata": {"generateName": "m-"}});
+    let serves = |method, object| matches!(ask(target, method, maps, object), Ok((status, _)) if status < 300);
+    world.ways[0][0].set(Way::Held);
+    let since = Instant::now();
+    let is_left = AtomicBool::new(false);
+    let took = thread::scope(|scope| {
+        while !is_left.load(Ordering::SeqCst) && since.elapsed() < PATIENCE {
+            scope.spawn(|| {
+                if serves("POST", Some(&map)) && serves("GET", None) {
+                    is_left.store(true, Ordering::SeqCst);
+                }
+            });
+            thread::sleep(PROBED);
+        }
+        let took = since.elapsed();
+        // Those that wait for the member end.
+        world.ways[0][0].set(Way::Open);
+        took
+    });
+    writeln!(stdout(), "the member was left after {took:?}")?;
+    ensure!(took < KEEP_ALIVE, "the member was left after {took:?}");
     Ok(())
 }
 

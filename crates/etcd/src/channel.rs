@@ -10,9 +10,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
+use pintle_store::BoxFuture;
 use prost::Message;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::error::Error;
 use crate::grpc::{Answers, Connection, Endpoint, Requests};
@@ -20,6 +23,10 @@ use crate::measures::{Measures, Method};
 
 /// How long connecting to one endpoint may take.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long an answer may take until further calls go elsewhere: the member may be paused, or cut off in
+/// such a way that nobody is told.
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// Whether a call may be made again after its answer got lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,6 +46,13 @@ pub(crate) struct Channel {
     connecting: tokio::sync::Mutex<()>,
 }
 
+/// What came of a call in the time that an answer may take.
+enum Attempt<'a, A> {
+    Answered(A),
+    /// The call goes on.
+    Silent(BoxFuture<'a, Result<A, Error>>),
+}
+
 #[derive(Default)]
 struct Current {
     /// The endpoint that the connection goes to, or that is tried next.
@@ -54,7 +68,8 @@ impl Channel {
         Self { endpoints, measures, current, connecting }
     }
 
-    /// A call with one answer.
+    /// A call with one answer. Where that takes long, a call that may be repeated is made elsewhere, too, and
+    /// the first answer counts.
     pub(crate) async fn call<A: Message + Default>(
         &self,
         method: Method,
@@ -63,20 +78,43 @@ impl Channel {
         patience: Duration,
     ) -> Result<A, Error> {
         let deadline = Instant::now() + patience;
+        let calls_max = if repeat == Repeat::Read { self.endpoints.len() } else { 1 };
+        let mut silent: FuturesUnordered<BoxFuture<'_, Result<A, Error>>> = FuturesUnordered::new();
         let mut failures = 0;
         loop {
-            let (connection, generation) = self.connection(deadline).await?;
-            let answer = timeout_at(deadline, connection.call(method, request)).await;
-            let expired = || Err(Error::Lost(format!("no answer in {patience:?}")));
-            let error = match answer.unwrap_or_else(|_| expired()) {
-                Ok(answer) => return Ok(answer),
-                Err(error @ (Error::Lost(_) | Error::Unreachable(_))) => error,
-                Err(error) => return Err(error),
+            let attempt = async {
+                let (connection, generation) = self.connection(deadline).await?;
+                let mut call: BoxFuture<'_, _> =
+                    Box::pin(async move { connection.call(method, request).await });
+                let answer = timeout(SILENCE_MAX, &mut call).await;
+                if matches!(answer, Err(_) | Ok(Err(Error::Lost(_) | Error::Unreachable(_)))) {
+                    self.give_up(generation);
+                }
+                answer.map_or(Ok(Attempt::Silent(call)), |answer| answer.map(Attempt::Answered))
             };
-            self.give_up(generation);
+            let attempt = tokio::select! {
+                biased;
+                Some(answer) = silent.next() => answer.map(Attempt::Answered),
+                attempt = attempt, if silent.len() < calls_max => attempt,
+                () = sleep_until(deadline) => {
+                    return Err(Error::Lost(format!("no answer in {patience:?}")));
+                }
+            };
+            let error = match attempt {
+                Ok(Attempt::Answered(answer)) => return Ok(answer),
+                Ok(Attempt::Silent(call)) => {
+                    silent.push(call);
+                    continue;
+                }
+                Err(error) => error,
+            };
             failures += 1;
-            let repeatable = repeat == Repeat::Read || matches!(error, Error::Unreachable(_));
-            if !repeatable || failures > self.endpoints.len() || Instant::now() >= deadline {
+            let is_repeatable = match error {
+                Error::Unreachable(_) => true,
+                Error::Lost(_) => repeat == Repeat::Read,
+                _ => return Err(error),
+            };
+            if !is_repeatable || failures > self.endpoints.len() || Instant::now() >= deadline {
                 return Err(error);
             }
         }
@@ -140,8 +178,14 @@ impl Channel {
         Some((connection?.clone(), current.given_up))
     }
 
+    /// Leaves the present connection.
+    pub(crate) fn leave(&self) {
+        let generation = self.current.lock().given_up;
+        self.give_up(generation);
+    }
+
     /// Leaves a connection, and its endpoint for the next; calls under way on it may still end well.
-    pub(crate) fn give_up(&self, generation: u64) {
+    fn give_up(&self, generation: u64) {
         let mut current = self.current.lock();
         if current.given_up == generation {
             current.given_up += 1;

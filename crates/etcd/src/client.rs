@@ -43,6 +43,9 @@ pub(crate) trait Etcd: Send + Sync + 'static {
 
     /// Begins to watch a range.
     fn watch(&self, create: WatchCreateRequest) -> BoxFuture<'_, Result<Box<dyn Watch>, Error>>;
+
+    /// Further watches go to another member, where there is one: the present one does not answer.
+    fn leave_watched(&self);
 }
 
 /// A watch; it ends when it is dropped.
@@ -126,6 +129,10 @@ impl Etcd for Client {
             let (requests, answers) = stream;
             Ok(Box::new(Stream { requests, answers }) as Box<dyn Watch>)
         })
+    }
+
+    fn leave_watched(&self) {
+        self.watches.leave();
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::assembly::{Assembly, Progress, Step};
+use crate::channel::SILENCE_MAX;
 use crate::client::Watch;
 use crate::error::Error;
 use crate::health::Health;
@@ -36,7 +37,7 @@ const PROGRESS_AGAIN: Duration = Duration::from_millis(100);
 
 /// How long it takes until a watch that could not be begun is tried again, at first and at most.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
-const RETRY_LAST: Duration = Duration::from_secs(2);
+const RETRY_LAST: Duration = Duration::from_millis(500);
 
 /// Values of a message from which on they are decoded where it keeps nobody waiting.
 const DECODED_INLINE_BYTES_MAX: usize = 64 << 10;
@@ -138,7 +139,7 @@ impl Feed {
             Ok(watch) => watch,
             Err(error) => return Over::Interrupted(error.to_string()),
         };
-        let mut ask_at: Option<Instant> = None;
+        let (mut ask_at, mut silent): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
             let message = tokio::select! {
                 biased;
@@ -149,12 +150,23 @@ impl Feed {
                 }
                 () = sleep_until(ask_at.unwrap_or_else(Instant::now)), if ask_at.is_some() => {
                     ask_at = None;
-                    if self.horizon.is_behind() && self.progress == Progress::Requested {
-                        if let Err(error) = watch.request_progress() {
-                            return Over::Interrupted(error.to_string());
-                        }
-                        ask_at = Some(Instant::now() + PROGRESS_AGAIN);
+                    if !self.horizon.is_behind() {
+                        silent = None;
+                        continue;
                     }
+                    // What the watch has told may still be on its way to the followers.
+                    let lacks = self.horizon.is_wanted(assembly.next());
+                    silent = lacks.then(|| silent.unwrap_or_else(Instant::now));
+                    if silent.is_some_and(|since| since.elapsed() >= SILENCE_MAX) {
+                        self.reading.etcd.leave_watched();
+                        return Over::Interrupted("the member has become silent".to_owned());
+                    }
+                    if self.progress == Progress::Requested
+                        && let Err(error) = watch.request_progress()
+                    {
+                        return Over::Interrupted(error.to_string());
+                    }
+                    ask_at = Some(Instant::now() + PROGRESS_AGAIN);
                     continue;
                 }
                 () = self.jobs.closed() => return Over::Closed,
@@ -162,6 +174,7 @@ impl Feed {
                     return Over::Interrupted("the database is older than it was".to_owned());
                 }
             };
+            silent = None;
             let step = match message {
                 Ok(message) => {
                     self.reading.measures.progress.add(u64::from(message.is_progress()));

@@ -118,6 +118,11 @@ impl Horizon {
         self.head() < self.awaited.lock().wanted
     }
 
+    /// Whether somebody waits for a revision, or for a newer one.
+    pub(crate) fn is_wanted(&self, revision: Revision) -> bool {
+        self.awaited.lock().wanted >= revision
+    }
+
     /// Begins to read at the floor.
     pub(crate) fn pin(&self) -> Pin<'_> {
         let pin = self.readable.pin_floor();
