@@ -34,12 +34,18 @@ impl Registry {
         let mut turn = None;
         let mut basis = self.basis(dry_run, context).await?;
         for _ in 0..ATTEMPTS_MAX {
-            match self.try_amend(target, dry_run, context, &mut change).await {
+            let unwritten = match self.try_amend(target, dry_run, context, &mut change).await {
                 Ok(Attempt::Committed(new)) => return Ok(new),
-                Ok(Attempt::Raced) => turn = self.turn(target, turn).await?,
-                Ok(Attempt::Unwritten(new)) if basis.is_fresh() => return Ok(new),
-                Err(status) if basis.is_fresh() || is_failure(&status) => return Err(status),
-                Ok(Attempt::Unwritten(_)) | Err(_) => self.refresh(&mut basis, context).await?,
+                Ok(Attempt::Raced) => {
+                    turn = self.turn(target, turn).await?;
+                    continue;
+                }
+                Ok(Attempt::Unwritten(new)) => Ok(new),
+                Err(status) if is_failure(&status) => return Err(status),
+                Err(status) => Err(status),
+            };
+            if basis.is_fresh() || !self.refresh(&mut basis, context).await? {
+                return unwritten;
             }
         }
         Err(Status::stale(&target.resource.group_resource(), &target.name))

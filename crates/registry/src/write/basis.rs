@@ -3,8 +3,9 @@
 //! On a shared database the cache may lack what other processes were acknowledged a moment ago. A commit
 //! names the revision that its object must have, and those of what it hangs on: where it succeeds, the state
 //! at hand was current. So a write begins with that state, and only what commits nothing is decided again
-//! after catching up: a refusal, or a write that changes nothing (upstream: `GuaranteedUpdate` repeats on a
-//! fresh read what it refused or left out on its cache's state).
+//! after catching up, if there was something to catch up with: a refusal, or a write that changes nothing
+//! (upstream: `GuaranteedUpdate` repeats on a fresh read what it refused or left out on its cache's state, if
+//! that was not the newest).
 //!
 //! Invariants:
 //! - No refusal and no omission is answered that a fresh state does not call for.
@@ -14,11 +15,13 @@ use pintle_meta::Status;
 
 use crate::answer::Outcome;
 use crate::request::Context;
-use crate::{Registry, list};
+use crate::{Head, Registry, list};
 
 /// How current the state is that a write is decided on.
 pub(super) struct Basis {
     is_fresh: bool,
+    /// How far the cache was before the decision.
+    head: Head,
     /// How many warnings there were before.
     warnings: usize,
 }
@@ -47,8 +50,7 @@ impl Registry {
         if basis.is_fresh || is_decided {
             return outcome;
         }
-        self.refresh(&mut basis, context).await?;
-        attempt().await
+        if self.refresh(&mut basis, context).await? { attempt().await } else { outcome }
     }
 
     /// What a write begins with: the state at hand, or a fresh one where none other will do. A dry run commits
@@ -58,16 +60,23 @@ impl Registry {
         if is_fresh {
             self.catch_up().await?;
         }
-        Ok(Basis { is_fresh, warnings: context.warnings.len() })
+        Ok(Basis { is_fresh, head: self.cache.head(), warnings: context.warnings.len() })
     }
 
-    /// Makes the state fresh on which a write is decided again. What was said of the first decision is not
-    /// said twice.
-    pub(super) async fn refresh(&self, basis: &mut Basis, context: &Context) -> Result<(), Status> {
+    /// Makes the state fresh on which a write is decided again; false if the state was fresh already, and the
+    /// decision stands. What was said of a decision that does not stand is not said twice.
+    pub(super) async fn refresh(
+        &self,
+        basis: &mut Basis,
+        context: &Context,
+    ) -> Result<bool, Status> {
         self.catch_up().await?;
         basis.is_fresh = true;
-        context.warnings.truncate(basis.warnings);
-        Ok(())
+        let is_stale = !self.cache.changed_since(basis.head).is_empty();
+        if is_stale {
+            context.warnings.truncate(basis.warnings);
+        }
+        Ok(is_stale)
     }
 
     /// Waits until readers see every write that was acknowledged before the call, by whichever server on

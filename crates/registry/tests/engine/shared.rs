@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use pintle_meta::object;
+use pintle_meta::{Status, object};
 use pintle_registry::request::{DeleteOptions, ListOptions, WriteOptions};
 use pintle_store::{
     At, BoxFuture, Error, Follower, Group, Grouping, Key, LocalOpening, Opening, Record, Revision,
@@ -286,4 +286,24 @@ async fn what_may_have_been_written_is_not_written_again() {
     assert_eq!((amended.err().map(|status| status.code), calls), (Some(500), 1));
     let all = one.list(ListOptions::default()).await.expect("a list");
     assert_eq!(all.objects.len(), 2);
+}
+
+#[tokio::test]
+async fn a_refusal_on_the_newest_state_is_not_decided_again() {
+    let (one, other, _) = pair().await;
+    one.create("configmaps", &a("1")).await.expect("created");
+    let target = other.target("configmaps", "a", "");
+    other.merge("configmaps", "a", "", K1).await.expect("nothing to change");
+    for (is_changed_elsewhere, expected) in [(false, 1), (true, 2)] {
+        if is_changed_elsewhere {
+            one.merge("configmaps", "a", "", K2).await.expect("changed");
+        }
+        let mut calls = 0;
+        let refuse = |_: &mut Value| {
+            calls += 1;
+            Err(Status::bad_request("no"))
+        };
+        let refused = other.registry.amend(&target, false, &context(), refuse).await;
+        assert_eq!((refused.err().map(|status| status.code), calls), (Some(400), expected));
+    }
 }
