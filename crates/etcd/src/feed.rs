@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use pintle_store::{Follower, Record, Revision};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::assembly::{Assembly, Progress, Step};
 use crate::channel::SILENCE_MAX;
@@ -38,6 +38,10 @@ const PROGRESS_AGAIN: Duration = Duration::from_millis(100);
 /// How long it takes until a watch that could not be begun is tried again, at first and at most.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_millis(500);
+
+/// How long a watch may tell nothing of what somebody waits for, at most: a member that is slow, and was left for
+/// it again and again, gets more time.
+const SILENCE_LAST: Duration = Duration::from_secs(8);
 
 /// Values of a message from which on they are decoded where it keeps nobody waiting.
 const DECODED_INLINE_BYTES_MAX: usize = 64 << 10;
@@ -87,13 +91,14 @@ impl Feed {
     /// Runs until nobody takes what it tells. Followers have everything up to the header's revision.
     pub(crate) async fn run(self, mut history: ResponseHeader) {
         let mut assembly = self.assembly(self.horizon.head());
-        let mut retry = RETRY_FIRST;
+        let (mut retry, mut silence_max) = (RETRY_FIRST, SILENCE_MAX);
         loop {
             let before = assembly.next();
-            let over = self.watch(&mut assembly).await;
+            let over = self.watch(&mut assembly, silence_max).await;
             assembly.interrupt();
+            silence_max = (silence_max * 2).min(SILENCE_LAST);
             if assembly.next() > before {
-                retry = RETRY_FIRST;
+                (retry, silence_max) = (RETRY_FIRST, SILENCE_MAX);
             }
             let is_lost = match over {
                 Over::Closed => return,
@@ -134,7 +139,7 @@ impl Feed {
     }
 
     /// Watches from where the assembly is, until that is over.
-    async fn watch(&self, assembly: &mut Assembly) -> Over {
+    async fn watch(&self, assembly: &mut Assembly, silence_max: Duration) -> Over {
         let mut watch = match begin(&self.reading, assembly, self.progress).await {
             Ok(watch) => watch,
             Err(error) => return Over::Interrupted(error.to_string()),
@@ -157,7 +162,7 @@ impl Feed {
                     // What the watch has told may still be on its way to the followers.
                     let lacks = self.horizon.is_wanted(assembly.next());
                     silent = lacks.then(|| silent.unwrap_or_else(Instant::now));
-                    if silent.is_some_and(|since| since.elapsed() >= SILENCE_MAX) {
+                    if silent.is_some_and(|since| since.elapsed() >= silence_max) {
                         self.reading.etcd.leave_watched();
                         return Over::Interrupted("the member has become silent".to_owned());
                     }
@@ -314,100 +319,4 @@ pub(crate) async fn records(
         events.iter().filter_map(record).collect()
     };
     if bytes <= DECODED_INLINE_BYTES_MAX { decode() } else { aside(decode).await }
-}
-
-/// How long a new follower's watch waits for a message before the second task is asked again.
-const ADOPT_AGAIN: Duration = Duration::from_millis(20);
-
-/// How many revisions before the head a new follower is told one by one at most. Nothing is lost but that
-/// a watch cannot go on from before them: what is not compacted may be the writes of days, and a start must
-/// not read them all again. Older states can still be read.
-const TOLD_ONE_BY_ONE: u64 = 10_000;
-
-/// Gives a follower the state at the floor, or the newer one from which it is told each write, and every write
-/// since, and then has the second task go on.
-pub(crate) async fn follow(
-    reading: &Reading,
-    progress: Progress,
-    horizon: &Horizon,
-    jobs: &mpsc::Sender<Job>,
-    follower: Arc<dyn Follower>,
-) -> Result<(), Error> {
-    let pin = horizon.pin();
-    let first = Revision(horizon.head().0.saturating_sub(TOLD_ONE_BY_ONE)).max(pin.revision);
-    let (state, mut seen) = match reading.state(number(first)).await {
-        // Another process compacts.
-        Err(Error::Compacted) => reading.state(None).await?,
-        state => state?,
-    };
-    give_state(&follower, state, seen, pin.revision).await;
-    let mut watch = None;
-    let mut assembly = Assembly::after(seen, progress);
-    loop {
-        let (reply, adopted) = oneshot::channel();
-        let _ = jobs.send(Job::Adopt { follower: follower.clone(), seen, reply }).await;
-        match adopted.await {
-            Ok(true) => return Ok(()),
-            Ok(false) => {}
-            Err(_) => return Err(Error::Lost("the store is closed".to_owned())),
-        }
-        if watch.is_none() {
-            watch = Some(begin(reading, &assembly, progress).await?);
-        }
-        let Some(open) = watch.as_mut() else { continue };
-        let message = match timeout(ADOPT_AGAIN, open.next()).await {
-            Ok(message) => message?,
-            Err(_) => {
-                if progress == Progress::Requested {
-                    open.request_progress()?;
-                }
-                continue;
-            }
-        };
-        match assembly.take(message) {
-            Step::Nothing => {}
-            Step::Told(events, head) => {
-                let records = records(reading, events, None).await;
-                let follower = follower.clone();
-                aside(move || follower.apply(&records, head)).await;
-                seen = head;
-            }
-            Step::Compacted => {
-                let (state, head) = reading.state(None).await?;
-                follower.reset(&state, head);
-                (seen, watch) = (head, None);
-                assembly = Assembly::after(seen, progress);
-            }
-            Step::Ended(why) => return Err(Error::Lost(why)),
-        }
-    }
-}
-
-/// How many records of a state a follower is given at once.
-const STATE_RECORDS: usize = 256;
-
-/// Gives a follower the state at a revision, in the order of revisions, and those of one revision at once;
-/// where it is newer than the floor, as a history that begins there. A follower that takes its time at the
-/// start must not hold up the connections to etcd.
-async fn give_state(
-    follower: &Arc<dyn Follower>,
-    state: Vec<Record>,
-    at: Revision,
-    floor: Revision,
-) {
-    let follower = follower.clone();
-    aside(move || {
-        if at > floor {
-            return follower.reset(&state, at);
-        }
-        let mut rest = &state[..];
-        while let Some(last) = rest.get(STATE_RECORDS - 1) {
-            let last = last.revision;
-            let (now, later) = rest.split_at(rest.partition_point(|r| r.revision <= last));
-            follower.apply(now, last);
-            rest = later;
-        }
-        follower.apply(rest, at);
-    })
-    .await;
 }

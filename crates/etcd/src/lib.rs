@@ -15,6 +15,7 @@ mod client;
 mod compaction;
 mod error;
 mod feed;
+mod following;
 mod framing;
 mod grpc;
 mod health;

@@ -16,6 +16,7 @@ use crate::client::{Client, Etcd};
 use crate::compaction;
 use crate::error::Error as EtcdError;
 use crate::feed::{self, Feed, Job, Teller};
+use crate::following;
 use crate::health::{self, Health, Waiter};
 use crate::horizon::Horizon;
 use crate::leases::{Leases, REUSE};
@@ -288,7 +289,7 @@ impl Store for EtcdStore {
     fn follow(&self, follower: Arc<dyn Follower>) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             let Self { reading, progress, horizon, jobs, .. } = self;
-            let followed = feed::follow(reading, *progress, horizon, jobs, follower).await;
+            let followed = following::follow(reading, *progress, horizon, jobs, follower).await;
             followed.map_err(|error| Error::Failed { reason: error.to_string() })
         })
     }
