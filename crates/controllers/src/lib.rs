@@ -52,7 +52,7 @@ use std::time::Duration;
 use pintle_meta::user::{service_account_groups, split_service_account};
 use pintle_meta::{GroupVersionResource, Status, User};
 use pintle_registry::request::{
-    Body, Context, Encoding, Now, PatchType, Target, Warnings, WriteOptions, granted,
+    Body, Context, Encoding, Now, PatchType, Refusal, Target, Warnings, WriteOptions, granted,
 };
 use pintle_registry::{Registry, Resource};
 use pintle_value::{Str, Value, json};
@@ -111,6 +111,7 @@ impl Environment {
             user_agent: Str::const_new(user_agent),
             warnings: Warnings::default(),
             waited: Arc::default(),
+            refusal: Refusal::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use pintle_meta::{GroupVersionResource, Status, User};
 use pintle_registry::admission::AdmitAll;
 use pintle_registry::answer::{Answer, Outcome};
 use pintle_registry::request::{
-    Body, Context, Encoding, Now, Target, Warnings, WriteOptions, granted,
+    Body, Context, Encoding, Now, Refusal, Target, Warnings, WriteOptions, granted,
 };
 use pintle_registry::{Object, Options, Registry};
 use pintle_value::{Str, Value, json, yaml};
@@ -92,6 +92,7 @@ async fn measure(registry: &Registry, file: &str, mut object: Value) {
             user_agent: "measure/1".into(),
             warnings: Warnings::default(),
             waited: Arc::default(),
+            refusal: Refusal::default(),
         };
         let name = format!("{}-{round}", kind.to_lowercase());
         object.object_entry("metadata").insert("name", name.as_str());

@@ -1,6 +1,7 @@
 //! What a caller asks of the registry: a target, options, and perhaps a body.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -36,6 +37,25 @@ pub struct Context {
     pub warnings: Warnings,
     /// How long it waited for webhooks, in nanoseconds: whoever asks them adds it.
     pub waited: Arc<Counter>,
+    /// Whether what was refused is refused for good.
+    pub refusal: Refusal,
+}
+
+/// Whether the refusal of a request stands on whatever state it would be decided again. It belongs to the
+/// request, as its warnings do.
+#[derive(Clone, Debug, Default)]
+pub struct Refusal(Arc<AtomicBool>);
+
+impl Refusal {
+    /// Notes that it stands.
+    pub(crate) fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it stands.
+    pub(crate) fn stands(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// Texts for `Warning` headers. They belong to the request and not to its outcome: a client hears them

@@ -22,7 +22,7 @@ use pintle_auth::User;
 use pintle_measure::Counter;
 use pintle_meta::Status;
 use pintle_registry::SubresourceBehaviour;
-use pintle_registry::request::{Context, Now, Warnings};
+use pintle_registry::request::{Context, Now, Refusal, Warnings};
 
 use crate::api::Api;
 use crate::negotiation::{Form, Negotiated, Preferences};
@@ -125,6 +125,7 @@ impl Call<'_> {
             user_agent: String::from_utf8_lossy(agent).into(),
             warnings: self.warnings.clone(),
             waited: self.waited.get_or_init(Arc::default).clone(),
+            refusal: Refusal::default(),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
@@ -122,6 +123,11 @@ async fn a_controller_is_tested() -> Result<()> {
 #[tokio::test]
 async fn users_may_what_rbac_says() -> Result<()> {
     let server = TestServer::builder().objects(TEAM).objects(DEFINITION).start()?;
+    // A controller fills the roles that are made of others.
+    let roles: Api<ClusterRole> = Api::all(server.client().await?);
+    let is_filled = |role: Option<&ClusterRole>| role.is_some_and(|role| role.rules.is_some());
+    soon(await_condition(roles, "view", is_filled)).await??;
+
     let maps: Api<ConfigMap> =
         Api::namespaced(server.client_of("jane", &["staff", "dev"]).await?, "team");
     maps.list(&kube::api::ListParams::default()).await?;

@@ -45,7 +45,7 @@ impl Registry {
         let outcome = attempt().await;
         let is_decided = match &outcome {
             Ok(outcome) => outcome.committed,
-            Err(status) => is_failure(status),
+            Err(status) => is_failure(status) || context.refusal.stands(),
         };
         if basis.is_fresh || is_decided {
             return outcome;

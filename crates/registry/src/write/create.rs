@@ -242,11 +242,20 @@ impl Write<'_> {
             let warnings = &self.context.warnings;
             warnings.extend(self.registry.admission.judge(&attributes, self.registry)?);
             if let Some(reviewed) = self.registry.admission.review(&attributes, self.registry) {
-                warnings.extend(reviewed.await?);
+                let reviewed = reviewed.await;
+                warnings.extend(reviewed.inspect_err(|_| self.refuse_for_good(old.is_none()))?);
             }
             Ok(())
         };
         self.registry.admission_phases.measured(Phase::Validate, operation, reviewed).await
+    }
+
+    /// Notes that webhooks or policies refused a write. Of a creation they saw what the client sent, which no
+    /// fresher state changes, and upstream asks them once.
+    pub(super) fn refuse_for_good(&self, is_creation: bool) {
+        if is_creation {
+            self.context.refusal.note();
+        }
     }
 
     /// What admission sees of an object.

@@ -93,7 +93,10 @@ impl Write<'_> {
                 let seen = self.seen(object);
                 let attributes = self.attributes(operation, name, Some(&seen), before);
                 match mutator.mutate(&attributes, self.registry, &mut memory) {
-                    Some(mutated) => mutated.await?,
+                    Some(mutated) => {
+                        let mutated = mutated.await;
+                        mutated.inspect_err(|_| self.refuse_for_good(before.is_none()))?
+                    }
                     None => continue,
                 }
             };

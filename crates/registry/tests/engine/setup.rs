@@ -7,7 +7,8 @@ use pintle_meta::{GroupVersionKind, GroupVersionResource, Status, User};
 use pintle_registry::admission::AdmitAll;
 use pintle_registry::answer::{Answer, Outcome};
 use pintle_registry::request::{
-    Body, Context, Encoding, ListOptions, Now, PatchType, Target, Warnings, WriteOptions, granted,
+    Body, Context, Encoding, ListOptions, Now, PatchType, Refusal, Target, Warnings, WriteOptions,
+    granted,
 };
 use pintle_registry::table::{Column, Printer, Row};
 use pintle_registry::{
@@ -256,6 +257,7 @@ pub(crate) fn context() -> Context {
         user: Arc::new(User { name: "someone".to_owned(), ..User::default() }),
         user_agent: "test".into(),
         warnings: Warnings::default(),
+        refusal: Refusal::default(),
         waited: Arc::default(),
     }
 }

@@ -7,7 +7,7 @@ use pintle_kinds::RuntimeConfig;
 use pintle_meta::{GroupResource, GroupVersionResource};
 use pintle_registry::admission::AdmitAll;
 use pintle_registry::request::{
-    Body as RequestBody, Context, ListOptions, Now, Target, Warnings, WriteOptions,
+    Body as RequestBody, Context, ListOptions, Now, Refusal, Target, Warnings, WriteOptions,
 };
 use pintle_registry::{Options, Registry, Resource};
 
@@ -46,6 +46,7 @@ impl Cluster {
             user_agent: "test/1".into(),
             warnings: Warnings::default(),
             waited: Arc::default(),
+            refusal: Refusal::default(),
         };
         for name in names {
             let text = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"k":"{data}"}}}}"#);
