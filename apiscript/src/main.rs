@@ -200,7 +200,7 @@ struct Options {
     /// A shell command that makes the server forget its history.
     #[arg(long)]
     compact: Option<String>,
-    /// Prints each requirement id with the number of scripts that check it, and runs nothing.
+    /// Prints each id of docs/requirements.md with the number of scripts that check it, and runs nothing.
     #[arg(long)]
     coverage: bool,
     /// Files of scripts, or folders of them.
@@ -380,8 +380,14 @@ fn is_wanted(script: &Script, only: &[String]) -> bool {
         })
 }
 
+/// What the ids mean that scripts cite.
+const REQUIREMENTS: &str = include_str!("../../docs/requirements.md");
+
+/// How many scripts check each requirement.
 fn coverage(scripts: &[Script]) -> std::collections::BTreeMap<&str, usize> {
-    let mut counts = std::collections::BTreeMap::new();
+    let rows = REQUIREMENTS.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    let ids = rows.map(|(id, _)| id).filter(|id| id.contains('-'));
+    let mut counts: std::collections::BTreeMap<_, _> = ids.map(|id| (id, 0)).collect();
     for script in scripts {
         let mut ids = script.all_ids();
         ids.sort_unstable();

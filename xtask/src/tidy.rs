@@ -2,6 +2,7 @@
 //! its place, in one pass.
 
 mod code;
+mod ids;
 mod manifests;
 mod sources;
 #[cfg(test)]
@@ -30,11 +31,12 @@ pub(crate) fn run() -> Result<()> {
 fn check(root: &Path) -> Result<Vec<String>> {
     let mut offences = manifests::check(root)?;
     offences.extend(sources::check(root)?);
+    offences.extend(ids::check(root)?);
     Ok(offences)
 }
 
-/// The Rust files of the repository, by their paths from its root.
-fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
+/// The files of the repository whose names end in an extension, by their paths from its root.
+fn files(root: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut due = vec![root.to_path_buf()];
     while let Some(folder) = due.pop() {
@@ -42,10 +44,10 @@ fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
             let path = entry?.path();
             let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
             if path.is_dir() {
-                if !name.starts_with('.') && name != "target" {
+                if !name.starts_with('.') && name != "target" && name != "node_modules" {
                     due.push(path);
                 }
-            } else if name.ends_with(".rs") {
+            } else if path.extension().is_some_and(|e| e == extension) {
                 files.push(path.strip_prefix(root)?.to_path_buf());
             }
         }

@@ -37,7 +37,7 @@ const PURE: &[&str] = &[
 /// What is wrong with the Rust files.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut offences = Vec::new();
-    for path in super::rust_files(root)? {
+    for path in super::files(root, "rs")? {
         let text = fs::read_to_string(root.join(&path))
             .with_context(|| format!("cannot read {}", path.display()))?;
         let path = path.to_string_lossy().replace('\\', "/");

@@ -1,4 +1,5 @@
 use super::code::{without_comments_and_literals, without_tests};
+use super::ids;
 use super::sources::check_file;
 use super::*;
 
@@ -81,4 +82,11 @@ fn tests_are_no_code() {
         "impl A { #[cfg(test)] b }",
     );
     check("#[cfg(test)]\nuse a::b;\nc\n", "#[cfg(test)] c");
+}
+
+#[test]
+fn ids_without_a_row_are_told() {
+    let rows = ["SSA-01", "SSA-02"].into();
+    let text = "// SSA-02, SSA-03 and (SSA-04): UTF-16, SSA-1, XSSA-05, SSA-02a, a-SSA-06";
+    assert_eq!(ids::unknown(text, &rows).into_iter().collect::<Vec<_>>(), ["SSA-03", "SSA-04"]);
 }
