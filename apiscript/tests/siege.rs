@@ -25,6 +25,7 @@ fn an_ordinary_user_does_not_notice_a_siege() -> Result<()> {
         idle: Duration::from_secs(15),
         leave: Duration::from_secs(5),
         write_stall: Duration::from_secs(10),
+        ..ConnectionLimits::default()
     };
     let server = TestServer::start_with(Config { connections, ..Config::ephemeral() })?;
     let target = Target::new(Cluster::from_text(server.kubeconfig(), Path::new("."))?)?;
