@@ -1,6 +1,6 @@
 //! What is asked, in the terms of authorization.
 
-use pintle_meta::{GroupResource, Status, fields};
+use pintle_meta::{GroupResource, Status, fields, labels};
 
 use crate::{Reason, User};
 
@@ -29,6 +29,8 @@ pub enum Subject<'a> {
 pub struct Objects<'a> {
     /// The API group, `""` for the core group.
     pub group: &'a str,
+    /// The version, or `*` where the question is not about one.
+    pub version: &'a str,
     /// The resource: `pods`.
     pub resource: &'a str,
     /// The subresource, or `""`.
@@ -39,6 +41,8 @@ pub struct Objects<'a> {
     pub name: &'a str,
     /// What the request's field selector wants of them; nothing where it cannot be read.
     pub fields: &'a [fields::Requirement],
+    /// The same of its label selector.
+    pub labels: &'a [labels::Requirement],
 }
 
 impl Attributes<'_> {

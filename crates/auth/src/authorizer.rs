@@ -2,15 +2,30 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::future::{Future, ready};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::rbac::Grant;
 use crate::{Attributes, User};
 
-/// Rules on what users may do. An authorizer answers from what it holds in memory.
+/// A ruling that may have to be waited for.
+pub type Asking<'a> = Pin<Box<dyn Future<Output = Ruling> + Send + 'a>>;
+
+/// Rules on what users may do. Most authorizers answer from what they hold in memory.
 pub trait Authorizer: Send + Sync {
-    /// May this user do this?
+    /// May this user do this? One that has to ask somebody else keeps the thread meanwhile.
     fn authorize(&self, attributes: &Attributes<'_>) -> Ruling;
+
+    /// The same, and nobody's thread is kept.
+    fn ask<'a>(&'a self, attributes: &'a Attributes<'a>) -> Asking<'a> {
+        Box::pin(ready(self.authorize(attributes)))
+    }
+
+    /// Whether somebody else may have to be asked.
+    fn asks(&self) -> bool {
+        false
+    }
 
     /// Everything that this user may do in a namespace, as far as the authorizer can say it.
     fn rules(&self, user: &User, namespace: &str) -> Rules;
@@ -23,6 +38,8 @@ pub struct Ruling {
     pub decision: Decision,
     /// Why; for records and reviews.
     pub reason: Reason,
+    /// What went wrong, if something did: an answer other than yes is then none.
+    pub error: Option<String>,
 }
 
 /// Yes, no, or nothing to say.
@@ -61,12 +78,21 @@ impl Ruling {
 
     /// A ruling with a fixed reason.
     pub const fn new(decision: Decision, reason: &'static str) -> Self {
-        Self { decision, reason: Reason::Text(Cow::Borrowed(reason)) }
+        Self { decision, reason: Reason::Text(Cow::Borrowed(reason)), error: None }
+    }
+
+    /// A ruling with a reason.
+    pub fn with_reason(decision: Decision, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { decision, reason: Reason::Text(reason.into()), error: None }
     }
 
     /// Nothing to say, for a reason.
     pub(crate) const fn no_opinion(reason: String) -> Self {
-        Self { decision: Decision::NoOpinion, reason: Reason::Text(Cow::Owned(reason)) }
+        Self {
+            decision: Decision::NoOpinion,
+            reason: Reason::Text(Cow::Owned(reason)),
+            error: None,
+        }
     }
 
     /// Whether the answer is yes.
@@ -116,15 +142,37 @@ impl Chain {
 
 impl Authorizer for Chain {
     fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
-        let mut reasons = String::new();
+        let mut undecided = Undecided::default();
         for authorizer in &self.0 {
             let ruling = authorizer.authorize(attributes);
             if ruling.decision != Decision::NoOpinion {
                 return ruling;
             }
-            append(&mut reasons, &ruling.reason.to_string(), "\n");
+            undecided.add(ruling);
         }
-        Ruling::no_opinion(reasons)
+        undecided.into_ruling()
+    }
+
+    fn ask<'a>(&'a self, attributes: &'a Attributes<'a>) -> Asking<'a> {
+        Box::pin(async move {
+            let mut undecided = Undecided::default();
+            for authorizer in &self.0 {
+                let ruling = if authorizer.asks() {
+                    authorizer.ask(attributes).await
+                } else {
+                    authorizer.authorize(attributes)
+                };
+                if ruling.decision != Decision::NoOpinion {
+                    return ruling;
+                }
+                undecided.add(ruling);
+            }
+            undecided.into_ruling()
+        })
+    }
+
+    fn asks(&self) -> bool {
+        self.0.iter().any(|authorizer| authorizer.asks())
     }
 
     fn rules(&self, user: &User, namespace: &str) -> Rules {
@@ -136,6 +184,29 @@ impl Authorizer for Chain {
             append(&mut all.error, &rules.error, ", ");
         }
         all
+    }
+}
+
+/// What those said who decided nothing.
+#[derive(Default)]
+struct Undecided {
+    reasons: String,
+    errors: Vec<String>,
+}
+
+impl Undecided {
+    fn add(&mut self, ruling: Ruling) {
+        append(&mut self.reasons, &ruling.reason.to_string(), "\n");
+        self.errors.extend(ruling.error);
+    }
+
+    fn into_ruling(self) -> Ruling {
+        let error = match self.errors.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            all => Some(format!("[{}]", all.join(", "))),
+        };
+        Ruling { error, ..Ruling::no_opinion(self.reasons) }
     }
 }
 

@@ -11,20 +11,24 @@
 //! - A credential that is given and does not hold is an error, never anonymity (AUTHN-03).
 //! - Whatever no authorizer allows is forbidden.
 
+pub mod abac;
 mod attributes;
 mod authorizer;
 pub mod certificate;
 pub mod certificate_request;
+mod conditions;
+pub mod configuration;
 mod der;
 pub mod distinguished_name;
 mod mode;
 pub mod node;
 pub mod rbac;
+pub mod review;
 pub mod token;
 
 pub use attributes::{Attributes, Objects, Subject};
 pub use authorizer::{
-    Authorizer, Chain, Decision, NonResourceRule, Reason, ResourceRule, Rules, Ruling,
+    Asking, Authorizer, Chain, Decision, NonResourceRule, Reason, ResourceRule, Rules, Ruling,
 };
 pub use mode::{AlwaysAllow, AlwaysDeny, Masters, Mode};
 pub use pintle_meta::User;
@@ -57,7 +61,10 @@ pub enum Error {
     /// Who comes without credentials is not let in (`--anonymous-auth=false`).
     #[error("no credentials were given")]
     Missing,
-    /// `--authorization-mode` does not make sense.
+    /// A policy of the file for ABAC is none.
+    #[error("{0}")]
+    Abac(String),
+    /// The authorizers that are wanted do not make sense.
     #[error("{0}")]
     Mode(String),
 }

@@ -1,4 +1,4 @@
-//! The authorizers that can be chosen by name (`--authorization-mode`), apart from Node and RBAC, which
+//! The authorizers that can be chosen by name (`--authorization-mode`), apart from those that
 //! have modules of their own.
 
 use std::str::FromStr;
@@ -10,6 +10,8 @@ use crate::{
 /// An authorizer's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
+    /// A file of policies says it: [`crate::abac`].
+    Abac,
     /// Everyone may do everything.
     AlwaysAllow,
     /// Nobody may do anything.
@@ -18,12 +20,20 @@ pub enum Mode {
     Node,
     /// Roles and their bindings say it: [`crate::rbac`].
     Rbac,
+    /// Another server is asked: [`crate::review`].
+    Webhook,
 }
 
 impl Mode {
+    /// All of them, sorted by their names.
+    pub const ALL: [Self; 6] =
+        [Self::Abac, Self::AlwaysAllow, Self::AlwaysDeny, Self::Node, Self::Rbac, Self::Webhook];
+
     /// Upstream's name.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Abac => "ABAC",
+            Self::Webhook => "Webhook",
             Self::AlwaysAllow => "AlwaysAllow",
             Self::AlwaysDeny => "AlwaysDeny",
             Self::Node => "Node",
@@ -52,19 +62,13 @@ impl FromStr for Mode {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
-        match name {
-            "AlwaysAllow" => Ok(Self::AlwaysAllow),
-            "AlwaysDeny" => Ok(Self::AlwaysDeny),
-            "Node" => Ok(Self::Node),
-            "RBAC" => Ok(Self::Rbac),
-            "" => Err(Error::Mode("at least one authorization-mode must be passed".to_owned())),
-            "Webhook" | "ABAC" => {
-                Err(Error::Mode(format!("authorization-mode {name:?} is not supported yet")))
-            }
-            _ => Err(Error::Mode(format!(
-                "authorization-mode {name:?} is not a valid mode, use Node, RBAC, AlwaysAllow or AlwaysDeny"
-            ))),
+        if name.is_empty() {
+            return Err(Error::Mode("at least one authorization-mode must be passed".to_owned()));
         }
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.name() == name)
+            .ok_or_else(|| Error::Mode(format!("authorization-mode {name:?} is not a valid mode")))
     }
 }
 
@@ -141,13 +145,8 @@ mod tests {
         check("Node,RBAC", Ok(&[Mode::Node, Mode::Rbac]));
         check("AlwaysDeny,AlwaysAllow", Ok(&[Mode::AlwaysDeny, Mode::AlwaysAllow]));
         check("", Err("at least one authorization-mode must be passed"));
-        check("Webhook", Err("authorization-mode \"Webhook\" is not supported yet"));
-        check(
-            "rbac",
-            Err(
-                "authorization-mode \"rbac\" is not a valid mode, use Node, RBAC, AlwaysAllow or AlwaysDeny",
-            ),
-        );
+        check("ABAC,Webhook", Ok(&[Mode::Abac, Mode::Webhook]));
+        check("rbac", Err("authorization-mode \"rbac\" is not a valid mode"));
         let twice = "authorization-mode \"RBAC\" has mode specified more than once";
         check("RBAC,RBAC", Err(twice));
     }

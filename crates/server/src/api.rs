@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
-use pintle_auth::{Attributes, Authorizer, Ruling, User};
+use pintle_auth::{Attributes, Authorizer, Decision, Ruling, User};
 use pintle_meta::Status;
 use pintle_registry::request::{Now, Warnings};
 use pintle_registry::{Registry, Resource};
@@ -111,6 +111,19 @@ struct Asked<'a> {
     warned: &'a Warnings,
 }
 
+/// Why a request is not done.
+enum Refusal {
+    Status(Status),
+    /// Nobody can say whether it may be.
+    Undecided(String),
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
 /// What a request that may be done is done with.
 struct Permitted {
     user: Arc<User>,
@@ -178,7 +191,7 @@ impl Api {
         let preferences = Preferences::new(&asked.head.headers, query);
         let form = preferences.with_cbor(self.settings.cbor).error();
         let mut progress = InProgress::new(self, query, began);
-        let permitted = self.permit(peer, conduct, &asked, began);
+        let permitted = self.permit(peer, conduct, &asked, began).await;
         let refused = permitted.is_err();
         let answer = match permitted {
             Ok(permitted) => match self.aggregation.answering(&info.path) {
@@ -187,7 +200,8 @@ impl Api {
                 }
                 None => self.answer(permitted, asked, body, &mut progress).await,
             },
-            Err(status) => Err(status),
+            Err(Refusal::Status(status)) => Err(status),
+            Err(Refusal::Undecided(why)) => Ok(respond::undecided(&asked.head.uri, &why)),
         };
         let mut response = answer.unwrap_or_else(|status| {
             if status.is_no_such_path() && !paths::is_routed(&self.registry, &info.path) {
@@ -214,20 +228,28 @@ impl Api {
     }
 
     /// Whether a request may be done, as whom, when, and within which time.
-    fn permit(
+    async fn permit(
         &self,
         peer: &Peer,
         conduct: &Conduct,
         asked: &Asked<'_>,
         began: Instant,
-    ) -> Result<Permitted, Status> {
+    ) -> Result<Permitted, Refusal> {
         let info = asked.info;
         let timeout = self.timeout(info, asked.query)?;
         let (user, now) = self.identify(peer, conduct, asked, began)?;
         let asked_at = Instant::now();
-        let ruling = self.rule(&user, info.verb, info);
+        let question = Attributes { user: &user, verb: info.verb, subject: info.subject() };
+        let ruling = if self.authorizer.asks() {
+            self.authorizer.ask(&question).await
+        } else {
+            self.authorizer.authorize(&question)
+        };
         self.metrics.access.authorized(ruling.decision, asked_at.elapsed());
-        allowed(&user, info.verb, info, &ruling)?;
+        match ruling.error {
+            Some(why) if ruling.decision != Decision::Allow => return Err(Refusal::Undecided(why)),
+            _ => allowed(&user, info.verb, info, &ruling)?,
+        }
         Ok(Permitted { user, now, timeout })
     }
 

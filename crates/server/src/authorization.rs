@@ -1,110 +1,36 @@
 //! Who may do what: the authorizers of the configured modes, with what they go by from the registry.
 
+mod answers;
+mod chain;
 mod escalation;
 mod followed;
+mod measures;
 mod node_restriction;
 mod nodes;
 mod owners;
 mod permissions;
 mod signers;
 mod validation;
+mod webhook;
 
 use std::sync::Arc;
 
 use pintle_auth::rbac::{self, Policy, Rule};
-use pintle_auth::{
-    AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Chain, Decision, Masters, Mode, Rules, Ruling,
-    User,
-};
-use pintle_measure::Counter;
+use pintle_auth::{Attributes, Authorizer, Rules, Ruling, User};
 use pintle_meta::{GroupVersionResource, Status};
 use pintle_registry::admission::Admission;
 use pintle_registry::{Object, Registry};
 use pintle_store::Kind;
 
-use crate::config::Config;
-
+pub(crate) use chain::Authorization;
 pub(crate) use escalation::NoEscalation;
 use followed::{Followed, Index};
+pub(crate) use measures::Measures;
 use node_restriction::NodeRestriction;
-pub(crate) use nodes::{GraphMeasures, Nodes};
+pub(crate) use nodes::GraphMeasures;
 use owners::Owners;
 pub(crate) use permissions::Authorized;
 pub(crate) use validation::Validation;
-
-/// The authorizers of the configured modes.
-pub(crate) struct Authorization {
-    /// Asks them all.
-    pub(crate) authorizer: Arc<dyn Authorizer>,
-    pub(crate) roles: Arc<Roles>,
-    /// `None` where the mode is not configured: then no graph is kept.
-    pub(crate) nodes: Option<Arc<Nodes>>,
-    /// What each has decided. `system:masters` comes before them all and is not counted, as upstream has it.
-    pub(crate) decisions: Vec<Arc<Decisions>>,
-}
-
-impl Authorization {
-    pub(crate) fn new(config: &Config) -> Self {
-        let roles = Arc::new(Roles::new());
-        let is_wanted = config.authorization_modes.contains(&Mode::Node);
-        let nodes = is_wanted.then(|| Arc::new(Nodes::new(config)));
-        let mut chain: Vec<Arc<dyn Authorizer>> = vec![Arc::new(Masters)];
-        let mut all = Vec::new();
-        for mode in &config.authorization_modes {
-            let authorizer: Arc<dyn Authorizer> = match (mode, &nodes) {
-                (Mode::AlwaysAllow, _) => Arc::new(AlwaysAllow),
-                (Mode::Node, Some(nodes)) => nodes.clone(),
-                (Mode::AlwaysDeny | Mode::Node, _) => Arc::new(AlwaysDeny),
-                (Mode::Rbac, _) => roles.clone(),
-            };
-            let decisions = Arc::new(Decisions::of(*mode));
-            chain.push(Arc::new(Counted { authorizer, decisions: decisions.clone() }));
-            all.push(decisions);
-        }
-        Self { authorizer: Arc::new(Chain::new(chain)), roles, nodes, decisions: all }
-    }
-
-    /// Follows a registry from now on.
-    pub(crate) fn follow(&self, registry: &Registry) {
-        self.roles.follow(registry);
-        self.nodes.iter().for_each(|nodes| nodes.follow(registry));
-    }
-}
-
-/// What the authorizer of a mode has decided.
-pub(crate) struct Decisions {
-    pub(crate) mode: &'static str,
-    pub(crate) allowed: Counter,
-    pub(crate) denied: Counter,
-}
-
-impl Decisions {
-    fn of(mode: Mode) -> Self {
-        Self { mode: mode.name(), allowed: Counter::default(), denied: Counter::default() }
-    }
-}
-
-/// An authorizer whose decisions are counted.
-struct Counted {
-    authorizer: Arc<dyn Authorizer>,
-    decisions: Arc<Decisions>,
-}
-
-impl Authorizer for Counted {
-    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
-        let ruling = self.authorizer.authorize(attributes);
-        match ruling.decision {
-            Decision::Allow => self.decisions.allowed.add(1),
-            Decision::Deny => self.decisions.denied.add(1),
-            Decision::NoOpinion => {}
-        }
-        ruling
-    }
-
-    fn rules(&self, user: &User, namespace: &str) -> Rules {
-        self.authorizer.rules(user, namespace)
-    }
-}
 
 /// The admission plugins that ask who may what, by their names.
 pub(crate) fn plugins(

@@ -19,7 +19,7 @@ use pintle_kinds::RuntimeConfig;
 use pintle_layout::MediaType;
 
 use crate::{Cors, FeatureGates, TlsParameters};
-pub use access::{RequestHeader, ServiceAccounts};
+pub use access::{AuthorizationFiles, RequestHeader, ServiceAccounts};
 pub use connections::ConnectionLimits;
 pub use extensions::Extensions;
 pub use kubelets::KubeletClient;
@@ -56,6 +56,8 @@ pub struct Config {
     pub tls_parameters: TlsParameters,
     /// Who says who may do what.
     pub authorization_modes: Vec<Mode>,
+    /// What authorizers read; a configuration in place of the modes.
+    pub authorization_files: AuthorizationFiles,
     /// Further authorities for client certificates.
     pub client_ca_file: Option<PathBuf>,
     /// How front proxies say who asks.
@@ -163,6 +165,7 @@ impl Default for Config {
             cors: Cors::default(),
             anonymous_auth: true,
             authorization_modes: vec![Mode::Rbac],
+            authorization_files: AuthorizationFiles::default(),
             admission_plugins: Plugins::default(),
             controllers: Selection::default(),
             namespace_deletion_delay: Duration::ZERO,

@@ -55,8 +55,8 @@ mod websocket;
 mod zpages;
 
 pub use config::{
-    Config, ConnectionLimits, Extensions, KubeletClient, ProxiedAddresses, RequestHeader,
-    ServiceAccounts,
+    AuthorizationFiles, Config, ConnectionLimits, Extensions, KubeletClient, ProxiedAddresses,
+    RequestHeader, ServiceAccounts,
 };
 pub use cors::Cors;
 pub use error::Error;
@@ -64,6 +64,7 @@ pub use feature_gates::{Feature, FeatureGates};
 pub use kubeconfig::kubeconfig;
 pub use pintle_admission::{Configuration as AdmissionConfiguration, Plugins};
 pub use pintle_auth::Mode;
+pub use pintle_auth::review::ReviewVersion;
 pub use pintle_controllers::Selection;
 pub use pintle_effects::PortRange;
 pub use pintle_etcd::{Options as Etcd, Tls as EtcdTls};

@@ -32,11 +32,11 @@ use pintle_meta::GroupVersionResource;
 
 use crate::Config;
 use crate::api::Api;
-use crate::authorization::{Decisions, GraphMeasures};
+use crate::authorization::{self, GraphMeasures};
 use crate::webhooks::Webhooks;
 use access::Access;
 use families as f;
-pub(crate) use families::NODE_GRAPH_BOUNDS;
+pub(crate) use families::{CONDITION_BOUNDS, NODE_GRAPH_BOUNDS, WEBHOOK_BOUNDS};
 use family::{Family, Page};
 use requests::Requests;
 pub(crate) use requests::{Answered, ResourceRequests, Route};
@@ -55,8 +55,8 @@ pub(crate) struct Sources {
     etcd: Option<Arc<pintle_etcd::Measures>>,
     effects: Arc<pintle_effects::Measures>,
     node_ports: PortRange,
-    /// What each authorizer has decided.
-    decisions: Vec<Arc<Decisions>>,
+    /// What authorizers have decided, and how they do.
+    authorization: Arc<authorization::Measures>,
     /// How long changes of the graph of nodes took, where there is one.
     node_graph: Option<Arc<GraphMeasures>>,
     /// Each feature gate with its stage, and whether it is on.
@@ -69,7 +69,7 @@ pub(crate) struct Sources {
 pub(crate) struct Measured {
     pub(crate) admission: Arc<Measures>,
     pub(crate) effects: Arc<pintle_effects::Measures>,
-    pub(crate) decisions: Vec<Arc<Decisions>>,
+    pub(crate) authorization: Arc<authorization::Measures>,
     pub(crate) node_graph: Option<Arc<GraphMeasures>>,
 }
 
@@ -81,13 +81,13 @@ impl Sources {
         webhooks: Arc<Webhooks>,
         measures: Measured,
     ) -> Self {
-        let Measured { admission, effects, decisions, node_graph } = measures;
+        let Measured { admission, effects, authorization, node_graph } = measures;
         Self {
             webhooks,
             admission,
             etcd: config.etcd.as_ref().map(|etcd| etcd.measures.clone()),
             effects,
-            decisions,
+            authorization,
             node_graph,
             node_ports: config.service_node_port_range,
             collector: environment.collector.clone(),
@@ -174,7 +174,7 @@ impl Metrics {
         self.requests.write(&mut page);
         self.access.write(&mut page);
         self.streams.write(&mut page);
-        access::write_decisions(&self.sources.decisions, &mut page);
+        access::write_authorization(&self.sources.authorization, &mut page);
         let graph = self.sources.node_graph.iter();
         graph.for_each(|measures| access::write_node_graph(measures, &mut page));
         access::write_tokens(api.authentication.tokens.accounts.measures(), &mut page);

@@ -5,7 +5,7 @@
 
 use http::Method;
 use pintle_auth::{Objects, Subject};
-use pintle_meta::fields;
+use pintle_meta::{fields, labels};
 
 use crate::health;
 use crate::query::{Query, percent_decode};
@@ -41,6 +41,8 @@ pub(crate) struct ResourceInfo {
     /// What the field selector wants, as far as authorization goes: only where several objects are meant, and
     /// nothing where it cannot be read.
     pub(crate) fields: fields::Selector,
+    /// The same of the label selector.
+    pub(crate) labels: Vec<labels::Requirement>,
     /// Whether the path says `watch` in the deprecated way (OAS-12).
     pub(crate) watch_prefix: bool,
 }
@@ -67,6 +69,8 @@ impl RequestInfo {
         if matches!(verb, "list" | "watch" | "deletecollection") && !resource.watch_prefix {
             let selector = fields::Selector::parse(query.text("fieldSelector"));
             resource.fields = selector.unwrap_or_default(); // what cannot be read is the handler's to refuse
+            let selector = labels::Selector::parse(query.text("labelSelector"));
+            resource.labels = selector.map_or_else(|_| Vec::new(), |s| s.requirements().to_vec());
         }
         Ok(Self { verb, path, resource: Some(resource) })
     }
@@ -81,7 +85,9 @@ impl RequestInfo {
                 subresource: &info.subresource,
                 namespace: &info.namespace,
                 name: &info.name,
+                version: &info.version,
                 fields: info.fields.requirements(),
+                labels: &info.labels,
             }),
         }
     }

@@ -17,8 +17,9 @@ use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::{Response as HttpResponse, StatusCode};
+use http::{Response as HttpResponse, StatusCode, Uri};
 use pintle_meta::Status;
+use pintle_meta::quote::quote;
 use pintle_registry::answer::{Answer, Outcome};
 use pintle_registry::request::Encoding;
 use pintle_value::{Value, cbor, json, yaml};
@@ -71,6 +72,14 @@ pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Response {
     let mut response = page(code, text);
     forbid_sniffing(response.headers_mut());
     response
+}
+
+/// 500 for a request of which nobody can say whether it may be done (upstream: `InternalError`).
+pub(crate) fn undecided(uri: &Uri, why: &str) -> Response {
+    let words = format!("Internal Server Error: {}: {why}", quote(&uri.to_string()));
+    // As upstream does: the words repeat what a client sent.
+    let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text(500, format!("{words}\n"))
 }
 
 /// Plain text.

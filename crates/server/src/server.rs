@@ -5,6 +5,7 @@ mod bootstrap;
 mod compaction;
 mod controllers;
 mod identity;
+pub(crate) use identity::own_name;
 mod manifests;
 mod renewal;
 mod store;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use pintle_auth::{Authorizer, Mode, User};
+use pintle_auth::User;
 use pintle_controllers::Environment;
 use pintle_controllers::definitions::Definitions;
 use pintle_registry::{Options, Registry, ResourceDefinition, admission};
@@ -100,8 +101,7 @@ impl Server {
         phases.end("bootstrap objects");
         let sources = Sources::of(&environment, &config, webhooks, measured);
         let parts = (&tls, tokens, backends);
-        let authorizer = authorization.authorizer;
-        let api = api(&config, registry.clone(), authorizer, parts, sources, address);
+        let api = api(&config, registry.clone(), &authorization, parts, sources, address);
         let limits = config.connections.clone();
         let serving = connection::serve(listener, tls.config, limits, api.clone());
         let connections = tokio::spawn(serving);
@@ -114,9 +114,10 @@ impl Server {
             api: &api,
         }
         .start(definitions, port_repair, &config, &mut background);
-        if let Some(nodes) = authorization.nodes {
-            background.spawn(nodes.keep_up());
+        if let Some(nodes) = authorization.nodes() {
+            background.spawn(nodes.clone().keep_up());
         }
+        background.spawn(authorization.keep_up());
         background.spawn(renewal::run(pki.renewal, tls.serving));
         background.spawn(compaction::run(registry, config.watch_history, config.etcd.is_none()));
         manifests::apply(&environment, &config).await?;
@@ -267,7 +268,7 @@ async fn registry(
     store: Box<dyn Opening>,
     webhooks: &Arc<Webhooks>,
 ) -> Result<(Arc<Registry>, Authorization, Measured), Error> {
-    let authorization = Authorization::new(config);
+    let authorization = Authorization::new(config)?;
     let (chain, admission) = admission(config, &authorization, webhooks.clone());
     let effects = Arc::new(pintle_effects::Measures::default());
     let built_in = built_in(config, &effects)?;
@@ -276,8 +277,8 @@ async fn registry(
     let measured = Measured {
         admission,
         effects,
-        decisions: authorization.decisions.clone(),
-        node_graph: authorization.nodes.as_ref().map(|nodes| nodes.measures.clone()),
+        authorization: authorization.measures.clone(),
+        node_graph: authorization.nodes().map(|nodes| nodes.measures.clone()),
     };
     Ok((registry, authorization, measured))
 }
@@ -301,10 +302,11 @@ fn built_in(
 /// The admission chain: the plugins that are wanted, and what is no plugin; and what it measures.
 fn admission(
     config: &Config,
-    Authorization { authorizer, roles, .. }: &Authorization,
+    authorization: &Authorization,
     webhooks: Arc<Webhooks>,
 ) -> (admission::Chain, Arc<pintle_admission::Measures>) {
     let measures = Arc::new(pintle_admission::Measures::default());
+    let (authorizer, roles) = (&authorization.authorizer(), authorization.roles());
     let escalation = NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() };
     let plugins = &config.admission_plugins;
     let validation = Validation::new(authorizer);
@@ -335,7 +337,7 @@ fn options(config: &Config, store: Box<dyn Opening>, admission: admission::Chain
 fn api(
     config: &Config,
     registry: Arc<Registry>,
-    authorizer: Arc<dyn Authorizer>,
+    authorization: &Authorization,
     (tls, (tokens, issuer), backends): (&Tls, Issued, Backends),
     sources: Sources,
     address: SocketAddr,
@@ -352,12 +354,12 @@ fn api(
                 .clone()
                 .map(|verifier| FrontProxy::new(verifier, config.request_header.clone())),
             tokens,
-            anonymous: may_be_anonymous(config).then(|| Arc::new(User::anonymous())),
+            anonymous: may_be_anonymous(config, authorization).then(|| Arc::new(User::anonymous())),
         },
         tokens: issuer,
         kubelets: backends.kubelets,
         aggregation: backends.aggregation,
-        authorizer,
+        authorizer: authorization.authorizer(),
         discovery: Discovery::default(),
         openapi: OpenApi::default(),
         metrics: Metrics::new(now().unix_seconds(), sources),
@@ -388,8 +390,8 @@ fn api(
 
 /// Whether one may come without credentials. Where everyone may do everything, nobody may, as upstream has
 /// it: whoever reaches the server would be its administrator.
-fn may_be_anonymous(config: &Config) -> bool {
-    let all_may_all = config.authorization_modes.contains(&Mode::AlwaysAllow);
+fn may_be_anonymous(config: &Config, authorization: &Authorization) -> bool {
+    let all_may_all = authorization.is_open();
     if config.anonymous_auth && all_may_all {
         tracing::warn!(
             "--anonymous-auth is switched off, for --authorization-mode has AlwaysAllow; use another mode"

@@ -3,6 +3,7 @@
 
 mod answer;
 pub(crate) mod measures;
+mod remote;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use rustls::ClientConfig;
 
 use answer::Said;
 use measures::{Calls, Conversions};
+pub(crate) use remote::Remote;
 
 use crate::backends::{self, Backend, Connections, Failure, Services};
 

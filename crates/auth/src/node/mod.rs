@@ -15,7 +15,7 @@ use graph::Sort;
 pub use graph::{Graph, Kind, Object};
 
 use crate::rbac::Rule;
-use crate::{Attributes, Decision, Objects, Reason, Rules, Ruling, Subject, User};
+use crate::{Attributes, Decision, Objects, Rules, Ruling, Subject, User};
 
 /// Where nodes keep their leases.
 pub const LEASES: &str = "kube-node-lease";
@@ -60,7 +60,7 @@ impl Policy {
         let allowed = || self.rules.iter().any(|rule| rule.allows(attributes));
         match decided.unwrap_or_else(|| if allowed() { Ok(()) } else { refuse("") }) {
             Ok(()) => Ruling::new(Decision::Allow, ""),
-            Err(why) => Ruling { decision: Decision::NoOpinion, reason: Reason::Text(why) },
+            Err(why) => Ruling::with_reason(Decision::NoOpinion, why),
         }
     }
 

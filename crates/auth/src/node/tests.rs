@@ -71,6 +71,7 @@ fn ask(policy: &Policy, graph: &Graph, asked: &Value) -> Ruling {
             namespace: text(asked, "namespace"),
             name: text(asked, "name"),
             fields: selector.requirements(),
+            ..Objects::default()
         }),
     };
     let attributes = Attributes { user: &user, verb: text(asked, "verb"), subject };

@@ -135,7 +135,8 @@ impl Policy {
             match self.role(&binding.role_kind, &binding.role, &binding.namespace) {
                 Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
                     let grant = Grant::new(binding.clone(), attributes.user);
-                    return Ruling { decision: Decision::Allow, reason: Reason::Granted(grant) };
+                    let reason = Reason::Granted(grant);
+                    return Ruling { decision: Decision::Allow, reason, error: None };
                 }
                 Ok(_) => {}
                 Err(status) => missing.push(status.message),

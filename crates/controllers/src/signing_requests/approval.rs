@@ -57,24 +57,28 @@ impl Approver<'_> {
         let Some(mut request) = current.filter(is_open) else { return Ok(Progress::Done) };
         let Some(whose) = recognize(&request) else { return Ok(Progress::Done) };
         let user = requester(&request);
-        let approved = whose.iter().find(|(subresource, _)| self.may_have(&user, subresource));
-        if let Some((_, message)) = approved {
-            add_condition(&mut request, "Approved", "AutoApproved", message);
-            write(self.environment, &self.requests, "approval", &request).await?;
+        for (subresource, message) in whose {
+            if self.may_have(&user, subresource).await {
+                add_condition(&mut request, "Approved", "AutoApproved", message);
+                write(self.environment, &self.requests, "approval", &request).await?;
+                break;
+            }
         }
         Ok(Progress::Done)
     }
 
-    fn may_have(&self, user: &User, subresource: &str) -> bool {
+    async fn may_have(&self, user: &User, subresource: &str) -> bool {
         let subject = Subject::Resource(Objects {
             group: "certificates.k8s.io",
             resource: "certificatesigningrequests",
             subresource,
             namespace: "",
             name: "",
+            version: "*",
             ..Objects::default()
         });
-        let ruling = self.authorizer.authorize(&Attributes { user, verb: "create", subject });
+        let asked = Attributes { user, verb: "create", subject };
+        let ruling = self.authorizer.ask(&asked).await;
         ruling.decision == Decision::Allow
     }
 }

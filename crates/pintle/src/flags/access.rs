@@ -6,7 +6,9 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use pintle_server::{Config, Mode, RequestHeader, ServiceAccounts};
+use pintle_server::{
+    AuthorizationFiles, Config, Mode, RequestHeader, ReviewVersion, ServiceAccounts,
+};
 
 use super::duration;
 
@@ -21,10 +23,8 @@ pub(super) struct AccessFlags {
           default_value = "true", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     anonymous_auth: bool,
-    /// Who says who may do what, in this order: Node, RBAC, AlwaysAllow, AlwaysDeny. Members of
-    /// system:masters may always do everything
-    #[arg(long, value_name = "MODE,…", default_value = "RBAC", value_delimiter = ',')]
-    authorization_mode: Vec<String>,
+    #[command(flatten)]
+    authorization: AuthorizationFlags,
     /// Tokens and whose they are, as CSV: token,user,uid,"group1,group2"
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
@@ -38,6 +38,62 @@ pub(super) struct AccessFlags {
     service_accounts: ServiceAccountFlags,
     #[command(flatten)]
     request_header: RequestHeaderFlags,
+}
+
+#[derive(Args, Debug)]
+struct AuthorizationFlags {
+    /// Who says who may do what, in this order: Node, RBAC, Webhook, ABAC, AlwaysAllow, AlwaysDeny. Members
+    /// of system:masters may always do everything
+    #[arg(long, value_name = "MODE,…", default_value = "RBAC", value_delimiter = ',')]
+    authorization_mode: Vec<String>,
+    /// An AuthorizationConfiguration that says so instead; changes of it count within a second
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["authorization_mode",
+          "authorization_webhook_config_file", "authorization_webhook_version",
+          "authorization_webhook_cache_authorized_ttl", "authorization_webhook_cache_unauthorized_ttl"])]
+    authorization_config: Option<PathBuf>,
+    /// The policies of the mode ABAC: a JSON object a line
+    #[arg(long, value_name = "FILE")]
+    authorization_policy_file: Option<PathBuf>,
+    /// The kubeconfig that says where the webhook of the mode Webhook is
+    #[arg(long, value_name = "FILE")]
+    authorization_webhook_config_file: Option<PathBuf>,
+    /// The version of SubjectAccessReviews that the webhook is asked by: v1beta1 or v1
+    #[arg(long, value_name = "VERSION", default_value = "v1beta1")]
+    authorization_webhook_version: String,
+    /// How long answers of the webhook are remembered that allow; 0 for not at all
+    #[arg(long, value_name = "DURATION", default_value = "5m0s", value_parser = duration)]
+    authorization_webhook_cache_authorized_ttl: Duration,
+    /// How long other answers of the webhook are remembered; 0 for not at all
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    authorization_webhook_cache_unauthorized_ttl: Duration,
+}
+
+impl AuthorizationFlags {
+    fn apply(self, config: &mut Config) -> anyhow::Result<()> {
+        config.authorization_modes =
+            Mode::list(&self.authorization_mode.join(",")).map_err(|why| anyhow!("--{why}"))?;
+        let has = |mode| config.authorization_modes.contains(&mode);
+        let says_modes = self.authorization_config.is_none();
+        if says_modes && self.authorization_policy_file.is_some() && !has(Mode::Abac) {
+            bail!("cannot specify --authorization-policy-file without mode ABAC");
+        }
+        if self.authorization_webhook_config_file.is_some() && !has(Mode::Webhook) {
+            bail!("cannot specify --authorization-webhook-config-file without mode Webhook");
+        }
+        let version = &self.authorization_webhook_version;
+        let webhook_version = ReviewVersion::parse(version).ok_or_else(|| {
+            anyhow!("--authorization-webhook-version: {version:?} is neither v1 nor v1beta1")
+        })?;
+        config.authorization_files = AuthorizationFiles {
+            config: self.authorization_config,
+            policies: self.authorization_policy_file,
+            webhook: self.authorization_webhook_config_file,
+            webhook_version,
+            webhook_authorized_ttl: self.authorization_webhook_cache_authorized_ttl,
+            webhook_unauthorized_ttl: self.authorization_webhook_cache_unauthorized_ttl,
+        };
+        Ok(())
+    }
 }
 
 #[derive(Args, Debug)]
@@ -100,8 +156,7 @@ impl AccessFlags {
     pub(super) fn apply(self, config: &mut Config) -> anyhow::Result<()> {
         config.client_ca_file = self.client_ca_file;
         config.anonymous_auth = self.anonymous_auth;
-        config.authorization_modes =
-            Mode::list(&self.authorization_mode.join(",")).map_err(|why| anyhow!("--{why}"))?;
+        self.authorization.apply(config)?;
         config.token_auth_file = self.token_auth_file;
         config.bootstrap_tokens = self.enable_bootstrap_token_auth;
         let flags = self.service_accounts;

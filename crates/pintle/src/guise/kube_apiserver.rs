@@ -172,7 +172,8 @@ fn shown(Flag { name, value }: &Flag) -> String {
 
 fn with_defaults(flags: &[Flag]) -> Vec<Flag> {
     let said = |name: &str| flags.iter().any(|flag| flag.name == name);
-    let defaults = DEFAULTS.iter().filter(|(name, _)| !said(name));
+    let is_elsewhere = |name: &str| name == "authorization-mode" && said("authorization-config");
+    let defaults = DEFAULTS.iter().filter(|(name, _)| !said(name) && !is_elsewhere(name));
     let defaults = defaults.map(|(name, value)| flag(name, value));
     let without_accounts = flags
         .iter()

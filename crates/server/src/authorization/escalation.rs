@@ -132,6 +132,7 @@ impl NoEscalation {
             subresource,
             namespace,
             name,
+            version: "*",
             ..Objects::default()
         });
         self.authorizer.authorize(&Attributes { user: write.user, verb, subject }).allowed()

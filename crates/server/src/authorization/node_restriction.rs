@@ -121,6 +121,7 @@ impl World for Served<'_> {
             subresource: "",
             namespace,
             name: account,
+            version: "v1",
             ..Objects::default()
         });
         let verb = "request-serviceaccounts-token-audience";

@@ -46,6 +46,7 @@ impl Admission for Owners {
                 subresource: write.subresource,
                 namespace: write.namespace,
                 name: write.name,
+                version: &of.version,
                 ..Objects::default()
             });
             let why = "cannot set an ownerRef on a resource you can't delete";
@@ -68,6 +69,7 @@ impl Owners {
             subresource: "finalizers",
             namespace: "",
             name: "*",
+            version: "*",
             ..Objects::default()
         });
         let asked = Attributes { user: write.user, verb: "update", subject };
@@ -105,6 +107,7 @@ impl Owners {
                 subresource: "finalizers",
                 namespace: if resource.namespaced() { write.namespace } else { "" },
                 name: text("name"),
+                version: &resource.resource.version,
                 ..Objects::default()
             });
             let why = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you \

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pintle_admission::Permissions;
 use pintle_auth::{Attributes, Authorizer, Objects, Subject, User};
 use pintle_cel::{Decision, Question};
-use pintle_meta::fields;
 use pintle_meta::user::{service_account, service_account_groups};
+use pintle_meta::{fields, labels};
 
 /// Answers by the server's authorizer.
 pub(crate) struct Authorized(pub(crate) Arc<dyn Authorizer>);
@@ -38,11 +38,17 @@ impl pintle_cel::Authorizer for About {
             ..User::default()
         });
         let user = account.as_ref().unwrap_or(&self.user);
-        let fields = match question.subject {
-            pintle_cel::Subject::Resource(check) => fields::Selector::parse(&check.field_selector),
-            pintle_cel::Subject::Path(_) => Ok(fields::Selector::everything()),
+        // What cannot be read of a selector could only have allowed more.
+        let (fields, labels) = match question.subject {
+            pintle_cel::Subject::Resource(check) => (
+                fields::Selector::parse(&check.field_selector).unwrap_or_default(),
+                labels::Selector::parse(&check.label_selector)
+                    .unwrap_or(labels::Selector::everything()),
+            ),
+            pintle_cel::Subject::Path(_) => {
+                (fields::Selector::default(), labels::Selector::everything())
+            }
         };
-        let fields = fields.unwrap_or_default(); // what cannot be read could only have allowed more
         let subject = match question.subject {
             pintle_cel::Subject::Path(path) => Subject::Path(path),
             pintle_cel::Subject::Resource(check) => Subject::Resource(Objects {
@@ -52,10 +58,12 @@ impl pintle_cel::Authorizer for About {
                 namespace: &check.namespace,
                 name: &check.name,
                 fields: fields.requirements(),
+                labels: labels.requirements(),
+                version: "*",
             }),
         };
         let ruling = self.authorizer.authorize(&Attributes { user, verb: question.verb, subject });
         let (allowed, reason) = (ruling.allowed(), ruling.reason.to_string());
-        Decision { allowed, reason, error: None }
+        Decision { allowed, reason, error: ruling.error }
     }
 }

@@ -60,6 +60,7 @@ pub(super) fn may_act(authorizer: &dyn Authorizer, user: &User, verb: &str, sign
             subresource,
             namespace,
             name,
+            version: "*",
             ..Objects::default()
         });
         authorizer.authorize(&Attributes { user, verb, subject }).allowed()

@@ -1,7 +1,66 @@
-//! What can be told a server about tokens and front proxies.
+//! What can be told a server about authorizers, tokens and front proxies.
 
 use std::path::PathBuf;
 use std::time::Duration;
+
+use pintle_auth::configuration::{self, Configured};
+use pintle_auth::review::ReviewVersion;
+use pintle_auth::{Decision, Mode};
+
+use crate::Error;
+
+/// What authorizers read: `--authorization-…`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthorizationFiles {
+    /// An AuthorizationConfiguration, which says which authorizers there are.
+    pub config: Option<PathBuf>,
+    /// The policies of the mode ABAC.
+    pub policies: Option<PathBuf>,
+    /// The kubeconfig of the mode Webhook.
+    pub webhook: Option<PathBuf>,
+    /// The version of the reviews that this webhook is asked by.
+    pub webhook_version: ReviewVersion,
+    /// How long answers of this webhook are remembered that allow; zero for not at all.
+    pub webhook_authorized_ttl: Duration,
+    /// The same for other answers.
+    pub webhook_unauthorized_ttl: Duration,
+}
+
+impl Default for AuthorizationFiles {
+    fn default() -> Self {
+        Self {
+            config: None,
+            policies: None,
+            webhook: None,
+            webhook_version: ReviewVersion::default(),
+            webhook_authorized_ttl: configuration::AUTHORIZED_TTL,
+            webhook_unauthorized_ttl: configuration::UNAUTHORIZED_TTL,
+        }
+    }
+}
+
+impl AuthorizationFiles {
+    /// How long the webhook of the flags is waited for, as upstream does.
+    const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// The webhook of the flags. Where it does not answer, the next authorizer is asked.
+    pub(crate) fn webhook(&self) -> Result<Configured, Error> {
+        let kubeconfig = self.webhook.clone().ok_or_else(|| Error::Flag {
+            flag: "authorization-webhook-config-file",
+            reason: "authorization-mode Webhook's authorization config file not passed".to_owned(),
+        })?;
+        let webhook = configuration::Webhook {
+            kubeconfig,
+            version: self.webhook_version,
+            timeout: Self::WEBHOOK_TIMEOUT,
+            authorized_ttl: self.webhook_authorized_ttl,
+            unauthorized_ttl: self.webhook_unauthorized_ttl,
+            on_failure: Decision::NoOpinion,
+            conditions: configuration::Conditions::default(),
+        };
+        Ok(Configured { mode: Mode::Webhook, name: "default".to_owned(), webhook: Some(webhook) })
+    }
+}
 
 /// Service accounts' tokens: `--service-account-…` and `--api-audiences`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -166,7 +166,7 @@ fn rule(call: &Call<'_>, user: &User, review: &mut Value) {
     let text =
         |part: &str, key: &str| spec.and_then(|spec| spec.str_at(&[part, key])).unwrap_or_default();
     let of_resource = spec.is_some_and(|spec| spec.get("resourceAttributes").is_some());
-    let fields = rules::fields_of(review);
+    let (fields, labels) = (rules::fields_of(review), rules::labels_of(review));
     let (verb, subject) = if of_resource {
         let text = |key| text("resourceAttributes", key);
         let subject = Subject::Resource(Objects {
@@ -176,6 +176,8 @@ fn rule(call: &Call<'_>, user: &User, review: &mut Value) {
             namespace: text("namespace"),
             name: text("name"),
             fields: &fields,
+            labels: &labels,
+            version: if text("version").is_empty() { "*" } else { text("version") },
         });
         (text("verb"), subject)
     } else {
@@ -192,9 +194,10 @@ fn rule(call: &Call<'_>, user: &User, review: &mut Value) {
     if !reason.is_empty() {
         status.insert("reason", reason);
     }
-    let unread = rules::unread_selectors(review);
-    if !unread.is_empty() {
-        status.insert("evaluationError", unread);
+    let unread = Some(rules::unread_selectors(review)).filter(|unread| !unread.is_empty());
+    let wrong: Vec<String> = ruling.error.into_iter().chain(unread).collect();
+    if !wrong.is_empty() {
+        status.insert("evaluationError", wrong.join("; "));
     }
     review.make_object().insert("status", status);
 }

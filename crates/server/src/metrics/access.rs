@@ -1,6 +1,5 @@
 //! Who asks and whether they may, counted at each request in cells that are the thread's own.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_auth::{Decision, Error, User, token};
@@ -14,7 +13,8 @@ use super::families::{
 };
 use super::family::Page;
 use super::requests::total;
-use crate::authorization::{Decisions, GraphMeasures};
+use super::{counters, distributions, gauges};
+use crate::authorization::{GraphMeasures, Measures};
 
 /// The measures of authentication and authorization.
 pub(crate) struct Access(Shards<Cells>);
@@ -133,17 +133,29 @@ impl Access {
     }
 }
 
-/// Writes what each authorizer has decided.
-pub(super) fn write_decisions(all: &[Arc<Decisions>], page: &mut Page) {
+/// Writes what authorizers have decided, and how webhooks and the configuration do.
+pub(super) fn write_authorization(measures: &Measures, page: &mut Page) {
     let mut samples = page.family(&f::DECISIONS);
-    for decisions in all {
-        let name = decisions.mode.to_lowercase();
+    for ([name, mode], decisions) in measures.decisions.all() {
         for (decision, count) in [("allowed", &decisions.allowed), ("denied", &decisions.denied)] {
             if count.get() > 0 {
-                samples.value(&[decision, &name, decisions.mode], count.get());
+                samples.value(&[decision, &name, &mode], count.get());
             }
         }
     }
+    let webhooks = &measures.webhooks;
+    let mut asked = page.family(&f::AUTHORIZATION_WEBHOOK_EVALUATIONS);
+    for ([name, result], took) in webhooks.durations.all() {
+        asked.value(&[&name, &result], took.observed().count());
+    }
+    distributions(page, &f::AUTHORIZATION_WEBHOOK_DURATION, &webhooks.durations);
+    counters(page, &f::AUTHORIZATION_WEBHOOK_FAIL_OPEN, &webhooks.failed_open);
+    distributions(page, &f::AUTHORIZATION_CONDITIONS, &webhooks.conditions);
+    counters(page, &f::AUTHORIZATION_CONDITION_ERRORS, &webhooks.condition_errors);
+    counters(page, &f::AUTHORIZATION_CONDITION_EXCLUSIONS, &webhooks.exclusions);
+    counters(page, &f::AUTHORIZATION_RELOADS, &measures.reloads.total);
+    gauges(page, &f::AUTHORIZATION_RELOADED, &measures.reloads.last_unix_seconds);
+    gauges(page, &f::AUTHORIZATION_CONFIG, &measures.reloads.config);
 }
 
 /// Writes how long changes of the graph of nodes took.

@@ -34,6 +34,11 @@ pub(super) fn identity(address: SocketAddr, keys: Option<Str>) -> Identity {
     }
 }
 
+/// The server's name on this machine.
+pub(crate) fn own_name() -> String {
+    name(&hostname())
+}
+
 /// The machine's name, as Linux has it.
 fn hostname() -> String {
     let read = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();

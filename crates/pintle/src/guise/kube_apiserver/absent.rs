@@ -42,9 +42,6 @@ const PROTECTING: &[&str] = &[
     "audit-webhook-config-file",
     "authentication-config",
     "authentication-token-webhook-config-file",
-    "authorization-config",
-    "authorization-policy-file",
-    "authorization-webhook-config-file",
     // The way that requests take out of the server.
     "egress-selector-config-file",
     "encryption-provider-config",
@@ -108,9 +105,6 @@ const HARMLESS: &[&str] = &[
     "audit-webhook-version",
     "authentication-token-webhook-cache-ttl",
     "authentication-token-webhook-version",
-    "authorization-webhook-cache-authorized-ttl",
-    "authorization-webhook-cache-unauthorized-ttl",
-    "authorization-webhook-version",
     "encryption-provider-config-automatic-reload",
     // Accounts of tokens are always looked up.
     "service-account-lookup",

@@ -121,6 +121,7 @@ impl Asking<'_> {
                 subresource,
                 namespace,
                 name,
+                version: "v1",
                 ..Objects::default()
             });
             return self.ask(self.verb, subject);
@@ -186,6 +187,7 @@ impl Asking<'_> {
             subresource,
             namespace: "",
             name,
+            version: "v1",
             ..Objects::default()
         });
         self.ask(self.verb, subject)
@@ -206,6 +208,7 @@ impl Asking<'_> {
             subresource,
             namespace,
             name,
+            version: "v1",
             ..Objects::default()
         });
         let attributes = Attributes { user: self.user, verb: self.verb, subject };

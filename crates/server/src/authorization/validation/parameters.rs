@@ -48,7 +48,15 @@ struct Asker<'a> {
 /// What must be read; `*` where that cannot be told, which is everything.
 struct Wanted {
     group: String,
+    version: String,
     resource: String,
+}
+
+impl Wanted {
+    fn anything() -> Self {
+        let all = || "*".to_owned();
+        Self { group: all(), version: all(), resource: all() }
+    }
 }
 
 impl Asker<'_> {
@@ -87,7 +95,7 @@ impl Asker<'_> {
         let kind = policy.as_ref().and_then(|policy| set(policy, &["spec", "paramKind"]));
         let (wanted, is_known) = match kind {
             Some(kind) => self.wanted(kind),
-            None => (Wanted { group: "*".to_owned(), resource: "*".to_owned() }, true),
+            None => (Wanted::anything(), true),
         };
         let text = |member| reference.str_at(&[member]).unwrap_or_default();
         let verb = if text("name").is_empty() { "list" } else { "get" };
@@ -124,7 +132,7 @@ impl Asker<'_> {
     fn wanted(&self, kind: &Value) -> (Wanted, bool) {
         let text = |member| kind.str_at(&[member]).unwrap_or_default();
         let Some(version) = GroupVersion::parse(text("apiVersion")) else {
-            return (Wanted { group: "*".to_owned(), resource: "*".to_owned() }, false);
+            return (Wanted::anything(), false);
         };
         let (_, all) = self.registry.resources();
         let found = all.iter().find(|resource| {
@@ -132,17 +140,19 @@ impl Asker<'_> {
             gvk.group_version() == version && gvk.kind == text("kind")
         });
         let resource = found.map_or("*", |resource| &resource.resource.resource).to_owned();
-        (Wanted { group: version.group.to_string(), resource }, found.is_some())
+        let (group, version) = (version.group.to_string(), version.version.to_string());
+        (Wanted { group, version, resource }, found.is_some())
     }
 
     fn may(&self, verb: &str, wanted: &Wanted, namespace: &str, name: &str) -> bool {
-        let Wanted { group, resource } = wanted;
+        let Wanted { group, version, resource } = wanted;
         let subject = Subject::Resource(Objects {
             group,
             resource,
             subresource: "",
             namespace,
             name,
+            version,
             ..Objects::default()
         });
         let asked = pintle_auth::Attributes { user: self.user, verb, subject };

@@ -78,6 +78,20 @@ pub(super) fn fields_of(review: &Value) -> Vec<fields::Requirement> {
     requirements.iter().filter_map(field_requirement).collect()
 }
 
+/// The same of the label selector.
+pub(super) fn labels_of(review: &Value) -> Vec<labels::Requirement> {
+    let Some(selector) = review.at(&["spec", "resourceAttributes", "labelSelector"]) else {
+        return Vec::new();
+    };
+    let requirements = selector.get("requirements").and_then(Value::as_array).unwrap_or_default();
+    let of = |selector: labels::Selector| selector.requirements().to_vec();
+    if requirements.is_empty() {
+        let raw = selector.str_at(&["rawSelector"]).unwrap_or_default();
+        return labels::Selector::parse(raw).map_or_else(|_| Vec::new(), of);
+    }
+    requirements.iter().filter_map(|one| label_selector(one).ok()).flat_map(of).collect()
+}
+
 /// What could not be made of the selectors, in so many words, or `""`.
 pub(super) fn unread_selectors(review: &Value) -> String {
     let of = |part: &str, read: fn(&Value) -> bool, parse: fn(&str) -> bool| {
@@ -114,8 +128,13 @@ fn field_requirement(requirement: &Value) -> Option<fields::Requirement> {
 }
 
 fn reads_label(requirement: &Value) -> bool {
+    label_selector(requirement).is_ok()
+}
+
+/// A selector of one requirement.
+fn label_selector(requirement: &Value) -> Result<labels::Selector, pintle_meta::Error> {
     let selector = Value::from([("matchExpressions", vec![requirement.clone()])]);
-    labels::Selector::from_label_selector(Some(&selector)).is_ok()
+    labels::Selector::from_label_selector(Some(&selector))
 }
 
 fn one_kind_of_attributes(review: &Value) -> Errors {

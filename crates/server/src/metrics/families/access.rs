@@ -3,7 +3,7 @@
 use pintle_auth::token::TOKEN_BOUNDS;
 use pintle_measure::nanoseconds;
 
-use super::Stability::Alpha;
+use super::Stability::{Alpha, Beta};
 use super::{Family, counter, doubling, families, gauge, seconds, whole};
 
 const MILLISECOND: u64 = 1_000_000;
@@ -11,6 +11,10 @@ const MILLISECOND: u64 = 1_000_000;
 pub(crate) static ACCESS_BOUNDS: [u64; 15] = doubling(MILLISECOND);
 pub(crate) static FILTER_BOUNDS: [u64; 13] =
     nanoseconds([0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0]);
+pub(crate) static CONDITION_BOUNDS: [u64; 7] =
+    nanoseconds([0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25]);
+pub(crate) static WEBHOOK_BOUNDS: [u64; 11] =
+    nanoseconds([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
 pub(crate) static NODE_GRAPH_BOUNDS: [u64; 12] = doubling(MILLISECOND / 10);
 /// In seconds: from half an hour to a year.
 pub(crate) static EXPIRATION_BOUNDS: [u64; 14] = [
@@ -31,6 +35,24 @@ families! {
         "How long it took to rule on a request.");
     DECISIONS = counter("apiserver_authorization_decisions_total", Alpha, &["decision", "name", "type"],
         "Decisions of authorizers that others were not asked after.");
+    AUTHORIZATION_WEBHOOK_EVALUATIONS = counter("apiserver_authorization_webhook_evaluations_total", Alpha, &["name", "result"],
+        "Questions to authorization webhooks.");
+    AUTHORIZATION_WEBHOOK_DURATION = seconds("apiserver_authorization_webhook_duration_seconds", Alpha, &["name", "result"], &WEBHOOK_BOUNDS,
+        "How long authorization webhooks took to answer.");
+    AUTHORIZATION_WEBHOOK_FAIL_OPEN = counter("apiserver_authorization_webhook_evaluations_fail_open_total", Alpha, &["name", "result"],
+        "Questions that an authorization webhook did not answer, and that went on to the next authorizer.");
+    AUTHORIZATION_CONDITIONS = seconds("apiserver_authorization_match_condition_evaluation_seconds", Alpha, &["name", "type"], &CONDITION_BOUNDS,
+        "How long the match conditions of an authorization webhook took.");
+    AUTHORIZATION_CONDITION_ERRORS = counter("apiserver_authorization_match_condition_evaluation_errors_total", Alpha, &["name", "type"],
+        "Questions for which the match conditions of an authorization webhook could not be judged.");
+    AUTHORIZATION_CONDITION_EXCLUSIONS = counter("apiserver_authorization_match_condition_exclusions_total", Alpha, &["name", "type"],
+        "Questions that the match conditions of an authorization webhook keep from it.");
+    AUTHORIZATION_RELOADS = counter("apiserver_authorization_config_controller_automatic_reloads_total", Beta, &["apiserver_id_hash", "status"],
+        "Attempts to take over a changed authorization configuration.");
+    AUTHORIZATION_RELOADED = gauge("apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds", Beta, &["apiserver_id_hash", "status"],
+        "When that was tried last.");
+    AUTHORIZATION_CONFIG = gauge("apiserver_authorization_config_controller_last_config_info", Alpha, &["apiserver_id_hash", "hash"],
+        "The authorization configuration that was taken over last, by its hash.");
     NODE_GRAPH = seconds("node_authorizer_graph_actions_duration_seconds", Alpha, &["operation"], &NODE_GRAPH_BOUNDS,
         "How long it took to take an object into the graph of nodes, or out of it.");
     TOKEN_REQUESTS = counter("authentication_token_cache_request_total", Alpha, &["status"],

@@ -1,0 +1,272 @@
+//! The authorizers in the order of the configuration, and that read again when it changes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use pintle_auth::abac::Policies;
+use pintle_auth::configuration::{self, Configured};
+use pintle_auth::{
+    AlwaysAllow, AlwaysDeny, Asking, Attributes, Authorizer, Chain, Decision, Masters, Mode, Rules,
+    Ruling, User,
+};
+use pintle_registry::Registry;
+use pintle_value::yaml;
+use tokio::runtime::Handle;
+
+use super::Roles;
+use super::measures::{Decisions, Measures};
+use super::nodes::Nodes;
+use super::webhook::Webhook;
+use crate::Error;
+use crate::api::now;
+use crate::config::Config;
+
+/// How often the file is looked at.
+const PACE: Duration = Duration::from_secs(1);
+
+/// The authorizers that there are, and the order in which they are asked.
+pub(crate) struct Authorization {
+    current: Arc<Current>,
+    parts: Parts,
+    pub(crate) measures: Arc<Measures>,
+    /// The configuration's file, and what it said last.
+    file: Option<(PathBuf, Vec<u8>)>,
+    /// The modes at the start, apart from webhooks: a new configuration must have the same.
+    modes: Vec<Mode>,
+}
+
+/// What lasts, whatever the configuration becomes.
+struct Parts {
+    roles: Arc<Roles>,
+    /// `None` where the mode is not configured: then no graph is kept.
+    nodes: Option<Arc<Nodes>>,
+    policies: Option<Arc<Policies>>,
+    /// Where webhooks are asked for those who cannot wait without keeping their thread.
+    runtime: Handle,
+}
+
+impl Authorization {
+    /// # Errors
+    /// What is wrong with the configuration, or with a file that it names.
+    pub(crate) fn new(config: &Config) -> Result<Self, Error> {
+        let (configured, file) = configured(config)?;
+        let modes = configured.iter().map(|one| one.mode).filter(|mode| *mode != Mode::Webhook);
+        let modes: Vec<Mode> = modes.collect();
+        let is_wanted = |mode| modes.contains(&mode);
+        let parts = Parts {
+            roles: Arc::new(Roles::new()),
+            nodes: is_wanted(Mode::Node).then(|| Arc::new(Nodes::new(config))),
+            policies: if is_wanted(Mode::Abac) { Some(Arc::new(policies(config)?)) } else { None },
+            runtime: Handle::current(),
+        };
+        let measures = Arc::new(Measures::default());
+        let chain = parts.chain(configured, &measures).map_err(|reason| {
+            let flag = if file.is_some() { CONFIG } else { "authorization-webhook-config-file" };
+            Error::Flag { flag, reason }
+        })?;
+        file.iter().for_each(|(_, said)| measures.reloads.taken(said));
+        let current = Arc::new(Current(ArcSwap::from_pointee(chain)));
+        Ok(Self { current, parts, measures, file, modes })
+    }
+
+    /// Whom to ask.
+    pub(crate) fn authorizer(&self) -> Arc<dyn Authorizer> {
+        self.current.clone()
+    }
+
+    pub(crate) const fn roles(&self) -> &Arc<Roles> {
+        &self.parts.roles
+    }
+
+    pub(crate) const fn nodes(&self) -> Option<&Arc<Nodes>> {
+        self.parts.nodes.as_ref()
+    }
+
+    /// Whether everyone may do everything.
+    pub(crate) fn is_open(&self) -> bool {
+        self.modes.contains(&Mode::AlwaysAllow)
+    }
+
+    /// Follows a registry from now on.
+    pub(crate) fn follow(&self, registry: &Registry) {
+        self.parts.roles.follow(registry);
+        self.parts.nodes.iter().for_each(|nodes| nodes.follow(registry));
+    }
+
+    /// Reads the configuration again whenever it changes. What is wrong changes nothing.
+    pub(crate) async fn keep_up(mut self) {
+        let Some((path, mut known)) = self.file.take() else { return };
+        let mut pace = tokio::time::interval(PACE);
+        let mut is_missing = false;
+        loop {
+            pace.tick().await;
+            let said = match fs::read(&path) {
+                Ok(said) if said == known => {
+                    is_missing = false;
+                    continue;
+                }
+                Ok(said) => said,
+                Err(_) if is_missing => continue,
+                Err(why) => {
+                    is_missing = true;
+                    let why = why.to_string();
+                    self.measures.reloads.ended(Some(&why), now().unix_seconds());
+                    continue;
+                }
+            };
+            let ended = self.reload(&said);
+            self.measures.reloads.ended(ended.err().as_deref(), now().unix_seconds());
+            (known, is_missing) = (said, false);
+        }
+    }
+
+    fn reload(&self, said: &[u8]) -> Result<(), String> {
+        let configured = read(said, &self.modes)?;
+        // Without credentials one is somebody only where not everybody may do everything.
+        let opens = configured.iter().any(|one| one.mode == Mode::AlwaysAllow) && !self.is_open();
+        if opens {
+            return Err(
+                "authorizer type AlwaysAllow is not allowed if it was not enabled at the start"
+                    .to_owned(),
+            );
+        }
+        let chain = self.parts.chain(configured, &self.measures)?;
+        self.current.0.store(Arc::new(chain));
+        self.measures.reloads.taken(said);
+        Ok(())
+    }
+}
+
+const CONFIG: &str = "authorization-config";
+
+/// The configuration, and its file where it comes from one.
+type Found = (Vec<Configured>, Option<(PathBuf, Vec<u8>)>);
+
+fn configured(config: &Config) -> Result<Found, Error> {
+    let files = &config.authorization_files;
+    let Some(path) = &files.config else {
+        let of = |mode: &Mode| match mode {
+            Mode::Webhook => files.webhook(),
+            mode => Ok(Configured::of(*mode)),
+        };
+        return Ok((config.authorization_modes.iter().map(of).collect::<Result<_, _>>()?, None));
+    };
+    let said = fs::read(path).map_err(|why| unreadable(CONFIG, path, why))?;
+    let configured = read(&said, &[]).map_err(|why| Error::Flag {
+        flag: CONFIG,
+        reason: format!("{}: {why}", path.display()),
+    })?;
+    Ok((configured, Some((path.clone(), said))))
+}
+
+fn read(said: &[u8], required: &[Mode]) -> Result<Vec<Configured>, String> {
+    let file = yaml::parse(said).map_err(|why| why.to_string())?;
+    configuration::read(&file, required).map_err(|why| why.to_string())
+}
+
+fn policies(config: &Config) -> Result<Policies, Error> {
+    const FLAG: &str = "authorization-policy-file";
+    let Some(path) = &config.authorization_files.policies else {
+        let reason = "authorization-mode ABAC's authorization policy file not passed".to_owned();
+        return Err(Error::Flag { flag: FLAG, reason });
+    };
+    let said = fs::read_to_string(path).map_err(|why| unreadable(FLAG, path, why))?;
+    Policies::parse(&said)
+        .map_err(|why| Error::Flag { flag: FLAG, reason: format!("{}: {why}", path.display()) })
+}
+
+fn unreadable(flag: &'static str, path: &Path, why: std::io::Error) -> Error {
+    Error::File { action: "read", path: path.to_owned(), why }.of(flag)
+}
+
+impl Parts {
+    fn chain(
+        &self,
+        configured: Vec<Configured>,
+        measures: &Arc<Measures>,
+    ) -> Result<Chain, String> {
+        let mut chain: Vec<Arc<dyn Authorizer>> = vec![Arc::new(Masters)];
+        for Configured { mode, name, webhook } in configured {
+            let absent = || {
+                format!(
+                    "authorizer type {} is not allowed if it was not enabled at the start",
+                    mode.name()
+                )
+            };
+            let decisions = measures.decisions.with([&name, mode.name()]);
+            let authorizer: Arc<dyn Authorizer> = match (mode, webhook) {
+                (Mode::AlwaysAllow, _) => Arc::new(AlwaysAllow),
+                (Mode::AlwaysDeny, _) => Arc::new(AlwaysDeny),
+                (Mode::Abac, _) => self.policies.clone().ok_or_else(absent)?,
+                (Mode::Node, _) => self.nodes.clone().ok_or_else(absent)?,
+                (Mode::Rbac, _) => self.roles.clone(),
+                (Mode::Webhook, Some(settings)) => {
+                    Arc::new(Webhook::new(name, settings, measures.clone(), self.runtime.clone())?)
+                }
+                (Mode::Webhook, None) => return Err(absent()),
+            };
+            chain.push(Arc::new(Counted { authorizer, decisions }));
+        }
+        Ok(Chain::new(chain))
+    }
+}
+
+/// Those that are asked now.
+struct Current(ArcSwap<Chain>);
+
+impl Authorizer for Current {
+    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+        self.0.load().authorize(attributes)
+    }
+
+    fn ask<'a>(&'a self, attributes: &'a Attributes<'a>) -> Asking<'a> {
+        let chain = self.0.load_full();
+        Box::pin(async move { chain.ask(attributes).await })
+    }
+
+    fn asks(&self) -> bool {
+        self.0.load().asks()
+    }
+
+    fn rules(&self, user: &User, namespace: &str) -> Rules {
+        self.0.load().rules(user, namespace)
+    }
+}
+
+/// An authorizer whose decisions are counted.
+struct Counted {
+    authorizer: Arc<dyn Authorizer>,
+    decisions: Arc<Decisions>,
+}
+
+impl Counted {
+    fn count(&self, ruling: Ruling) -> Ruling {
+        match ruling.decision {
+            Decision::Allow => self.decisions.allowed.add(1),
+            Decision::Deny => self.decisions.denied.add(1),
+            Decision::NoOpinion => {}
+        }
+        ruling
+    }
+}
+
+impl Authorizer for Counted {
+    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+        self.count(self.authorizer.authorize(attributes))
+    }
+
+    fn ask<'a>(&'a self, attributes: &'a Attributes<'a>) -> Asking<'a> {
+        Box::pin(async move { self.count(self.authorizer.ask(attributes).await) })
+    }
+
+    fn asks(&self) -> bool {
+        self.authorizer.asks()
+    }
+
+    fn rules(&self, user: &User, namespace: &str) -> Rules {
+        self.authorizer.rules(user, namespace)
+    }
+}

@@ -1,0 +1,239 @@
+//! Authorization by a webhook: a review is posted, and its answer remembered for a while (upstream:
+//! `plugin/pkg/authorizer/webhook`).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use pintle_auth::configuration;
+use pintle_auth::review::{self, Verdict};
+use pintle_auth::{
+    Asking, Attributes, Authorizer, Decision, Objects, Rules, Ruling, Subject, User,
+};
+use pintle_registry::webhook::Unanswered;
+use pintle_value::{Value, json};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Semaphore;
+
+use super::answers::Answers;
+use super::measures::Measures;
+use crate::server::random;
+use crate::webhooks::Remote;
+
+/// How often a webhook is asked one question at most, if it says that it cannot answer for the moment.
+const ATTEMPTS_MAX: u32 = 5;
+/// How long is waited between the first two attempts; then half as much longer each time.
+const BACKOFF: Duration = Duration::from_millis(500);
+/// How long an answer may take with all attempts.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How many questions are open at a time; others wait.
+const QUESTIONS_MAX: usize = 512;
+/// Of how many bytes a question may be, as far as clients choose them, for its answer to be remembered.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// The authorizer.
+pub(super) struct Webhook {
+    asker: Arc<Asker>,
+    /// Where questions are asked of those that cannot wait for an answer without keeping their thread.
+    runtime: Handle,
+}
+
+struct Asker {
+    name: String,
+    settings: configuration::Webhook,
+    remote: Remote,
+    answers: Answers,
+    open: Semaphore,
+    measures: Arc<Measures>,
+}
+
+/// A question that has to be asked.
+struct Question {
+    /// The spec of its review, and that as text, by which the answer is remembered.
+    spec: Value,
+    key: Box<[u8]>,
+    is_remembered: bool,
+}
+
+impl Webhook {
+    /// # Errors
+    /// What is wrong with the kubeconfig.
+    pub(super) fn new(
+        name: String,
+        settings: configuration::Webhook,
+        measures: Arc<Measures>,
+        runtime: Handle,
+    ) -> Result<Self, String> {
+        let remote = Remote::read(&settings.kubeconfig);
+        let remote = remote.map_err(|why| format!("{}: {why}", settings.kubeconfig.display()))?;
+        let (answers, open) = (Answers::default(), Semaphore::new(QUESTIONS_MAX));
+        let asker = Asker { name, settings, remote, answers, open, measures };
+        Ok(Self { asker: Arc::new(asker), runtime })
+    }
+}
+
+impl Authorizer for Webhook {
+    /// Keeps the thread until there is an answer; whoever can wait otherwise asks by [`Authorizer::ask`].
+    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
+        let question = match self.asker.at_hand(attributes) {
+            Ok(ruling) => return ruling,
+            Err(question) => question,
+        };
+        let (say, answered) = std::sync::mpsc::sync_channel(1);
+        let asker = self.asker.clone();
+        self.runtime.spawn(async move {
+            let _ = say.send(asker.ask(question).await); // somebody waits for it
+        });
+        let wait =
+            || answered.recv().unwrap_or_else(|_| self.asker.failed("the server stops".to_owned()));
+        match Handle::try_current().map(|here| here.runtime_flavor()) {
+            // Another thread takes over this one's tasks.
+            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
+            _ => wait(),
+        }
+    }
+
+    fn ask<'a>(&'a self, attributes: &'a Attributes<'a>) -> Asking<'a> {
+        Box::pin(async move {
+            match self.asker.at_hand(attributes) {
+                Ok(ruling) => ruling,
+                Err(question) => self.asker.ask(question).await,
+            }
+        })
+    }
+
+    fn asks(&self) -> bool {
+        true
+    }
+
+    fn rules(&self, _: &User, _: &str) -> Rules {
+        Rules {
+            incomplete: true,
+            error: "webhook authorizer does not support user rule resolution".to_owned(),
+            ..Rules::default()
+        }
+    }
+}
+
+impl Asker {
+    /// What can be said without asking; else the question.
+    fn at_hand(&self, attributes: &Attributes<'_>) -> Result<Ruling, Question> {
+        let spec = review::question(attributes);
+        match self.is_concerned(&spec) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Ruling::NO_OPINION),
+            Err(why) => return Ok(self.failed(why)),
+        }
+        let key: Box<[u8]> = json::to_string(&spec).into_bytes().into();
+        if let Some(verdict) = self.answers.get(&key) {
+            return Ok(ruling(verdict));
+        }
+        Err(Question { spec, key, is_remembered: chosen_bytes(attributes) < REMEMBERED_MAX })
+    }
+
+    /// Whether the conditions hold.
+    fn is_concerned(&self, spec: &Value) -> Result<bool, String> {
+        let conditions = &self.settings.conditions;
+        if conditions.is_empty() {
+            return Ok(true);
+        }
+        let began = Instant::now();
+        let holds = conditions.hold(spec);
+        self.measures.webhooks.matched(&self.name, &holds, began.elapsed());
+        holds
+    }
+
+    async fn ask(&self, question: Question) -> Ruling {
+        let Question { spec, key, is_remembered } = question;
+        let version = self.settings.version;
+        let body = Bytes::from(review::request(&spec, version));
+        let asked = tokio::time::timeout(PATIENCE, self.attempts(body)).await;
+        let (answer, result) = match asked {
+            Ok(asked) => asked,
+            Err(_) => (Err("context deadline exceeded".to_owned()), "timeout"),
+        };
+        let verdict = match answer {
+            Ok(verdict) => verdict,
+            Err(why) => {
+                tracing::error!("the authorization webhook {:?} did not answer: {why}", self.name);
+                if self.settings.on_failure == Decision::NoOpinion {
+                    self.measures.webhooks.failed_open(&self.name, result);
+                }
+                return self.failed(why);
+            }
+        };
+        let settings = &self.settings;
+        let ttl = if verdict.allowed { settings.authorized_ttl } else { settings.unauthorized_ttl };
+        if is_remembered && !ttl.is_zero() {
+            self.answers.put(key, verdict.clone(), Instant::now() + ttl);
+        }
+        ruling(verdict)
+    }
+
+    /// Asks until there is an answer, or a failure that is no passing one.
+    async fn attempts(&self, body: Bytes) -> (Result<Verdict, String>, &'static str) {
+        let Ok(_place) = self.open.acquire().await else {
+            return (Err("closed".to_owned()), "error");
+        };
+        let (mut pause, mut attempt) = (BACKOFF, 1);
+        loop {
+            let began = Instant::now();
+            let answer = self.remote.post(body.clone(), self.settings.timeout).await;
+            let result = result(&answer);
+            self.measures.webhooks.asked(&self.name, result, began.elapsed());
+            let why = match answer {
+                Ok(answer) => return (review::verdict(&answer, self.settings.version), result),
+                Err(why) => why,
+            };
+            if attempt == ATTEMPTS_MAX || !matches!(why.code, 429 | 500 | 504) {
+                return (Err(why.to_string()), result);
+            }
+            tokio::time::sleep(jittered(pause)).await;
+            (pause, attempt) = (pause * 3 / 2, attempt + 1);
+        }
+    }
+
+    /// What is decided where nothing is known.
+    fn failed(&self, why: String) -> Ruling {
+        Ruling { error: Some(why), ..Ruling::new(self.settings.on_failure, "") }
+    }
+}
+
+fn result(answer: &Result<Vec<u8>, Unanswered>) -> &'static str {
+    match answer {
+        Ok(_) => "success",
+        Err(why) if why.code == 504 || why.why.ends_with("context deadline exceeded") => "timeout",
+        Err(_) => "error",
+    }
+}
+
+/// Up to a fifth longer, so that servers do not ask all at once.
+fn jittered(pause: Duration) -> Duration {
+    let mut byte = [0];
+    random(&mut byte);
+    pause + pause * u32::from(byte[0]) / (5 * 256)
+}
+
+fn ruling(verdict: Verdict) -> Ruling {
+    let Verdict { allowed, denied, reason } = verdict;
+    let decision = match (denied, allowed) {
+        (true, _) => Decision::Deny,
+        (false, true) => Decision::Allow,
+        (false, false) => Decision::NoOpinion,
+    };
+    let both = "webhook subject access review returned both allow and deny response";
+    let error = (denied && allowed).then(|| both.to_owned());
+    Ruling { error, ..Ruling::with_reason(decision, reason) }
+}
+
+/// How much of a question is the client's choice.
+fn chosen_bytes(attributes: &Attributes<'_>) -> usize {
+    let of_subject = match attributes.subject {
+        Subject::Path(path) => path.len(),
+        Subject::Resource(objects) => {
+            let Objects { group, version, resource, subresource, namespace, name, .. } = objects;
+            [group, version, resource, subresource, namespace, name].map(str::len).iter().sum()
+        }
+    };
+    attributes.verb.len() + of_subject
+}
