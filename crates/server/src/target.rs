@@ -61,7 +61,7 @@ pub(crate) fn find(
     Ok(Found { target, subresource })
 }
 
-/// Whether there is a route of the method: they are of one method, none of HEAD but for proxies, and
+/// Whether there is a route of the method: they are of one method, none of HEAD and OPTIONS but for proxies, and
 /// watches that the path asks for are of GET. Custom resources go by the verb alone.
 fn is_routed(
     resource: &Resource,
@@ -71,9 +71,10 @@ fn is_routed(
 ) -> bool {
     resource.typed_items
         || match *method {
-            Method::HEAD => subresource.is_some_and(is_proxy),
+            Method::HEAD | Method::OPTIONS => subresource.is_some_and(is_proxy),
             Method::GET => true,
-            _ => !info.watch_prefix,
+            Method::POST | Method::PUT | Method::PATCH | Method::DELETE => !info.watch_prefix,
+            _ => false,
         }
 }
 

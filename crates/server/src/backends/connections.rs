@@ -173,5 +173,8 @@ fn replayable(request: &Request<AnyBody>) -> Option<Request<AnyBody>> {
 }
 
 fn failed<B>(failure: TrySendError<B>) -> Failure {
-    Failure::Exchange(failure.into_error().to_string())
+    let why = failure.into_error();
+    // As Go tells it.
+    let is_end = why.is_incomplete_message();
+    Failure::Exchange(if is_end { "EOF".to_owned() } else { why.to_string() })
 }

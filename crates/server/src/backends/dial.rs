@@ -74,6 +74,9 @@ impl Failure {
                 };
                 Self::Certificate(format!("tls: failed to verify certificate: {words}"))
             }
+            Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => {
+                Self::Dial("tls: first record does not look like a TLS handshake".to_owned())
+            }
             _ => Self::Dial(why.to_string()),
         }
     }

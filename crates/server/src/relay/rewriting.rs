@@ -1,6 +1,9 @@
 //! Where a backend's links and redirects lead: below the proxy, if they lead to itself (upstream:
 //! `Transport.rewriteURL`).
 
+use pintle_meta::quote::quote;
+
+use crate::header_text::lossy;
 use crate::query::{encode_path, percent_decode};
 
 /// What stands before a backend's paths in the client's.
@@ -14,8 +17,19 @@ pub(crate) struct Rewriting {
 
 /// Something that is no URL.
 #[derive(Debug, thiserror::Error)]
-#[error("invalid URL escape")]
-pub(crate) struct InvalidUrl;
+#[error("invalid URL escape {}", quote(.0))]
+pub(crate) struct InvalidUrl(String);
+
+impl InvalidUrl {
+    /// Names the first escape that is none.
+    fn in_path(path: &str) -> Self {
+        let places = path.match_indices('%').map(|(place, _)| &path.as_bytes()[place..]);
+        let is_none =
+            |rest: &&[u8]| rest.len() < 3 || !rest[1..3].iter().all(u8::is_ascii_hexdigit);
+        let escape = places.map(|rest| &rest[..rest.len().min(3)]).find(is_none);
+        Self(lossy(escape.unwrap_or_default()).into_owned())
+    }
+}
 
 impl Rewriting {
     /// For a request of `path`, which the backend knows as `inner`.
@@ -33,7 +47,7 @@ impl Rewriting {
     /// Where a link leads, if that is another place than it says.
     pub(crate) fn rewritten(&self, link: &str) -> Result<Option<String>, InvalidUrl> {
         let link = Link::read(link);
-        let path = percent_decode(link.path).ok_or(InvalidUrl)?;
+        let path = percent_decode(link.path).ok_or_else(|| InvalidUrl::in_path(link.path))?;
         let is_elsewhere = link.host.is_some_and(|host| host != self.backend && host != self.host);
         if is_elsewhere || !path.starts_with('/') {
             return Ok(None);
@@ -142,7 +156,10 @@ mod tests {
                 (link.replace('$', PROXY), expected.map(|expected| expected.replace('$', PROXY)));
             assert_eq!(rewriting("/a/b").rewritten(&link).unwrap(), expected, "{link}");
         }
-        assert!(rewriting("").rewritten("/%zz").is_err());
+        for (link, escape) in [("/%zz", "%zz"), ("/%20%2", "%2")] {
+            let why = rewriting("").rewritten(link).unwrap_err().to_string();
+            assert_eq!(why, format!("invalid URL escape {escape:?}"));
+        }
     }
 
     #[test]

@@ -74,6 +74,8 @@ async fn pods_answer_requests_and_are_not_told_who_asks() {
         let (code, text) = read(send(&server, request(method.clone(), &proxy)).await).await;
         assert!(code == 201 && text.starts_with(&format!("{method} /\n")), "{text}");
     }
+    let refused = send(&server, request(Method::TRACE, &proxy)).await;
+    assert_eq!(refused.status(), 405);
     let moved = send(&server, request(Method::GET, &format!("{proxy}?x=y"))).await;
     let to = moved.headers()["location"].to_str().unwrap().to_owned();
     assert_eq!((moved.status().as_u16(), to), (301, format!("{proxy}/?x=y")));

@@ -7,6 +7,7 @@ use http::header::{
     CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue, LOCATION,
 };
 use http::{Method, Request, StatusCode};
+use http_body::Body as _;
 use http_body_util::Empty;
 use pintle_effects::{Destination, destination};
 use pintle_meta::Status;
@@ -117,6 +118,11 @@ async fn relay(
     headers::leave_connection(&mut kept);
     headers::leave_body(&mut kept);
     headers::forward_for(call.from, &mut kept);
+    // Who takes a body is told that there is none.
+    let takes_body = [Method::POST, Method::PUT, Method::PATCH].contains(&call.head.method);
+    if takes_body && body.is_end_stream() {
+        kept.insert(CONTENT_LENGTH, HeaderValue::from(0));
+    }
     let told = rewriting.forwarded(&encode_path(if path.is_empty() { "/" } else { path }));
     kept.insert(FORWARDED_URI, header(&told)?);
     let request = request(call, path, call.head.uri.query(), kept, body)?;
