@@ -285,6 +285,9 @@ pub enum Generation {
     None,
     /// It starts at 1 and grows when any member other than `metadata` and `status` changes.
     Spec,
+    /// As [`Generation::Spec`], and it also grows when an empty list takes the place of none, or none that of an
+    /// empty list, though neither is kept (upstream: `reflect.DeepEqual` in place of `Semantic.DeepEqual`).
+    SpecAsSent,
     /// It starts at 1 and grows when any member other than `metadata` changes.
     Content,
     /// As [`Generation::Spec`], and it also grows when this member of `metadata` changes:

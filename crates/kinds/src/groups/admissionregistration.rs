@@ -4,6 +4,8 @@ mod policies;
 mod rules;
 mod webhooks;
 
+use pintle_registry::Generation;
+
 use crate::{
     conditions,
     conversion::renamed,
@@ -55,17 +57,14 @@ const BASE: Strategy = Strategy {
     ..COUNTED
 };
 
-const MUTATING_WEBHOOKS: Strategy = Strategy {
-    default: |object| set(object, MUTATING_WEBHOOKS_DEFAULTS),
-    validate: webhooks::validate,
-    ..BASE
-};
+const MUTATING_WEBHOOKS: Strategy =
+    Strategy { default: |object| set(object, MUTATING_WEBHOOKS_DEFAULTS), ..WEBHOOKS };
 
-const VALIDATING_WEBHOOKS: Strategy = Strategy {
-    default: |object| set(object, &[Each("webhooks", WEBHOOK)]),
-    validate: webhooks::validate,
-    ..BASE
-};
+const VALIDATING_WEBHOOKS: Strategy =
+    Strategy { default: |object| set(object, &[Each("webhooks", WEBHOOK)]), ..WEBHOOKS };
+
+const WEBHOOKS: Strategy =
+    Strategy { generation: Generation::SpecAsSent, validate: webhooks::validate, ..BASE };
 
 const MUTATING_POLICY: Strategy = Strategy {
     default: |object| set(object, POLICY_DEFAULTS),

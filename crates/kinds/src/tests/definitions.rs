@@ -315,6 +315,8 @@ fn check_generation(key: &str, entry: &Value, generation: Generation) {
         _ if own_way => Generation::None,
         "apps/deployments" => Generation::SpecAnd("annotations"),
         "discovery.k8s.io/endpointslices" => Generation::SpecAnd("labels"),
+        "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+        | "admissionregistration.k8s.io/validatingwebhookconfigurations" => Generation::SpecAsSent,
         _ if fact.starts_with("1 on create") => Generation::Spec,
         _ => Generation::None,
     };

@@ -66,7 +66,7 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) {
 pub(super) fn is_new_generation(new: &Value, old: &Value, generation: Generation) -> bool {
     match generation {
         Generation::None => false,
-        Generation::Spec => spec_differs(new, old),
+        Generation::Spec | Generation::SpecAsSent => spec_differs(new, old),
         Generation::Content => spec_differs(new, old) || new.get("status") != old.get("status"),
         Generation::SpecAnd(member) => {
             let path = ["metadata", member];

@@ -13,7 +13,7 @@ use crate::admission::Operation;
 use crate::answer::{Answer, Outcome};
 use crate::definition::{ETCD_PREFIX, Members, SubresourceBehaviour};
 use crate::request::{Body, Target};
-use crate::{Object, Owned, revision, work};
+use crate::{Generation, Object, Owned, revision, work};
 
 /// How often a change that names no revision is tried again when others write in between. Each failure
 /// means that some other write went through, so progress is made; the bound only stops the absurd.
@@ -131,13 +131,17 @@ impl Write<'_> {
         self.settle(existing, &old, new).await
     }
 
-    /// Grows the generation where the object becomes another. Empty lists that will not be kept are no change.
+    /// Grows the generation where the object becomes another. Empty lists that will not be kept are no change, but
+    /// for some kinds.
     fn grow_generation(&self, new: &mut Value, old: &Value) {
         let resource = &self.target.resource;
         let generation = resource.strategy.generation();
         let generation =
             if self.target.subresource.is_empty() { generation } else { generation.of_part() };
-        let kept = pintle_schema::without_distinct(&resource.schema, resource.stored_type(), new);
+        let kept = match generation {
+            Generation::None | Generation::SpecAsSent => None,
+            _ => pintle_schema::without_distinct(&resource.schema, resource.stored_type(), new),
+        };
         if metadata::is_new_generation(kept.as_ref().unwrap_or(new), old, generation) {
             metadata::bump_generation(new);
         }
