@@ -2,6 +2,7 @@
 
 mod access;
 mod admission;
+mod egress;
 mod etcd;
 mod extensions;
 mod kubelets;
@@ -15,7 +16,8 @@ use anyhow::{Context, bail};
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use pintle_meta::quantity::Quantity;
 use pintle_server::{
-    Config, Cors, FeatureGates, Plugins, PortRange, RuntimeConfig, Selection, TlsParameters,
+    Config, Cors, EgressSelector, FeatureGates, Plugins, PortRange, RuntimeConfig, Selection,
+    TlsParameters,
 };
 
 use crate::convert::Convert;
@@ -215,6 +217,10 @@ struct ApiFlags {
     /// Usual admission plugins not to run: without ServiceAccount, pods need no account
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
+    /// Which way requests to nodes, pods, services and webhooks take, as kube-apiserver reads it: an
+    /// EgressSelectorConfiguration, with the protocols Direct and HTTPConnect
+    #[arg(long, value_name = "FILE")]
+    egress_selector_config_file: Option<PathBuf>,
     /// What admission plugins are told, as kube-apiserver reads it: an AdmissionConfiguration, which may
     /// configure PodSecurity and ResourceQuota
     #[arg(long, value_name = "FILE")]
@@ -303,6 +309,10 @@ impl Serve {
         for name in Plugins::without_effect(asked) {
             tracing::warn!("--enable-admission-plugins: {name} is known, but has no effect here");
         }
+        let egress = match &api.egress_selector_config_file {
+            Some(path) => egress::selector(path).context("--egress-selector-config-file")?,
+            None => EgressSelector::default(),
+        };
         if limits.request_timeout.is_zero() {
             bail!("--request-timeout: must be longer than zero");
         }
@@ -323,6 +333,7 @@ impl Serve {
             tls_parameters,
             shutdown_delay: serving.shutdown_delay_duration,
             livez_grace_period: serving.livez_grace_period,
+            egress,
             kubelets: kubelets.client(),
             extensions: extensions.extensions(),
             cors,

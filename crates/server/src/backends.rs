@@ -5,6 +5,7 @@
 
 mod connections;
 mod dial;
+mod egress;
 mod extensions;
 mod identity;
 mod kubelets;
@@ -25,6 +26,7 @@ use rustls::ClientConfig;
 use connections::Connection;
 pub(crate) use connections::Connections;
 pub(crate) use dial::{Failure, dial};
+pub(crate) use egress::{Way, Ways};
 pub(crate) use extensions::{Extensions, Trust, Unreachable};
 pub(crate) use kubelets::{Kubelets, Verification};
 pub(crate) use reach::Unallowed;
@@ -41,6 +43,8 @@ pub(crate) struct Backend {
     pub(crate) tls: Option<Arc<ClientConfig>>,
     /// Where it was found, if it was looked up before it is dialled.
     pub(crate) addresses: Option<Arc<[SocketAddr]>>,
+    /// How it is reached.
+    pub(crate) way: Way,
 }
 
 /// An answer whose body is on its way.
@@ -59,6 +63,7 @@ impl PartialEq for Backend {
         self.authority == other.authority
             && self.name == other.name
             && self.addresses == other.addresses
+            && self.way == other.way
             && self.tls.is_some() == other.tls.is_some()
             && self.tls.as_ref().zip(other.tls.as_ref()).is_none_or(is_same)
     }

@@ -3,6 +3,7 @@
 
 mod access;
 mod connections;
+mod egress;
 mod extensions;
 mod kubelets;
 mod proxies;
@@ -21,6 +22,7 @@ use pintle_layout::MediaType;
 use crate::{Cors, FeatureGates, TlsParameters};
 pub use access::{AuthorizationFiles, RequestHeader, ServiceAccounts};
 pub use connections::ConnectionLimits;
+pub use egress::{Egress, EgressSelector, EgressTls, Transport};
 pub use extensions::Extensions;
 pub use kubelets::KubeletClient;
 pub use proxies::ProxiedAddresses;
@@ -96,6 +98,8 @@ pub struct Config {
     pub request_timeout: Duration,
     /// Watches last between this and twice this, unless the client says otherwise.
     pub min_request_timeout: Duration,
+    /// Which way requests to others take.
+    pub egress: EgressSelector,
     /// How kubelets are reached.
     pub kubelets: KubeletClient,
     /// How extension API servers are reached.
@@ -159,6 +163,7 @@ impl Default for Config {
             connections: ConnectionLimits::default(),
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
+            egress: EgressSelector::default(),
             kubelets: KubeletClient::default(),
             extensions: Extensions::default(),
             proxied_addresses: ProxiedAddresses::default(),

@@ -55,8 +55,8 @@ mod websocket;
 mod zpages;
 
 pub use config::{
-    AuthorizationFiles, Config, ConnectionLimits, Extensions, KubeletClient, ProxiedAddresses,
-    RequestHeader, ServiceAccounts,
+    AuthorizationFiles, Config, ConnectionLimits, Egress, EgressSelector, EgressTls, Extensions,
+    KubeletClient, ProxiedAddresses, RequestHeader, ServiceAccounts, Transport,
 };
 pub use cors::Cors;
 pub use error::Error;

@@ -29,7 +29,7 @@ use crate::api::{Api, Settings, now};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
 use crate::authorization::{self, Authorization, Authorized, NoEscalation, Validation};
-use crate::backends::{Extensions, Kubelets, Services};
+use crate::backends::{Extensions, Kubelets, Services, Ways};
 use crate::compute::Compute;
 use crate::discovery::Discovery;
 use crate::feature_gates::Feature;
@@ -79,10 +79,11 @@ impl Server {
         let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
         store::warn_of_losses(&config);
         let services = Arc::new(Services::new(config.extensions.by_endpoints));
-        let certificates = prepare_certificates(config.clone(), services.clone());
+        let ways = Ways::new(&config.egress)?;
+        let certificates = prepare_certificates(config.clone(), services.clone(), ways.clone());
         let store = store::open(&config).await?;
         phases.end("store");
-        let webhooks = Arc::new(Webhooks::new(services.clone()));
+        let webhooks = Arc::new(Webhooks::new(services.clone(), ways));
         let (registry, authorization, measured) = registry(&config, store, &webhooks).await?;
         services.find_in(&registry);
         phases.end("registry");
@@ -233,15 +234,18 @@ struct Backends {
 fn prepare_certificates(
     config: Config,
     services: Arc<Services>,
+    ways: Ways,
 ) -> JoinHandle<Result<Prepared, Error>> {
     tokio::task::spawn_blocking(move || {
         let wanted = wanted_certificates(&config);
         let pki = Pki::prepare(&wanted, SystemTime::now())?;
         let tls = Tls::new(&pki, &config.tls_parameters)?;
         let tokens = tokens::prepare(&config, wanted.directory.as_deref())?;
-        let kubelets = Kubelets::new(&config.kubelets, pki.kubelet_client.clone())?;
+        let kubelets =
+            Kubelets::new(&config.kubelets, ways.cluster.clone(), pki.kubelet_client.clone())?;
         let files = config.extensions.client_files.as_ref();
-        let extensions = Extensions::new(services, files, pki.front_proxy.client.clone())?;
+        let extensions =
+            Extensions::new(services, ways.cluster, files, pki.front_proxy.client.clone())?;
         let aggregation = Arc::new(Aggregation::new(extensions));
         Ok(Prepared { pki, tls, tokens, backends: Backends { kubelets, aggregation } })
     })
@@ -268,7 +272,7 @@ async fn registry(
     store: Box<dyn Opening>,
     webhooks: &Arc<Webhooks>,
 ) -> Result<(Arc<Registry>, Authorization, Measured), Error> {
-    let authorization = Authorization::new(config)?;
+    let authorization = Authorization::new(config, webhooks.ways.control_plane.clone())?;
     let (chain, admission) = admission(config, &authorization, webhooks.clone());
     let effects = Arc::new(pintle_effects::Measures::default());
     let built_in = built_in(config, &effects)?;

@@ -23,7 +23,7 @@ use answer::Said;
 use measures::{Calls, Conversions};
 pub(crate) use remote::Remote;
 
-use crate::backends::{self, Backend, Connections, Failure, Services};
+use crate::backends::{self, Backend, Connections, Failure, Services, Ways};
 
 /// The longest answer that is read: as many converted objects as a page of a list may hold.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
@@ -33,9 +33,10 @@ const REDIRECTIONS_MAX: usize = 10;
 const TRUSTS_MAX: usize = 256;
 
 /// Carries requests to webhooks.
-#[derive(Default)]
 pub(crate) struct Webhooks {
     services: Arc<Services>,
+    /// How they are reached.
+    pub(crate) ways: Ways,
     /// By certificate authority, as PEM.
     trusts: Mutex<HashMap<Vec<u8>, Arc<ClientConfig>>>,
     connections: Arc<Connections>,
@@ -71,8 +72,15 @@ impl Caller for Webhooks {
 
 impl Webhooks {
     /// Those that are services are found as all are.
-    pub(crate) fn new(services: Arc<Services>) -> Self {
-        Self { services, ..Self::default() }
+    pub(crate) fn new(services: Arc<Services>, ways: Ways) -> Self {
+        Self {
+            services,
+            ways,
+            trusts: Mutex::default(),
+            connections: Arc::default(),
+            calls: Calls::default(),
+            conversions: Conversions::default(),
+        }
     }
 
     /// Asks, and follows where the answer points to on the same server, as upstream's client does. The
@@ -133,12 +141,14 @@ impl Webhooks {
         }
         let host = uri.host().ok_or("the URL names no host")?;
         let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let authority = match &endpoint.service {
-            None => format!("{host}:{}", uri.port_u16().unwrap_or(443)),
-            Some((namespace, name, port)) => self.services.place(namespace, name, *port)?,
+        let (authority, way) = match &endpoint.service {
+            None => (format!("{host}:{}", uri.port_u16().unwrap_or(443)), &self.ways.control_plane),
+            Some((namespace, name, port)) => {
+                (self.services.place(namespace, name, *port)?, &self.ways.cluster)
+            }
         };
         let tls = Some(self.trust(&endpoint.ca_bundle)?);
-        Ok(Backend { authority, name: Some(name), tls, addresses: None })
+        Ok(Backend { authority, name: Some(name), tls, addresses: None, way: way.clone() })
     }
 
     /// The TLS settings for an authority.

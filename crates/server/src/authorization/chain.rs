@@ -22,6 +22,7 @@ use super::nodes::Nodes;
 use super::webhook::Webhook;
 use crate::Error;
 use crate::api::now;
+use crate::backends::Way;
 use crate::config::Config;
 
 /// How often the file is looked at.
@@ -46,12 +47,14 @@ struct Parts {
     policies: Option<Arc<Policies>>,
     /// Where webhooks are asked for those who cannot wait without keeping their thread.
     runtime: Handle,
+    /// How they are reached.
+    way: Way,
 }
 
 impl Authorization {
     /// # Errors
     /// What is wrong with the configuration, or with a file that it names.
-    pub(crate) fn new(config: &Config) -> Result<Self, Error> {
+    pub(crate) fn new(config: &Config, way: Way) -> Result<Self, Error> {
         let (configured, file) = configured(config)?;
         let modes = configured.iter().map(|one| one.mode).filter(|mode| *mode != Mode::Webhook);
         let modes: Vec<Mode> = modes.collect();
@@ -61,6 +64,7 @@ impl Authorization {
             nodes: is_wanted(Mode::Node).then(|| Arc::new(Nodes::new(config))),
             policies: if is_wanted(Mode::Abac) { Some(Arc::new(policies(config)?)) } else { None },
             runtime: Handle::current(),
+            way,
         };
         let measures = Arc::new(Measures::default());
         let chain = parts.chain(configured, &measures).map_err(|reason| {
@@ -204,7 +208,8 @@ impl Parts {
                 (Mode::Node, _) => self.nodes.clone().ok_or_else(absent)?,
                 (Mode::Rbac, _) => self.roles.clone(),
                 (Mode::Webhook, Some(settings)) => {
-                    Arc::new(Webhook::new(name, settings, measures.clone(), self.runtime.clone())?)
+                    let (measures, runtime) = (measures.clone(), self.runtime.clone());
+                    Arc::new(Webhook::new(name, settings, self.way.clone(), measures, runtime)?)
                 }
                 (Mode::Webhook, None) => return Err(absent()),
             };

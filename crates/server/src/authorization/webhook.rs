@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 
 use super::answers::Answers;
 use super::measures::Measures;
+use crate::backends::Way;
 use crate::server::random;
 use crate::webhooks::Remote;
 
@@ -61,10 +62,11 @@ impl Webhook {
     pub(super) fn new(
         name: String,
         settings: configuration::Webhook,
+        way: Way,
         measures: Arc<Measures>,
         runtime: Handle,
     ) -> Result<Self, String> {
-        let remote = Remote::read(&settings.kubeconfig);
+        let remote = Remote::read(&settings.kubeconfig, way);
         let remote = remote.map_err(|why| format!("{}: {why}", settings.kubeconfig.display()))?;
         let (answers, open) = (Answers::default(), Semaphore::new(QUESTIONS_MAX));
         let asker = Asker { name, settings, remote, answers, open, measures };

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::Backend;
+use super::{Backend, Way};
 
 /// Upstream's for both.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -37,27 +37,45 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 /// Connects to a backend, encrypted where it says whom to believe.
 pub(super) async fn connect(backend: &Backend) -> Result<Box<dyn Stream>, Failure> {
     let authority = backend.authority.as_str();
-    let dialled = async {
-        match &backend.addresses {
-            Some(found) => TcpStream::connect(&**found).await.map_err(|why| told(authority, &why)),
-            None => dial(authority).await,
-        }
-    };
-    let stream = tokio::time::timeout(DIAL_TIMEOUT, dialled).await;
+    let stream = tokio::time::timeout(DIAL_TIMEOUT, reach(backend)).await;
     let stream = stream.unwrap_or_else(|_| Err(format!("dial tcp {authority}: i/o timeout")));
     let stream = stream.map_err(Failure::Dial)?;
-    let _ = stream.set_nodelay(true); // only slower without
-    let Some(tls) = &backend.tls else { return Ok(Box::new(stream)) };
-    let (host, _) = authority.rsplit_once(':').unwrap_or((authority, ""));
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let name = backend.name.as_deref().unwrap_or(host).to_owned();
-    let name = ServerName::try_from(name).map_err(|why| Failure::Dial(why.to_string()))?;
+    let Some(tls) = &backend.tls else { return Ok(stream) };
+    let name = server_name(backend.name.as_deref().unwrap_or_else(|| host(authority)));
+    let name = name.map_err(Failure::Dial)?;
     let handshake = TlsConnector::from(tls.clone()).connect(name, stream);
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
         Ok(Ok(stream)) => Ok(Box::new(stream)),
         Ok(Err(why)) => Err(Failure::of_handshake(&why)),
         Err(_) => Err(Failure::Dial("net/http: TLS handshake timeout".to_owned())),
     }
+}
+
+/// A connection by the backend's way, to where it was found.
+async fn reach(backend: &Backend) -> Result<Box<dyn Stream>, String> {
+    let authority = backend.authority.as_str();
+    let found = backend.addresses.as_deref();
+    if let Way::Proxy(proxy) = &backend.way {
+        let found = found.and_then(|found| found.first()).map(SocketAddr::to_string);
+        return proxy.dial(found.as_deref().unwrap_or(authority)).await;
+    }
+    let stream = match found {
+        Some(found) => TcpStream::connect(found).await.map_err(|why| told(authority, &why))?,
+        None => dial(authority).await?,
+    };
+    let _ = stream.set_nodelay(true); // only slower without
+    Ok(Box::new(stream))
+}
+
+/// The name that a certificate must have.
+pub(super) fn server_name(host: &str) -> Result<ServerName<'static>, String> {
+    ServerName::try_from(host.to_owned()).map_err(|why| why.to_string())
+}
+
+/// The host of `host:port`.
+pub(super) fn host(authority: &str) -> &str {
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 impl Failure {

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use rustls::ClientConfig;
 
 use super::identity::Identity;
-use super::{Backend, Connections, Failure, Response, Services};
+use super::{Backend, Connections, Failure, Response, Services, Way};
 use crate::pki::Credentials;
 use crate::{Error, trust};
 
@@ -24,6 +24,7 @@ const SETTINGS_MAX: usize = 256;
 /// Connects to extension API servers.
 pub(crate) struct Extensions {
     services: Arc<Services>,
+    way: Way,
     identity: Identity,
     settings: Mutex<Settings>,
     connections: Arc<Connections>,
@@ -49,6 +50,7 @@ impl Extensions {
     /// `files` is `--proxy-client-cert-file` and `--proxy-client-key-file`, `own` what stands in for them.
     pub(crate) fn new(
         services: Arc<Services>,
+        way: Way,
         files: Option<&(PathBuf, PathBuf)>,
         own: Credentials,
     ) -> Result<Self, Error> {
@@ -56,7 +58,7 @@ impl Extensions {
             Identity::new(files, ["proxy-client-cert-file", "proxy-client-key-file"], own);
         let settings = Settings::new(identity.read()?);
         let settings = Mutex::new(settings);
-        Ok(Self { services, identity, settings, connections: Arc::default() })
+        Ok(Self { services, way, identity, settings, connections: Arc::default() })
     }
 
     /// Where a service's port is, and who must be there: `name.namespace.svc`.
@@ -69,7 +71,7 @@ impl Extensions {
         let authority = self.services.place(namespace, name, port).map_err(Unreachable::Place)?;
         let tls = self.tls(trust).map_err(Unreachable::Trust)?;
         let name = Some(format!("{name}.{namespace}.svc"));
-        Ok(Backend { authority, name, tls: Some(tls), addresses: None })
+        Ok(Backend { authority, name, tls: Some(tls), addresses: None, way: self.way.clone() })
     }
 
     /// Asks one of them; its connection is kept for others' requests.

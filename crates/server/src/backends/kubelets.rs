@@ -9,8 +9,8 @@ use pintle_effects::Kubelet;
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
-use super::Backend;
 use super::identity::Identity;
+use super::{Backend, Way};
 use crate::config::KubeletClient;
 use crate::pki::{self, Credentials};
 use crate::{Error, trust};
@@ -22,6 +22,7 @@ const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
 pub(crate) struct Kubelets {
     /// The types of a node's addresses, the one that is tried first before others.
     pub(crate) preferred_address_types: Vec<String>,
+    way: Way,
     sources: Arc<Sources>,
     trust: Mutex<(Trust, Instant)>,
 }
@@ -50,13 +51,14 @@ struct Trust {
 
 impl Kubelets {
     /// As the configuration says; `own` is for where it names no certificate.
-    pub(crate) fn new(config: &KubeletClient, own: Credentials) -> Result<Self, Error> {
+    pub(crate) fn new(config: &KubeletClient, way: Way, own: Credentials) -> Result<Self, Error> {
         let flags = ["kubelet-client-certificate", "kubelet-client-key"];
         let identity = Identity::new(config.client_files.as_ref(), flags, own);
         let certificate_authority = config.certificate_authority.clone();
         let sources = Sources { certificate_authority, identity };
         Ok(Self {
             preferred_address_types: config.preferred_address_types.clone(),
+            way,
             trust: Mutex::new((sources.read()?, Instant::now())),
             sources: Arc::new(sources),
         })
@@ -69,12 +71,17 @@ impl Kubelets {
             Verification::Configured => trust.configured,
             Verification::Skipped => trust.anyone,
         };
-        Backend { authority: kubelet.authority(), name: None, tls: Some(tls), addresses: None }
+        self.at(kubelet.authority(), Some(tls))
     }
 
-    /// How anybody is believed who is no kubelet, and is not told who this server is.
-    pub(crate) async fn stranger(&self) -> Arc<ClientConfig> {
-        self.trust().await.stranger
+    /// Somebody else on a node or in a pod, who is believed whoever it is, and is not told who this server is.
+    pub(crate) async fn neighbour(&self, authority: String, is_encrypted: bool) -> Backend {
+        let tls = if is_encrypted { Some(self.trust().await.stranger) } else { None };
+        self.at(authority, tls)
+    }
+
+    fn at(&self, authority: String, tls: Option<Arc<ClientConfig>>) -> Backend {
+        Backend { authority, name: None, tls, addresses: None, way: self.way.clone() }
     }
 
     /// The settings, read again where they may be old. Where that fails, those from before hold on.

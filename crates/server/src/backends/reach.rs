@@ -53,6 +53,7 @@ fn is_global_unicast(ip: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backends::Way;
 
     #[test]
     fn only_machines_of_others_are_reached() {
@@ -84,6 +85,7 @@ mod tests {
             name: None,
             tls: None,
             addresses: None,
+            way: Way::Direct,
         };
         for authority in ["127.0.0.1:1", "localhost:1", "[::1]:1", "169.254.169.254:80"] {
             let refused = ProxiedAddresses::GlobalUnicast.find(backend(authority)).await;

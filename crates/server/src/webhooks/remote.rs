@@ -15,7 +15,7 @@ use pintle_registry::webhook::Unanswered;
 use pintle_value::{Value, yaml};
 
 use super::answer::{self, Said};
-use crate::backends::{Backend, Connections, Failure};
+use crate::backends::{Backend, Connections, Failure, Way};
 use crate::pki::Credentials;
 use crate::trust::{self, Identity};
 
@@ -43,14 +43,14 @@ impl Remote {
     ///
     /// # Errors
     /// What is wrong with the file.
-    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+    pub(crate) fn read(path: &Path, way: Way) -> Result<Self, String> {
         let bytes = fs::read(path).map_err(|why| why.to_string())?;
         let file = yaml::parse(&bytes).map_err(|why| why.to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        Self::of(&file, folder)
+        Self::of(&file, folder, way)
     }
 
-    fn of(file: &Value, folder: &Path) -> Result<Self, String> {
+    fn of(file: &Value, folder: &Path, way: Way) -> Result<Self, String> {
         let context = named(file, "contexts", "context", text(file, "current-context"))?;
         let cluster = named(file, "clusters", "cluster", text(&context, "cluster"))?;
         let user = match text(&context, "user") {
@@ -72,7 +72,7 @@ impl Remote {
         };
         let (name, tls) = (Some(name.to_owned()), Some(Arc::new(tls(&cluster, &user, folder)?)));
         Ok(Self {
-            backend: Backend { authority, name, tls, addresses: None },
+            backend: Backend { authority, name, tls, addresses: None, way },
             credential: credential(&user, folder)?,
             connections: Arc::default(),
             uri,

@@ -5,6 +5,7 @@
 
 mod aggregation;
 mod client;
+mod egress;
 mod extension;
 mod kubelet;
 mod logs;

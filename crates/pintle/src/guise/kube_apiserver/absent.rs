@@ -42,8 +42,6 @@ const PROTECTING: &[&str] = &[
     "audit-webhook-config-file",
     "authentication-config",
     "authentication-token-webhook-config-file",
-    // The way that requests take out of the server.
-    "egress-selector-config-file",
     "encryption-provider-config",
     "oidc-ca-file",
     "oidc-client-id",

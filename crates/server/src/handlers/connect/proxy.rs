@@ -66,15 +66,9 @@ async fn place(call: &Call<'_>, found: &Found) -> Result<Place, Status> {
             host: kubelet.authority(),
             backend: kubelets.backend(&kubelet, Verification::Configured).await,
         },
-        Destination::Address { host, tls } => Place {
-            backend: Backend {
-                authority: with_port(&host, tls),
-                name: None,
-                tls: if tls { Some(kubelets.stranger().await) } else { None },
-                addresses: None,
-            },
-            host,
-        },
+        Destination::Address { host, tls } => {
+            Place { backend: kubelets.neighbour(with_port(&host, tls), tls).await, host }
+        }
     };
     let backend = call.api.settings.proxied_addresses.find(place.backend).await;
     let backend = backend.map_err(|why| match why {

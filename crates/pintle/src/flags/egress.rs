@@ -1,0 +1,15 @@
+//! The file that says which way requests take out of the server.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use pintle_server::EgressSelector;
+use pintle_value::yaml;
+
+/// Reads `--egress-selector-config-file`.
+pub(super) fn selector(path: &Path) -> anyhow::Result<EgressSelector> {
+    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    let said = yaml::parse(&bytes).with_context(|| path.display().to_string())?;
+    EgressSelector::read(&said).map_err(|why| anyhow!("{}: {why}", path.display()))
+}

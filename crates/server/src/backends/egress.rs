@@ -1,0 +1,145 @@
+//! The way out to backends: directly, or through a proxy that is asked to CONNECT (upstream:
+//! `EgressSelector`).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio_rustls::TlsConnector;
+
+use super::dial::{self, Stream};
+use crate::config::{Egress, EgressSelector, EgressTls, Transport};
+use crate::pki::{self, Credentials};
+use crate::{Error, trust};
+
+const FLAG: &str = "egress-selector-config-file";
+/// A proxy's answer to CONNECT is longer than this if it is none.
+const ANSWER_BYTES_MAX: usize = 16 * 1024;
+
+/// A way out.
+#[derive(Clone)]
+pub(crate) enum Way {
+    Direct,
+    Proxy(Arc<Proxy>),
+}
+
+/// Where a proxy is.
+pub(crate) enum Proxy {
+    Tcp { authority: String, tls: Option<(ServerName<'static>, Arc<ClientConfig>)> },
+    Unix(PathBuf),
+}
+
+impl PartialEq for Way {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Direct, Self::Direct) => true,
+            (Self::Proxy(one), Self::Proxy(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+/// The ways, by what is to be reached.
+#[derive(Clone)]
+pub(crate) struct Ways {
+    /// To nodes, pods and services.
+    pub(crate) cluster: Way,
+    /// To what is named by its URL.
+    pub(crate) control_plane: Way,
+}
+
+impl Ways {
+    /// As they are configured; certificates and keys are read.
+    pub(crate) fn new(selector: &EgressSelector) -> Result<Self, Error> {
+        let cluster = Way::new(&selector.cluster)?;
+        Ok(Self { cluster, control_plane: Way::new(&selector.control_plane)? })
+    }
+}
+
+impl Way {
+    fn new(egress: &Egress) -> Result<Self, Error> {
+        let proxy = match egress {
+            Egress::Direct => return Ok(Self::Direct),
+            Egress::HttpConnect(Transport::Unix(path)) => Proxy::Unix(path.clone()),
+            Egress::HttpConnect(Transport::Tcp(authority, tls)) => {
+                let tls = tls.as_ref().map(|tls| read(authority, tls)).transpose()?;
+                Proxy::Tcp { authority: authority.clone(), tls }
+            }
+        };
+        Ok(Self::Proxy(Arc::new(proxy)))
+    }
+}
+
+fn read(
+    authority: &str,
+    tls: &EgressTls,
+) -> Result<(ServerName<'static>, Arc<ClientConfig>), Error> {
+    let file = |path: &PathBuf| pki::read(path).map_err(|error| error.of(FLAG));
+    let bundle = tls.ca_bundle.as_ref().map(file).transpose()?.unwrap_or_default();
+    let credentials =
+        Credentials { certificate_pem: file(&tls.client_cert)?, key_pem: file(&tls.client_key)? };
+    let failed = |why: String| Error::Tls(why).of(FLAG);
+    let identity = trust::Identity::read(&credentials).map_err(failed)?;
+    let config = trust::bundle(bundle.as_bytes(), Some(&identity)).map_err(failed)?;
+    let name = dial::server_name(dial::host(authority)).map_err(failed)?;
+    Ok((name, Arc::new(config)))
+}
+
+impl Proxy {
+    /// A connection through the proxy.
+    pub(super) async fn dial(&self, to: &str) -> Result<Box<dyn Stream>, String> {
+        let (name, mut stream): (_, Box<dyn Stream>) = match self {
+            Self::Unix(path) => {
+                let failed = |why: std::io::Error| format!("dial unix {}: {why}", path.display());
+                let stream = UnixStream::connect(path).await.map_err(failed)?;
+                (path.display().to_string(), Box::new(stream))
+            }
+            Self::Tcp { authority, tls } => {
+                let stream = dial::dial(authority).await?;
+                let stream: Box<dyn Stream> = match tls {
+                    None => Box::new(stream),
+                    Some((name, config)) => {
+                        let connector = TlsConnector::from(config.clone());
+                        let encrypted = connector.connect(name.clone(), stream).await;
+                        Box::new(encrypted.map_err(|why| format!("proxy {authority}: {why}"))?)
+                    }
+                };
+                (authority.clone(), stream)
+            }
+        };
+        connect(&mut stream, to, &name).await?;
+        Ok(stream)
+    }
+}
+
+/// Asks a proxy for a connection. It says nothing behind its answer: it is the backend's client who speaks
+/// first.
+async fn connect(stream: &mut Box<dyn Stream>, to: &str, proxy: &str) -> Result<(), String> {
+    let failed = |why: &dyn std::fmt::Display| {
+        format!("reading HTTP response from CONNECT to {to} via proxy {proxy} failed: {why}")
+    };
+    let request = format!("CONNECT {to} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(|why| failed(&why))?;
+    stream.flush().await.map_err(|why| failed(&why))?;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        if answer.len() == ANSWER_BYTES_MAX {
+            return Err(failed(&"it is too long"));
+        }
+        // One by one, so that nothing is taken of what is the backend's.
+        answer.push(stream.read_u8().await.map_err(|why| failed(&why))?);
+    }
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut head = httparse::Response::new(&mut headers);
+    head.parse(&answer).map_err(|why| failed(&why))?;
+    match head.code.unwrap_or_default() {
+        200 => Ok(()),
+        code => Err(format!(
+            "proxy error from {proxy} while dialing {to}, code {code}: {code} {}",
+            head.reason.unwrap_or_default()
+        )),
+    }
+}
