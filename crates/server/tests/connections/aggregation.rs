@@ -3,13 +3,14 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION};
+use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, UPGRADE};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use pintle_server::{Config, Running, Server};
 
 use super::client::{PATIENCE, create, get, read, request, send};
 use super::extension::Extension;
+use super::streams::echo;
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
@@ -235,4 +236,28 @@ async fn openapi_has_what_extensions_say_of_their_versions() {
     let accept = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     message.headers_mut().insert(ACCEPT, accept.parse().unwrap());
     assert_eq!(send(&server, message).await.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_an_extension_upgrades_is_the_clients() {
+    let extension = Extension::start().await;
+    let server = server(&extension).await;
+    says(&server, "Passed").await;
+    let asked = |path: &str| {
+        let mut asked = request(Method::GET, path);
+        asked.headers_mut().insert(CONNECTION, "upgrade".parse().unwrap());
+        asked.headers_mut().insert(UPGRADE, "echo".parse().unwrap());
+        asked.headers_mut().insert("x-remote-user", "root".parse().unwrap());
+        asked
+    };
+    let answer = send(&server, asked("/apis/a.io/v1/upgrade")).await;
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["upgrade"]),
+        (101, &"echo".parse().unwrap())
+    );
+    assert_eq!(answer.headers()["x-who"], "kubernetes-admin");
+    assert_eq!(echo(answer, b"there and back").await, b"there and back");
+    // Who does not switch gets no connection (CVE-2018-1002105).
+    let refused = send(&server, asked("/apis/a.io/v1/nothing")).await;
+    assert_eq!(refused.status(), 404);
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION};
+use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderValue, LOCATION, UPGRADE};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -108,7 +108,7 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, state: Arc<State>) 
                 }
             });
             let http = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-            let _ = http.await; // clients may leave as they like, and some answers break
+            let _ = http.with_upgrades().await; // clients may leave as they like, and some answers break
         });
     }
 }
@@ -155,6 +155,7 @@ async fn answer(request: Request<Incoming>, shown: &str, state: &State) -> Respo
             let body = futures_util::StreamExt::chain(first, stream::pending());
             Response::new(BodyExt::boxed(StreamBody::new(Box::pin(body))))
         }
+        "/apis/a.io/v1/upgrade" => switch(request),
         "/apis/a.io/v1/echo" => echo(request, shown).await,
         _ => text(StatusCode::NOT_FOUND, "404 page not found"),
     }
@@ -178,6 +179,21 @@ impl State {
         let things: Vec<String> = things.iter().map(thing).collect();
         json(&format!(r#"{{"kind":"ThingList","metadata":{{}},"items":[{}]}}"#, things.join(",")))
     }
+}
+
+/// Switches protocols: what comes then goes back.
+fn switch(mut request: Request<Incoming>) -> Response<Body> {
+    let who = request.headers()["x-remote-user"].clone();
+    tokio::spawn(async move {
+        let stream = TokioIo::new(hyper::upgrade::on(&mut request).await.unwrap());
+        let (mut from, mut to) = tokio::io::split(stream);
+        let _ = tokio::io::copy(&mut from, &mut to).await; // until the client leaves
+    });
+    let mut answer = text(StatusCode::SWITCHING_PROTOCOLS, "");
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    answer.headers_mut().insert(UPGRADE, HeaderValue::from_static("echo"));
+    answer.headers_mut().insert("x-who", who);
+    answer
 }
 
 /// What was asked, by whom, and with how long a body.
