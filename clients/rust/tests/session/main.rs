@@ -9,6 +9,7 @@ mod custom;
 mod dynamic;
 mod pages;
 mod reviews;
+mod streams;
 mod typed;
 mod watchers;
 mod webhook;
