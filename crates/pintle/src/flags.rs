@@ -277,6 +277,22 @@ struct LimitFlags {
     min_request_timeout: u64,
 }
 
+impl ApiFlags {
+    /// The admission plugins, with what their file tells them.
+    fn admission_plugins(&self) -> anyhow::Result<Plugins> {
+        let enabled = || self.enable_admission_plugins.iter().map(String::as_str);
+        let disabled = self.disable_admission_plugins.iter().map(String::as_str);
+        let plugins = Plugins::parse(enabled(), disabled)?;
+        for name in Plugins::without_effect(enabled()) {
+            tracing::warn!("--enable-admission-plugins: {name} is known, but has no effect here");
+        }
+        match &self.admission_control_config_file {
+            Some(path) => Ok(plugins.told(admission::configuration(path)?)),
+            None => Ok(plugins),
+        }
+    }
+}
+
 impl Serve {
     /// How much to log.
     pub(crate) const fn verbosity(&self) -> u8 {
@@ -291,24 +307,13 @@ impl Serve {
         let feature_gates = FeatureGates::parse(api.feature_gates.iter().map(String::as_str))?;
         let controllers = Selection::parse(api.controllers.iter().map(String::as_str))
             .context("--controllers")?;
-        let admission_plugins = Plugins::parse(
-            api.enable_admission_plugins.iter().map(String::as_str),
-            api.disable_admission_plugins.iter().map(String::as_str),
-        )?;
         let tls_parameters = TlsParameters::parse(
             &serving.tls_min_version,
             serving.tls_cipher_suites.iter().map(String::as_str),
             &serving.tls_curve_preferences,
         )?;
         let cors = Cors::parse(serving.cors_allowed_origins.iter().map(String::as_str))?;
-        let admission_plugins = match &api.admission_control_config_file {
-            Some(path) => admission_plugins.told(admission::configuration(path)?),
-            None => admission_plugins,
-        };
-        let asked = api.enable_admission_plugins.iter().map(String::as_str);
-        for name in Plugins::without_effect(asked) {
-            tracing::warn!("--enable-admission-plugins: {name} is known, but has no effect here");
-        }
+        let admission_plugins = api.admission_plugins()?;
         let egress = match &api.egress_selector_config_file {
             Some(path) => egress::selector(path).context("--egress-selector-config-file")?,
             None => EgressSelector::default(),

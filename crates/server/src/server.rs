@@ -115,9 +115,6 @@ impl Server {
             api: &api,
         }
         .start(definitions, port_repair, &config, &mut background);
-        if let Some(nodes) = authorization.nodes() {
-            background.spawn(nodes.clone().keep_up());
-        }
         background.spawn(authorization.keep_up());
         background.spawn(renewal::run(pki.renewal, tls.serving));
         background.spawn(compaction::run(registry, config.watch_history, config.etcd.is_none()));

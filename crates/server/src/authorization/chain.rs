@@ -100,8 +100,19 @@ impl Authorization {
         self.parts.nodes.iter().for_each(|nodes| nodes.follow(registry));
     }
 
+    /// Keeps up with what the authorizers go by: the objects of the graph, and the configuration's file.
+    pub(crate) async fn keep_up(self) {
+        let nodes = self.parts.nodes.clone();
+        let graph = async {
+            if let Some(nodes) = nodes {
+                nodes.keep_up().await;
+            }
+        };
+        tokio::join!(graph, self.follow_file());
+    }
+
     /// Reads the configuration again whenever it changes. What is wrong changes nothing.
-    pub(crate) async fn keep_up(mut self) {
+    async fn follow_file(mut self) {
         let Some((path, mut known)) = self.file.take() else { return };
         let mut pace = tokio::time::interval(PACE);
         let mut is_missing = false;
