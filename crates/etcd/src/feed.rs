@@ -39,8 +39,8 @@ const PROGRESS_AGAIN: Duration = Duration::from_millis(100);
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_millis(500);
 
-/// How long a watch may tell nothing of what somebody waits for, at most: a member that is slow, and was left for
-/// it again and again, gets more time.
+/// The most time that a watch may tell nothing while somebody waits for a newer revision. The time doubles after
+/// each watch that brought nothing, so that a slow member is not left again and again.
 const SILENCE_LAST: Duration = Duration::from_secs(8);
 
 /// Values of a message from which on they are decoded where it keeps nobody waiting.

@@ -72,8 +72,6 @@ impl Approver<'_> {
             group: "certificates.k8s.io",
             resource: "certificatesigningrequests",
             subresource,
-            namespace: "",
-            name: "",
             version: "*",
             ..Objects::default()
         });

@@ -124,15 +124,12 @@ impl NoEscalation {
         resource: &str,
         name: &str,
     ) -> bool {
-        let (namespace, subresource) = (write.namespace, "");
-        let group = rbac::GROUP;
         let subject = Subject::Resource(Objects {
-            group,
-            resource,
-            subresource,
-            namespace,
-            name,
+            group: rbac::GROUP,
             version: "*",
+            resource,
+            namespace: write.namespace,
+            name,
             ..Objects::default()
         });
         self.authorizer.authorize(&Attributes { user: write.user, verb, subject }).allowed()

@@ -67,7 +67,6 @@ impl Owners {
             group: "*",
             resource: "*",
             subresource: "finalizers",
-            namespace: "",
             name: "*",
             version: "*",
             ..Objects::default()

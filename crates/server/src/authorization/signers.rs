@@ -53,14 +53,11 @@ impl Admission for Signers {
 /// (`example.com/*`).
 pub(super) fn may_act(authorizer: &dyn Authorizer, user: &User, verb: &str, signer: &str) -> bool {
     let may = |name: &str| {
-        let (resource, subresource, namespace) = ("signers", "", "");
         let subject = Subject::Resource(Objects {
             group: GROUP,
-            resource,
-            subresource,
-            namespace,
-            name,
             version: "*",
+            resource: "signers",
+            name,
             ..Objects::default()
         });
         authorizer.authorize(&Attributes { user, verb, subject }).allowed()

@@ -1,7 +1,6 @@
 //! An extension API server that tells what it was asked.
 
 use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,8 +8,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderValue, LOCATION, UPGRADE};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -22,8 +20,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::kubelet::{anyone, subject};
-
-type Body = BoxBody<Bytes, io::Error>;
+use super::site::{Body, breaking, text};
 
 /// An extension API server for `a.io/v1`, known as the service `default/s`.
 pub(crate) struct Extension {
@@ -140,16 +137,7 @@ async fn answer(request: Request<Incoming>, shown: &str, state: &State) -> Respo
             answer.headers_mut().insert(LOCATION, elsewhere);
             answer
         }
-        "/apis/a.io/v1/breaks" => {
-            let first = stream::iter([Ok(Frame::data(Bytes::from("first")))]);
-            // What came before is on its way when it breaks.
-            let broken = stream::once(async {
-                tokio::task::yield_now().await;
-                Err(io::Error::other("gone"))
-            });
-            let frames = Box::pin(futures_util::StreamExt::chain(first, broken));
-            Response::new(BodyExt::boxed(StreamBody::new(frames)))
-        }
+        "/apis/a.io/v1/breaks" => breaking(),
         "/apis/a.io/v1/things" => {
             let first = stream::iter([Ok(Frame::data(Bytes::from("first\n")))]);
             let body = futures_util::StreamExt::chain(first, stream::pending());
@@ -213,12 +201,5 @@ fn json(said: &str) -> Response<Body> {
     let mut answer = text(StatusCode::OK, said);
     let json = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(CONTENT_TYPE, json);
-    answer
-}
-
-fn text(code: StatusCode, text: &str) -> Response<Body> {
-    let body = Full::from(text.to_owned()).map_err(|never: Infallible| match never {});
-    let mut answer = Response::new(body.boxed());
-    *answer.status_mut() = code;
     answer
 }

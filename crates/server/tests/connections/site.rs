@@ -15,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-type Body = BoxBody<Bytes, io::Error>;
+pub(crate) type Body = BoxBody<Bytes, io::Error>;
 
 pub(crate) struct Site {
     pub(crate) port: u16,
@@ -54,15 +54,7 @@ async fn answer(mut request: Request<Incoming>) -> Response<Body> {
             answer.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, anyone);
             answer
         }
-        "/breaks" => {
-            let first = stream::iter([Ok(Frame::data(Bytes::from("first")))]);
-            let broken = stream::once(async {
-                tokio::task::yield_now().await;
-                Err(io::Error::other("gone"))
-            });
-            let frames = Box::pin(futures_util::StreamExt::chain(first, broken));
-            Response::new(BodyExt::boxed(StreamBody::new(frames)))
-        }
+        "/breaks" => breaking(),
         "/switches" => {
             let mut answer = text(StatusCode::SWITCHING_PROTOCOLS, "");
             let headers = answer.headers_mut();
@@ -93,9 +85,21 @@ async fn echo(request: Request<Incoming>) -> Response<Body> {
     text(StatusCode::CREATED, &format!("{said}{length}"))
 }
 
-fn text(code: StatusCode, text: &str) -> Response<Body> {
+pub(crate) fn text(code: StatusCode, text: &str) -> Response<Body> {
     let body = Full::from(text.to_owned()).map_err(|never: Infallible| match never {});
     let mut answer = Response::new(body.boxed());
     *answer.status_mut() = code;
     answer
+}
+
+/// An answer whose body ends in the middle.
+pub(crate) fn breaking() -> Response<Body> {
+    let first = stream::iter([Ok(Frame::data(Bytes::from("first")))]);
+    // What came before is on its way when it breaks.
+    let broken = stream::once(async {
+        tokio::task::yield_now().await;
+        Err(io::Error::other("gone"))
+    });
+    let frames = Box::pin(futures_util::StreamExt::chain(first, broken));
+    Response::new(BodyExt::boxed(StreamBody::new(frames)))
 }

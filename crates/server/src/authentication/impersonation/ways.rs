@@ -114,14 +114,12 @@ impl Asking<'_> {
 
     fn name(&self, name: &str) -> Result<(), Status> {
         if let Some((namespace, name)) = split_service_account(name) {
-            let (group, resource, subresource) = (self.group(), "serviceaccounts", "");
             let subject = Subject::Resource(Objects {
-                group,
-                resource,
-                subresource,
+                group: self.group(),
+                version: "v1",
+                resource: "serviceaccounts",
                 namespace,
                 name,
-                version: "v1",
                 ..Objects::default()
             });
             return self.ask(self.verb, subject);
@@ -185,7 +183,6 @@ impl Asking<'_> {
             group,
             resource,
             subresource,
-            namespace: "",
             name,
             version: "v1",
             ..Objects::default()
@@ -201,14 +198,11 @@ impl Asking<'_> {
 
     /// The 403 for what nobody may be in a constrained way.
     fn refuse(&self, resource: &str, name: &str, why: String) -> Status {
-        let (group, subresource, namespace) = (AUTHENTICATION, "", "");
         let subject = Subject::Resource(Objects {
-            group,
-            resource,
-            subresource,
-            namespace,
-            name,
+            group: AUTHENTICATION,
             version: "v1",
+            resource,
+            name,
             ..Objects::default()
         });
         let attributes = Attributes { user: self.user, verb: self.verb, subject };
