@@ -6,7 +6,7 @@ use pintle_meta::{names, quantity::Quantity};
 
 use crate::{
     checks::NOT_NEGATIVE,
-    place::{Errors, Place},
+    field::{Errors, Field},
 };
 
 const OF_CONTAINERS: &[&str] = &["cpu", "memory", "ephemeral-storage"];
@@ -61,35 +61,35 @@ pub(crate) fn is_computed(name: &str) -> bool {
 }
 
 /// The rule for any resource: a standard name or one with a domain.
-pub(crate) fn any_name(place: &Place<'_>, name: &str, errors: &mut Errors) -> bool {
+pub(crate) fn any_name(field: &Field<'_>, name: &str, errors: &mut Errors) -> bool {
     let wrong = names::qualified_name(name);
     let is_right = wrong.is_empty();
-    place.all_invalid_as(name, wrong, errors);
+    field.all_invalid_as(name, wrong, errors);
     if is_right && !name.contains('/') && !is_quota_name(name) && name != "storage" {
         let words = "must be a standard resource type or fully qualified";
-        errors.push(place.invalid_as(name, words));
+        errors.push(field.invalid_as(name, words));
         return false;
     }
     is_right
 }
 
 /// The rule for resources that a quota can limit.
-pub(crate) fn quota_name(place: &Place<'_>, name: &str, errors: &mut Errors) {
-    any_name(place, name, errors);
+pub(crate) fn quota_name(field: &Field<'_>, name: &str, errors: &mut Errors) {
+    any_name(field, name, errors);
     if !name.contains('/') && !is_quota_name(name) {
-        errors.push(place.invalid_as(name, "must be a standard resource for quota"));
+        errors.push(field.invalid_as(name, "must be a standard resource for quota"));
     }
 }
 
 /// The rule for resources that containers ask for.
-pub(crate) fn container_name(place: &Place<'_>, name: &str, errors: &mut Errors) {
-    any_name(place, name, errors);
+pub(crate) fn container_name(field: &Field<'_>, name: &str, errors: &mut Errors) {
+    any_name(field, name, errors);
     if !name.contains('/') {
         if !OF_CONTAINERS.contains(&name) && !is_huge(name) {
-            errors.push(place.invalid_as(name, "must be a standard resource for containers"));
+            errors.push(field.invalid_as(name, "must be a standard resource for containers"));
         }
     } else if !is_native(name) && !is_extended(name) {
-        errors.push(place.invalid_as(name, "doesn't follow extended resource name standard"));
+        errors.push(field.invalid_as(name, "doesn't follow extended resource name standard"));
     }
 }
 
@@ -109,23 +109,23 @@ pub(crate) fn is_shareable(name: &str) -> bool {
 }
 
 /// The amount may not be negative, and some things come only whole.
-pub(crate) fn amount(place: &Place<'_>, name: &str, errors: &mut Errors) {
-    let Some(quantity) = parse(place) else { return };
+pub(crate) fn amount(field: &Field<'_>, name: &str, errors: &mut Errors) {
+    let Some(quantity) = parse(field) else { return };
     if quantity.signum() < 0 {
-        errors.push(place.invalid(NOT_NEGATIVE));
+        errors.push(field.invalid(NOT_NEGATIVE));
     }
     let is_counted = COUNTED.contains(&name) || is_extended(name);
     if is_counted && quantity.milli_value() % 1000 != 0 {
-        errors.push(place.invalid("must be an integer"));
+        errors.push(field.invalid("must be an integer"));
     }
 }
 
 /// The amount, if there is one.
-pub(crate) fn parse(place: &Place<'_>) -> Option<Quantity> {
-    place.text().parse().ok()
+pub(crate) fn parse(field: &Field<'_>) -> Option<Quantity> {
+    field.text().parse().ok()
 }
 
 /// How two amounts compare, if both are there.
-pub(crate) fn compare(a: &Place<'_>, b: &Place<'_>) -> Option<Ordering> {
+pub(crate) fn compare(a: &Field<'_>, b: &Field<'_>) -> Option<Ordering> {
     Some(parse(a)?.cmp(&parse(b)?))
 }

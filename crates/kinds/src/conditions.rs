@@ -6,7 +6,7 @@ use pintle_meta::{names, time};
 use pintle_registry::request::Now;
 use pintle_value::Value;
 
-use crate::place::{Errors, Place};
+use crate::field::{Errors, Field};
 
 const REASON_LENGTH_MAX: usize = 1024;
 const MESSAGE_LENGTH_MAX: usize = 32 * 1024;
@@ -22,7 +22,7 @@ pub(crate) fn note_time(object: &mut Value, old: Option<&Value>, now: Now) {
 }
 
 /// What is wrong with the `conditions` of a status.
-pub(crate) fn check(status: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn check(status: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for condition in status.items("conditions") {
         if !seen.insert(condition.str("type").to_owned()) {
@@ -32,7 +32,7 @@ pub(crate) fn check(status: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_condition(condition: &Place<'_>, errors: &mut Errors) {
+fn check_condition(condition: &Field<'_>, errors: &mut Errors) {
     let (kind, status) = (condition.get("type"), condition.get("status"));
     kind.all_invalid(names::qualified_name(kind.text()), errors);
     if !STATUSES.contains(&status.text()) {

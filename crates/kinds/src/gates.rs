@@ -29,9 +29,9 @@ pub(crate) type Gated = (&'static [&'static str], &'static [Gate]);
 
 /// Drops what is switched off.
 pub(crate) fn drop(new: &mut Value, old: Option<&Value>, gated: &[Gated], on: Features) {
-    for (place, gates) in gated {
-        let old = old.and_then(|old| old.at(place));
-        let Some(new) = place.iter().try_fold(&mut *new, |node, member| node.get_mut(member))
+    for (field, gates) in gated {
+        let old = old.and_then(|old| old.at(field));
+        let Some(new) = field.iter().try_fold(&mut *new, |node, member| node.get_mut(member))
         else {
             continue;
         };

@@ -8,8 +8,8 @@ use pintle_value::Value;
 
 use crate::{
     checks::NOT_NEGATIVE,
+    field::{Errors, Field},
     formats::port_number,
-    place::{Errors, Place},
 };
 
 /// The rules of one type, in the order of their errors.
@@ -51,68 +51,68 @@ pub(crate) enum Rule {
     /// The rules of each item of a list.
     Each(&'static str, Rules),
     /// What no row can say.
-    Do(fn(&Place<'_>, &mut Errors)),
+    Do(fn(&Field<'_>, &mut Errors)),
 }
 
 /// Checks an object by its rules.
-pub(crate) fn check(object: &Place<'_>, rules: Rules, errors: &mut Errors) {
+pub(crate) fn check(object: &Field<'_>, rules: Rules, errors: &mut Errors) {
     rules.iter().for_each(|rule| rule.check(object, errors));
 }
 
 /// What is wrong with an object by its rules.
 pub(crate) fn errors(object: &Value, rules: Rules) -> Errors {
     let mut errors = Errors::new();
-    check(&Place::root(object), rules, &mut errors);
+    check(&Field::root(object), rules, &mut errors);
     errors
 }
 
 impl Rule {
-    fn check(&self, object: &Place<'_>, errors: &mut Errors) {
+    fn check(&self, object: &Field<'_>, errors: &mut Errors) {
         match *self {
             Self::Required(member) => required(&object.get(member), "", errors),
             Self::Needed(member, words) => required(&object.get(member), words, errors),
             Self::NotNegative(member) => not_negative(&object.get(member), errors),
             Self::Within(member, least, most) => {
-                let place = object.get(member);
-                if place.int().is_some_and(|number| !(least..=most).contains(&number)) {
-                    errors.push(place.invalid(within(least, most)));
+                let field = object.get(member);
+                if field.int().is_some_and(|number| !(least..=most).contains(&number)) {
+                    errors.push(field.invalid(within(least, most)));
                 }
             }
             Self::Port(member) => {
-                let place = object.get(member);
-                let number = place.int().unwrap_or(0);
+                let field = object.get(member);
+                let number = field.int().unwrap_or(0);
                 let wrong = port_number(number);
-                errors.extend(wrong.map(|words| place.invalid_as(number, words)));
+                errors.extend(wrong.map(|words| field.invalid_as(number, words)));
             }
             Self::OneOf(member, allowed) => {
-                let place = object.get(member);
-                if place.is_set() && !allowed.contains(&place.text()) {
-                    errors.push(place.not_supported(allowed));
+                let field = object.get(member);
+                if field.is_set() && !allowed.contains(&field.text()) {
+                    errors.push(field.not_supported(allowed));
                 }
             }
             Self::Supported(member, allowed) => {
-                let place = object.get(member);
-                if !allowed.contains(&place.text()) {
-                    errors.push(place.not_supported(allowed));
+                let field = object.get(member);
+                if !allowed.contains(&field.text()) {
+                    errors.push(field.not_supported(allowed));
                 }
             }
             Self::Choice(member, allowed) => choice(&object.get(member), allowed, errors),
             Self::Formatted(member, format) => {
-                let place = object.get(member);
-                if !place.is_empty() {
-                    place.all_invalid(format(place.text()), errors);
+                let field = object.get(member);
+                if !field.is_empty() {
+                    field.all_invalid(format(field.text()), errors);
                 }
             }
             Self::Given(member, format) => {
-                if let Some(place) = object.find(member) {
-                    place.all_invalid(format(place.text()), errors);
+                if let Some(field) = object.find(member) {
+                    field.all_invalid(format(field.text()), errors);
                 }
             }
             Self::Named(member, format) => {
-                let place = object.get(member);
-                required(&place, "", errors);
-                if !place.is_empty() {
-                    place.all_invalid(format(place.text()), errors);
+                let field = object.get(member);
+                required(&field, "", errors);
+                if !field.is_empty() {
+                    field.all_invalid(format(field.text()), errors);
                 }
             }
             Self::Selector(member) => {
@@ -124,8 +124,8 @@ impl Rule {
                 errors.extend(validation::labels(labels.value().as_object(), &labels.path()));
             }
             Self::At(member, rules) => {
-                if let Some(place) = object.find(member) {
-                    check(&place, rules, errors);
+                if let Some(field) = object.find(member) {
+                    check(&field, rules, errors);
                 }
             }
             Self::Each(member, rules) => {
@@ -137,25 +137,25 @@ impl Rule {
 }
 
 /// The value must be there and may not be an empty text, list or map.
-pub(crate) fn required(place: &Place<'_>, words: &str, errors: &mut Errors) {
-    if place.is_empty() {
-        errors.push(place.required(words));
+pub(crate) fn required(field: &Field<'_>, words: &str, errors: &mut Errors) {
+    if field.is_empty() {
+        errors.push(field.required(words));
     }
 }
 
 /// The text must be there and one of these.
-pub(crate) fn choice(place: &Place<'_>, allowed: &[&str], errors: &mut Errors) {
-    if place.is_empty() {
-        errors.push(place.required(""));
-    } else if !allowed.contains(&place.text()) {
-        errors.push(place.not_supported(allowed));
+pub(crate) fn choice(field: &Field<'_>, allowed: &[&str], errors: &mut Errors) {
+    if field.is_empty() {
+        errors.push(field.required(""));
+    } else if !allowed.contains(&field.text()) {
+        errors.push(field.not_supported(allowed));
     }
 }
 
 /// The number, if there is one, may not be negative.
-pub(crate) fn not_negative(place: &Place<'_>, errors: &mut Errors) {
-    if place.int().is_some_and(|number| number < 0) {
-        errors.push(place.invalid(NOT_NEGATIVE));
+pub(crate) fn not_negative(field: &Field<'_>, errors: &mut Errors) {
+    if field.int().is_some_and(|number| number < 0) {
+        errors.push(field.invalid(NOT_NEGATIVE));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use pintle_meta::{field::Error, names, validation};
 
-use crate::place::{Errors, Place};
+use crate::field::{Errors, Field};
 
 pub(crate) const SECONDS_MIN: i64 = 3600;
 /// A day, for the signers of Kubernetes itself, and 91 days for others.
@@ -11,7 +11,7 @@ const KUBERNETES_SECONDS_MAX: i64 = 86_400;
 const SECONDS_MAX: i64 = 7_862_400;
 
 /// `example.com/signer`
-pub(crate) fn signer_name(signer: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn signer_name(signer: &Field<'_>, errors: &mut Errors) {
     const DOMAIN_LENGTH_MAX: usize = 253;
     const PATH_LENGTH_MAX: usize = 253 + 63 + 1;
     let text = signer.text();
@@ -41,11 +41,11 @@ pub(crate) fn signer_name(signer: &Place<'_>, errors: &mut Errors) {
 }
 
 /// The first label that is wrong is told of.
-fn check_labels(place: &Place<'_>, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+fn check_labels(field: &Field<'_>, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
     let wrong = text.split('.').map(|label| (label, rule(label))).find(|(_, w)| !w.is_empty());
     if let Some((label, wrong)) = wrong {
         for words in wrong {
-            errors.push(place.invalid_as(text, format!("validating label {label:?}: {words}")));
+            errors.push(field.invalid_as(text, format!("validating label {label:?}: {words}")));
         }
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn seconds_max(signer: &str) -> i64 {
 }
 
 /// Annotations of a certificate's user, whose keys are told of under the map itself.
-pub(crate) fn user_annotations(map: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn user_annotations(map: &Field<'_>, errors: &mut Errors) {
     let mut length = 0;
     for (key, value) in map.pairs() {
         length += key.len() + value.text().len();

@@ -148,9 +148,9 @@ const ORDER: &[&str] = &[
 fn in_order(value: &Value) -> String {
     match value {
         Value::Object(members) => {
-            let place = |member: &Str| ORDER.iter().position(|known| known == member);
+            let field = |member: &Str| ORDER.iter().position(|known| known == member);
             let mut members: Vec<_> = members.iter().collect();
-            members.sort_by_key(|(member, _)| place(member).unwrap_or(ORDER.len()));
+            members.sort_by_key(|(member, _)| field(member).unwrap_or(ORDER.len()));
             let texts = members.into_iter().map(|(member, value)| {
                 format!("{}:{}", json::to_string(&Value::from(member.as_str())), in_order(value))
             });

@@ -15,8 +15,8 @@ use crate::{
         Row::{Also, At, Each, In, Unset},
         set,
     },
+    field::{Errors, Field},
     kind::{Form, Kind, kind},
-    place::{Errors, Place},
     strategy::{COUNTED, COUNTED_WITH_STATUS, Part, STATUS_ALONE, Strategy, part},
 };
 
@@ -82,7 +82,7 @@ const VALIDATING_POLICY: Strategy = Strategy {
     parts: &[Part {
         validate: |new, _| {
             let mut errors = Errors::new();
-            conditions::check(&Place::root(new).get("status"), &mut errors);
+            conditions::check(&Field::root(new).get("status"), &mut errors);
             errors
         },
         ..part("status")

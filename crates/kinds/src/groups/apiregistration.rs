@@ -8,9 +8,9 @@ use crate::{
     checks::invalid_text,
     conditions,
     defaults::{Constant::Int, Defaults, Row, Row::Unset, set},
+    field::{Errors, Field},
     formats::port_number,
     kind::{Kind, kind},
-    place::{Errors, Place},
     rules,
     rules::{
         Rule,
@@ -83,7 +83,7 @@ fn validate(service: &Value) -> Errors {
 /// Who answers for the group: this server, or a service behind it.
 fn check_backend(service: &Value) -> Errors {
     let mut errors = Errors::new();
-    let service = Place::root(service);
+    let service = Field::root(service);
     let spec = service.get("spec");
     let (bundle, insecure) = (spec.get("caBundle"), spec.get("insecureSkipTLSVerify"));
     let Some(backend) = spec.find("service") else {

@@ -14,8 +14,8 @@ use crate::{
         Row,
         Row::{Empty, In, Unset},
     },
+    field::{Errors, Field},
     kind::{Kind, kind},
-    place::{Errors, Place},
     pods,
     rules::{Rule::NotNegative, check},
     strategy::{PLAIN, Strategy},
@@ -34,7 +34,7 @@ pub(crate) const KINDS: &[Kind] = &[
 const REVISION: Strategy = Strategy {
     validate: |new, old| {
         let mut errors = Errors::new();
-        let revision = Place::root(new);
+        let revision = Field::root(new);
         check(&revision, &[NotNegative("revision")], &mut errors);
         if old.is_none() {
             check_data(&revision.get("data"), &mut errors);
@@ -47,7 +47,7 @@ const REVISION: Strategy = Strategy {
 };
 
 /// A revision is of an object.
-fn check_data(data: &Place<'_>, errors: &mut Errors) {
+fn check_data(data: &Field<'_>, errors: &mut Errors) {
     if !data.is_set() {
         errors.push(data.required("data is mandatory"));
     } else if data.value().as_object().is_none() {
@@ -61,7 +61,7 @@ const TEMPLATE: Row = In("template", pods::POD_TEMPLATE);
 const ROLLING: Row = Empty("type", Text("RollingUpdate"));
 
 /// How upstream shows a strategy of a type that it does not know: as Go names its members.
-fn shown_strategy(strategy: &Place<'_>, rolling: &[(&str, &str)]) -> String {
+fn shown_strategy(strategy: &Field<'_>, rolling: &[(&str, &str)]) -> String {
     let json = |value: &Value| pintle_value::json::to_string(value);
     let rolling = strategy.find("rollingUpdate").map(|update| {
         let members = rolling.iter().map(|(name, member)| {

@@ -10,8 +10,8 @@ use pintle_value::Value;
 use crate::{
     checks::{frozen, unchanged},
     conversion::renamed,
+    field::{Errors, Field},
     kind::{Form, Kind, kind},
-    place::{Errors, Place},
     strategy::{PLAIN, Part, Strategy, WITH_STATUS, keep_metadata, part, selectable},
 };
 
@@ -111,7 +111,7 @@ const POD_REQUEST: Strategy = Strategy {
         selectable!("spec.nodeName" at "spec"."nodeName"),
     ],
     validate: |new, old| match old {
-        None => pods::validate(&Place::root(new).get("spec")),
+        None => pods::validate(&Field::root(new).get("spec")),
         Some(_) => unchanged(new, old, &[frozen(&["spec"])]),
     },
     parts: &[Part { prepare: keep_metadata, validate: pods::validate_status, ..part("status") }],

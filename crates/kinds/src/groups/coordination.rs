@@ -7,9 +7,9 @@ use pintle_value::{Map, Value};
 use crate::{
     checks::{frozen, unchanged},
     conversion::renamed,
+    field::{Errors, Field},
     formats::config_key,
     kind::{Form, Kind, kind},
-    place::{Errors, Place},
     rules::{
         Rule::{At, Do, NotNegative, Required},
         Rules, errors,
@@ -104,7 +104,7 @@ const CANDIDATE_RULES: Rules = &[At(
 )];
 
 /// A candidate is not older than what it acts as.
-fn check_versions(spec: &Place<'_>, errors: &mut Errors) {
+fn check_versions(spec: &Field<'_>, errors: &mut Errors) {
     const WORDS: &str = "must be a valid semantic version";
     let (emulated, binary) = (spec.get("emulationVersion"), spec.get("binaryVersion"));
     let acts_as = version(emulated.text());
@@ -136,7 +136,7 @@ fn version(text: &str) -> Option<[u64; 3]> {
 }
 
 /// Upstream's path says `strategy` twice.
-fn check_strategy(strategy: &Place<'_>, errors: &mut Errors) {
+fn check_strategy(strategy: &Field<'_>, errors: &mut Errors) {
     let named = strategy.under("strategy");
     let text = strategy.text();
     if text.contains('/') {

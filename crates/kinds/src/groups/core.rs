@@ -19,8 +19,8 @@ pub(super) use endpoints::is_servers_own;
 use super::events;
 use crate::{
     defaults::set,
+    field::{Errors, Field},
     kind::{Kind, kind, virtual_kind},
-    place::{Errors, Place},
     pods,
     strategy::{PLAIN, Strategy},
 };
@@ -55,10 +55,10 @@ const POD_TEMPLATE: Strategy = Strategy {
     validate: |new, old| {
         let mut errors = Errors::new();
         let old = old.and_then(|old| old.get("template"));
-        pods::check_template(&Place::root(new).get("template"), old, &mut errors);
+        pods::check_template(&Field::root(new).get("template"), old, &mut errors);
         errors
     },
     declared_rules: false,
-    warnings: |new, _| pods::warn_of_template(&Place::root(new).get("template")),
+    warnings: |new, _| pods::warn_of_template(&Field::root(new).get("template")),
     ..PLAIN
 };

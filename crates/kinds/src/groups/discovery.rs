@@ -16,9 +16,9 @@ use crate::{
         Row::{Each, Unset},
         set,
     },
+    field::{Errors, Field},
     formats::{ip, odd_ip},
     kind::{Kind, kind},
-    place::{Errors, Place},
     rules::{
         Format, Rule,
         Rule::{Choice, Do, Formatted, Given, OneOf},
@@ -38,8 +38,8 @@ const SLICE: Strategy = Strategy {
     prepare_update: |new, _| drop_topology(new),
     validate: |new, old| {
         let mut wrong = errors(new, RULES);
-        check_addresses(&Place::root(new), old, &mut wrong);
-        check(&Place::root(new), PORTS, &mut wrong);
+        check_addresses(&Field::root(new), old, &mut wrong);
+        check(&Field::root(new), PORTS, &mut wrong);
         wrong.extend(unchanged(new, old, &[frozen(&["addressType"])]));
         wrong
     },
@@ -88,19 +88,19 @@ const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 20_000;
 const HINTS_MAX: usize = 8;
 
-fn too_many(place: &Place<'_>, max: usize, errors: &mut Errors) {
-    let count = match place.value() {
+fn too_many(field: &Field<'_>, max: usize, errors: &mut Errors) {
+    let count = match field.value() {
         Value::Array(items) => items.len(),
         Value::Object(members) => members.len(),
         _ => 0,
     };
     if count > max {
-        errors.push(Error::too_many(&place.path(), count, max));
+        errors.push(Error::too_many(&field.path(), count, max));
     }
 }
 
 /// Addresses that are stored already are taken as they are.
-fn check_addresses(slice: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn check_addresses(slice: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let endpoints = slice.get("endpoints");
     if slice.items("endpoints").len() > ENDPOINTS_MAX {
         return too_many(&endpoints, ENDPOINTS_MAX, errors);
@@ -132,7 +132,7 @@ fn check_addresses(slice: &Place<'_>, old: Option<&Value>, errors: &mut Errors) 
 }
 
 /// Who should use an endpoint: zones and nodes, each once.
-fn check_hints(hints: &Place<'_>, errors: &mut Errors) {
+fn check_hints(hints: &Field<'_>, errors: &mut Errors) {
     let lists: [(&str, Format); 2] =
         [("forZones", names::label_value), ("forNodes", names::dns1123_subdomain)];
     for (list, format) in lists {
@@ -152,7 +152,7 @@ fn check_hints(hints: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_address(address: &Place<'_>, kind: &str, is_own: bool, errors: &mut Errors) {
+fn check_address(address: &Field<'_>, kind: &str, is_own: bool, errors: &mut Errors) {
     let text = address.text();
     let wrong = match kind {
         "IPv4" | "IPv6" => match ip(text) {
@@ -171,22 +171,22 @@ fn check_address(address: &Place<'_>, kind: &str, is_own: bool, errors: &mut Err
 }
 
 /// A name of at least two labels, perhaps with a dot at its end.
-fn domain_name(place: &Place<'_>, errors: &mut Errors) {
-    let text = place.text();
+fn domain_name(field: &Field<'_>, errors: &mut Errors) {
+    let text = field.text();
     if text.is_empty() {
-        return errors.push(place.required(""));
+        return errors.push(field.required(""));
     }
     let text = text.strip_suffix('.').unwrap_or(text);
     let wrong = names::dns1123_subdomain(text);
     if !wrong.is_empty() {
-        return errors.push(place.invalid_as(text, wrong.join(",")));
+        return errors.push(field.invalid_as(text, wrong.join(",")));
     }
     let long = text.split('.').find(|label| !names::dns1123_label(label).is_empty());
     if !text.contains('.') {
         let words = "should be a domain with at least two segments separated by dots";
-        errors.push(place.invalid_as(text, words));
+        errors.push(field.invalid_as(text, words));
     } else if let Some(label) = long {
-        errors.push(place.invalid_as(label, names::dns1123_label(label).join(",")));
+        errors.push(field.invalid_as(label, names::dns1123_label(label).join(",")));
     }
 }
 

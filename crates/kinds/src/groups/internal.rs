@@ -5,8 +5,8 @@ use pintle_registry::NameRule;
 use pintle_value::Value;
 
 use crate::{
+    field::{Errors, Field},
     kind::{Kind, kind},
-    place::{Errors, Place},
     strategy::{Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
 };
 
@@ -17,7 +17,7 @@ const STORAGE_VERSION: Strategy = Strategy {
     owned: STATUS_ALONE,
     unconditional_update: false,
     name: NameRule::Custom(group_and_resource),
-    parts: &[Part { validate: |new, _| check_status(&Place::root(new)), ..part("status") }],
+    parts: &[Part { validate: |new, _| check_status(&Field::root(new)), ..part("status") }],
     ..WITH_STATUS
 };
 
@@ -35,7 +35,7 @@ fn group_and_resource(name: &str, _prefix: bool) -> Vec<String> {
 }
 
 /// What servers write of a resource, and whether they agree.
-fn check_status(object: &Place<'_>) -> Errors {
+fn check_status(object: &Field<'_>) -> Errors {
     let mut errors = Errors::new();
     let status = object.get("status");
     status.items("storageVersions").for_each(|server| check_server(&server, &mut errors));
@@ -62,10 +62,10 @@ fn check_status(object: &Place<'_>) -> Errors {
     errors
 }
 
-fn check_server(server: &Place<'_>, errors: &mut Errors) {
+fn check_server(server: &Field<'_>, errors: &mut Errors) {
     let (id, written) = (server.get("apiServerID"), server.get("encodingVersion"));
     id.all_invalid(names::dns1123_subdomain(id.text()), errors);
-    let mut check = |version: &Place<'_>| {
+    let mut check = |version: &Field<'_>| {
         let wrong = wrong_version(version.text());
         if !wrong.is_empty() {
             errors.push(version.invalid_as(version.text(), wrong.join(",")));
@@ -80,7 +80,7 @@ fn check_server(server: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream's paths leave the list out.
-fn check_conditions(status: &Place<'_>, errors: &mut Errors) {
+fn check_conditions(status: &Field<'_>, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     let list = status.value().get("conditions").and_then(Value::as_array).unwrap_or_default();
     for (i, condition) in list.iter().enumerate() {

@@ -17,8 +17,8 @@ use crate::{
         Row::{At, Each, Empty, In, Unset, When},
         set,
     },
+    field::{Errors, Field},
     kind::{Form, Kind, kind},
-    place::{Errors, Place},
     rules::{
         Rule,
         Rule::{Do, Formatted, Named, OneOf},
@@ -137,9 +137,9 @@ const SERVICE_CIDR: Strategy = Strategy {
     owned: STATUS_ALONE,
     validate: |new, old| {
         let mut errors = Errors::new();
-        let service_cidr = Place::root(new);
+        let service_cidr = Field::root(new);
         let spec = service_cidr.get("spec");
-        match old.map(Place::root) {
+        match old.map(Field::root) {
             None => check_cidrs(&spec, &mut errors),
             Some(old) => check_cidrs_update(&spec, &old.get("spec"), &mut errors),
         }
@@ -148,7 +148,7 @@ const SERVICE_CIDR: Strategy = Strategy {
     ..WITH_STATUS
 };
 
-fn check_cidrs(spec: &Place<'_>, errors: &mut Errors) {
+fn check_cidrs(spec: &Field<'_>, errors: &mut Errors) {
     let list = spec.get("cidrs");
     let ranges: Vec<_> = spec.items("cidrs").map(|cidr| Range::parse(cidr.text())).collect();
     match ranges.as_slice() {
@@ -172,7 +172,7 @@ fn check_cidrs(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A second range, of the other family, may be added to the first.
-fn check_cidrs_update(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_cidrs_update(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let changed = new.items("cidrs").zip(old.items("cidrs"));
     let changed = changed.filter(|(now, before)| now.text() != before.text());
     match (old.items("cidrs").len(), new.items("cidrs").len()) {
@@ -188,13 +188,13 @@ fn check_cidrs_update(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Who looks after the ingresses of a class: a path with a domain.
-fn controller(place: &Place<'_>, errors: &mut Errors) {
+fn controller(field: &Field<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 250;
-    let text = place.text();
+    let text = field.text();
     if text.len() > LENGTH_MAX {
-        errors.push(Error::too_long(&place.path(), LENGTH_MAX));
+        errors.push(Error::too_long(&field.path(), LENGTH_MAX));
     }
-    errors.extend(validation::domain_prefixed_path(text, &place.path()));
+    errors.extend(validation::domain_prefixed_path(text, &field.path()));
 }
 
 const PARAMETERS: Rules = &[

@@ -8,8 +8,8 @@ use pintle_value::json;
 use crate::{
     amounts,
     checks::{frozen, unchanged},
+    field::{Errors, Field},
     kind::{Kind, kind},
-    place::{Errors, Place},
     pods,
     rules::{
         Rule::{At, Do, Labels, Named},
@@ -35,7 +35,7 @@ const RUNTIME_CLASS: Strategy = Strategy {
     },
     declared_rules: false,
     warnings: |new, _| {
-        let class = Place::root(new);
+        let class = Field::root(new);
         let scheduling = class.get("scheduling");
         let selector = scheduling.get("nodeSelector");
         let words = selector.pairs().filter_map(|(label, _)| pods::old_label(label));
@@ -51,7 +51,7 @@ const RULES: Rules = &[
 ];
 
 /// Tolerations differ in more than how long they tolerate.
-fn same_tolerations(scheduling: &Place<'_>, errors: &mut Errors) {
+fn same_tolerations(scheduling: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for toleration in scheduling.items("tolerations") {
         let key = ["key", "operator", "value", "effect"].map(|member| toleration.str(member));
@@ -68,11 +68,11 @@ fn same_tolerations(scheduling: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What running a pod of the class costs besides its containers. Upstream checks it as limits.
-fn check_overhead(overhead: &Place<'_>, errors: &mut Errors) {
+fn check_overhead(overhead: &Field<'_>, errors: &mut Errors) {
     let fixed = overhead.get("podFixed");
     let limits = fixed.called("limits");
-    for (name, place) in limits.pairs() {
-        amounts::container_name(&place, name, errors);
-        amounts::amount(&place, name, errors);
+    for (name, field) in limits.pairs() {
+        amounts::container_name(&field, name, errors);
+        amounts::amount(&field, name, errors);
     }
 }

@@ -5,9 +5,9 @@ use pintle_registry::NameRule;
 use pintle_value::Value;
 
 use crate::{
+    field::{Errors, Field},
     formats::percent,
     kind::{Kind, kind},
-    place::{Errors, Place},
     rules::{
         Rule::{At, Do, NotNegative, OneOf, Selector},
         Rules, errors,
@@ -56,7 +56,7 @@ const STATUS_RULES: Rules = &[At(
 )];
 
 /// How upstream shows the spec: as Go names and orders its members.
-fn shown(spec: &Place<'_>) -> String {
+fn shown(spec: &Field<'_>) -> String {
     const MEMBERS: [(&str, &str); 4] = [
         ("MinAvailable", "minAvailable"),
         ("Selector", "selector"),
@@ -71,18 +71,18 @@ fn shown(spec: &Place<'_>) -> String {
 }
 
 /// A number of pods, or a part of them.
-fn count_or_percent(place: &Place<'_>, errors: &mut Errors) {
-    match place.value() {
-        Value::Int(..0) => errors.push(place.invalid(crate::checks::NOT_NEGATIVE)),
+fn count_or_percent(field: &Field<'_>, errors: &mut Errors) {
+    match field.value() {
+        Value::Int(..0) => errors.push(field.invalid(crate::checks::NOT_NEGATIVE)),
         Value::String(text) => {
             let wrong = percent(text);
             let part: Option<u64> = text.strip_suffix('%').and_then(|digits| digits.parse().ok());
             let is_part = wrong.is_empty();
-            errors.extend(wrong.into_iter().map(|words| place.invalid(words)));
+            errors.extend(wrong.into_iter().map(|words| field.invalid(words)));
             if is_part && part.is_none_or(|part| part > 100) {
                 errors.push(Error::invalid(
-                    &place.path(),
-                    place.value(),
+                    &field.path(),
+                    field.value(),
                     "must not be greater than 100%",
                 ));
             }

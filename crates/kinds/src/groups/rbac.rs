@@ -13,8 +13,8 @@ use crate::{
         Row::{Each, Empty, In, When},
         set,
     },
+    field::{Errors, Field},
     kind::{Kind, kind},
-    place::{Errors, Place},
     rules::{
         Rule::{Named, Needed},
         Rules, check, required,
@@ -64,7 +64,7 @@ const GROUP: Defaults = &[Empty("apiGroup", Text(RBAC))];
 
 fn check_rules(role: &Value, is_namespaced: bool) -> Errors {
     let mut errors = Errors::new();
-    let role = Place::root(role);
+    let role = Field::root(role);
     for rule in role.items("rules") {
         check_rule(&rule, is_namespaced, &mut errors);
     }
@@ -83,7 +83,7 @@ fn check_rules(role: &Value, is_namespaced: bool) -> Errors {
     errors
 }
 
-fn check_rule(rule: &Place<'_>, is_namespaced: bool, errors: &mut Errors) {
+fn check_rule(rule: &Field<'_>, is_namespaced: bool, errors: &mut Errors) {
     check(rule, &[Needed("verbs", "verbs must contain at least one value")], errors);
     let urls = rule.get("nonResourceURLs");
     if urls.is_empty() {
@@ -106,8 +106,8 @@ const RESOURCE_RULE: Rules = &[
 
 fn check_binding(binding: &Value, old: Option<&Value>, kinds: &[&str]) -> Errors {
     let mut errors = Errors::new();
-    let place = Place::root(binding);
-    let role = place.get("roleRef");
+    let field = Field::root(binding);
+    let role = field.get("roleRef");
     if role.str("apiGroup") != RBAC {
         errors.push(role.get("apiGroup").not_supported(&[RBAC]));
     }
@@ -116,7 +116,7 @@ fn check_binding(binding: &Value, old: Option<&Value>, kinds: &[&str]) -> Errors
     }
     check(&role, &[Named("name", names::path_segment)], &mut errors);
     let needs_namespace = !kinds.contains(&"Role");
-    for subject in place.items("subjects") {
+    for subject in field.items("subjects") {
         check_subject(&subject, needs_namespace, &mut errors);
     }
     if old.is_some_and(|old| !same(old.get("roleRef"), binding.get("roleRef"))) {
@@ -131,7 +131,7 @@ fn check_binding(binding: &Value, old: Option<&Value>, kinds: &[&str]) -> Errors
     errors
 }
 
-fn check_subject(subject: &Place<'_>, needs_namespace: bool, errors: &mut Errors) {
+fn check_subject(subject: &Field<'_>, needs_namespace: bool, errors: &mut Errors) {
     let (kind, name, group) = (subject.get("kind"), subject.get("name"), subject.get("apiGroup"));
     required(&name, "", errors);
     match kind.text() {

@@ -22,8 +22,8 @@ use crate::{
         Row::{At, Each, Empty, When},
         set,
     },
+    field::{Errors, Field},
     kind::{Form, Kind, kind},
-    place::{Errors, Place},
     strategy::{
         COUNTED, COUNTED_WITH_STATUS, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part,
         selectable,
@@ -102,7 +102,7 @@ const TAINT_RULE: Strategy = Strategy {
             note_taint(taint, now);
         }
     },
-    validate: |new, old| classes::validate_taint_rule(&Place::root(new), old),
+    validate: |new, old| classes::validate_taint_rule(&Field::root(new), old),
     declared_rules: false,
     parts: &[Part { validate: |new, _| classes::validate_taint_status(new), ..part("status") }],
     ..COUNTED_WITH_STATUS
@@ -121,7 +121,7 @@ const CLAIM: Strategy = Strategy {
     delete_returns_object: true,
     default: |object| set(object, CLAIM_DEFAULTS),
     validate: |new, old| match old {
-        None => claims::validate(&Place::root(new).get("spec")),
+        None => claims::validate(&Field::root(new).get("spec")),
         Some(_) => unchanged(new, old, &[frozen(&["spec"])]),
     },
     declared_rules: false,
@@ -137,7 +137,7 @@ const CLAIM_TEMPLATE: Strategy = Strategy {
     delete_returns_object: true,
     default: |object| set(object, &[At("spec", CLAIM_DEFAULTS)]),
     validate: |new, old| {
-        let mut errors = claims::validate_template(&Place::root(new).get("spec"));
+        let mut errors = claims::validate_template(&Field::root(new).get("spec"));
         errors.extend(unchanged(new, old, &[frozen(&["spec"])]));
         errors
     },
@@ -195,6 +195,6 @@ const SLICE: Strategy = Strategy {
     },
     validate: slices::validate,
     declared_rules: false,
-    warnings: |new, _| slices::warn(&Place::root(new)),
+    warnings: |new, _| slices::warn(&Field::root(new)),
     ..COUNTED
 };

@@ -8,8 +8,8 @@ use pintle_value::{Path, Value};
 use crate::{
     checks::{forbidden, frozen, unchanged},
     defaults::{Constant::Text, Defaults, Row::Unset, set},
+    field::Field,
     kind::{Kind, kind},
-    place::Place,
     pods,
     strategy::{PLAIN, Strategy},
 };
@@ -39,7 +39,7 @@ const PRIORITY_CLASS: Strategy = Strategy {
         let mut errors = Errors::new();
         if old.is_none() {
             check_value(new, &mut errors);
-            pods::preemption_policy(&Place::root(new).get("preemptionPolicy"), &mut errors);
+            pods::preemption_policy(&Field::root(new).get("preemptionPolicy"), &mut errors);
         }
         let words = "may not be changed in an update.";
         let frozen = [forbidden(&["value"], words), frozen(&["preemptionPolicy"])];

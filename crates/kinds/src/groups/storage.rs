@@ -15,9 +15,9 @@ use crate::{
         Row::{Also, At, Empty, In, Unset},
         set,
     },
+    field::{Errors, Field},
     gates,
     kind::{Form, Kind, kind},
-    place::{Errors, Place},
     pods,
     rules::{
         Rule,
@@ -67,7 +67,7 @@ const DRIVER: Strategy = Strategy {
         let requests = |driver: &Value| driver.at(&["spec", "tokenRequests"]).cloned();
         let is_new = old.is_none_or(|old| !same(requests(old).as_ref(), requests(new).as_ref()));
         let asks = !items(new, &["spec", "tokenRequests"]).is_empty();
-        let says = Place::root(new).get("spec").has("serviceAccountTokenInSecrets");
+        let says = Field::root(new).get("spec").has("serviceAccountTokenInSecrets");
         let words = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, \
                      set to true to prevent possible logging of tokens in volume attributes";
         (is_new && asks && !says).then(|| words.to_owned()).into_iter().collect()
@@ -120,7 +120,7 @@ const DRIVER_RULES: Rules = &[Rule::At(
     ],
 )];
 
-fn check_token_requests(spec: &Place<'_>, errors: &mut Errors) {
+fn check_token_requests(spec: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for request in spec.items("tokenRequests") {
         let (audience, seconds) = (request.get("audience"), request.get("expirationSeconds"));
@@ -148,7 +148,7 @@ const CSI_NODE: Strategy = Strategy {
     delete_returns_object: true,
     validate: |new, old| {
         let mut errors = Errors::new();
-        let node = Place::root(new);
+        let node = Field::root(new);
         let spec = node.get("spec");
         check_drivers(&spec, &mut errors);
         if let Some(old) = old {
@@ -160,7 +160,7 @@ const CSI_NODE: Strategy = Strategy {
     ..PLAIN
 };
 
-fn check_drivers(spec: &Place<'_>, errors: &mut Errors) {
+fn check_drivers(spec: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for driver in spec.items("drivers") {
         let (name, id) = (driver.get("name"), driver.get("nodeID"));
@@ -187,7 +187,7 @@ fn check_drivers(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A driver that is there already may change nothing but how many volumes it can attach.
-fn check_drivers_update(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn check_drivers_update(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let fixed = |driver: &Value| {
         let mut driver = driver.clone();
         driver.make_object().remove("allocatable");
@@ -205,16 +205,16 @@ fn check_drivers_update(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
 }
 
 /// What a driver's name is like wherever it is said.
-pub(super) fn csi_driver_name(place: &Place<'_>, errors: &mut Errors) {
+pub(super) fn csi_driver_name(field: &Field<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 63;
-    if place.is_empty() {
-        return errors.push(place.required(""));
+    if field.is_empty() {
+        return errors.push(field.required(""));
     }
-    if place.text().len() > LENGTH_MAX {
-        errors.push(Error::too_long(&place.path(), LENGTH_MAX));
+    if field.text().len() > LENGTH_MAX {
+        errors.push(Error::too_long(&field.path(), LENGTH_MAX));
     }
-    let wrong = names::dns1123_subdomain(&place.text().to_lowercase());
-    errors.extend(wrong.into_iter().map(|words| place.invalid_as(place.text(), words)));
+    let wrong = names::dns1123_subdomain(&field.text().to_lowercase());
+    errors.extend(wrong.into_iter().map(|words| field.invalid_as(field.text(), words)));
 }
 
 const CAPACITY: Strategy = Strategy {
@@ -227,7 +227,7 @@ const CAPACITY: Strategy = Strategy {
     declared_rules: false,
     warnings: |new, _| {
         let mut warnings = Vec::new();
-        let topology = Place::root(new);
+        let topology = Field::root(new);
         let topology = topology.get("nodeTopology");
         for expression in topology.items("matchExpressions") {
             let key = expression.get("key");
@@ -272,7 +272,7 @@ const CLASS: Strategy = Strategy {
     declared_rules: false,
     warnings: |new, _| {
         let mut warnings = Vec::new();
-        for term in Place::root(new).items("allowedTopologies") {
+        for term in Field::root(new).items("allowedTopologies") {
             for expression in term.items("matchLabelExpressions") {
                 warn_of_label(&expression.get("key"), "", &mut warnings);
             }
@@ -305,38 +305,38 @@ const CLASS_FROZEN: &[Frozen] = &[
 ];
 
 /// What has become of a label of nodes, if it is an old one.
-fn warn_of_label(key: &Place<'_>, before: &str, warnings: &mut Vec<String>) {
+fn warn_of_label(key: &Field<'_>, before: &str, warnings: &mut Vec<String>) {
     if let Some(words) = pods::old_label(key.text()) {
         warnings.push(format!("{}: {before}{words}", key.path()));
     }
 }
 
 /// Who makes volumes: a qualified name, but for the case of its letters.
-fn provisioner(place: &Place<'_>, errors: &mut Errors) {
-    if place.is_empty() {
-        return errors.push(place.required(""));
+fn provisioner(field: &Field<'_>, errors: &mut Errors) {
+    if field.is_empty() {
+        return errors.push(field.required(""));
     }
-    let text = place.text().to_lowercase();
-    place.all_invalid_as(&text, names::qualified_name(&text), errors);
+    let text = field.text().to_lowercase();
+    field.all_invalid_as(&text, names::qualified_name(&text), errors);
 }
 
-fn parameters(place: &Place<'_>, errors: &mut Errors) {
+fn parameters(field: &Field<'_>, errors: &mut Errors) {
     const COUNT_MAX: usize = 512;
     const LENGTH_MAX: usize = 256 * 1024;
-    if place.pairs().count() > COUNT_MAX {
-        return errors.push(Error::too_long(&place.path(), COUNT_MAX));
+    if field.pairs().count() > COUNT_MAX {
+        return errors.push(Error::too_long(&field.path(), COUNT_MAX));
     }
-    if place.pairs().any(|(key, _)| key.is_empty()) {
-        errors.push(place.invalid_as("", "field can not be empty."));
+    if field.pairs().any(|(key, _)| key.is_empty()) {
+        errors.push(field.invalid_as("", "field can not be empty."));
     }
-    let length: usize = place.pairs().map(|(key, value)| key.len() + value.text().len()).sum();
+    let length: usize = field.pairs().map(|(key, value)| key.len() + value.text().len()).sum();
     if length > LENGTH_MAX {
-        errors.push(Error::too_long(&place.path(), LENGTH_MAX));
+        errors.push(Error::too_long(&field.path(), LENGTH_MAX));
     }
 }
 
 /// Where volumes may be made: terms that differ, each of labels and the values they may have.
-fn check_topologies(class: &Place<'_>, errors: &mut Errors) {
+fn check_topologies(class: &Field<'_>, errors: &mut Errors) {
     let count = class.items("allowedTopologies").len();
     let mut terms: Vec<BTreeMap<String, BTreeSet<String>>> = Vec::new();
     for term in class.items("allowedTopologies") {
@@ -431,7 +431,7 @@ const ATTACHMENT_STATUS: Rules = &[Rule::At(
     ],
 )];
 
-fn volume_error(error: &Place<'_>, errors: &mut Errors) {
+fn volume_error(error: &Field<'_>, errors: &mut Errors) {
     const MESSAGE_LENGTH_MAX: usize = 1024;
     let message = error.get("message");
     if message.text().len() > MESSAGE_LENGTH_MAX {

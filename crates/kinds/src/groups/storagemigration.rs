@@ -6,8 +6,8 @@ use pintle_value::{Path, Value};
 use crate::{
     checks::{NOT_NEGATIVE, frozen, items, unchanged},
     conditions,
+    field::{Errors, Field},
     kind::{Kind, kind},
-    place::{Errors, Place},
     rules::{
         Rule::{Do, Needed},
         Rules, check, errors,
@@ -38,7 +38,7 @@ const RULES: Rules = &[Do(|migration, errors| {
 /// A migration runs from one version on, and ends once.
 fn check_status(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
-    let migration = Place::root(new);
+    let migration = Field::root(new);
     let status = migration.get("status");
     let version = status.get("resourceVersion");
     match version.text().parse::<i64>() {

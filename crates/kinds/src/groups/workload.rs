@@ -5,14 +5,13 @@ use pintle_value::Value;
 
 use crate::{
     checks::IMMUTABLE,
-    formats,
-    place::{Errors, Place},
-    pods,
+    field::{Errors, Field},
+    formats, pods,
     rules::not_negative,
 };
 
 /// A workload has a selector, and it says something.
-pub(super) fn check_selector(spec: &Place<'_>, empty: &str, errors: &mut Errors) {
+pub(super) fn check_selector(spec: &Field<'_>, empty: &str, errors: &mut Errors) {
     let selector = spec.get("selector");
     if !selector.is_set() {
         errors.push(selector.required(""));
@@ -25,7 +24,7 @@ pub(super) fn check_selector(spec: &Place<'_>, empty: &str, errors: &mut Errors)
 }
 
 /// A workload selects the pods of its template. One that selects nothing is told that otherwise.
-pub(super) fn check_labels(spec: &Place<'_>, selector: &Selector, errors: &mut Errors) {
+pub(super) fn check_labels(spec: &Field<'_>, selector: &Selector, errors: &mut Errors) {
     let labels = spec.at(&["template", "metadata", "labels"]);
     if !selector.matches_map(labels.value().as_object()) {
         errors.push(labels.invalid(pods::LABELS_MISMATCH));
@@ -34,7 +33,7 @@ pub(super) fn check_labels(spec: &Place<'_>, selector: &Selector, errors: &mut E
 
 /// The template of pods that run for ever, of a workload that selects them.
 pub(super) fn check_template(
-    spec: &Place<'_>,
+    spec: &Field<'_>,
     old: Option<&Value>,
     kind: &str,
     errors: &mut Errors,
@@ -57,7 +56,7 @@ pub(super) fn old_template(old: Option<&Value>) -> Option<&Value> {
 }
 
 /// Pods of most workloads run for ever.
-pub(super) fn check_lasting(spec: &Place<'_>, kind: &str, errors: &mut Errors) {
+pub(super) fn check_lasting(spec: &Field<'_>, kind: &str, errors: &mut Errors) {
     let pod = spec.at(&["template", "spec"]);
     let policy = pod.get("restartPolicy");
     if policy.text() != "Always" {
@@ -70,7 +69,7 @@ pub(super) fn check_lasting(spec: &Place<'_>, kind: &str, errors: &mut Errors) {
 }
 
 /// A workload's selector stays what it is.
-pub(super) fn check_same_selector(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+pub(super) fn check_same_selector(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let selector = spec.get("selector");
     let is_changed = |old: &Value| old.at(&["spec", "selector"]) != selector.some();
     if old.is_some_and(is_changed) {
@@ -79,7 +78,7 @@ pub(super) fn check_same_selector(spec: &Place<'_>, old: Option<&Value>, errors:
 }
 
 /// A number, or a share of the replicas: `25%`.
-pub(super) fn check_share(share: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_share(share: &Field<'_>, errors: &mut Errors) {
     match share.value().as_str() {
         Some(text) => share.all_invalid(formats::percent(text), errors),
         None => not_negative(share, errors),
@@ -87,18 +86,18 @@ pub(super) fn check_share(share: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A share is of at most all replicas.
-pub(super) fn check_not_above_all(share: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_not_above_all(share: &Field<'_>, errors: &mut Errors) {
     if percentage(share).is_some_and(|percent| percent > 100) {
         errors.push(share.invalid("must not be greater than 100%"));
     }
 }
 
 /// Whether the number or percentage is none.
-pub(super) fn is_zero(share: &Place<'_>) -> bool {
+pub(super) fn is_zero(share: &Field<'_>) -> bool {
     percentage(share).or(share.int()).unwrap_or(0) == 0
 }
 
-fn percentage(share: &Place<'_>) -> Option<i64> {
+fn percentage(share: &Field<'_>) -> Option<i64> {
     let digits = share.value().as_str()?.strip_suffix('%')?;
     let number = digits.bytes().try_fold(0_i64, |number, digit| {
         digit
@@ -120,7 +119,7 @@ pub(super) struct Counts {
 
 /// What is wrong with the counts of a status.
 pub(super) fn check_counts(object: &Value, old: &Value, counts: &Counts) -> Errors {
-    let object = Place::root(object);
+    let object = Field::root(object);
     let status = object.get("status");
     let mut errors = Errors::new();
     let number = |member: &str| status.get(member).int().unwrap_or(0);
@@ -155,7 +154,7 @@ pub(super) fn warn(
 ) -> Vec<String> {
     let generation =
         |object: &Value| object.at(&["metadata", "generation"]).and_then(Value::as_int);
-    let object = Place::root(new);
+    let object = Field::root(new);
     let mut warnings = Vec::new();
     if old.is_none() {
         warnings.extend(name.into_iter().flat_map(|words| pods::warn_of_name(new, words)));

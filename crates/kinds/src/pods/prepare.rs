@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     checks::items,
-    place::{Errors, Place},
+    field::{Errors, Field},
 };
 
 /// Makes a new pod of what a client sent.
@@ -115,6 +115,6 @@ fn profile_of(annotation: &str) -> Option<Value> {
         }
     };
     let mut errors = Errors::new();
-    app_armor_profile(&Place::root(&profile), &mut errors);
+    app_armor_profile(&Field::root(&profile), &mut errors);
     errors.is_empty().then_some(profile)
 }

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     checks::IMMUTABLE,
+    field::{Errors, Field},
     formats,
-    place::{Errors, Place},
     rules::within,
 };
 
@@ -41,7 +41,7 @@ fn restore(new: &mut Value, old: &Value, parents: &[&str], member: &str) {
 
 /// A condition of which the generation is not told has that of the condition it replaces.
 fn keep_generations(new: &mut Value, old: &Value) {
-    let old = Place::root(old);
+    let old = Field::root(old);
     let status = old.get("status");
     let mut known: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for one in status.items("conditions").rev() {
@@ -61,7 +61,7 @@ fn keep_generations(new: &mut Value, old: &Value) {
 
 /// What is wrong with a change of a pod's status.
 pub(crate) fn validate_status(new: &Value, old: &Value) -> Errors {
-    let pod = Place::root(new);
+    let pod = Field::root(new);
     let (spec, status) = (pod.get("spec"), pod.get("status"));
     let mut errors = Errors::new();
     check_annotation_changes(&pod, old, Options::of_pod(old), &mut errors);
@@ -78,7 +78,7 @@ pub(crate) fn validate_status(new: &Value, old: &Value) -> Errors {
     if quality.text() != old.str_at(&["status", "qosClass"]).unwrap_or_default() {
         errors.push(quality.invalid_as(quality.text(), IMMUTABLE));
     }
-    let old = Place::root(old);
+    let old = Field::root(old);
     check_transitions(&status, &old, &mut errors);
     check_claims(&status, &spec, &mut errors);
     check_ips(&status, "podIPs", &mut errors);
@@ -94,7 +94,7 @@ const STATUSES: [&str; 3] =
     ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
 /// Upstream's path is this.
-fn check_conditions(status: &Place<'_>, errors: &mut Errors) {
+fn check_conditions(status: &Field<'_>, errors: &mut Errors) {
     let path = Path::new("metadata").field("conditions");
     for (i, condition) in status.items("conditions").enumerate() {
         let kind = condition.str("type");
@@ -107,7 +107,7 @@ fn check_conditions(status: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What has ended and is not to be restarted stays so.
-fn check_transitions(status: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_transitions(status: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let (old_spec, old_status) = (old.get("spec"), old.get("status"));
     let policy = old_spec.str("restartPolicy");
     for list in STATUSES {
@@ -136,7 +136,7 @@ fn check_transitions(status: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Whether a container has a policy of its own by which it may be restarted.
-fn restarts_alone(spec: &Place<'_>, list: &str, name: &str, has_failed: bool) -> bool {
+fn restarts_alone(spec: &Field<'_>, list: &str, name: &str, has_failed: bool) -> bool {
     let containers = match list {
         "containerStatuses" => "containers",
         "initContainerStatuses" => "initContainers",
@@ -150,7 +150,7 @@ fn restarts_alone(spec: &Place<'_>, list: &str, name: &str, has_failed: bool) ->
     })
 }
 
-fn check_claims(status: &Place<'_>, spec: &Place<'_>, errors: &mut Errors) {
+fn check_claims(status: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     let known: BTreeSet<&str> = spec.items("resourceClaims").map(|one| one.str("name")).collect();
     for claim in status.items("resourceClaimStatuses") {
@@ -169,7 +169,7 @@ fn check_claims(status: &Place<'_>, spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_host_ips(status: &Place<'_>, errors: &mut Errors) {
+fn check_host_ips(status: &Field<'_>, errors: &mut Errors) {
     if let Some(first) = status.items("hostIPs").next() {
         let ip = first.get("ip");
         if ip.text() != status.str("hostIP") {
@@ -180,7 +180,7 @@ fn check_host_ips(status: &Place<'_>, errors: &mut Errors) {
 }
 
 /// At most one of each family. Upstream gives errors about an address to its item.
-fn check_ips(status: &Place<'_>, list: &str, errors: &mut Errors) {
+fn check_ips(status: &Field<'_>, list: &str, errors: &mut Errors) {
     let ips: Vec<&str> = status.items(list).map(|item| item.str("ip")).collect();
     for (item, ip) in status.items(list).zip(&ips) {
         item.all_invalid_as(ip, formats::ip(ip), errors);
@@ -203,7 +203,7 @@ fn check_ips(status: &Place<'_>, list: &str, errors: &mut Errors) {
 }
 
 /// Upstream leaves `user` out of the path.
-fn check_users(status: &Place<'_>, spec: &Place<'_>, list: &str, errors: &mut Errors) {
+fn check_users(status: &Field<'_>, spec: &Field<'_>, list: &str, errors: &mut Errors) {
     const ID_MAX: i64 = i32::MAX as i64;
     let is_windows = spec.at(&["os", "name"]).text() == "windows";
     for one in status.items(list) {
@@ -234,7 +234,7 @@ fn check_users(status: &Place<'_>, spec: &Place<'_>, list: &str, errors: &mut Er
 const CLAIM: &str = "claim:";
 
 /// The health of what a container was given is of things that it asked for.
-fn check_allocations(status: &Place<'_>, spec: &Place<'_>, errors: &mut Errors) {
+fn check_allocations(status: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) {
     let lists = [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")];
     for (list, containers) in lists {
         for one in status.items(list) {
@@ -256,12 +256,12 @@ fn check_allocations(status: &Place<'_>, spec: &Place<'_>, errors: &mut Errors) 
     }
 }
 
-fn check_allocated_name(allocated: &Place<'_>, container: &Place<'_>, errors: &mut Errors) {
+fn check_allocated_name(allocated: &Field<'_>, container: &Field<'_>, errors: &mut Errors) {
     let name = allocated.get("name");
     let resources = container.get("resources");
     let (is_known, words) = match name.text().strip_prefix(CLAIM) {
         Some(wanted) => {
-            let is_wanted = |claim: Place<'_>| match claim.str("request") {
+            let is_wanted = |claim: Field<'_>| match claim.str("request") {
                 "" => claim.str("name") == wanted,
                 request => format!("{}/{request}", claim.str("name")) == wanted,
             };
@@ -279,7 +279,7 @@ fn check_allocated_name(allocated: &Place<'_>, container: &Place<'_>, errors: &m
     }
 }
 
-fn check_health(allocated: &Place<'_>, errors: &mut Errors) {
+fn check_health(allocated: &Field<'_>, errors: &mut Errors) {
     const HEALTHS: &[&str] = &["Healthy", "Unhealthy", "Unknown"];
     let mut seen = BTreeSet::new();
     for resource in allocated.items("resources") {
@@ -295,7 +295,7 @@ fn check_health(allocated: &Place<'_>, errors: &mut Errors) {
 
 /// What a kubelet should hear of addresses in an odd form.
 pub(crate) fn warn_of_status(status: &Value) -> Vec<String> {
-    let pod = Place::root(status);
+    let pod = Field::root(status);
     let status = pod.get("status");
     let mut warnings = Vec::new();
     for list in ["podIPs", "hostIPs"] {

@@ -13,7 +13,7 @@ use super::validation::{
 };
 use crate::{
     checks::same,
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{required, within},
 };
 
@@ -29,7 +29,7 @@ const MAY_CHANGE: &str = "`spec.containers[*].image`,`spec.initContainers[*].ima
 /// What is wrong with a change of a pod.
 pub(crate) fn validate_update(new: &Value, old: &Value) -> Errors {
     let options = Options::of_pod(old);
-    let pod = Place::root(new);
+    let pod = Field::root(new);
     let mut errors = Errors::new();
     check_pod(&pod, options, &mut errors);
     check_annotation_changes(&pod, old, options, &mut errors);
@@ -53,38 +53,38 @@ pub(crate) fn validate_update(new: &Value, old: &Value) -> Errors {
 
 /// Some annotations are facts about the pod. The rest are checked once more, as upstream does.
 pub(crate) fn check_annotation_changes(
-    pod: &Place<'_>,
+    pod: &Field<'_>,
     old: &Value,
     options: Options,
     errors: &mut Errors,
 ) {
     let annotations = pod.at(&["metadata", "annotations"]);
-    let old = Place::root(old.at(&["metadata", "annotations"]).unwrap_or(&Value::Null));
+    let old = Field::root(old.at(&["metadata", "annotations"]).unwrap_or(&Value::Null));
     for (key, value) in old.pairs() {
         if annotations.value().get(key) == Some(value.value()) {
             continue;
         }
-        let place = annotations.key(key);
+        let field = annotations.key(key);
         if key.starts_with(APP_ARMOR) {
-            errors.push(place.forbidden("may not remove or update AppArmor annotations"));
+            errors.push(field.forbidden("may not remove or update AppArmor annotations"));
         }
         if key == MIRROR {
-            errors.push(place.forbidden("may not remove or update mirror pod annotation"));
+            errors.push(field.forbidden("may not remove or update mirror pod annotation"));
         }
     }
-    for (key, place) in annotations.pairs().filter(|(key, _)| !old.has(key)) {
+    for (key, field) in annotations.pairs().filter(|(key, _)| !old.has(key)) {
         if key.starts_with(APP_ARMOR) {
-            errors.push(place.forbidden("may not add AppArmor annotations"));
+            errors.push(field.forbidden("may not add AppArmor annotations"));
         }
         if key == MIRROR {
-            errors.push(place.forbidden("may not add mirror pod annotation"));
+            errors.push(field.forbidden("may not add mirror pod annotation"));
         }
     }
     check_annotations(&annotations, &pod.get("spec"), options, errors);
 }
 
 /// Images may change, their containers may not come or go; whether they did not.
-fn check_images(spec: &Place<'_>, old: &Value, list: &str, errors: &mut Errors) -> bool {
+fn check_images(spec: &Field<'_>, old: &Value, list: &str, errors: &mut Errors) -> bool {
     let count = old.get(list).and_then(Value::as_array).map_or(0, <[Value]>::len);
     if spec.items(list).len() != count {
         errors.push(spec.get(list).forbidden("pod updates may not add or remove containers"));
@@ -101,7 +101,7 @@ fn check_images(spec: &Place<'_>, old: &Value, list: &str, errors: &mut Errors) 
 }
 
 /// A deadline may be set, and then only be brought forward; whether nothing stands against looking on.
-fn check_deadline(spec: &Place<'_>, old: &Value, errors: &mut Errors) -> bool {
+fn check_deadline(spec: &Field<'_>, old: &Value, errors: &mut Errors) -> bool {
     let deadline = spec.get("activeDeadlineSeconds");
     let before = old.get("activeDeadlineSeconds").and_then(Value::as_int);
     match (deadline.int(), before) {
@@ -123,7 +123,7 @@ fn check_deadline(spec: &Place<'_>, old: &Value, errors: &mut Errors) -> bool {
 }
 
 /// Tolerations may be added, and may last for another time.
-fn check_added_tolerations(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn check_added_tolerations(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let timeless = |toleration: &Value| {
         let mut toleration = toleration.clone();
         toleration.make_object().remove("tolerationSeconds");
@@ -131,8 +131,8 @@ fn check_added_tolerations(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
     };
     let kept: BTreeSet<Ordered<Value>> =
         spec.items("tolerations").map(|t| Ordered(timeless(t.value()))).collect();
-    let old = Place::root(old);
-    let is_gone = |old: Place<'_>| !kept.contains(&Ordered(timeless(old.value())));
+    let old = Field::root(old);
+    let is_gone = |old: Field<'_>| !kept.contains(&Ordered(timeless(old.value())));
     if old.items("tolerations").any(is_gone) {
         let words = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(spec.get("tolerations").forbidden(words));
@@ -142,8 +142,8 @@ fn check_added_tolerations(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
 }
 
 /// Gates may only be removed.
-fn check_removed_gates(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
-    let old = Place::root(old);
+fn check_removed_gates(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
+    let old = Field::root(old);
     let known: BTreeSet<&str> = old.items("schedulingGates").map(|gate| gate.str("name")).collect();
     for gate in spec.items("schedulingGates") {
         let name = gate.get("name");
@@ -161,7 +161,7 @@ fn check_removed_gates(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
 const LOOKED_AT: &[&str] = &["activeDeadlineSeconds", "schedulingGates", "tolerations"];
 
 /// What else has changed may not have.
-fn check_rest(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn check_rest(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let mut munged = spec.value().clone();
     for member in LOOKED_AT {
         restore(&mut munged, old, member);
@@ -175,7 +175,7 @@ fn check_rest(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
     if seconds(old).is_some_and(|seconds| seconds < 0) && seconds(&munged) == Some(1) {
         restore(&mut munged, old, "terminationGracePeriodSeconds");
     }
-    let is_gated = !Place::root(old).get("schedulingGates").is_empty();
+    let is_gated = !Field::root(old).get("schedulingGates").is_empty();
     if is_gated {
         check_gated(spec, old, &mut munged, errors);
     }
@@ -187,16 +187,16 @@ fn check_rest(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
 }
 
 /// Until it is let to the scheduler, it may still be narrowed where a pod can run.
-fn check_gated(spec: &Place<'_>, old: &Value, munged: &mut Value, errors: &mut Errors) {
+fn check_gated(spec: &Field<'_>, old: &Value, munged: &mut Value, errors: &mut Errors) {
     const REQUIRED: &[&str] = &[
         "affinity",
         "nodeAffinity",
         "requiredDuringSchedulingIgnoredDuringExecution",
         "nodeSelectorTerms",
     ];
-    let old_place = Place::root(old);
+    let old_place = Field::root(old);
     let selector = spec.get("nodeSelector");
-    let has = |(key, value): (&str, Place<'_>)| selector.value().get(key) == Some(value.value());
+    let has = |(key, value): (&str, Field<'_>)| selector.value().get(key) == Some(value.value());
     if !old_place.get("nodeSelector").pairs().all(has) {
         let words = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
         errors.push(selector.invalid(words));
@@ -206,14 +206,14 @@ fn check_gated(spec: &Place<'_>, old: &Value, munged: &mut Value, errors: &mut E
     let terms =
         |spec: &Value| spec.at(REQUIRED).and_then(Value::as_array).unwrap_or_default().to_vec();
     let (old_terms, new_terms) = (terms(old), terms(spec.value()));
-    let place = spec.at(REQUIRED);
+    let field = spec.at(REQUIRED);
     if !old_terms.is_empty() && old_terms.len() != new_terms.len() {
         let words = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        errors.push(place.invalid(words));
+        errors.push(field.invalid(words));
     } else if !old_terms.is_empty() {
         for (i, (new, old)) in new_terms.iter().zip(&old_terms).enumerate() {
             if !only_adds(new, old) {
-                let path = place.path().index(i);
+                let path = field.path().index(i);
                 let words = "only additions are allowed (no mutations or deletions)";
                 errors.push(pintle_meta::field::Error::invalid(&path, new, words));
             }

@@ -18,7 +18,7 @@ use pintle_meta::{field::Error, names, validation};
 use pintle_value::{Path, Value};
 
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{
         Rule::{Choice, Do, Formatted, Given, Within},
         Rules, check, choice,
@@ -42,7 +42,7 @@ pub(crate) const LABELS_MISMATCH: &str = "`selector` does not match template `la
 
 /// What the rules know of a pod as a whole.
 pub(crate) struct Spec<'a> {
-    pub(crate) place: &'a Place<'a>,
+    pub(crate) field: &'a Field<'a>,
     options: Options,
     /// The volumes that can be mounted.
     volumes: volumes::Volumes<'a>,
@@ -54,52 +54,52 @@ pub(crate) struct Spec<'a> {
 
 impl<'a> Spec<'a> {
     /// A spec of which nothing has been checked.
-    pub(crate) fn of(place: &'a Place<'a>, options: Options) -> Self {
-        let claims = place.items("resourceClaims").map(|claim| claim.str("name"));
+    pub(crate) fn of(field: &'a Field<'a>, options: Options) -> Self {
+        let claims = field.items("resourceClaims").map(|claim| claim.str("name"));
         Self {
-            place,
+            field,
             options,
             volumes: volumes::Volumes::new(),
             claims: claims.filter(|name| !name.is_empty()).collect(),
-            grace_period: place.get("terminationGracePeriodSeconds").int(),
+            grace_period: field.get("terminationGracePeriodSeconds").int(),
         }
     }
 
     /// The containers of all sorts, in the order in which upstream visits them.
-    pub(crate) fn all_containers(&self) -> impl Iterator<Item = Place<'_>> {
+    pub(crate) fn all_containers(&self) -> impl Iterator<Item = Field<'_>> {
         let lists = ["initContainers", "containers", "ephemeralContainers"];
-        lists.into_iter().flat_map(|list| self.place.items(list))
+        lists.into_iter().flat_map(|list| self.field.items(list))
     }
 
     /// Whether the pod's users are not the host's.
     fn has_own_users(&self) -> bool {
-        self.place.get("hostUsers").is_false()
+        self.field.get("hostUsers").is_false()
     }
 }
 
 /// What is wrong with a new Pod.
 pub(crate) fn validate_pod(pod: &Value) -> Errors {
     let options = Options { is_pod: true, ..Options::default() };
-    let pod = Place::root(pod);
+    let pod = Field::root(pod);
     let mut errors = Errors::new();
     check_pod(&pod, options, &mut errors);
-    let (metadata, place) = (pod.get("metadata"), pod.get("spec"));
-    let ephemeral = place.get("ephemeralContainers");
+    let (metadata, field) = (pod.get("metadata"), pod.get("spec"));
+    let ephemeral = field.get("ephemeralContainers");
     if !ephemeral.is_empty() {
         errors.push(ephemeral.forbidden("cannot be set on create"));
     }
-    let node = place.get("nodeName");
-    if !node.is_empty() && !place.get("schedulingGates").is_empty() {
+    let node = field.get("nodeName");
+    if !node.is_empty() && !field.get("schedulingGates").is_empty() {
         let words = "cannot be set until all schedulingGates have been cleared";
         errors.push(node.forbidden(words));
     }
-    let spec = Spec::of(&place, options);
+    let spec = Spec::of(&field, options);
     annotations::check_agreement(&metadata.get("annotations"), &spec, &mut errors);
     errors
 }
 
 /// What is wrong with a Pod, be it new or changed.
-pub(crate) fn check_pod(pod: &Place<'_>, options: Options, errors: &mut Errors) {
+pub(crate) fn check_pod(pod: &Field<'_>, options: Options, errors: &mut Errors) {
     let (metadata, spec) = (pod.get("metadata"), pod.get("spec"));
     check_annotations(&metadata.get("annotations"), &spec, options, errors);
     check_spec(&spec, metadata.str("name"), options, errors);
@@ -128,58 +128,58 @@ pub(crate) fn check_pod(pod: &Place<'_>, options: Options, errors: &mut Errors) 
 }
 
 /// What is wrong with a PodTemplateSpec; `old` is what it replaces.
-pub(crate) fn check_template(template: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+pub(crate) fn check_template(template: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let options = Options::of_template(old);
     check_template_metadata(template, options, errors);
-    let place = template.get("spec");
-    check_spec(&place, "", options, errors);
-    let spec = Spec::of(&place, options);
+    let field = template.get("spec");
+    check_spec(&field, "", options, errors);
+    let spec = Spec::of(&field, options);
     let metadata = template.get("metadata");
     annotations::check_agreement(&metadata.get("annotations"), &spec, errors);
-    let ephemeral = place.get("ephemeralContainers");
+    let ephemeral = field.get("ephemeralContainers");
     if !ephemeral.is_empty() {
         errors.push(ephemeral.forbidden("ephemeral containers not allowed in pod template"));
     }
 }
 
 /// What is wrong with the metadata of a PodTemplateSpec. Upstream leaves `metadata` out of the paths.
-pub(crate) fn check_template_metadata(template: &Place<'_>, options: Options, errors: &mut Errors) {
+pub(crate) fn check_template_metadata(template: &Field<'_>, options: Options, errors: &mut Errors) {
     let metadata = template.get("metadata");
     let path = |member: &str| template.get(member).path();
     errors.extend(validation::labels(Some(metadata.map("labels")), &path("labels")));
     let annotations = Some(metadata.map("annotations"));
     errors.extend(validation::annotations(annotations, &path("annotations")));
     let annotations = metadata.get("annotations");
-    let place = template.get("annotations");
-    check_annotations(&place.of(annotations.value()), &template.get("spec"), options, errors);
+    let field = template.get("annotations");
+    check_annotations(&field.of(annotations.value()), &template.get("spec"), options, errors);
 }
 
 /// What is wrong with a PodSpec; the pod's name is `""` where it is none yet.
-fn check_spec(place: &Place<'_>, name: &str, options: Options, errors: &mut Errors) {
-    let mut spec = Spec::of(place, options);
+fn check_spec(field: &Field<'_>, name: &str, options: Options, errors: &mut Errors) {
+    let mut spec = Spec::of(field, options);
     if spec.grace_period.is_none() {
-        errors.push(place.get("terminationGracePeriodSeconds").required(""));
+        errors.push(field.get("terminationGracePeriodSeconds").required(""));
     }
     let owner = volumes::Owner { name, options };
-    spec.volumes = volumes::check_volumes(place, &owner, errors);
-    check_resource_claims(place, errors);
+    spec.volumes = volumes::check_volumes(field, &owner, errors);
+    check_resource_claims(field, errors);
     containers::check_containers(&spec, errors);
     containers::check_init_containers(&spec, errors);
     containers::check_ephemeral_containers(&spec, errors);
     containers::check_file_references(&spec, errors);
     resources::check_pod(&spec, errors);
     network::check_host_network(&spec, errors);
-    check(place, POLICIES, errors);
+    check(field, POLICIES, errors);
     security::check_pod(&spec, errors);
-    affinity::check_affinity(place, options, errors);
-    check(place, GATES, errors);
-    scheduling::check_topology_spread(place, options, errors);
+    affinity::check_affinity(field, options, errors);
+    check(field, GATES, errors);
+    scheduling::check_topology_spread(field, options, errors);
     security::check_host_process(&spec, errors);
     security::check_host_users(&spec, errors);
-    check(place, NAMES, errors);
+    check(field, NAMES, errors);
     resources::check_overhead(&spec, errors);
     security::check_os(&spec, errors);
-    check(place, GROUP, errors);
+    check(field, GROUP, errors);
 }
 
 const POLICIES: Rules = &[
@@ -221,14 +221,14 @@ const GROUP: Rules = &[Do(|spec, errors| {
 })];
 
 /// Whether a pod, or those of a class, may displace others.
-pub(crate) fn preemption_policy(policy: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn preemption_policy(policy: &Field<'_>, errors: &mut Errors) {
     if policy.is_set() {
         choice(policy, &["PreemptLowerPriority", "Never"], errors);
     }
 }
 
 /// Checks `resourceClaims`.
-fn check_resource_claims(spec: &Place<'_>, errors: &mut Errors) {
+fn check_resource_claims(spec: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for claim in spec.items("resourceClaims") {
         let name = claim.get("name");
@@ -240,7 +240,7 @@ fn check_resource_claims(spec: &Place<'_>, errors: &mut Errors) {
             name.all_invalid(names::dns1123_label(name.text()), errors);
         }
         let sources = ["resourceClaimName", "resourceClaimTemplateName"].map(|m| claim.get(m));
-        let words = match sources.each_ref().map(Place::is_set) {
+        let words = match sources.each_ref().map(Field::is_set) {
             [true, true] => Some(
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
             ),

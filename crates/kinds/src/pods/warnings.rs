@@ -9,26 +9,26 @@ use pintle_meta::{names, quantity::Quantity};
 use pintle_value::{Path, Value};
 
 use super::validation::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD};
-use crate::place::Place;
+use crate::field::Field;
 
 /// What to say of a new pod.
 pub(crate) fn warn_of_pod(pod: &Value) -> Vec<String> {
-    let place = Place::root(pod);
+    let field = Field::root(pod);
     let mut warnings = warn_of_name(
         pod,
         "this is used in the Pod's hostname, which can result in surprising behavior",
     );
-    warnings.extend(warnings_of(&place, false));
+    warnings.extend(warnings_of(&field, false));
     warnings
 }
 
 /// What to say of a template.
-pub(crate) fn warn_of_template(template: &Place<'_>) -> Vec<String> {
+pub(crate) fn warn_of_template(template: &Field<'_>) -> Vec<String> {
     warnings_of(template, true)
 }
 
 /// What to say of the spec of a claim.
-pub(crate) fn warn_of_claim(spec: &Place<'_>) -> Vec<String> {
+pub(crate) fn warn_of_claim(spec: &Field<'_>) -> Vec<String> {
     let mut warnings = Warnings(Vec::new());
     for list in ["requests", "limits"] {
         let path = ["resources", list];
@@ -38,7 +38,7 @@ pub(crate) fn warn_of_claim(spec: &Place<'_>) -> Vec<String> {
 }
 
 /// Which old sources a PersistentVolume has.
-pub(crate) fn warn_of_sources(spec: &Place<'_>) -> Vec<String> {
+pub(crate) fn warn_of_sources(spec: &Field<'_>) -> Vec<String> {
     let mut warnings = Warnings(Vec::new());
     // Upstream says nothing of the others.
     let is_told = |member: &str| !matches!(member, "gitRepo" | "flocker" | "quobyte");
@@ -51,7 +51,7 @@ pub(crate) fn warn_of_sources(spec: &Place<'_>) -> Vec<String> {
 }
 
 /// What to say of a NodeSelector.
-pub(crate) fn warn_of_node_selector(selector: &Place<'_>) -> Vec<String> {
+pub(crate) fn warn_of_node_selector(selector: &Field<'_>) -> Vec<String> {
     let mut warnings = Warnings(Vec::new());
     for term in selector.items("nodeSelectorTerms") {
         warn_of_node_term(&term, false, &mut warnings);
@@ -78,7 +78,7 @@ impl Warnings {
     }
 
     /// Amounts of bytes are whole.
-    fn add_fraction(&mut self, amount: &Place<'_>) {
+    fn add_fraction(&mut self, amount: &Field<'_>) {
         let is_whole = |amount: Quantity| amount.milli_value() % 1000 == 0;
         if amount.text().parse().is_ok_and(|amount| !is_whole(amount)) {
             let words =
@@ -145,7 +145,7 @@ pub(crate) fn old_label(label: &str) -> Option<&'static str> {
 }
 
 /// `owner` is a pod or a template.
-fn warnings_of(owner: &Place<'_>, is_template: bool) -> Vec<String> {
+fn warnings_of(owner: &Field<'_>, is_template: bool) -> Vec<String> {
     let mut warnings = Warnings(Vec::new());
     let spec = owner.get("spec");
     let annotations = owner.at(&["metadata", "annotations"]);
@@ -188,11 +188,11 @@ fn warnings_of(owner: &Place<'_>, is_template: bool) -> Vec<String> {
 /// The lists of containers in the order in which upstream visits them.
 const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-fn warn_of_labels(spec: &Place<'_>, warnings: &mut Warnings) {
+fn warn_of_labels(spec: &Field<'_>, warnings: &mut Warnings) {
     let selector = spec.get("nodeSelector");
-    for (key, place) in selector.pairs() {
+    for (key, field) in selector.pairs() {
         if let Some(words) = old_label(key) {
-            warnings.add(&place.path(), words);
+            warnings.add(&field.path(), words);
         }
     }
     let nodes = spec.at(&["affinity", "nodeAffinity"]);
@@ -213,7 +213,7 @@ fn warn_of_labels(spec: &Place<'_>, warnings: &mut Warnings) {
 }
 
 /// What is required was validated; what is preferred may have values that no label has.
-fn warn_of_node_term(term: &Place<'_>, with_values: bool, warnings: &mut Warnings) {
+fn warn_of_node_term(term: &Field<'_>, with_values: bool, warnings: &mut Warnings) {
     for requirement in term.items("matchExpressions") {
         let key = requirement.get("key");
         if let Some(words) = old_label(key.text()) {
@@ -228,7 +228,7 @@ fn warn_of_node_term(term: &Place<'_>, with_values: bool, warnings: &mut Warning
     }
 }
 
-fn warn_of_terms(spec: &Place<'_>, warnings: &mut Warnings) {
+fn warn_of_terms(spec: &Field<'_>, warnings: &mut Warnings) {
     for side in ["podAffinity", "podAntiAffinity"] {
         let path = ["affinity", side];
         let pods = spec.at(&path);
@@ -241,14 +241,14 @@ fn warn_of_terms(spec: &Place<'_>, warnings: &mut Warnings) {
     }
 }
 
-fn warn_of_selector(term: &Place<'_>, warnings: &mut Warnings) {
+fn warn_of_selector(term: &Field<'_>, warnings: &mut Warnings) {
     let selector = term.get("labelSelector");
     if !selector.is_set() {
         warnings.add(&selector.path(), "a null labelSelector results in matching no pod");
     }
 }
 
-fn warn_of_volumes(spec: &Place<'_>, warnings: &mut Warnings) {
+fn warn_of_volumes(spec: &Field<'_>, warnings: &mut Warnings) {
     for volume in spec.items("volumes") {
         for (member, name, words) in OLD_VOLUMES {
             if volume.has(member) {
@@ -260,7 +260,7 @@ fn warn_of_volumes(spec: &Place<'_>, warnings: &mut Warnings) {
     }
 }
 
-fn warn_of_duplicates(spec: &Place<'_>, list: &str, member: &str, warnings: &mut Warnings) {
+fn warn_of_duplicates(spec: &Field<'_>, list: &str, member: &str, warnings: &mut Warnings) {
     let mut seen = BTreeSet::new();
     for item in spec.items(list) {
         if !seen.insert(item.str(member)) {
@@ -270,15 +270,15 @@ fn warn_of_duplicates(spec: &Place<'_>, list: &str, member: &str, warnings: &mut
     }
 }
 
-fn warn_of_seccomp(annotations: &Place<'_>, key: &str, warnings: &mut Warnings) {
+fn warn_of_seccomp(annotations: &Field<'_>, key: &str, warnings: &mut Warnings) {
     let words = r#"non-functional in v1.27+; use the "seccompProfile" field instead"#;
     warnings.add(&annotations.path().key(key), words);
 }
 
 fn warn_of_container(
-    spec: &Place<'_>,
-    annotations: &Place<'_>,
-    container: &Place<'_>,
+    spec: &Field<'_>,
+    annotations: &Field<'_>,
+    container: &Field<'_>,
     is_template: bool,
     warnings: &mut Warnings,
 ) {
@@ -305,7 +305,7 @@ fn warn_of_container(
 }
 
 /// A variable may build on its former value, but not replace it.
-fn warn_of_variables(container: &Place<'_>, warnings: &mut Warnings) {
+fn warn_of_variables(container: &Field<'_>, warnings: &mut Warnings) {
     let mut seen = BTreeSet::new();
     for variable in container.items("env") {
         let name = variable.str("name");

@@ -79,8 +79,8 @@ pub(super) fn access_modes(modes: &[Value]) -> String {
 /// Where a load balancer answers: each entry's address or else its host name, sorted, each once.
 pub(super) fn load_balancer(object: &Value) -> String {
     let entries = items_at(object, "status.loadBalancer.ingress").iter();
-    let places = entries.map(|entry| filled(str_at(entry, "ip"), str_at(entry, "hostname")));
-    joined(places.filter(|place| !place.is_empty()).collect::<BTreeSet<_>>())
+    let fields = entries.map(|entry| filled(str_at(entry, "ip"), str_at(entry, "hostname")));
+    joined(fields.filter(|field| !field.is_empty()).collect::<BTreeSet<_>>())
 }
 
 /// A quantity in its canonical form.

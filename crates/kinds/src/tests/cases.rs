@@ -167,11 +167,11 @@ fn texts(row: &Value, member: &str) -> Vec<String> {
     texts.iter().map(|text| text.as_str().expect("a text").to_owned()).collect()
 }
 
-/// The object with some places changed. A place is `spec.ports[0].name` or `metadata.labels[a.b/c]`.
+/// The object with some fields changed. A field is `spec.ports[0].name` or `metadata.labels[a.b/c]`.
 fn edited(mut object: Value, changes: Option<&Value>) -> Value {
-    for (place, value) in changes.and_then(Value::as_object).into_iter().flat_map(|m| m.iter()) {
-        let steps: Vec<String> = steps(place);
-        let (last, parents) = steps.split_last().expect("a place");
+    for (field, value) in changes.and_then(Value::as_object).into_iter().flat_map(|m| m.iter()) {
+        let steps: Vec<String> = steps(field);
+        let (last, parents) = steps.split_last().expect("a field");
         let parent = parents.iter().fold(&mut object, |node, step| enter(node, step));
         if value.is_null() {
             parent.make_object().remove(last);
@@ -182,9 +182,9 @@ fn edited(mut object: Value, changes: Option<&Value>) -> Value {
     object
 }
 
-fn steps(place: &str) -> Vec<String> {
+fn steps(field: &str) -> Vec<String> {
     let mut steps = vec![String::new()];
-    let mut rest = place.chars();
+    let mut rest = field.chars();
     while let Some(c) = rest.next() {
         match c {
             '.' => steps.push(String::new()),

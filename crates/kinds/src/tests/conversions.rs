@@ -262,7 +262,7 @@ fn is_cpu_use(metric: &Value) -> bool {
 }
 
 proptest! {
-    /// From v2 to v1 and back nothing is lost but the place of the use of CPU, which becomes the last.
+    /// From v2 to v1 and back nothing is lost but the position of the CPU metric, which becomes the last.
     #[test]
     fn autoscalers_come_back(
         metrics in prop::collection::vec(metric(true), 1..5)

@@ -223,7 +223,7 @@ fn errors(
     errors.iter().map(field::Error::to_string).collect()
 }
 
-/// Changes an object: `set` names places by their steps, `change` is a merge patch.
+/// Changes an object: `set` names fields by their steps, `change` is a merge patch.
 fn alter(object: &mut Value, row: &Value) {
     for (path, value) in
         row.get("set").and_then(Value::as_object).into_iter().flat_map(|m| m.iter())

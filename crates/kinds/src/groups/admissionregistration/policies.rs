@@ -9,7 +9,7 @@ use pintle_value::Value;
 
 use super::rules::{FAILURE_POLICIES, check_conditions, check_match};
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{Rule::OneOf, check, choice, required},
 };
 
@@ -22,7 +22,7 @@ const EXPRESSION_LENGTH_MAX: usize = 5 * 1024;
 pub(super) fn validate_validating(policy: &Value) -> Errors {
     let mut errors = Errors::new();
     let name = object::name(policy);
-    let policy = Place::root(policy);
+    let policy = Field::root(policy);
     let spec = policy.get("spec");
     check_head(&spec, &mut errors);
     let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
@@ -51,7 +51,7 @@ pub(super) fn validate_validating(policy: &Value) -> Errors {
 /// What is wrong with a MutatingAdmissionPolicy.
 pub(super) fn validate_mutating(policy: &Value) -> Errors {
     let mut errors = Errors::new();
-    let policy = Place::root(policy);
+    let policy = Field::root(policy);
     let spec = policy.get("spec");
     check_head(&spec, &mut errors);
     check_mutating(&spec.get("matchConstraints"), &mut errors);
@@ -65,7 +65,7 @@ pub(super) fn validate_mutating(policy: &Value) -> Errors {
 }
 
 /// Only what a write leaves behind can be changed. Upstream's paths do not say which rule it is.
-fn check_mutating(constraints: &Place<'_>, errors: &mut Errors) {
+fn check_mutating(constraints: &Field<'_>, errors: &mut Errors) {
     const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "UPDATE"];
     let path = constraints.at(&["resourceRules", "operations"]);
     for rule in constraints.items("resourceRules") {
@@ -78,7 +78,7 @@ fn check_mutating(constraints: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What the policies of both sorts begin with.
-fn check_head(spec: &Place<'_>, errors: &mut Errors) {
+fn check_head(spec: &Field<'_>, errors: &mut Errors) {
     check(spec, &[OneOf("failurePolicy", FAILURE_POLICIES)], errors);
     if let Some(kind) = spec.find("paramKind") {
         check_param_kind(&kind, errors);
@@ -111,8 +111,8 @@ fn is_identifier(name: &str) -> bool {
         && !pintle_cel::is_reserved(name)
 }
 
-fn check_param_kind(place: &Place<'_>, errors: &mut Errors) {
-    let (version, kind) = (place.get("apiVersion"), place.get("kind"));
+fn check_param_kind(field: &Field<'_>, errors: &mut Errors) {
+    let (version, kind) = (field.get("apiVersion"), field.get("kind"));
     let parts: Vec<&str> = version.text().split('/').collect();
     let (group, name) = match parts.as_slice() {
         [name] => ("", *name),
@@ -146,12 +146,12 @@ fn check_param_kind(place: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_validation(validation: &Place<'_>, errors: &mut Errors) {
+fn check_validation(validation: &Field<'_>, errors: &mut Errors) {
     let expression = validation.get("expression");
     if expression.text().trim().is_empty() {
         errors.push(expression.required("expression is not specified"));
     }
-    let is_blank = |place: &Place<'_>| !place.is_empty() && place.text().trim().is_empty();
+    let is_blank = |field: &Field<'_>| !field.is_empty() && field.text().trim().is_empty();
     let (dynamic, message) = (validation.get("messageExpression"), validation.get("message"));
     if is_blank(&dynamic) {
         errors.push(dynamic.invalid("must be non-empty if specified"));
@@ -164,7 +164,7 @@ fn check_validation(validation: &Place<'_>, errors: &mut Errors) {
     check(validation, &[OneOf("reason", REASONS)], errors);
 }
 
-fn check_annotation(annotation: &Place<'_>, policy: &str, errors: &mut Errors) {
+fn check_annotation(annotation: &Field<'_>, policy: &str, errors: &mut Errors) {
     let (key, value) = (annotation.get("key"), annotation.get("valueExpression"));
     if policy.is_empty() {
         errors.push(key.invalid("requires metadata.name be non-empty"));
@@ -182,7 +182,7 @@ fn check_annotation(annotation: &Place<'_>, policy: &str, errors: &mut Errors) {
 }
 
 /// A patch is told in one of two ways.
-fn check_mutation(mutation: &Place<'_>, errors: &mut Errors) {
+fn check_mutation(mutation: &Field<'_>, errors: &mut Errors) {
     let kind = mutation.get("patchType");
     let (own, other) = match kind.text() {
         "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
@@ -205,7 +205,7 @@ fn check_mutation(mutation: &Place<'_>, errors: &mut Errors) {
 /// What is wrong with a binding; those of validating policies say what follows.
 pub(super) fn validate_binding(binding: &Value, has_actions: bool) -> Errors {
     let mut errors = Errors::new();
-    let binding = Place::root(binding);
+    let binding = Field::root(binding);
     let spec = binding.get("spec");
     let policy = spec.get("policyName");
     if policy.is_empty() {
@@ -228,7 +228,7 @@ pub(super) fn validate_binding(binding: &Value, has_actions: bool) -> Errors {
     errors
 }
 
-fn check_param_ref(reference: &Place<'_>, errors: &mut Errors) {
+fn check_param_ref(reference: &Field<'_>, errors: &mut Errors) {
     const EXCLUSIVE: &str = "name and selector are mutually exclusive";
     let (name, selector) = (reference.get("name"), reference.get("selector"));
     if !name.is_empty() {
@@ -248,7 +248,7 @@ fn check_param_ref(reference: &Place<'_>, errors: &mut Errors) {
     choice(&reference.get("parameterNotFoundAction"), &["Deny", "Allow"], errors);
 }
 
-fn check_actions(spec: &Place<'_>, errors: &mut Errors) {
+fn check_actions(spec: &Field<'_>, errors: &mut Errors) {
     let list = spec.get("validationActions");
     let mut seen = BTreeSet::new();
     for action in spec.items("validationActions") {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use pintle_meta::{field::Error, names};
 
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{
         Rule::{Do, OneOf},
         Rules, check, required,
@@ -39,18 +39,18 @@ pub(super) const RULE: Rules = &[
 ];
 
 /// A list that must be filled, and where a star stands alone.
-fn stars(rule: &Place<'_>, list: &str, what: &str, errors: &mut Errors) {
-    let place = rule.get(list);
-    required(&place, "", errors);
+fn stars(rule: &Field<'_>, list: &str, what: &str, errors: &mut Errors) {
+    let field = rule.get(list);
+    required(&field, "", errors);
     let has_star = rule.items(list).any(|item| item.text() == "*");
     if has_star && rule.items(list).len() > 1 {
         let words = format!("if '*' is present, must not specify other {what}");
-        errors.push(place.invalid(words));
+        errors.push(field.invalid(words));
     }
 }
 
 /// Resources and subresources: `pods`, `pods/log`, `pods/*`, `*/scale`, `*`, `*/*`.
-fn check_resources(rule: &Place<'_>, errors: &mut Errors) {
+fn check_resources(rule: &Field<'_>, errors: &mut Errors) {
     let list = rule.get("resources");
     required(&list, "", errors);
     let (mut all_of, mut every) = (BTreeSet::new(), BTreeSet::new());
@@ -91,10 +91,10 @@ fn check_resources(rule: &Place<'_>, errors: &mut Errors) {
 }
 
 /// MatchResources of policies and bindings.
-pub(super) fn check_match(place: &Place<'_>, errors: &mut Errors) {
-    check(place, &[OneOf("matchPolicy", MATCH_POLICIES)], errors);
+pub(super) fn check_match(field: &Field<'_>, errors: &mut Errors) {
+    check(field, &[OneOf("matchPolicy", MATCH_POLICIES)], errors);
     for member in ["namespaceSelector", "objectSelector"] {
-        let selector = place.get(member);
+        let selector = field.get(member);
         if selector.is_set() {
             let wrong = pintle_meta::validation::label_selector(selector.value(), &selector.path());
             errors.extend(wrong);
@@ -103,7 +103,7 @@ pub(super) fn check_match(place: &Place<'_>, errors: &mut Errors) {
         }
     }
     for list in ["resourceRules", "excludeResourceRules"] {
-        for rule in place.items(list) {
+        for rule in field.items(list) {
             let mut seen = BTreeSet::new();
             for name in rule.items("resourceNames") {
                 name.all_invalid(names::path_segment(name.text()), errors);
@@ -117,7 +117,7 @@ pub(super) fn check_match(place: &Place<'_>, errors: &mut Errors) {
 }
 
 /// The match conditions of webhooks and policies.
-pub(super) fn check_conditions(holder: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_conditions(holder: &Field<'_>, errors: &mut Errors) {
     let list = holder.get("matchConditions");
     let count = holder.items("matchConditions").len();
     if count > CONDITIONS_MAX {

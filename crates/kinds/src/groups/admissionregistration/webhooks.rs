@@ -8,8 +8,8 @@ use pintle_value::Value;
 use super::rules::{FAILURE_POLICIES, MATCH_POLICIES, RULE, check_conditions};
 use crate::{
     checks::items,
+    field::{Errors, Field},
     formats::port_number,
-    place::{Errors, Place},
     rules::{
         Rule::{Each, OneOf},
         check, required,
@@ -44,7 +44,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
         stored.is_none_or(|hooks| conditions(hooks) != conditions(items(new, &["webhooks"])));
     let mut errors = Errors::new();
     let mut seen = BTreeSet::new();
-    for hook in Place::root(new).items("webhooks") {
+    for hook in Field::root(new).items("webhooks") {
         check_hook(&hook, needs_harmless, &mut errors);
         if has_new_conditions {
             check_conditions(&hook, &mut errors);
@@ -62,7 +62,7 @@ fn is_known_version(version: &Value) -> bool {
     version.as_str().is_some_and(|version| REVIEW_VERSIONS.contains(&version))
 }
 
-fn check_hook(hook: &Place<'_>, needs_harmless: bool, errors: &mut Errors) {
+fn check_hook(hook: &Field<'_>, needs_harmless: bool, errors: &mut Errors) {
     full_name(&hook.get("name"), errors);
     check(hook, &[Each("rules", RULE)], errors);
     check(
@@ -90,7 +90,7 @@ fn check_hook(hook: &Place<'_>, needs_harmless: bool, errors: &mut Errors) {
 }
 
 /// A domain of three segments at least.
-fn full_name(name: &Place<'_>, errors: &mut Errors) {
+fn full_name(name: &Field<'_>, errors: &mut Errors) {
     let wrong = names::dns1123_subdomain(name.text());
     if name.is_empty() {
         errors.push(name.required(""));
@@ -103,7 +103,7 @@ fn full_name(name: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Where the webhook is: at a URL, or behind a service.
-fn check_client(config: &Place<'_>, errors: &mut Errors) {
+fn check_client(config: &Field<'_>, errors: &mut Errors) {
     let (url, service) = (config.get("url"), config.get("service"));
     match (url.is_set(), service.is_set()) {
         (true, false) => check_url(&url, errors),
@@ -123,7 +123,7 @@ fn check_client(config: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream shows the part of the URL that is wrong.
-fn check_url(url: &Place<'_>, errors: &mut Errors) {
+fn check_url(url: &Field<'_>, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
     let text = url.text();
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
@@ -150,7 +150,7 @@ fn check_url(url: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A path of subdomains.
-fn check_path(path: &Place<'_>, errors: &mut Errors) {
+fn check_path(path: &Field<'_>, errors: &mut Errors) {
     let text = path.text();
     if matches!(text, "" | "/") {
         return;
@@ -175,7 +175,7 @@ fn check_path(path: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_versions(hook: &Place<'_>, needs_known: bool, errors: &mut Errors) {
+fn check_versions(hook: &Field<'_>, needs_known: bool, errors: &mut Errors) {
     let list = hook.get("admissionReviewVersions");
     let known = REVIEW_VERSIONS.join(", ");
     if list.is_empty() {
@@ -189,7 +189,7 @@ fn check_versions(hook: &Place<'_>, needs_known: bool, errors: &mut Errors) {
         }
         version.all_invalid(names::dns1035_label(version.text()), errors);
     }
-    let is_known = |version: Place<'_>| is_known_version(version.value());
+    let is_known = |version: Field<'_>| is_known_version(version.value());
     if needs_known && !hook.items("admissionReviewVersions").any(is_known) {
         let words = format!("must include at least one of {known}");
         errors.push(Error::invalid(&list.path(), list.value(), words));

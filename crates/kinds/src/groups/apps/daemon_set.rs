@@ -15,7 +15,7 @@ use crate::{
         Row::{In, Unset, When},
         set,
     },
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods,
     rules::{
         Rule::{Do, NotNegative},
@@ -40,7 +40,7 @@ pub(super) const DAEMON_SET: Strategy = Strategy {
         set_template_generation(new, template_generation(old).saturating_add(is_changed.into()));
     },
     validate: |new, old| {
-        let object = Place::root(new);
+        let object = Field::root(new);
         let spec = object.get("spec");
         let mut errors = Errors::new();
         check_selector(&spec, &mut errors);
@@ -95,7 +95,7 @@ const DEFAULTS: Defaults = &[In(
 )];
 
 /// Without a selector a DaemonSet selects nothing, not even its own pods.
-fn check_selector(spec: &Place<'_>, errors: &mut Errors) {
+fn check_selector(spec: &Field<'_>, errors: &mut Errors) {
     let selector = spec.get("selector");
     errors.extend(validation::label_selector(selector.value(), &selector.path()));
     if let Ok(labels) = Selector::from_label_selector(selector.some()) {
@@ -112,7 +112,7 @@ const ROLLOUT: Rules =
 const ROLLING_MEMBERS: &[(&str, &str)] =
     &[("MaxUnavailable", "maxUnavailable"), ("MaxSurge", "maxSurge")];
 
-fn strategy(spec: &Place<'_>, errors: &mut Errors) {
+fn strategy(spec: &Field<'_>, errors: &mut Errors) {
     let strategy = spec.get("updateStrategy");
     let rolling = strategy.get("rollingUpdate");
     match strategy.str("type") {
@@ -127,7 +127,7 @@ fn strategy(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Pods go first or come first, one of the two.
-fn check_rolling(rolling: &Place<'_>, errors: &mut Errors) {
+fn check_rolling(rolling: &Field<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
     workload::check_share(&unavailable, errors);
     workload::check_share(&surge, errors);

@@ -15,7 +15,7 @@ use crate::{
         Row::{In, Unset, When},
         set,
     },
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods,
     rules::{
         Rule::{Do, NotNegative},
@@ -30,7 +30,7 @@ pub(super) const DEPLOYMENT: Strategy = Strategy {
     generation: Generation::SpecAnd("annotations"),
     default: |object| set(object, DEFAULTS),
     validate: |new, old| {
-        let object = Place::root(new);
+        let object = Field::root(new);
         let spec = object.get("spec");
         let mut errors = Errors::new();
         check(&spec, &[NotNegative("replicas")], &mut errors);
@@ -85,7 +85,7 @@ const ROLLOUT: Rules = &[
 const ROLLING_MEMBERS: &[(&str, &str)] =
     &[("MaxUnavailable", "maxUnavailable"), ("MaxSurge", "maxSurge")];
 
-fn strategy(spec: &Place<'_>, errors: &mut Errors) {
+fn strategy(spec: &Field<'_>, errors: &mut Errors) {
     let strategy = spec.get("strategy");
     let rolling = strategy.get("rollingUpdate");
     match strategy.str("type") {
@@ -107,7 +107,7 @@ fn strategy(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Pods go or come first: both cannot be none.
-fn check_rolling(rolling: &Place<'_>, errors: &mut Errors) {
+fn check_rolling(rolling: &Field<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
     workload::check_share(&unavailable, errors);
     workload::check_share(&surge, errors);
@@ -117,7 +117,7 @@ fn check_rolling(rolling: &Place<'_>, errors: &mut Errors) {
     workload::check_not_above_all(&unavailable, errors);
 }
 
-fn deadline(spec: &Place<'_>, errors: &mut Errors) {
+fn deadline(spec: &Field<'_>, errors: &mut Errors) {
     let deadline = spec.get("progressDeadlineSeconds");
     let ready = spec.get("minReadySeconds").int().unwrap_or(0);
     if deadline.int().is_some_and(|seconds| seconds <= ready) {

@@ -3,7 +3,7 @@
 use super::{super::workload, REPLICAS, TEMPLATE};
 use crate::{
     defaults::{Defaults, Row::In, set},
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods,
     rules::{Rule::NotNegative, check},
     strategy::{COUNTED_WITH_STATUS, Part, Strategy, part},
@@ -13,7 +13,7 @@ pub(super) const REPLICA_SET: Strategy = Strategy {
     gated: pods::GATED_TEMPLATE,
     default: |object| set(object, DEFAULTS),
     validate: |new, old| {
-        let object = Place::root(new);
+        let object = Field::root(new);
         let spec = object.get("spec");
         let mut errors = Errors::new();
         check(&spec, &[NotNegative("replicas"), NotNegative("minReadySeconds")], &mut errors);

@@ -18,9 +18,8 @@ use crate::{
         Row::{At, Each, Empty, In, Unset, When},
         set,
     },
-    gates,
-    place::{Errors, Place},
-    pods,
+    field::{Errors, Field},
+    gates, pods,
     rules::{self, Rule, Rules, check, not_negative},
     strategy::{COUNTED_WITH_STATUS, Part, Strategy, part},
 };
@@ -79,7 +78,7 @@ const DEFAULTS: Defaults = &[In(
 const PARTITION: Row = Unset("partition", Int(0));
 
 fn validate(new: &Value, old: Option<&Value>) -> Errors {
-    let object = Place::root(new);
+    let object = Field::root(new);
     let spec = object.get("spec");
     let mut errors = Errors::new();
     check(&spec, RULES, &mut errors);
@@ -117,7 +116,7 @@ const NUMBERS: Rules = &[
     Rule::Do(|spec, errors| not_negative(&spec.get("ordinals.start").of(start(spec)), errors)),
 ];
 
-fn start<'a>(spec: &Place<'a>) -> &'a Value {
+fn start<'a>(spec: &Field<'a>) -> &'a Value {
     spec.value().at(&["ordinals", "start"]).unwrap_or(&Value::Null)
 }
 
@@ -125,7 +124,7 @@ fn start<'a>(spec: &Place<'a>) -> &'a Value {
 const CLAIMS: Rules = &[Rule::Each("volumeClaimTemplates", &[Rule::At("spec", pods::CLAIM_RULES)])];
 const SERVICE: Rules = &[Rule::Formatted("serviceName", names::dns1123_label)];
 
-fn management(spec: &Place<'_>, errors: &mut Errors) {
+fn management(spec: &Field<'_>, errors: &mut Errors) {
     let policy = spec.get("podManagementPolicy");
     rules::required(&policy, "", errors);
     if !matches!(policy.text(), "" | "OrderedReady" | "Parallel") {
@@ -136,7 +135,7 @@ fn management(spec: &Place<'_>, errors: &mut Errors) {
 const ROLLING_MEMBERS: &[(&str, &str)] =
     &[("Partition", "partition"), ("MaxUnavailable", "maxUnavailable")];
 
-fn strategy(spec: &Place<'_>, errors: &mut Errors) {
+fn strategy(spec: &Field<'_>, errors: &mut Errors) {
     let strategy = spec.get("updateStrategy");
     let rolling = strategy.get("rollingUpdate");
     match strategy.str("type") {
@@ -154,7 +153,7 @@ fn strategy(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_rolling(rolling: &Place<'_>, errors: &mut Errors) {
+fn check_rolling(rolling: &Field<'_>, errors: &mut Errors) {
     not_negative(&rolling.get("partition"), errors);
     if let Some(unavailable) = rolling.find("maxUnavailable") {
         workload::check_share(&unavailable, errors);
@@ -166,7 +165,7 @@ fn check_rolling(rolling: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A template that was wrong when it was stored may stay so but for its metadata.
-fn check_template(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn check_template(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let selector = spec.get("selector");
     let Ok(labels) = Selector::from_label_selector(selector.some()) else {
         errors.push(selector.invalid(""));
@@ -178,7 +177,7 @@ fn check_template(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
     let old_template = workload::old_template(old);
     let was_wrong = old.is_some_and(|old| {
         let mut wrong = Errors::new();
-        check_pods(&Place::root(old).get("spec"), old_template, &mut wrong);
+        check_pods(&Field::root(old).get("spec"), old_template, &mut wrong);
         !wrong.is_empty()
     });
     if !was_wrong {
@@ -192,7 +191,7 @@ fn check_template(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
 
 /// The pods have names of their own, and more volumes than their template says: those of the claims that
 /// are made for them.
-fn check_pods(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn check_pods(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let template = spec.get("template");
     let claims: BTreeSet<&str> =
         spec.items("volumeClaimTemplates").map(|claim| claim_name(claim.value())).collect();
@@ -249,7 +248,7 @@ fn same_but_for(new: &Value, old: &Value, members: &[&str]) -> bool {
 }
 
 fn warn(new: &Value, old: Option<&Value>) -> Vec<String> {
-    let object = Place::root(new);
+    let object = Field::root(new);
     let spec = object.get("spec");
     let mut warnings = pods::warn_of_template(&spec.get("template"));
     for claim in spec.items("volumeClaimTemplates") {

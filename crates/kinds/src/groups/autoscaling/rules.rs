@@ -6,7 +6,7 @@ use pintle_value::Value;
 use crate::{
     amounts,
     checks::NOT_NEGATIVE,
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{
         Rule::{At, Do, Named, NotNegative},
         Rules, check, required,
@@ -21,7 +21,7 @@ const POLICY_TYPES: &[&str] = &["Percent", "Pods"];
 /// What is wrong with an autoscaler; `old` is what it replaces.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
-    let autoscaler = Place::root(new);
+    let autoscaler = Field::root(new);
     let spec = autoscaler.get("spec");
     // HPAScaleToZero is off, but what sleeps may go on sleeping.
     let sleeps = old.and_then(|old| old.at(&["spec", "minReplicas"])?.as_int()) == Some(0);
@@ -43,7 +43,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     check_reference(&scaled, group_of_scaled(&scaled, old), &mut errors);
     let described = group_of_described(old);
     spec.items("metrics").for_each(|metric| check_metric(&metric, described, &mut errors));
-    let scales_from_zero = |metric: Place<'_>| matches!(metric.str("type"), "Object" | "External");
+    let scales_from_zero = |metric: Field<'_>| matches!(metric.str("type"), "Object" | "External");
     if least.int() == Some(0) && !spec.items("metrics").any(scales_from_zero) {
         let words = "must specify at least one Object or External metric to support scaling to zero replicas";
         errors.push(spec.get("metrics").forbidden(words));
@@ -79,7 +79,7 @@ enum Group {
 }
 
 /// Only ReplicationControllers of the core group can be scaled; what does not change may be wrong.
-fn group_of_scaled(scaled: &Place<'_>, old: Option<&Value>) -> Group {
+fn group_of_scaled(scaled: &Field<'_>, old: Option<&Value>) -> Group {
     let kept = |old: &Value| {
         let old = old.at(&["spec", "scaleTargetRef"]).unwrap_or(&Value::Null);
         let same = |member| old.str_at(&[member]).unwrap_or_default() == scaled.str(member);
@@ -94,16 +94,16 @@ fn group_of_scaled(scaled: &Place<'_>, old: Option<&Value>) -> Group {
 
 /// Metrics may describe objects of the core group. One that was wrong lets others be.
 fn group_of_described(old: Option<&Value>) -> Group {
-    let old = Place::root(old.unwrap_or(&Value::Null));
+    let old = Field::root(old.unwrap_or(&Value::Null));
     let old = old.get("spec");
-    let is_wrong = |metric: Place<'_>| {
+    let is_wrong = |metric: Field<'_>| {
         let version = metric.at(&["object", "describedObject", "apiVersion"]).text();
         metric.str("type") == "Object" && GroupVersion::parse(version).is_none()
     };
     if old.items("metrics").any(is_wrong) { Group::Unchecked } else { Group::Optional }
 }
 
-fn check_reference(reference: &Place<'_>, group: Group, errors: &mut Errors) {
+fn check_reference(reference: &Field<'_>, group: Group, errors: &mut Errors) {
     check(reference, REFERENCE, errors);
     let version = reference.get("apiVersion");
     match (group, GroupVersion::parse(version.text())) {
@@ -119,7 +119,7 @@ fn check_reference(reference: &Place<'_>, group: Group, errors: &mut Errors) {
     }
 }
 
-fn check_behavior(rules: &Place<'_>, errors: &mut Errors) {
+fn check_behavior(rules: &Field<'_>, errors: &mut Errors) {
     let window = rules.get("stabilizationWindowSeconds");
     match window.int() {
         Some(..0) => errors.push(window.invalid("must be greater than or equal to zero")),
@@ -141,16 +141,16 @@ fn check_behavior(rules: &Place<'_>, errors: &mut Errors) {
     rules.items("policies").for_each(|policy| check_policy(&policy, errors));
 }
 
-fn check_policy(policy: &Place<'_>, errors: &mut Errors) {
+fn check_policy(policy: &Field<'_>, errors: &mut Errors) {
     let kind = policy.get("type");
     if !POLICY_TYPES.contains(&kind.text()) {
         errors.push(kind.not_supported(POLICY_TYPES));
     }
     for member in ["value", "periodSeconds"] {
-        let place = policy.get(member);
-        let number = place.int().unwrap_or(0);
+        let field = policy.get(member);
+        let number = field.int().unwrap_or(0);
         if number <= 0 {
-            errors.push(place.invalid_as(number, "must be greater than zero"));
+            errors.push(field.invalid_as(number, "must be greater than zero"));
         }
     }
     let period = policy.get("periodSeconds");
@@ -177,7 +177,7 @@ const SOURCES: &[Source] = &[
 
 const SOURCE_NAMES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
 
-fn check_metric(metric: &Place<'_>, described: Group, errors: &mut Errors) {
+fn check_metric(metric: &Field<'_>, described: Group, errors: &mut Errors) {
     let kind = metric.get("type");
     if kind.is_empty() {
         errors.push(kind.required("must specify a metric source type"));
@@ -277,7 +277,7 @@ const CONTAINER: Rules = &[
     Do(value_or_utilization),
 ];
 
-fn value_or_utilization(source: &Place<'_>, errors: &mut Errors) {
+fn value_or_utilization(source: &Field<'_>, errors: &mut Errors) {
     let target = source.get("target");
     match (target.has("averageUtilization"), target.has("averageValue")) {
         (false, false) => {
@@ -292,7 +292,7 @@ fn value_or_utilization(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn identifier(source: &Place<'_>, errors: &mut Errors) {
+fn identifier(source: &Field<'_>, errors: &mut Errors) {
     let metric = source.get("metric");
     let name = metric.get("name");
     required(&name, "must specify a metric name", errors);
@@ -301,7 +301,7 @@ fn identifier(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn target(source: &Place<'_>, errors: &mut Errors) {
+fn target(source: &Field<'_>, errors: &mut Errors) {
     let target = source.get("target");
     let kind = target.get("type");
     required(&kind, "must specify a metric target type", errors);
@@ -310,9 +310,9 @@ fn target(source: &Place<'_>, errors: &mut Errors) {
         errors.push(kind.invalid_as(kind.text(), words));
     }
     for member in ["value", "averageValue"] {
-        let place = target.get(member);
-        if amounts::parse(&place).is_some_and(|amount| amount.signum() != 1) {
-            errors.push(place.invalid("must be positive"));
+        let field = target.get(member);
+        if amounts::parse(&field).is_some_and(|amount| amount.signum() != 1) {
+            errors.push(field.invalid("must be positive"));
         }
     }
     let utilization = target.get("averageUtilization");

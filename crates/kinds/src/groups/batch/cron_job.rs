@@ -14,7 +14,7 @@ use crate::{
         Row::{Empty, In, Unset},
         set,
     },
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods,
     rules::{
         Rule::{Choice, NotNegative},
@@ -62,7 +62,7 @@ const DEFAULTS: Defaults = &[In(
 )];
 
 fn validate(new: &Value, old: Option<&Value>) -> Errors {
-    let cron_job = Place::root(new);
+    let cron_job = Field::root(new);
     let spec = cron_job.get("spec");
     let mut errors = Errors::new();
     check_schedule(&spec, old, &mut errors);
@@ -94,7 +94,7 @@ fn has_zone(cron_job: &Value) -> bool {
 }
 
 /// Zones were once told in the schedule, and may stay there.
-fn check_schedule(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn check_schedule(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let schedule = spec.get("schedule");
     if schedule.is_empty() {
         errors.push(schedule.required(""));
@@ -114,7 +114,7 @@ fn check_schedule(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
 }
 
 /// Jobs of a CronJob select their own pods.
-fn check_generated(job: &Place<'_>, errors: &mut Errors) {
+fn check_generated(job: &Field<'_>, errors: &mut Errors) {
     if let Some(selector) = job.find("selector") {
         errors.push(selector.invalid("`selector` will be auto-generated"));
     }

@@ -20,7 +20,7 @@ use crate::{
         Row::{At, Do, Each, Empty, In, Unset, When},
         is_filled, set,
     },
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods,
     rules::{Rule, Rules, check},
     strategy::{COUNTED_WITH_STATUS, Part, Strategy, count, part, selectable},
@@ -128,7 +128,7 @@ fn own_labels<'a>(name: &'a str, uid: &'a str) -> [(&'static str, &'a str); 4] {
 }
 
 fn validate(new: &Value, old: Option<&Value>) -> Errors {
-    let job = Place::root(new);
+    let job = Field::root(new);
     let spec = job.get("spec");
     let mut errors = Errors::new();
     check_generated(&job, old, &mut errors);
@@ -143,7 +143,7 @@ fn validate(new: &Value, old: Option<&Value>) -> Errors {
 }
 
 /// The spec with the selector, which a CronJob's has not; `old` is the job that is replaced.
-fn check_selecting_spec(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn check_selecting_spec(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     check_spec(spec, old.and_then(|old| old.get("spec")), errors);
     let selector = spec.get("selector");
     if selector.is_set() {
@@ -157,7 +157,7 @@ fn check_selecting_spec(spec: &Place<'_>, old: Option<&Value>, errors: &mut Erro
 }
 
 /// The labels and the selector are those that were made for the job, unless it has its own.
-fn check_generated(job: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn check_generated(job: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let spec = job.get("spec");
     let selector = spec.get("selector");
     if spec.get("manualSelector").is_true() || !selector.is_set() {
@@ -191,7 +191,7 @@ fn check_generated(job: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
 }
 
 /// Pods of indexed jobs are called after the job and their index.
-fn check_hostname(job: &Place<'_>, errors: &mut Errors) {
+fn check_hostname(job: &Field<'_>, errors: &mut Errors) {
     let spec = job.get("spec");
     if let Some(completions @ 1..) = spec.get("completions").int()
         && is_indexed(&spec)
@@ -205,7 +205,7 @@ fn check_hostname(job: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn is_indexed(spec: &Place<'_>) -> bool {
+fn is_indexed(spec: &Field<'_>) -> bool {
     spec.str("completionMode") == "Indexed"
 }
 
@@ -232,7 +232,7 @@ const NUMBERS: Rules = &[
 ];
 
 /// What is wrong with a JobSpec, apart from its selector; `old` is what it replaces.
-pub(super) fn check_spec(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+pub(super) fn check_spec(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     check(spec, NUMBERS, errors);
     let old = old.and_then(|old| old.get("template"));
     pods::check_template(&spec.get("template"), old, errors);
@@ -254,7 +254,7 @@ pub(super) fn check_spec(spec: &Place<'_>, old: Option<&Value>, errors: &mut Err
 const MANAGER_LENGTH_MAX: usize = 63;
 
 /// Who manages the job, as a path with a domain before it.
-fn managed_by(spec: &Place<'_>, errors: &mut Errors) {
+fn managed_by(spec: &Field<'_>, errors: &mut Errors) {
     let Some(manager) = spec.find("managedBy") else { return };
     errors.extend(validation::domain_prefixed_path(manager.text(), &manager.path()));
     if manager.text().len() > MANAGER_LENGTH_MAX {
@@ -262,7 +262,7 @@ fn managed_by(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn replacement(spec: &Place<'_>, errors: &mut Errors) {
+fn replacement(spec: &Field<'_>, errors: &mut Errors) {
     let allowed: &[&str] = match spec.has("podFailurePolicy") {
         true => &["Failed"],
         false => &["Failed", "TerminatingOrFailed"],
@@ -274,12 +274,12 @@ fn replacement(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What may not change once a job is there.
-fn check_changes(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn check_changes(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let old_spec = old.get("spec").unwrap_or(&Value::Null);
     let same = |member: &str, errors: &mut Errors| {
-        let place = spec.get(member);
-        if place.some() != old_spec.get(member).filter(|value| !value.is_null()) {
-            errors.push(place.invalid(IMMUTABLE));
+        let field = spec.get(member);
+        if field.some() != old_spec.get(member).filter(|value| !value.is_null()) {
+            errors.push(field.invalid(IMMUTABLE));
         }
     };
     let completions = spec.get("completions");
@@ -303,7 +303,7 @@ fn check_changes(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
 
 /// Upstream warns of jobs that are too large to be tracked.
 fn warn_of_size(job: &Value) -> Option<String> {
-    let job = Place::root(job);
+    let job = Field::root(job);
     let spec = job.get("spec");
     let number = |member: &str| spec.get(member).int().unwrap_or(0);
     let is_large = number("completions") > indexes::COMPLETIONS_HIGH

@@ -6,7 +6,7 @@ use pintle_value::Value;
 use crate::{
     checks::{items, same},
     conditions,
-    place::{Errors, Place},
+    field::{Errors, Field},
     signers::{SECONDS_MIN, seconds_max, signer_name, user_annotations},
 };
 
@@ -19,7 +19,7 @@ const ISSUED: &str = "Issued";
 const VERDICTS: &[&str] = &[ISSUED, "Denied", "Failed"];
 
 /// What is wrong with a new request.
-pub(super) fn validate(spec: &Place<'_>) -> Errors {
+pub(super) fn validate(spec: &Field<'_>) -> Errors {
     let mut errors = Errors::new();
     signer_name(&spec.get("signerName"), &mut errors);
     user_annotations(&spec.get("unverifiedUserAnnotations"), &mut errors);
@@ -54,7 +54,7 @@ pub(super) fn validate(spec: &Place<'_>) -> Errors {
 }
 
 /// A key is sent in one of two ways. Whether the sender has it is found out where cryptography is.
-fn check_key(spec: &Place<'_>, errors: &mut Errors) {
+fn check_key(spec: &Field<'_>, errors: &mut Errors) {
     let [request, key, proof] =
         ["stubPKCS10Request", "pkixPublicKey", "proofOfPossession"].map(|name| spec.str(name));
     let one_way = match (request.is_empty(), key.is_empty(), proof.is_empty()) {
@@ -72,7 +72,7 @@ fn check_key(spec: &Place<'_>, errors: &mut Errors) {
 
 /// What is wrong with what became of a request: it is decided once.
 pub(super) fn validate_status(new: &Value, old: &Value) -> Errors {
-    let request = Place::root(new);
+    let request = Field::root(new);
     let status = request.get("status");
     let mut errors = Errors::new();
     check_verdicts(&status, &mut errors);
@@ -108,7 +108,7 @@ pub(super) fn validate_status(new: &Value, old: &Value) -> Errors {
 }
 
 /// Upstream's paths have a dot before the index.
-fn check_verdicts(status: &Place<'_>, errors: &mut Errors) {
+fn check_verdicts(status: &Field<'_>, errors: &mut Errors) {
     let mut count = 0;
     let list = status.get("conditions");
     for (i, condition) in status.items("conditions").enumerate() {
@@ -130,7 +130,7 @@ fn check_verdicts(status: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_issued(status: &Place<'_>, errors: &mut Errors) {
+fn check_issued(status: &Field<'_>, errors: &mut Errors) {
     let chain = status.get("certificateChain");
     if chain.text().len() > CHAIN_LENGTH_MAX {
         return errors.push(Error::too_long(&chain.path(), CHAIN_LENGTH_MAX));
@@ -145,9 +145,9 @@ fn check_issued(status: &Place<'_>, errors: &mut Errors) {
         ("notAfter", CONSISTENT),
         ("beginRefreshAt", "must be present and in the range [notbefore+10min, notafter-10min]"),
     ] {
-        let place = status.get(member);
-        if place.is_empty() {
-            errors.push(place.required(words));
+        let field = status.get(member);
+        if field.is_empty() {
+            errors.push(field.required(words));
         }
     }
     let refresh = status.get("beginRefreshAt");

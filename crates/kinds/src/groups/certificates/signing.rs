@@ -12,8 +12,8 @@ use pintle_value::Value;
 
 use crate::{
     checks::items,
+    field::{Errors, Field},
     pem,
-    place::{Errors, Place},
     signers::signer_name,
 };
 
@@ -74,7 +74,7 @@ pub(super) fn note_time(new: &mut Value, old: Option<&Value>, now: Now) {
 /// What is wrong with a new request.
 pub(super) fn validate(request: &Value) -> Errors {
     let mut errors = Errors::new();
-    let request = Place::root(request);
+    let request = Field::root(request);
     let spec = request.get("spec");
     let pem = decoded(&spec.get("request"));
     if pem::kinds(&pem).first().is_none_or(|kind| *kind != "CERTIFICATE REQUEST") {
@@ -112,7 +112,7 @@ pub(super) fn validate(request: &Value) -> Errors {
 /// What is wrong with a trust bundle, but for what its certificates say.
 pub(super) fn validate_bundle(bundle: &Value) -> Errors {
     let mut errors = Errors::new();
-    let bundle = Place::root(bundle);
+    let bundle = Field::root(bundle);
     let metadata = bundle.get("metadata");
     let spec = bundle.get("spec");
     let (name, signer) = (metadata.get("name"), spec.get("signerName"));
@@ -176,7 +176,7 @@ pub(super) fn keep_approval(new: &mut Value, old: &Value) {
 /// What is wrong with what was written to a part.
 pub(super) fn validate_part(new: &Value, old: &Value, may: May) -> Errors {
     let mut errors = Errors::new();
-    let request = Place::root(new);
+    let request = Field::root(new);
     let status = request.get("status");
     check_conditions(&status, old, &mut errors);
     let certificate = status.get("certificate");
@@ -208,7 +208,7 @@ pub(super) fn validate_part(new: &Value, old: &Value, may: May) -> Errors {
     errors
 }
 
-fn check_conditions(status: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn check_conditions(status: &Field<'_>, old: &Value, errors: &mut Errors) {
     let stored = |kind: &str| {
         let list = items(old, &["status", "conditions"]).iter();
         list.filter(|one| one.str_at(&["type"]) == Some(kind)).count()
@@ -239,8 +239,8 @@ fn check_conditions(status: &Place<'_>, old: &Value, errors: &mut Errors) {
 }
 
 /// The text that base64 text stands for.
-fn decoded(place: &Place<'_>) -> String {
-    let bytes = BASE64.decode(place.text()).unwrap_or_default();
+fn decoded(field: &Field<'_>) -> String {
+    let bytes = BASE64.decode(field.text()).unwrap_or_default();
     String::from_utf8(bytes).unwrap_or_default()
 }
 

@@ -8,7 +8,7 @@ use crate::{
     amounts,
     checks::{IMMUTABLE, same},
     defaults::{Defaults, Row::In, set},
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods,
     rules::check,
     strategy::{Part, Strategy, WITH_STATUS, part},
@@ -25,7 +25,7 @@ pub(super) const CLAIM: Strategy = Strategy {
     },
     prepare_update: |new, old| settle_sources(new, Some(old)),
     validate: |new, old| {
-        let claim = Place::root(new);
+        let claim = Field::root(new);
         let mut errors = Errors::new();
         check(&claim.get("spec"), pods::CLAIM_RULES, &mut errors);
         if let Some(old) = old {
@@ -35,12 +35,12 @@ pub(super) const CLAIM: Strategy = Strategy {
     },
     declared_rules: false,
     warnings: |new, _| {
-        let claim = Place::root(new);
+        let claim = Field::root(new);
         let mut warnings = warn_of_annotations(&claim, 0);
         warnings.extend(pods::warn_of_claim(&claim.get("spec")));
         warnings
     },
-    parts: &[Part { validate: |new, _| check_status(&Place::root(new)), ..part("status") }],
+    parts: &[Part { validate: |new, _| check_status(&Field::root(new)), ..part("status") }],
     ..WITH_STATUS
 };
 
@@ -95,7 +95,7 @@ fn is_claim_or_snapshot(source: &Value) -> bool {
 const FROZEN: &str = "spec is immutable after creation except resources.requests and \
                       volumeAttributesClassName for bound claims";
 
-fn check_changes(claim: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn check_changes(claim: &Field<'_>, old: &Value, errors: &mut Errors) {
     let spec = claim.get("spec");
     let (mut new, mut stored) =
         (spec.value().clone(), old.get("spec").cloned().unwrap_or_default());
@@ -122,12 +122,12 @@ fn check_changes(claim: &Place<'_>, old: &Value, errors: &mut Errors) {
         let shown = pods::difference("core.PersistentVolumeClaimSpec", &stored, &new);
         errors.push(spec.forbidden(format!("{FROZEN}\n{shown}")));
     }
-    let old_claim = Place::root(old);
+    let old_claim = Field::root(old);
     let size = spec.at(&["resources", "requests", "storage"]);
     let old_size = old_claim.at(&["spec", "resources", "requests", "storage"]);
     let has = old_claim.at(&["status", "capacity", "storage"]);
     // None is as good as nothing.
-    let amount = |place: &Place<'_>| amounts::parse(place).unwrap_or(Quantity::ZERO);
+    let amount = |field: &Field<'_>| amounts::parse(field).unwrap_or(Quantity::ZERO);
     // What could not grow may be asked to grow less, if not to shrink.
     if amount(&size) < amount(&old_size) && amount(&size) <= amount(&has) {
         errors.push(size.forbidden("field can not be less than status.capacity"));
@@ -136,7 +136,7 @@ fn check_changes(claim: &Place<'_>, old: &Value, errors: &mut Errors) {
 }
 
 /// Upstream leaves the spec out of the path of the mode.
-fn check_mode_and_attributes(claim: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_mode_and_attributes(claim: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let path = ["spec", "volumeMode"];
     let (mode, old_mode) = (claim.at(&path), old.at(&path));
     if !same(mode.some(), old_mode.some()) {
@@ -156,7 +156,7 @@ fn check_mode_and_attributes(claim: &Place<'_>, old: &Place<'_>, errors: &mut Er
 
 /// A claim's class may be told once, by the name that its annotation had. Where it may be, `new`
 /// becomes as if it were not told.
-fn keep_class(claim: &Place<'_>, old: &Value, new: &mut Value, errors: &mut Errors) {
+fn keep_class(claim: &Field<'_>, old: &Value, new: &mut Value, errors: &mut Errors) {
     let annotation = |object: &Value| {
         object.str_at(&["metadata", "annotations", CLASS_ANNOTATION]).map(str::to_owned)
     };
@@ -191,7 +191,7 @@ const RESIZE: &[&str] = &[
     "NodeResizePending",
 ];
 
-fn check_status(claim: &Place<'_>) -> Errors {
+fn check_status(claim: &Field<'_>) -> Errors {
     let mut errors = Errors::new();
     let status = claim.get("status");
     let capacity = status.get("capacity");
@@ -218,7 +218,7 @@ fn check_status(claim: &Place<'_>) -> Errors {
     errors
 }
 
-fn basic_amount(amount: &Place<'_>, errors: &mut Errors) {
+fn basic_amount(amount: &Field<'_>, errors: &mut Errors) {
     if let Some(quantity) = amounts::parse(amount)
         && quantity.signum() < 0
     {
@@ -227,7 +227,7 @@ fn basic_amount(amount: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Of Kubernetes' own resources, a claim has only room; what drivers name is theirs.
-fn resource_key(list: &Place<'_>, name: &str, errors: &mut Errors) -> bool {
+fn resource_key(list: &Field<'_>, name: &str, errors: &mut Errors) -> bool {
     let wrong = names::qualified_name(name);
     let is_right = wrong.is_empty();
     list.all_invalid_as(name, wrong, errors);

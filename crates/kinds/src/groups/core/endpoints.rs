@@ -11,8 +11,8 @@ use crate::{
         Row::{Each as EachOf, Empty},
         set,
     },
+    field::{Errors, Field},
     formats::{ip, odd_ip},
-    place::{Errors, Place},
     rules::{
         Rule::{Choice, Do, Each, Formatted, Given, Port},
         Rules, check, errors,
@@ -32,7 +32,7 @@ pub(super) const ENDPOINTS: Strategy = Strategy {
         }
         let mut errors = errors(new, RULES);
         if !is_servers_own(new) {
-            check(&Place::root(new), REACHABLE, &mut errors);
+            check(&Field::root(new), REACHABLE, &mut errors);
         }
         errors
     },
@@ -82,7 +82,7 @@ const PORT: Rules = &[
     Given("appProtocol", names::qualified_name),
 ];
 
-fn check_ports(subset: &Place<'_>, errors: &mut Errors) {
+fn check_ports(subset: &Field<'_>, errors: &mut Errors) {
     let ports = subset.items("ports");
     let needs_names = ports.len() > 1;
     for port in ports {

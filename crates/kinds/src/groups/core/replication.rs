@@ -12,7 +12,7 @@ use crate::{
         Row::{At, Do, In, Unset},
         is_filled, set,
     },
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods,
     rules::{
         Rule::{NotNegative, Required},
@@ -63,7 +63,7 @@ const RULES: Rules = &[
 ];
 
 fn validate(new: &Value, old: Option<&Value>) -> Errors {
-    let object = Place::root(new);
+    let object = Field::root(new);
     let spec = object.get("spec");
     let mut errors = Errors::new();
     check(&spec, RULES, &mut errors);

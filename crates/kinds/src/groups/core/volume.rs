@@ -13,7 +13,7 @@ use crate::{
         Row::{Also, Empty, In, Unset},
         set,
     },
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods,
     rules::{
         Rule::{Do, Formatted, OneOf, Required},
@@ -29,7 +29,7 @@ pub(super) const VOLUME: Strategy = Strategy {
     prepare_create: pending,
     note_time,
     validate: |new, old| {
-        let volume = Place::root(new);
+        let volume = Field::root(new);
         let spec = volume.get("spec");
         let name = pintle_meta::object::name(new);
         let mut errors = Errors::new();
@@ -42,7 +42,7 @@ pub(super) const VOLUME: Strategy = Strategy {
         errors
     },
     declared_rules: false,
-    warnings: |new, _| warn(&Place::root(new)),
+    warnings: |new, _| warn(&Field::root(new)),
     ..WITH_STATUS
 };
 
@@ -112,7 +112,7 @@ const ATTRIBUTES: Rules = &[Do(|spec, errors| {
     }
 })];
 
-fn check_spec(spec: &Place<'_>, name: &str, old: Option<&Value>, errors: &mut Errors) {
+fn check_spec(spec: &Field<'_>, name: &str, old: Option<&Value>, errors: &mut Errors) {
     check(spec, MODES, errors);
     check_capacity(&spec.get("capacity"), errors);
     check(spec, RECLAIM, errors);
@@ -130,7 +130,7 @@ fn check_spec(spec: &Place<'_>, name: &str, old: Option<&Value>, errors: &mut Er
 }
 
 /// What is true of the volume that an attachment has within itself, of which only a CSI driver knows.
-pub(in crate::groups) fn check_inline(spec: &Place<'_>, errors: &mut Errors) {
+pub(in crate::groups) fn check_inline(spec: &Field<'_>, errors: &mut Errors) {
     if spec.has("claimRef") {
         refuse_inline(spec, "claimRef", "may not be specified", errors);
     }
@@ -161,12 +161,12 @@ pub(in crate::groups) fn check_inline(spec: &Place<'_>, errors: &mut Errors) {
 
 const INLINE: &str = "in the context of inline volumes";
 
-fn refuse_inline(spec: &Place<'_>, member: &str, words: &str, errors: &mut Errors) {
+fn refuse_inline(spec: &Field<'_>, member: &str, words: &str, errors: &mut Errors) {
     errors.push(spec.get(member).forbidden(format!("{words} {INLINE}")));
 }
 
 /// How much a volume holds, and nothing else.
-fn check_capacity(capacity: &Place<'_>, errors: &mut Errors) {
+fn check_capacity(capacity: &Field<'_>, errors: &mut Errors) {
     if capacity.is_empty() {
         errors.push(capacity.required(""));
     }
@@ -186,13 +186,13 @@ fn check_capacity(capacity: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Values that no node can have may stay where they are.
-fn check_affinity(affinity: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn check_affinity(affinity: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let Some(required) = affinity.find("required") else {
         let words = "must specify required node constraints";
         return errors.push(affinity.get("required").required(words));
     };
     let any_values = old.is_some_and(|old| {
-        let old = Place::root(old);
+        let old = Field::root(old);
         let terms = old.at(&["spec", "nodeAffinity", "required"]);
         terms.items("nodeSelectorTerms").any(|term| {
             term.items("matchExpressions").any(|requirement| {
@@ -231,7 +231,7 @@ const NO_SOURCE: &[&str] = &[
     "volumeMode",
 ];
 
-fn check_changes(volume: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn check_changes(volume: &Field<'_>, old: &Value, errors: &mut Errors) {
     let spec = volume.get("spec");
     let source = |spec: Option<&Value>| {
         let mut source = spec.cloned().unwrap_or_default();
@@ -254,7 +254,7 @@ fn check_changes(volume: &Place<'_>, old: &Value, errors: &mut Errors) {
     let of_old = |member: &str| old.at(&["spec", member]);
     let mode = spec.value().get("volumeMode");
     if !same(mode, of_old("volumeMode")) {
-        let value = Place::root(mode.unwrap_or(&Value::Null)).value();
+        let value = Field::root(mode.unwrap_or(&Value::Null)).value();
         errors.push(volume.get("volumeMode").of(value).invalid(IMMUTABLE));
     }
     if let Some(stored) = of_old("nodeAffinity").filter(|stored| !stored.is_null()) {
@@ -314,13 +314,13 @@ const OLD_ANNOTATIONS: &[(&str, &str)] = &[
 ];
 
 /// What to say of the annotation that was once a claim's or a volume's class, and `count` others.
-pub(super) fn warn_of_annotations(object: &Place<'_>, count: usize) -> Vec<String> {
+pub(super) fn warn_of_annotations(object: &Field<'_>, count: usize) -> Vec<String> {
     let annotations = object.at(&["metadata", "annotations"]);
     let old = OLD_ANNOTATIONS.iter().take(1 + count).filter(|(key, _)| annotations.has(key));
     old.map(|(key, words)| format!("{}: {words}", annotations.path().key(key))).collect()
 }
 
-fn warn(volume: &Place<'_>) -> Vec<String> {
+fn warn(volume: &Field<'_>) -> Vec<String> {
     let mut warnings = warn_of_annotations(volume, 1);
     let spec = volume.get("spec");
     let policy = spec.get("persistentVolumeReclaimPolicy");

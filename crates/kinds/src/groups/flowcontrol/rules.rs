@@ -8,7 +8,7 @@ use pintle_value::Value;
 use crate::{
     bootstrap::flowcontrol::mandatory_spec,
     checks::same,
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{
         Rule::{Do, Each, Needed},
         Rules, check, choice, required, within,
@@ -28,7 +28,7 @@ const VERBS: &[&str] =
 pub(super) fn validate_schema(schema: &Value) -> Errors {
     let mut errors = Errors::new();
     let name = object::name(schema);
-    let schema = Place::root(schema);
+    let schema = Field::root(schema);
     let spec = schema.get("spec");
     let precedence = spec.get("matchingPrecedence");
     let number = precedence.int().unwrap_or(0);
@@ -81,17 +81,17 @@ const RULE: Rules = &[
 const SUBJECTS: &[(&str, &str)] =
     &[("User", "user"), ("ServiceAccount", "serviceAccount"), ("Group", "group")];
 
-fn check_subject(subject: &Place<'_>, errors: &mut Errors) {
+fn check_subject(subject: &Field<'_>, errors: &mut Errors) {
     let kind = subject.get("kind");
     let Some((_, own)) = SUBJECTS.iter().find(|(name, _)| *name == kind.text()) else {
         return errors.push(kind.not_supported(&["Group", "ServiceAccount", "User"]));
     };
-    let place = subject.get(own);
-    if !place.is_set() {
+    let field = subject.get(own);
+    if !field.is_set() {
         let words = format!("{own} is required when subject kind is '{}'", kind.text());
-        errors.push(place.required(&words));
+        errors.push(field.required(&words));
     } else {
-        check_named(&place, *own == "serviceAccount", errors);
+        check_named(&field, *own == "serviceAccount", errors);
     }
     let order = ["serviceAccount", "user", "group"];
     for other in order.iter().filter(|other| *other != own && subject.has(other)) {
@@ -101,8 +101,8 @@ fn check_subject(subject: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_named(place: &Place<'_>, is_account: bool, errors: &mut Errors) {
-    let name = place.get("name");
+fn check_named(field: &Field<'_>, is_account: bool, errors: &mut Errors) {
+    let name = field.get("name");
     required(&name, "", errors);
     if !is_account {
         return;
@@ -110,7 +110,7 @@ fn check_named(place: &Place<'_>, is_account: bool, errors: &mut Errors) {
     if !name.is_empty() && name.text() != "*" {
         name.all_invalid(names::dns1123_subdomain(name.text()), errors);
     }
-    let namespace = place.get("namespace");
+    let namespace = field.get("namespace");
     if namespace.is_empty() {
         errors.push(namespace.required("must specify namespace for service account"));
     } else {
@@ -118,30 +118,30 @@ fn check_named(place: &Place<'_>, is_account: bool, errors: &mut Errors) {
     }
 }
 
-fn has_star(rule: &Place<'_>, list: &str) -> bool {
+fn has_star(rule: &Field<'_>, list: &str) -> bool {
     rule.items(list).any(|item| item.text() == "*")
 }
 
 /// A list that must be filled, and where a star stands alone.
-fn check_list(rule: &Place<'_>, list: &str, empty: &str, others: &str, errors: &mut Errors) {
-    let place = rule.get(list);
-    if place.is_empty() {
-        errors.push(place.required(empty));
+fn check_list(rule: &Field<'_>, list: &str, empty: &str, others: &str, errors: &mut Errors) {
+    let field = rule.get(list);
+    if field.is_empty() {
+        errors.push(field.required(empty));
     } else if rule.items(list).len() > 1 && has_star(rule, list) {
         let words = format!("if '*' is present, must not specify other {others}");
-        errors.push(place.invalid(words));
+        errors.push(field.invalid(words));
     }
 }
 
-fn check_verbs(rule: &Place<'_>, errors: &mut Errors) {
+fn check_verbs(rule: &Field<'_>, errors: &mut Errors) {
     check_list(rule, "verbs", "verbs must contain at least one value", "verbs", errors);
-    let known = |verb: Place<'_>| VERBS.contains(&verb.text());
+    let known = |verb: Field<'_>| VERBS.contains(&verb.text());
     if !has_star(rule, "verbs") && !rule.items("verbs").all(known) {
         errors.push(rule.get("verbs").not_supported(VERBS));
     }
 }
 
-fn check_resource_rule(rule: &Place<'_>, errors: &mut Errors) {
+fn check_resource_rule(rule: &Field<'_>, errors: &mut Errors) {
     check_verbs(rule, errors);
     let words = "resource rules must supply at least one api group";
     check_list(rule, "apiGroups", words, "api groups", errors);
@@ -163,7 +163,7 @@ fn check_resource_rule(rule: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_url_rule(rule: &Place<'_>, errors: &mut Errors) {
+fn check_url_rule(rule: &Field<'_>, errors: &mut Errors) {
     check_verbs(rule, errors);
     let words = "nonResourceURLs must contain at least one value";
     check_list(rule, "nonResourceURLs", words, "non-resource URLs", errors);
@@ -193,7 +193,7 @@ fn wrong_url(path: &str) -> Option<&'static str> {
 pub(super) fn validate_level(level: &Value) -> Errors {
     let mut errors = Errors::new();
     let name = object::name(level);
-    let level = Place::root(level);
+    let level = Field::root(level);
     let spec = level.get("spec");
     let kind = spec.get("type");
     if (name == EXEMPT) != (kind.text() == "Exempt") {
@@ -227,7 +227,7 @@ pub(super) fn validate_level(level: &Value) -> Errors {
 }
 
 /// The levels that are always there are as they are, but for what `exempt` reserves.
-fn check_mandatory_level(name: &str, spec: &Place<'_>, errors: &mut Errors) {
+fn check_mandatory_level(name: &str, spec: &Field<'_>, errors: &mut Errors) {
     let Some(mandatory) = mandatory_spec("priorityLevels", name) else { return };
     let (mut found, mut but) = (spec.value().clone(), "");
     if name == EXEMPT {
@@ -240,7 +240,7 @@ fn check_mandatory_level(name: &str, spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_shares(level: &Place<'_>, errors: &mut Errors) {
+fn check_shares(level: &Field<'_>, errors: &mut Errors) {
     let shares = level.get("nominalConcurrencyShares");
     if shares.int().is_some_and(|shares| shares < 0) {
         errors.push(shares.invalid("must be a non-negative integer"));
@@ -248,14 +248,14 @@ fn check_shares(level: &Place<'_>, errors: &mut Errors) {
     check_lendable(level, errors);
 }
 
-fn check_lendable(level: &Place<'_>, errors: &mut Errors) {
+fn check_lendable(level: &Field<'_>, errors: &mut Errors) {
     let lendable = level.get("lendablePercent");
     if lendable.int().is_some_and(|percent| !(0..=100).contains(&percent)) {
         errors.push(lendable.invalid(within(0, 100)));
     }
 }
 
-fn check_limited(limited: &Place<'_>, errors: &mut Errors) {
+fn check_limited(limited: &Field<'_>, errors: &mut Errors) {
     let shares = limited.get("nominalConcurrencyShares");
     if shares.int().is_some_and(|shares| shares < 0) {
         errors.push(shares.invalid("must be a non-negative integer"));
@@ -269,7 +269,7 @@ fn check_limited(limited: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream's words say `Limited` where they mean the type of the response.
-fn check_response(response: &Place<'_>, errors: &mut Errors) {
+fn check_response(response: &Field<'_>, errors: &mut Errors) {
     let (kind, queuing) = (response.get("type"), response.get("queuing"));
     match kind.text() {
         "Reject" if queuing.is_set() => {
@@ -286,7 +286,7 @@ fn check_response(response: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_queuing(queuing: &Place<'_>, errors: &mut Errors) {
+fn check_queuing(queuing: &Field<'_>, errors: &mut Errors) {
     let of = |member: &'static str| queuing.get(member).int().unwrap_or(0);
     let mut wrong = |member: &'static str, words: String| {
         errors.push(queuing.get(member).invalid_as(of(member), words));
@@ -323,7 +323,7 @@ fn entropy_bits(deck: i64, hand: i64) -> f64 {
 /// What is wrong with the status of either.
 pub(super) fn validate_status(object: &Value) -> Errors {
     let mut errors = Errors::new();
-    let object = Place::root(object);
+    let object = Field::root(object);
     let status = object.get("status");
     let mut seen = BTreeSet::new();
     for condition in status.items("conditions") {

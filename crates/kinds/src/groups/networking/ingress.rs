@@ -8,8 +8,8 @@ use pintle_value::{Path, Value};
 use super::CLASS_ANNOTATION;
 use crate::{
     checks::items,
+    field::{Errors, Field},
     formats::{ip, parse_ip, port_name, port_number},
-    place::{Errors, Place},
     rules::{
         Rule::{At, Do, Each, Named},
         Rules, check,
@@ -19,7 +19,7 @@ use crate::{
 /// What is wrong with an ingress; `old` is what it replaces.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
-    let ingress = Place::root(new);
+    let ingress = Field::root(new);
     check(&ingress, RULES, &mut errors);
     let spec = ingress.get("spec");
     let has_odd_secret = |old: &Value| {
@@ -43,7 +43,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-fn check_annotation(ingress: &Value, class: &Place<'_>, errors: &mut Errors) {
+fn check_annotation(ingress: &Value, class: &Field<'_>, errors: &mut Errors) {
     let annotations = pintle_meta::object::annotations(ingress);
     let annotation = annotations.and_then(|annotations| annotations.get(CLASS_ANNOTATION));
     if let Some(annotation) =
@@ -89,7 +89,7 @@ const BAD_SEQUENCES: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
 const BAD_ENDS: &[&str] = &["/..", "/."];
 const PATH_TYPES: &[&str] = &["Exact", "ImplementationSpecific", "Prefix"];
 
-fn check_path(item: &Place<'_>, errors: &mut Errors) {
+fn check_path(item: &Field<'_>, errors: &mut Errors) {
     let (kind, path) = (item.get("pathType"), item.get("path"));
     let text = path.text();
     let is_absolute = text.starts_with('/');
@@ -133,13 +133,13 @@ const RESOURCE: Rules =
     &[Do(api_group), Named("kind", names::path_segment), Named("name", names::path_segment)];
 
 /// A group that is said must be one, though it may be left out.
-pub(super) fn api_group(reference: &Place<'_>, errors: &mut Errors) {
+pub(super) fn api_group(reference: &Field<'_>, errors: &mut Errors) {
     if let Some(group) = reference.find("apiGroup") {
         group.all_invalid(names::dns1123_subdomain(group.text()), errors);
     }
 }
 
-fn check_service(backend: &Place<'_>, errors: &mut Errors) {
+fn check_service(backend: &Field<'_>, errors: &mut Errors) {
     let service = backend.get("service");
     check(&service, &[Named("name", names::dns1123_label)], errors);
     let port = service.get("port");
@@ -185,7 +185,7 @@ pub(super) fn validate_status(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     let known = items(old, &["status", "loadBalancer", "ingress"]).iter();
     let known: BTreeSet<&str> = known.filter_map(|point| point.str_at(&["ip"])).collect();
-    let ingress = Place::root(new);
+    let ingress = Field::root(new);
     let balancer = ingress.at(&["status", "loadBalancer"]);
     for point in balancer.items("ingress") {
         let address = point.get("ip");

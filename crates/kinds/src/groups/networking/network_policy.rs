@@ -6,8 +6,8 @@ use pintle_value::Value;
 use crate::{
     addresses::{Range, odd_range, range},
     checks::items,
+    field::{Errors, Field},
     formats::{port_name, port_number},
-    place::{Errors, Place},
     rules::{
         Rule::{OneOf, Selector},
         check,
@@ -22,7 +22,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let known: Vec<&str> =
         old.map(|old| ranges(old).map(|(_, text)| text).collect()).unwrap_or_default();
-    let policy = Place::root(new);
+    let policy = Field::root(new);
     let spec = policy.get("spec");
     check(&spec, &[Selector("podSelector")], &mut errors);
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
@@ -42,7 +42,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-fn check_port(port: &Place<'_>, errors: &mut Errors) {
+fn check_port(port: &Field<'_>, errors: &mut Errors) {
     check(port, &[OneOf("protocol", &["TCP", "UDP", "SCTP"])], errors);
     let (first, end) = (port.get("port"), port.get("endPort"));
     match first.value() {
@@ -68,7 +68,7 @@ fn check_port(port: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_peer(peer: &Place<'_>, known: &[&str], errors: &mut Errors) {
+fn check_peer(peer: &Field<'_>, known: &[&str], errors: &mut Errors) {
     let selectors = ["podSelector", "namespaceSelector"];
     for selector in selectors.iter().filter_map(|member| peer.find(member)) {
         errors.extend(validation::label_selector(selector.value(), &selector.path()));
@@ -87,7 +87,7 @@ fn check_peer(peer: &Place<'_>, known: &[&str], errors: &mut Errors) {
     }
 }
 
-fn check_block(block: &Place<'_>, known: &[&str], errors: &mut Errors) {
+fn check_block(block: &Field<'_>, known: &[&str], errors: &mut Errors) {
     let cidr = block.get("cidr");
     if cidr.is_empty() {
         return errors.push(cidr.required(""));
@@ -101,11 +101,11 @@ fn check_block(block: &Place<'_>, known: &[&str], errors: &mut Errors) {
     }
 }
 
-fn check_range(place: &Place<'_>, known: &[&str], errors: &mut Errors) -> Option<Range> {
-    if !known.contains(&place.text()) {
-        place.all_invalid(range(place.text()), errors);
+fn check_range(field: &Field<'_>, known: &[&str], errors: &mut Errors) -> Option<Range> {
+    if !known.contains(&field.text()) {
+        field.all_invalid(range(field.text()), errors);
     }
-    Range::parse(place.text())
+    Range::parse(field.text())
 }
 
 /// What is said of ranges that are taken, but not in their usual form.

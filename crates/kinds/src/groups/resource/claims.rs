@@ -7,7 +7,7 @@ use pintle_value::Value;
 
 use super::{expressions::check_selectors, named};
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods,
     rules::{
         Rule::{Formatted, OneOf},
@@ -25,14 +25,14 @@ const CONFIGS_MAX: usize = 32;
 const PARAMETERS_LENGTH_MAX: usize = 10 * 1024;
 
 /// What is wrong with the spec of a new claim.
-pub(super) fn validate(spec: &Place<'_>) -> Errors {
+pub(super) fn validate(spec: &Field<'_>) -> Errors {
     let mut errors = Errors::new();
     check_devices(&spec.get("devices"), &mut errors);
     errors
 }
 
 /// What is wrong with the spec of a new template: the metadata and the spec of a claim.
-pub(super) fn validate_template(spec: &Place<'_>) -> Errors {
+pub(super) fn validate_template(spec: &Field<'_>) -> Errors {
     let metadata = spec.get("metadata");
     let at = |member| metadata.get(member).path();
     let mut errors = validation::annotations(Some(metadata.map("annotations")), &at("annotations"));
@@ -67,29 +67,29 @@ impl<'a> Requests<'a> {
     }
 
     /// Checks the name of a request, or of an alternative within one.
-    pub(super) fn check(&self, place: &Place<'_>, errors: &mut Errors) {
+    pub(super) fn check(&self, field: &Field<'_>, errors: &mut Errors) {
         const WORDS: &str = "must be the name of a request in the claim or the name of a request \
                              and a subrequest separated by '/'";
-        let name = place.text();
+        let name = field.text();
         if name.split('/').count() > 2 {
-            return errors.push(place.invalid_as(name, WORDS));
+            return errors.push(field.invalid_as(name, WORDS));
         }
         for part in name.split('/') {
-            place.all_invalid_as(part, names::dns1123_label(part), errors);
+            field.all_invalid_as(part, names::dns1123_label(part), errors);
         }
         if !self.has(name) {
-            errors.push(place.invalid_as(name, WORDS));
+            errors.push(field.invalid_as(name, WORDS));
         }
     }
 
     /// Checks the list of requests that a constraint or a configuration is about.
-    pub(super) fn check_all(&self, holder: &Place<'_>, errors: &mut Errors) {
-        let mut check = |name: &Place<'_>, errors: &mut Errors| self.check(name, errors);
+    pub(super) fn check_all(&self, holder: &Field<'_>, errors: &mut Errors) {
+        let mut check = |name: &Field<'_>, errors: &mut Errors| self.check(name, errors);
         named::each_of_set(holder, "requests", (REQUESTS_MAX, ""), errors, &mut check);
     }
 }
 
-fn check_devices(devices: &Place<'_>, errors: &mut Errors) {
+fn check_devices(devices: &Field<'_>, errors: &mut Errors) {
     let requests = Requests::of(devices.value());
     named::each_of_set(devices, "requests", (REQUESTS_MAX, "name"), errors, &mut check_request);
     named::each(devices, "constraints", CONSTRAINTS_MAX, errors, &mut |constraint, errors| {
@@ -102,7 +102,7 @@ fn check_devices(devices: &Place<'_>, errors: &mut Errors) {
     });
 }
 
-fn check_request(request: &Place<'_>, errors: &mut Errors) {
+fn check_request(request: &Field<'_>, errors: &mut Errors) {
     const ONE_OF: &str = "exactly one of `exactly` or `firstAvailable` is required";
     named::label(&request.get("name"), errors);
     let has_alternatives = !request.get("firstAvailable").is_empty();
@@ -114,7 +114,7 @@ fn check_request(request: &Place<'_>, errors: &mut Errors) {
         }
         (None, true) => {
             let bounds = (ALTERNATIVES_MAX, "name");
-            let check = &mut |alternative: &Place<'_>, errors: &mut Errors| {
+            let check = &mut |alternative: &Field<'_>, errors: &mut Errors| {
                 named::label(&alternative.get("name"), errors);
                 check_wanted(alternative, errors);
             };
@@ -125,7 +125,7 @@ fn check_request(request: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What is wanted, whether exactly or as an alternative.
-fn check_wanted(wanted: &Place<'_>, errors: &mut Errors) {
+fn check_wanted(wanted: &Field<'_>, errors: &mut Errors) {
     let class = wanted.get("deviceClassName");
     if class.is_empty() {
         errors.push(class.required(""));
@@ -150,7 +150,7 @@ fn check_wanted(wanted: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What a claim puts up with in a device.
-pub(super) fn check_toleration(toleration: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_toleration(toleration: &Field<'_>, errors: &mut Errors) {
     let (value, operator) = (toleration.get("value"), toleration.get("operator"));
     check(toleration, &[Formatted("key", names::qualified_name)], errors);
     match operator.text() {
@@ -167,7 +167,7 @@ pub(super) fn check_toleration(toleration: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_constraint(constraint: &Place<'_>, errors: &mut Errors) {
+fn check_constraint(constraint: &Field<'_>, errors: &mut Errors) {
     let found = ["matchAttribute", "distinctAttribute"].into_iter().find(|m| constraint.has(m));
     match found {
         Some(member) => named::fully_qualified(&constraint.get(member), errors),
@@ -180,7 +180,7 @@ fn check_constraint(constraint: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What a driver is told, of which only it knows the meaning.
-pub(super) fn check_config(config: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_config(config: &Field<'_>, errors: &mut Errors) {
     let Some(opaque) = config.find("opaque") else {
         return errors.push(config.get("opaque").required(""));
     };
@@ -189,7 +189,7 @@ pub(super) fn check_config(config: &Place<'_>, errors: &mut Errors) {
 }
 
 /// An object of any members that is not too long.
-pub(super) fn check_raw(raw: &Place<'_>, length_max: usize, errors: &mut Errors) {
+pub(super) fn check_raw(raw: &Field<'_>, length_max: usize, errors: &mut Errors) {
     match raw.value() {
         Value::Null => errors.push(raw.required("")),
         Value::Object(_) => {

@@ -12,7 +12,7 @@ use crate::{
     amounts,
     checks::same,
     conditions,
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{Rule::Do, Rules, check, choice},
 };
 
@@ -22,7 +22,7 @@ const CONDITIONS_MAX: usize = 8;
 /// What is wrong with a class. What is as it was is not looked at again.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
-    let class = Place::root(new);
+    let class = Field::root(new);
     let spec = class.get("spec");
     let is_new = |member: &str| {
         old.is_none_or(|old| !same(spec.value().get(member), old.at(&["spec", member])))
@@ -42,7 +42,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
 }
 
 /// What is wrong with a rule that taints devices.
-pub(super) fn validate_taint_rule(rule: &Place<'_>, old: Option<&Value>) -> Errors {
+pub(super) fn validate_taint_rule(rule: &Field<'_>, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let spec = rule.get("spec");
     let selector = spec.get("deviceSelector");
@@ -58,18 +58,18 @@ const SELECTOR: Rules = &[
 ];
 
 fn if_set(
-    holder: &Place<'_>,
+    holder: &Field<'_>,
     member: &str,
-    check: fn(&Place<'_>, &mut Errors),
+    check: fn(&Field<'_>, &mut Errors),
     errors: &mut Errors,
 ) {
-    if let Some(place) = holder.find(member) {
-        check(&place, errors);
+    if let Some(field) = holder.find(member) {
+        check(&field, errors);
     }
 }
 
 /// Checks a taint; an effect that was there before may stay.
-pub(super) fn check_taint(taint: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+pub(super) fn check_taint(taint: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let (key, value, effect) = (taint.get("key"), taint.get("value"), taint.get("effect"));
     key.all_invalid(names::qualified_name(key.text()), errors);
     if !value.is_empty() {
@@ -84,7 +84,7 @@ pub(super) fn check_taint(taint: &Place<'_>, old: Option<&Value>, errors: &mut E
 /// What is wrong with the status of such a rule.
 pub(super) fn validate_taint_status(rule: &Value) -> Errors {
     let mut errors = Errors::new();
-    let rule = Place::root(rule);
+    let rule = Field::root(rule);
     let status = rule.get("status");
     conditions::check(&status, &mut errors);
     let count = status.items("conditions").len();

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use pintle_cel::{Declaration, Environment, Object, Type};
 use pintle_meta::field::Error;
 
-use crate::place::{Errors, Place};
+use crate::field::{Errors, Field};
 
 const LENGTH_MAX: usize = 10 * 1024;
 const COST_MAX: u64 = 1_000_000;
@@ -15,7 +15,7 @@ const COUNT_MAX: u64 = 32;
 const SELECTORS_MAX: usize = 32;
 
 /// Checks the selectors of a request or of a class.
-pub(super) fn check_selectors(holder: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_selectors(holder: &Field<'_>, errors: &mut Errors) {
     super::named::each(holder, "selectors", SELECTORS_MAX, errors, &mut |selector, errors| {
         match selector.find("cel") {
             None => errors.push(selector.get("cel").required("")),
@@ -24,22 +24,22 @@ pub(super) fn check_selectors(holder: &Place<'_>, errors: &mut Errors) {
     });
 }
 
-fn check(place: &Place<'_>, errors: &mut Errors) {
-    let expression = place.text();
+fn check(field: &Field<'_>, errors: &mut Errors) {
+    let expression = field.text();
     if expression.len() > LENGTH_MAX {
-        return errors.push(Error::too_long(&place.path(), LENGTH_MAX));
+        return errors.push(Error::too_long(&field.path(), LENGTH_MAX));
     }
     match environment().compile(expression) {
         Err(error) => {
-            errors.push(place.invalid_as(expression, format!("compilation failed: {error}")));
+            errors.push(field.invalid_as(expression, format!("compilation failed: {error}")));
         }
         Ok(program) => {
             if !matches!(program.output_type(), Type::Bool | Type::Dyn) {
                 let output = program.output_type();
                 let words = format!("must evaluate to bool or the unknown type, not {output}");
-                errors.push(place.invalid_as(expression, words));
+                errors.push(field.invalid_as(expression, words));
             } else if program.estimate().max > COST_MAX {
-                errors.push(place.forbidden("too complex, exceeds cost limit"));
+                errors.push(field.forbidden("too complex, exceeds cost limit"));
             }
         }
     }

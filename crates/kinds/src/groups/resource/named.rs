@@ -6,61 +6,61 @@ use pintle_meta::{field::Error, names};
 use pintle_value::Value;
 
 use super::super::storage::csi_driver_name;
-use crate::place::{Errors, Place};
+use crate::field::{Errors, Field};
 
 const POOL_LENGTH_MAX: usize = 253;
 const ID_LENGTH_MAX: usize = 32;
 
-pub(super) fn driver(place: &Place<'_>, errors: &mut Errors) {
-    csi_driver_name(place, errors);
+pub(super) fn driver(field: &Field<'_>, errors: &mut Errors) {
+    csi_driver_name(field, errors);
 }
 
 /// A short name, which must be there.
-pub(super) fn label(place: &Place<'_>, errors: &mut Errors) {
-    place.all_invalid(names::dns1123_label(place.text()), errors);
+pub(super) fn label(field: &Field<'_>, errors: &mut Errors) {
+    field.all_invalid(names::dns1123_label(field.text()), errors);
 }
 
 /// Long names with slashes between them.
-pub(super) fn pool(place: &Place<'_>, errors: &mut Errors) {
-    if place.is_empty() {
-        return errors.push(place.required(""));
+pub(super) fn pool(field: &Field<'_>, errors: &mut Errors) {
+    if field.is_empty() {
+        return errors.push(field.required(""));
     }
-    if place.text().len() > POOL_LENGTH_MAX {
-        errors.push(Error::too_long(&place.path(), POOL_LENGTH_MAX));
+    if field.text().len() > POOL_LENGTH_MAX {
+        errors.push(Error::too_long(&field.path(), POOL_LENGTH_MAX));
     }
-    for part in place.text().split('/') {
-        place.all_invalid_as(part, names::dns1123_subdomain(part), errors);
+    for part in field.text().split('/') {
+        field.all_invalid_as(part, names::dns1123_subdomain(part), errors);
     }
 }
 
 /// The name of an attribute or of what a device has much of: an identifier, with a domain or without.
-pub(super) fn qualified(place: &Place<'_>, name: &str, errors: &mut Errors) {
+pub(super) fn qualified(field: &Field<'_>, name: &str, errors: &mut Errors) {
     match name.split_once('/') {
-        None => identifier(place, name, errors),
+        None => identifier(field, name, errors),
         Some((_, rest)) if rest.contains('/') => {
-            errors.push(place.invalid_as(name, "must not contain more than one slash"));
+            errors.push(field.invalid_as(name, "must not contain more than one slash"));
         }
         Some((domain, name)) => {
             if domain.is_empty() {
-                errors.push(place.invalid_as("", "the domain must not be empty"));
+                errors.push(field.invalid_as("", "the domain must not be empty"));
             } else {
-                driver(&place.of(&Value::from(domain)), errors);
+                driver(&field.of(&Value::from(domain)), errors);
             }
             if name.is_empty() {
-                errors.push(place.invalid_as("", "the name must not be empty"));
+                errors.push(field.invalid_as("", "the name must not be empty"));
             } else {
-                identifier(place, name, errors);
+                identifier(field, name, errors);
             }
         }
     }
 }
 
 /// Such a name with a domain.
-pub(super) fn fully_qualified(place: &Place<'_>, errors: &mut Errors) {
-    qualified(place, place.text(), errors);
-    if !place.text().contains('/') {
+pub(super) fn fully_qualified(field: &Field<'_>, errors: &mut Errors) {
+    qualified(field, field.text(), errors);
+    if !field.text().contains('/') {
         let words = "a fully qualified name must be a domain and a name separated by a slash";
-        errors.push(place.invalid(words));
+        errors.push(field.invalid(words));
     }
 }
 
@@ -80,9 +80,9 @@ pub(super) fn uuid(text: &str) -> Vec<String> {
     ]
 }
 
-fn identifier(place: &Place<'_>, name: &str, errors: &mut Errors) {
+fn identifier(field: &Field<'_>, name: &str, errors: &mut Errors) {
     if name.len() > ID_LENGTH_MAX {
-        errors.push(Error::too_long(&place.path(), ID_LENGTH_MAX));
+        errors.push(Error::too_long(&field.path(), ID_LENGTH_MAX));
     }
     let mut letters = name.bytes();
     let is_first = |b: u8| b.is_ascii_alphabetic() || b == b'_';
@@ -91,41 +91,41 @@ fn identifier(place: &Place<'_>, name: &str, errors: &mut Errors) {
         let words = "a valid C identifier must start with alphabetic character or '_', followed by \
                      a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or \
                      'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
-        errors.push(place.invalid_as(name, words));
+        errors.push(field.invalid_as(name, words));
     }
 }
 
 /// Checks each item of a list that is not too long.
 pub(super) fn each(
-    holder: &Place<'_>,
+    holder: &Field<'_>,
     list: &str,
     count_max: usize,
     errors: &mut Errors,
-    item: &mut dyn FnMut(&Place<'_>, &mut Errors),
+    item: &mut dyn FnMut(&Field<'_>, &mut Errors),
 ) {
     let count = holder.items(list).len();
     if count > count_max {
         return errors.push(Error::too_many(&holder.get(list).path(), count, count_max));
     }
-    holder.items(list).for_each(|place| item(&place, errors));
+    holder.items(list).for_each(|field| item(&field, errors));
 }
 
 /// Likewise, of a list that has nothing twice; `key` is the member that tells items apart, `""` where
 /// they are texts.
 pub(super) fn each_of_set(
-    holder: &Place<'_>,
+    holder: &Field<'_>,
     list: &str,
     (count_max, key): (usize, &str),
     errors: &mut Errors,
-    item: &mut dyn FnMut(&Place<'_>, &mut Errors),
+    item: &mut dyn FnMut(&Field<'_>, &mut Errors),
 ) {
     each(holder, list, count_max, errors, item);
     if holder.items(list).len() <= count_max {
         let mut seen = BTreeSet::new();
-        for place in holder.items(list) {
-            let key = if key.is_empty() { place.text() } else { place.str(key) };
+        for field in holder.items(list) {
+            let key = if key.is_empty() { field.text() } else { field.str(key) };
             if !seen.insert(key.to_owned()) {
-                errors.push(Error::duplicate(&place.path(), &key.into()));
+                errors.push(Error::duplicate(&field.path(), &key.into()));
             }
         }
     }

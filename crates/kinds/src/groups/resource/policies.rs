@@ -8,13 +8,13 @@ use pintle_value::Value;
 use super::named;
 use crate::{
     amounts,
-    place::{Errors, Place},
+    field::{Errors, Field},
 };
 
 const VALUES_MAX: usize = 10;
 
 /// Checks the policy of a capacity: either listed values or a range, of which the default is one.
-pub(super) fn check_policy(capacity: &Place<'_>, policy: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_policy(capacity: &Field<'_>, policy: &Field<'_>, errors: &mut Errors) {
     let (values, range) = (policy.get("validValues"), policy.get("validRange"));
     if !values.is_empty() && range.is_set() {
         let words = "exactly one policy can be specified, cannot specify \"validValues\" and \
@@ -37,24 +37,24 @@ pub(super) fn check_policy(capacity: &Place<'_>, policy: &Place<'_>, errors: &mu
     }
 }
 
-fn check_values(policy: &Place<'_>, usual: &Quantity, most: &Quantity, errors: &mut Errors) {
+fn check_values(policy: &Field<'_>, usual: &Quantity, most: &Quantity, errors: &mut Errors) {
     let values = policy.get("validValues");
     let amounts: Vec<Option<Quantity>> =
         policy.items("validValues").map(|value| amounts::parse(&value)).collect();
-    for (place, pair) in policy.items("validValues").skip(1).zip(amounts.windows(2)) {
+    for (field, pair) in policy.items("validValues").skip(1).zip(amounts.windows(2)) {
         if pair[0] > pair[1] {
-            errors.push(place.invalid("values must be sorted in ascending order"));
+            errors.push(field.invalid("values must be sorted in ascending order"));
         }
     }
-    named::each(policy, "validValues", VALUES_MAX, errors, &mut |place, errors| {
-        if amounts::parse(place).is_some_and(|amount| amount > *most) {
-            errors.push(place.invalid(format!("option is larger than capacity value: {most}")));
+    named::each(policy, "validValues", VALUES_MAX, errors, &mut |field, errors| {
+        if amounts::parse(field).is_some_and(|amount| amount > *most) {
+            errors.push(field.invalid(format!("option is larger than capacity value: {most}")));
         }
     });
     let mut seen = BTreeSet::new();
-    for (place, amount) in policy.items("validValues").zip(&amounts) {
+    for (field, amount) in policy.items("validValues").zip(&amounts) {
         if !seen.insert(amount) {
-            errors.push(place.duplicate());
+            errors.push(field.duplicate());
         }
     }
     if !amounts.iter().flatten().any(|amount| amount == usual) {
@@ -63,7 +63,7 @@ fn check_values(policy: &Place<'_>, usual: &Quantity, most: &Quantity, errors: &
     }
 }
 
-fn check_range(range: &Place<'_>, usual: &Quantity, most: &Quantity, errors: &mut Errors) {
+fn check_range(range: &Field<'_>, usual: &Quantity, most: &Quantity, errors: &mut Errors) {
     let (min, max, step) = (range.get("min"), range.get("max"), range.get("step"));
     let Some(least) = amounts::parse(&min) else {
         return errors.push(min.required("required when validRange is defined"));

@@ -8,7 +8,7 @@ use pintle_value::{Map, Value};
 use super::{classes::check_taint, named, policies::check_policy, status::check_bindings};
 use crate::{
     checks::{frozen, items, unchanged},
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods,
 };
 
@@ -25,7 +25,7 @@ const TEXT_LENGTH_MAX: usize = 64;
 /// What is wrong with a slice.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
-    let slice = Place::root(new);
+    let slice = Field::root(new);
     let spec = slice.get("spec");
     named::driver(&spec.get("driver"), &mut errors);
     check_pool(&spec.get("pool"), &mut errors);
@@ -61,7 +61,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
 }
 
 /// What to say of drivers whose names have capitals.
-pub(super) fn warn(slice: &Place<'_>) -> Vec<String> {
+pub(super) fn warn(slice: &Field<'_>) -> Vec<String> {
     let driver = slice.at(&["spec", "driver"]);
     let is_lower = driver.text().to_lowercase() == driver.text();
     let words = format!(
@@ -72,7 +72,7 @@ pub(super) fn warn(slice: &Place<'_>) -> Vec<String> {
     (!is_lower).then_some(words).into_iter().collect()
 }
 
-fn check_pool(pool: &Place<'_>, errors: &mut Errors) {
+fn check_pool(pool: &Field<'_>, errors: &mut Errors) {
     named::pool(&pool.get("name"), errors);
     let (count, generation) = (pool.get("resourceSliceCount"), pool.get("generation"));
     let number = count.int().unwrap_or(0);
@@ -85,7 +85,7 @@ fn check_pool(pool: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Whether devices have what makes them dear to look through.
-fn is_advanced(spec: &Place<'_>) -> bool {
+fn is_advanced(spec: &Field<'_>) -> bool {
     const LISTS: &[&str] = &["bools", "ints", "strings", "versions"];
     spec.items("devices").any(|device| {
         let attributes = device.map("attributes");
@@ -96,15 +96,15 @@ fn is_advanced(spec: &Place<'_>) -> bool {
     })
 }
 
-fn is_true_or_unset(place: &Place<'_>, errors: &mut Errors) -> bool {
-    if place.is_false() {
-        errors.push(place.invalid("must be either unset or set to true"));
+fn is_true_or_unset(field: &Field<'_>, errors: &mut Errors) -> bool {
+    if field.is_false() {
+        errors.push(field.invalid("must be either unset or set to true"));
     }
-    place.is_true()
+    field.is_true()
 }
 
 /// From which nodes the devices can be reached: said in one way.
-fn check_reach(spec: &Place<'_>, errors: &mut Errors) {
+fn check_reach(spec: &Field<'_>, errors: &mut Errors) {
     const ONE_OF: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, \
                           `perDeviceNodeSelection` is required";
     let mut set = Vec::new();
@@ -142,7 +142,7 @@ fn check_reach(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// From which nodes one device can be reached, where the slice leaves that to each.
-fn check_own_reach(device: &Place<'_>, is_per_device: bool, errors: &mut Errors) {
+fn check_own_reach(device: &Field<'_>, is_per_device: bool, errors: &mut Errors) {
     const ONE_OF: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
                           `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
     if !is_per_device {
@@ -176,10 +176,10 @@ fn check_own_reach(device: &Place<'_>, is_per_device: bool, errors: &mut Errors)
     }
 }
 
-fn check_device(device: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn check_device(device: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     named::label(&device.get("name"), errors);
     let (attributes, capacity) = (device.get("attributes"), device.get("capacity"));
-    let members = |place: &Place<'_>| place.value().as_object().map_or(0, Map::len);
+    let members = |field: &Field<'_>| field.value().as_object().map_or(0, Map::len);
     let count = members(&attributes) + members(&capacity);
     if count > MEMBERS_MAX {
         let words =
@@ -211,7 +211,7 @@ fn check_device(device: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
         }
     }
     if is_new("taints") {
-        let check = &mut |taint: &Place<'_>, errors: &mut Errors| check_taint(taint, None, errors);
+        let check = &mut |taint: &Field<'_>, errors: &mut Errors| check_taint(taint, None, errors);
         named::each(device, "taints", TAINTS_MAX, errors, check);
     }
     let bounds = (CONSUMPTIONS_MAX, "counterSet");
@@ -221,7 +221,7 @@ fn check_device(device: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
 }
 
 /// Counters by name, of the set that `member` names.
-fn check_counters(holder: &Place<'_>, member: &str, errors: &mut Errors) {
+fn check_counters(holder: &Field<'_>, member: &str, errors: &mut Errors) {
     let (name, counters) = (holder.get(member), holder.get("counters"));
     if name.is_empty() {
         errors.push(name.required(""));
@@ -244,12 +244,12 @@ fn check_counters(holder: &Place<'_>, member: &str, errors: &mut Errors) {
 const KINDS: &[&str] =
     &["bool", "int", "string", "version", "bools", "ints", "strings", "versions"];
 
-fn value_count(attribute: &Place<'_>) -> usize {
+fn value_count(attribute: &Field<'_>) -> usize {
     let listed: usize = KINDS.iter().map(|kind| attribute.items(kind).len()).sum();
     listed.max(1)
 }
 
-fn check_attribute(attribute: &Place<'_>, errors: &mut Errors) {
+fn check_attribute(attribute: &Field<'_>, errors: &mut Errors) {
     let mut count = 0;
     for kind in KINDS {
         let Some(value) = attribute.find(kind) else { continue };
@@ -274,7 +274,7 @@ fn check_attribute(attribute: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_text(text: &Place<'_>, is_version: bool, errors: &mut Errors) {
+fn check_text(text: &Field<'_>, is_version: bool, errors: &mut Errors) {
     if is_version && !is_semantic_version(text.text()) {
         let words = "must be a string compatible with semver.org spec 2.0.0";
         errors.push(text.invalid(words));

@@ -13,7 +13,7 @@ use crate::{
     addresses,
     checks::{IMMUTABLE, items},
     conditions,
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods,
     rules::{Rule::Formatted, check, choice},
 };
@@ -55,7 +55,7 @@ pub(super) fn drop_deallocated(new: &mut Value, old: &Value) {
 
 /// What is wrong with a claim's status.
 pub(super) fn validate(new: &Value, old: &Value) -> Errors {
-    let claim = Place::root(new);
+    let claim = Field::root(new);
     let status = claim.get("status");
     let mut errors = Errors::new();
     let requests = claim.at(&["spec", "devices"]);
@@ -63,21 +63,21 @@ pub(super) fn validate(new: &Value, old: &Value) -> Errors {
     let bounds = (CONSUMERS_MAX, "uid");
     named::each_of_set(&status, "reservedFor", bounds, &mut errors, &mut |user, errors| {
         for member in ["resource", "name", "uid"] {
-            let place = user.get(member);
-            if place.is_empty() {
-                errors.push(place.required(""));
+            let field = user.get(member);
+            if field.is_empty() {
+                errors.push(field.required(""));
             }
         }
     });
     let allocated: BTreeSet<_> = items(new, RESULTS).iter().map(device).collect();
     let mut seen = BTreeSet::new();
-    for place in status.items("devices") {
-        check_device(&place, &allocated, &mut errors);
+    for field in status.items("devices") {
+        check_device(&field, &allocated, &mut errors);
     }
-    for place in status.items("devices") {
-        let name = device(place.value());
+    for field in status.items("devices") {
+        let name = device(field.value());
         if !seen.insert(name.map(str::to_owned)) {
-            errors.push(Error::duplicate(&place.path(), &joined(name).into()));
+            errors.push(Error::duplicate(&field.path(), &joined(name).into()));
         }
     }
     check_reserved(&claim, old, &mut errors);
@@ -103,7 +103,7 @@ fn joined([driver, pool, device, share]: Device<'_>) -> String {
 }
 
 /// Only what is allocated can be reserved, and what is going is reserved no more.
-fn check_reserved(claim: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn check_reserved(claim: &Field<'_>, old: &Value, errors: &mut Errors) {
     let status = claim.get("status");
     let reserved = status.get("reservedFor");
     if reserved.is_empty() {
@@ -122,7 +122,7 @@ fn check_reserved(claim: &Place<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-fn check_allocation(allocation: &Place<'_>, requests: &Requests<'_>, errors: &mut Errors) {
+fn check_allocation(allocation: &Field<'_>, requests: &Requests<'_>, errors: &mut Errors) {
     let devices = allocation.get("devices");
     named::each(&devices, "results", RESULTS_MAX, errors, &mut |result, errors| {
         requests.check(&result.get("request"), errors);
@@ -140,29 +140,29 @@ fn check_allocation(allocation: &Place<'_>, requests: &Requests<'_>, errors: &mu
     }
 }
 
-fn check_name(holder: &Place<'_>, errors: &mut Errors) {
+fn check_name(holder: &Field<'_>, errors: &mut Errors) {
     named::driver(&holder.get("driver"), errors);
     named::pool(&holder.get("pool"), errors);
     named::label(&holder.get("device"), errors);
     check(holder, &[Formatted("shareID", named::uuid)], errors);
 }
 
-fn check_device(place: &Place<'_>, allocated: &BTreeSet<Device<'_>>, errors: &mut Errors) {
-    check_name(place, errors);
-    let name = device(place.value());
+fn check_device(field: &Field<'_>, allocated: &BTreeSet<Device<'_>>, errors: &mut Errors) {
+    check_name(field, errors);
+    let name = device(field.value());
     if !allocated.contains(&name) {
-        errors.push(place.invalid_as(joined(name), "must be an allocated device in the claim"));
+        errors.push(field.invalid_as(joined(name), "must be an allocated device in the claim"));
     }
-    let count = place.items("conditions").len();
+    let count = field.items("conditions").len();
     if count > CONDITIONS_MAX {
-        let path = place.get("conditions").path();
+        let path = field.get("conditions").path();
         errors.push(Error::too_many(&path, count, CONDITIONS_MAX));
     }
-    conditions::check(place, errors);
-    if let Some(data) = place.find("data") {
+    conditions::check(field, errors);
+    if let Some(data) = field.find("data") {
         check_raw(&data, DATA_LENGTH_MAX, errors);
     }
-    let network = place.get("networkData");
+    let network = field.get("networkData");
     for (member, length_max) in [("interfaceName", 256), ("hardwareAddress", 128)] {
         let text = network.get(member);
         if text.text().len() > length_max {
@@ -175,7 +175,7 @@ fn check_device(place: &Place<'_>, allocated: &BTreeSet<Device<'_>>, errors: &mu
 }
 
 /// The conditions under which an allocation holds, and under which it has failed: both or none.
-pub(super) fn check_bindings(holder: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_bindings(holder: &Field<'_>, errors: &mut Errors) {
     const LISTS: [&str; 2] = ["bindingConditions", "bindingFailureConditions"];
     const COUNT_MAX: usize = 4;
     let [conditions, failures] = LISTS;
@@ -200,9 +200,9 @@ pub(super) fn check_bindings(holder: &Place<'_>, errors: &mut Errors) {
         }
     }
     for (list, other) in [(conditions, failures), (failures, conditions)] {
-        let place = holder.get(list);
-        if place.is_empty() && !holder.get(other).is_empty() {
-            errors.push(place.invalid(format!("{list} are required to use {other}")));
+        let field = holder.get(list);
+        if field.is_empty() && !holder.get(other).is_empty() {
+            errors.push(field.invalid(format!("{list} are required to use {other}")));
         }
     }
 }

@@ -9,7 +9,7 @@ use pintle_value::Value;
 use crate::{
     checks::{frozen, same, unchanged},
     conditions,
-    place::{Errors, Place},
+    field::{Errors, Field},
     strategy::{PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
 };
 
@@ -21,12 +21,12 @@ pub(super) const POD_GROUP: Strategy = Strategy {
     prepare_update: |new, old| drop_disabled(new.get_mut("spec"), old.get("spec")),
     validate: |new, old| {
         let mut errors = Errors::new();
-        let group = Place::root(new);
+        let group = Field::root(new);
         check_policy(&group.at(&["spec", "schedulingPolicy"]), &mut errors);
         errors.extend(unchanged(new, old, &[frozen(&["spec", "schedulingPolicy"])]));
         errors
     },
-    parts: &[Part { validate: |new, _| check_status(&Place::root(new)), ..part("status") }],
+    parts: &[Part { validate: |new, _| check_status(&Field::root(new)), ..part("status") }],
     ..WITH_STATUS
 };
 
@@ -36,7 +36,7 @@ pub(super) const WORKLOAD: Strategy = Strategy {
     validate: |new, old| match old {
         None => {
             let mut errors = Errors::new();
-            check_templates(&Place::root(new).get("spec"), &mut errors);
+            check_templates(&Field::root(new).get("spec"), &mut errors);
             errors
         }
         Some(_) => unchanged(new, old, &[frozen(&["spec", "podGroupTemplates"])]),
@@ -70,7 +70,7 @@ fn drop_of_templates(workload: &mut Value, old: Option<&Value>) {
 }
 
 /// One of the policies, and no more.
-fn check_policy(policy: &Place<'_>, errors: &mut Errors) {
+fn check_policy(policy: &Field<'_>, errors: &mut Errors) {
     let has = |member| policy.has(member);
     match (has("basic"), has("gang")) {
         (false, false) => {
@@ -84,7 +84,7 @@ fn check_policy(policy: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_templates(spec: &Place<'_>, errors: &mut Errors) {
+fn check_templates(spec: &Field<'_>, errors: &mut Errors) {
     let list = spec.get("podGroupTemplates");
     let count = spec.items("podGroupTemplates").len();
     match count {
@@ -101,7 +101,7 @@ fn check_templates(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_status(group: &Place<'_>) -> Errors {
+fn check_status(group: &Field<'_>) -> Errors {
     let mut errors = Errors::new();
     let status = group.get("status");
     conditions::check(&status, &mut errors);

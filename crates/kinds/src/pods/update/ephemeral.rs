@@ -6,7 +6,7 @@ use pintle_value::{Path, Value};
 
 use super::{check_annotation_changes, difference};
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods::validation::{MIRROR, Options, check_pod},
 };
 
@@ -18,16 +18,16 @@ pub(crate) fn validate_ephemeral_containers(new: &Value, old: &Value) -> Errors 
         return pintle_meta::field::Error::forbidden(&Path::root().key(""), words).into();
     }
     let options = Options::of_pod(old);
-    let pod = Place::root(new);
+    let pod = Field::root(new);
     let mut errors = Errors::new();
     check_pod(&pod, options, &mut errors);
     check_annotation_changes(&pod, old, options, &mut errors);
     let spec = pod.get("spec");
     let list = spec.get("ephemeralContainers");
-    let old_spec = Place::root(old);
+    let old_spec = Field::root(old);
     let old_spec = old_spec.get("spec");
     // The last of a name counts.
-    let kept: BTreeMap<&str, Place<'_>> =
+    let kept: BTreeMap<&str, Field<'_>> =
         spec.items("ephemeralContainers").map(|one| (one.str("name"), one)).collect();
     for container in old_spec.items("ephemeralContainers") {
         let name = container.str("name");

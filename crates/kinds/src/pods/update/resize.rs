@@ -3,7 +3,7 @@
 use pintle_value::{Path, Value};
 
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods::{
         quality,
         validation::{MIRROR, Options, check_pod, is_sidecar},
@@ -50,7 +50,7 @@ pub(crate) fn validate_resize(new: &Value, old: &Value) -> Errors {
     if old.str_at(&["spec", "os", "name"]) == Some("windows") {
         return refuse("windows pods cannot be resized");
     }
-    let pod = Place::root(new);
+    let pod = Field::root(new);
     let (spec, status) = (pod.get("spec"), pod.get("status"));
     let mut errors = Errors::new();
     check_pod(&pod, Options::of_pod(old), &mut errors);
@@ -62,7 +62,7 @@ pub(crate) fn validate_resize(new: &Value, old: &Value) -> Errors {
     if !is_supported(old) {
         errors.push(spec.forbidden("Pod running on node without support for resize"));
     }
-    let old = Place::root(old);
+    let old = Field::root(old);
     let old_spec = old.get("spec");
     check_pod_resources(&spec, &old_spec, &mut errors);
     if !old.at(&["status", "nodeAllocatableResourceClaimStatuses"]).is_empty() {
@@ -78,7 +78,7 @@ pub(crate) fn validate_resize(new: &Value, old: &Value) -> Errors {
 
 /// A kubelet that can resize tells the resources of running containers.
 fn is_supported(pod: &Value) -> bool {
-    let pod = Place::root(pod);
+    let pod = Field::root(pod);
     let status = pod.get("status");
     let mut running =
         status.items("containerStatuses").filter(|one| one.at(&["state", "running"]).is_set());
@@ -86,10 +86,10 @@ fn is_supported(pod: &Value) -> bool {
 }
 
 /// What the pod as a whole is given.
-fn check_pod_resources(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_pod_resources(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let (new, old) = (spec.get("resources"), old.get("resources"));
     let is_used =
-        |one: &Place<'_>| !one.map("requests").is_empty() || !one.map("limits").is_empty();
+        |one: &Field<'_>| !one.map("requests").is_empty() || !one.map("limits").is_empty();
     if !is_used(&new) && !is_used(&old) {
         return;
     }
@@ -104,7 +104,7 @@ fn check_pod_resources(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Containers stay, as they are called and in their order; whether they do.
-fn check_containers(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) -> bool {
+fn check_containers(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) -> bool {
     let before = errors.len();
     for list in LISTS {
         if spec.items(list).len() != old.items(list).len() {
@@ -123,7 +123,7 @@ fn check_containers(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) -> b
 }
 
 /// What is asked for can become more or less, but not nothing.
-fn check_removals(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_removals(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     for list in ["initContainers", "containers"] {
         for (container, old) in spec.items(list).zip(old.items(list)) {
             let (new, old) = (container.get("resources"), old.get("resources"));
@@ -132,7 +132,7 @@ fn check_removals(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_removed(new: &Place<'_>, old: &Place<'_>, what: &str, errors: &mut Errors) {
+fn check_removed(new: &Field<'_>, old: &Field<'_>, what: &str, errors: &mut Errors) {
     for list in ["requests", "limits"] {
         let kept = new.map(list);
         if old.map(list).keys().any(|name| !kept.contains_key(name)) {
@@ -142,7 +142,7 @@ fn check_removed(new: &Place<'_>, old: &Place<'_>, what: &str, errors: &mut Erro
 }
 
 /// Only CPU and memory can be resized, and those of what ends by itself only without a restart.
-fn check_only_resizable(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_only_resizable(spec: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     for (container, old) in spec.items("containers").zip(old.items("containers")) {
         if !is_only_resized(container.value(), old.value()) {
             errors.push(spec.forbidden("only cpu and memory resources are mutable"));

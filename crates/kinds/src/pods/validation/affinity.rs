@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use pintle_meta::{names, validation};
 
 use super::Options;
-use crate::place::{Errors, Place};
+use crate::field::{Errors, Field};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 /// Checks `affinity`.
-pub(super) fn check_affinity(spec: &Place<'_>, options: Options, errors: &mut Errors) {
+pub(super) fn check_affinity(spec: &Field<'_>, options: Options, errors: &mut Errors) {
     let affinity = spec.get("affinity");
     if let Some(nodes) = affinity.find("nodeAffinity") {
         if let Some(selector) = nodes.find(REQUIRED) {
@@ -35,7 +35,7 @@ pub(super) fn check_affinity(spec: &Place<'_>, options: Options, errors: &mut Er
     }
 }
 
-fn check_weight(term: &Place<'_>, errors: &mut Errors) {
+fn check_weight(term: &Field<'_>, errors: &mut Errors) {
     let weight = term.get("weight");
     let number = weight.int().unwrap_or(0);
     if !(1..=100).contains(&number) {
@@ -44,7 +44,7 @@ fn check_weight(term: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks a NodeSelector, in whatever it stands.
-pub(crate) fn check_node_selector(selector: &Place<'_>, any_values: bool, errors: &mut Errors) {
+pub(crate) fn check_node_selector(selector: &Field<'_>, any_values: bool, errors: &mut Errors) {
     let terms = selector.get("nodeSelectorTerms");
     if terms.is_empty() {
         errors.push(terms.required("must have at least one node selector term"));
@@ -54,7 +54,7 @@ pub(crate) fn check_node_selector(selector: &Place<'_>, any_values: bool, errors
     }
 }
 
-fn check_node_selector_term(term: &Place<'_>, any_values: bool, errors: &mut Errors) {
+fn check_node_selector_term(term: &Field<'_>, any_values: bool, errors: &mut Errors) {
     for requirement in term.items("matchExpressions") {
         check_requirement(&requirement, any_values, errors);
     }
@@ -63,7 +63,7 @@ fn check_node_selector_term(term: &Place<'_>, any_values: bool, errors: &mut Err
     }
 }
 
-fn check_requirement(requirement: &Place<'_>, any_values: bool, errors: &mut Errors) {
+fn check_requirement(requirement: &Field<'_>, any_values: bool, errors: &mut Errors) {
     let (operator, values) = (requirement.get("operator"), requirement.get("values"));
     let count = requirement.items("values").len();
     match (operator.text(), count) {
@@ -91,7 +91,7 @@ fn check_requirement(requirement: &Place<'_>, any_values: bool, errors: &mut Err
     }
 }
 
-fn check_field_requirement(requirement: &Place<'_>, errors: &mut Errors) {
+fn check_field_requirement(requirement: &Field<'_>, errors: &mut Errors) {
     let (operator, key) = (requirement.get("operator"), requirement.get("key"));
     match operator.text() {
         "In" | "NotIn" => {
@@ -112,7 +112,7 @@ fn check_field_requirement(requirement: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_pod_term(term: &Place<'_>, options: Options, errors: &mut Errors) {
+fn check_pod_term(term: &Field<'_>, options: Options, errors: &mut Errors) {
     for selector in ["labelSelector", "namespaceSelector"].map(|member| term.get(member)) {
         if !options.invalid_affinity_selectors {
             errors.extend(validation::label_selector(selector.value(), &selector.path()));
@@ -131,7 +131,7 @@ fn check_pod_term(term: &Place<'_>, options: Options, errors: &mut Errors) {
 }
 
 /// The labels of the pod itself that others must or must not share.
-fn check_label_keys(term: &Place<'_>, errors: &mut Errors) {
+fn check_label_keys(term: &Field<'_>, errors: &mut Errors) {
     for member in ["matchLabelKeys", "mismatchLabelKeys"] {
         let list = term.get(member);
         if !list.is_empty() && !term.has("labelSelector") {
@@ -153,7 +153,7 @@ fn check_label_keys(term: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Keys are merged into the selector when a pod is created: one that is there twice was there before.
-pub(super) fn check_merged_keys(term: &Place<'_>, path: &pintle_value::Path, errors: &mut Errors) {
+pub(super) fn check_merged_keys(term: &Field<'_>, path: &pintle_value::Path, errors: &mut Errors) {
     let selector = term.get("labelSelector");
     let mut seen: BTreeSet<&str> =
         selector.map("matchLabels").keys().map(|key| key.as_str()).collect();

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use pintle_value::Value;
 
 use super::{Options, Spec, volumes::local_path};
-use crate::place::{Errors, Place};
+use crate::field::{Errors, Field};
 
 pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
 pub(crate) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
@@ -16,8 +16,8 @@ const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// Checks the annotations of a pod, or of the pods of a template.
 pub(crate) fn check_annotations(
-    annotations: &Place<'_>,
-    spec: &Place<'_>,
+    annotations: &Field<'_>,
+    spec: &Field<'_>,
     options: Options,
     errors: &mut Errors,
 ) {
@@ -63,7 +63,7 @@ fn is_cost(text: &str) -> bool {
     is_plain && text.parse::<i32>().is_ok()
 }
 
-fn check_seccomp(value: &Place<'_>, errors: &mut Errors) {
+fn check_seccomp(value: &Field<'_>, errors: &mut Errors) {
     match value.text() {
         "runtime/default" | "docker/default" | "unconfined" => {}
         text => match text.strip_prefix("localhost/") {
@@ -81,18 +81,18 @@ fn is_app_armor(text: &str) -> bool {
 }
 
 /// A profile in a field and in its old annotation are the same.
-pub(crate) fn check_agreement(annotations: &Place<'_>, spec: &Spec<'_>, errors: &mut Errors) {
-    let pod = spec.place.at(&["securityContext", "seccompProfile"]);
+pub(crate) fn check_agreement(annotations: &Field<'_>, spec: &Spec<'_>, errors: &mut Errors) {
+    let pod = spec.field.at(&["securityContext", "seccompProfile"]);
     agree(annotations.value().str_at(&[SECCOMP_POD]), &pod, "seccomp", &pod, errors);
     for container in spec.all_containers() {
         let key = format!("{SECCOMP_CONTAINER}{}", container.str("name"));
         let field = container.at(&["securityContext", "seccompProfile"]);
         agree(annotations.value().str_at(&[&key]), &field, "seccomp", &field, errors);
     }
-    if spec.place.at(&["os", "name"]).text() == "windows" {
+    if spec.field.at(&["os", "name"]).text() == "windows" {
         return;
     }
-    let pod = spec.place.at(&["securityContext", "appArmorProfile"]);
+    let pod = spec.field.at(&["securityContext", "appArmorProfile"]);
     for container in spec.all_containers() {
         let key = format!("{APP_ARMOR}{}", container.str("name"));
         let own = container.at(&["securityContext", "appArmorProfile"]);
@@ -104,9 +104,9 @@ pub(crate) fn check_agreement(annotations: &Place<'_>, spec: &Spec<'_>, errors: 
 /// Errors are those of `at`.
 fn agree(
     annotation: Option<&str>,
-    profile: &Place<'_>,
+    profile: &Field<'_>,
     what: &str,
-    at: &Place<'_>,
+    at: &Field<'_>,
     errors: &mut Errors,
 ) {
     let Some(annotation) = annotation.filter(|_| profile.is_set()) else { return };

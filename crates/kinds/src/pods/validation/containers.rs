@@ -12,8 +12,8 @@ use pintle_value::Value;
 
 use super::{Spec, resources, security};
 use crate::{
+    field::{Errors, Field},
     formats,
-    place::{Errors, Place},
     rules::{
         Rule::{Choice, Do, Named, Required},
         Rules, check, choice,
@@ -24,13 +24,13 @@ pub(super) use environment::check_file_references;
 
 /// Checks `containers`.
 pub(super) fn check_containers(spec: &Spec<'_>, errors: &mut Errors) {
-    let list = spec.place.get("containers");
+    let list = spec.field.get("containers");
     if list.is_empty() {
         errors.push(list.required(""));
         return;
     }
     let mut names = BTreeSet::new();
-    for container in spec.place.items("containers") {
+    for container in spec.field.items("containers") {
         check_common(spec, &container, errors);
         if !names.insert(container.str("name")) {
             errors.push(container.get("name").duplicate());
@@ -40,7 +40,7 @@ pub(super) fn check_containers(spec: &Spec<'_>, errors: &mut Errors) {
         restart::check_regular(&container, errors);
     }
     let mut taken = BTreeSet::new();
-    for container in spec.place.items("containers") {
+    for container in spec.field.items("containers") {
         check_host_ports(&container, &mut taken, errors);
     }
 }
@@ -48,8 +48,8 @@ pub(super) fn check_containers(spec: &Spec<'_>, errors: &mut Errors) {
 /// Checks `initContainers`. Those that restart always are sidecars, and may have what containers have.
 pub(super) fn check_init_containers(spec: &Spec<'_>, errors: &mut Errors) {
     let mut names: BTreeSet<&str> =
-        spec.place.items("containers").map(|container| container.str("name")).collect();
-    for container in spec.place.items("initContainers") {
+        spec.field.items("containers").map(|container| container.str("name")).collect();
+    for container in spec.field.items("initContainers") {
         check_common(spec, &container, errors);
         restart::check_init(&container, errors);
         let name = container.get("name");
@@ -66,9 +66,9 @@ pub(super) fn check_init_containers(spec: &Spec<'_>, errors: &mut Errors) {
             continue;
         }
         for member in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
-            if let Some(place) = container.find(member) {
+            if let Some(field) = container.find(member) {
                 let words = "may not be set for init containers without restartPolicy=Always";
-                errors.push(place.forbidden(words));
+                errors.push(field.forbidden(words));
             }
         }
     }
@@ -95,10 +95,10 @@ const NOT_EPHEMERAL: &[&str] = &[
 /// Checks `ephemeralContainers`, which are not the pod's own.
 pub(super) fn check_ephemeral_containers(spec: &Spec<'_>, errors: &mut Errors) {
     const WORDS: &str = "cannot be set for an Ephemeral Container";
-    let lasting = || spec.place.items("containers").chain(spec.place.items("initContainers"));
+    let lasting = || spec.field.items("containers").chain(spec.field.items("initContainers"));
     let others: BTreeSet<&str> = lasting().map(|container| container.str("name")).collect();
     let mut names = others.clone();
-    for container in spec.place.items("ephemeralContainers") {
+    for container in spec.field.items("ephemeralContainers") {
         check_common(spec, &container, errors);
         check_image_padding(&container, errors);
         if !names.insert(container.str("name")) {
@@ -109,16 +109,16 @@ pub(super) fn check_ephemeral_containers(spec: &Spec<'_>, errors: &mut Errors) {
             errors.push(target.not_found());
         }
         for member in NOT_EPHEMERAL {
-            let place = container.get(member);
+            let field = container.get(member);
             // Resources are a struct to Go, which is there with nothing in it.
-            if place.is_set() && !(*member == "resources" && place.is_empty()) {
-                errors.push(place.forbidden(WORDS));
+            if field.is_set() && !(*member == "resources" && field.is_empty()) {
+                errors.push(field.forbidden(WORDS));
             }
         }
         for mount in container.items("volumeMounts") {
-            for place in ["subPath", "subPathExpr"].map(|member| mount.get(member)) {
-                if !place.is_empty() {
-                    errors.push(place.forbidden(WORDS));
+            for field in ["subPath", "subPathExpr"].map(|member| mount.get(member)) {
+                if !field.is_empty() {
+                    errors.push(field.forbidden(WORDS));
                 }
             }
         }
@@ -126,7 +126,7 @@ pub(super) fn check_ephemeral_containers(spec: &Spec<'_>, errors: &mut Errors) {
 }
 
 /// Images in pods, but not those in templates, have no blanks around them.
-pub(super) fn check_image_padding(container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_image_padding(container: &Field<'_>, errors: &mut Errors) {
     let image = container.get("image");
     if image.text().trim() != image.text() {
         errors.push(image.invalid("must not have leading or trailing whitespace"));
@@ -143,7 +143,7 @@ const COMMON: Rules = &[
     Do(environment::check_sources),
 ];
 
-fn check_common(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+fn check_common(spec: &Spec<'_>, container: &Field<'_>, errors: &mut Errors) {
     check(container, COMMON, errors);
     mounts::check_mounts(spec, container, errors);
     mounts::check_devices(spec, container, errors);
@@ -153,7 +153,7 @@ fn check_common(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
     security::check_container(spec, container, errors);
 }
 
-fn check_ports(container: &Place<'_>, errors: &mut Errors) {
+fn check_ports(container: &Field<'_>, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for port in container.items("ports") {
         let name = port.get("name");
@@ -181,7 +181,7 @@ fn check_ports(container: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A port of the host belongs to one container alone.
-fn check_host_ports(container: &Place<'_>, taken: &mut BTreeSet<String>, errors: &mut Errors) {
+fn check_host_ports(container: &Field<'_>, taken: &mut BTreeSet<String>, errors: &mut Errors) {
     for port in container.items("ports") {
         let host = port.get("hostPort");
         let Some(number) = host.int().filter(|port| *port != 0) else { continue };

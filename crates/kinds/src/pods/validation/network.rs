@@ -4,8 +4,8 @@ use pintle_meta::{field::Error, names};
 
 use super::Spec;
 use crate::{
+    field::{Errors, Field},
     formats,
-    place::{Errors, Place},
 };
 
 const NAME_SERVERS_MAX: usize = 3;
@@ -15,10 +15,10 @@ const HOSTNAME_LENGTH_MAX: usize = 64;
 
 /// On the host's network a container's port is the host's. In a template it may yet become so.
 pub(super) fn check_host_network(spec: &Spec<'_>, errors: &mut Errors) {
-    if !spec.place.get("hostNetwork").is_true() {
+    if !spec.field.get("hostNetwork").is_true() {
         return;
     }
-    for container in spec.place.items("containers") {
+    for container in spec.field.items("containers") {
         for port in container.items("ports") {
             let host = port.get("hostPort");
             let number = host.int().unwrap_or(0);
@@ -32,7 +32,7 @@ pub(super) fn check_host_network(spec: &Spec<'_>, errors: &mut Errors) {
 }
 
 /// Checks `dnsConfig`.
-pub(super) fn check_dns(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_dns(spec: &Field<'_>, errors: &mut Errors) {
     let config = spec.get("dnsConfig");
     let servers = config.get("nameservers");
     if spec.str("dnsPolicy") == "None" {
@@ -60,7 +60,7 @@ pub(super) fn check_dns(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_searches(config: &Place<'_>, errors: &mut Errors) {
+fn check_searches(config: &Field<'_>, errors: &mut Errors) {
     let list = config.get("searches");
     let count = config.items("searches").len();
     let length: usize = config.items("searches").map(|search| search.text().len()).sum();
@@ -85,7 +85,7 @@ fn check_searches(config: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks `hostAliases`.
-pub(super) fn check_host_aliases(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_host_aliases(spec: &Field<'_>, errors: &mut Errors) {
     for alias in spec.items("hostAliases") {
         let ip = alias.get("ip");
         ip.all_invalid(formats::ip(ip.text()), errors);
@@ -96,7 +96,7 @@ pub(super) fn check_host_aliases(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks `hostnameOverride`, which leaves nothing else to say about the pod's name.
-pub(super) fn check_hostname(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_hostname(spec: &Field<'_>, errors: &mut Errors) {
     let Some(name) = spec.find("hostnameOverride") else { return };
     for member in ["setHostnameAsFQDN", "hostNetwork"] {
         if spec.get(member).is_true() {

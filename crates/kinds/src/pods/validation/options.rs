@@ -5,7 +5,7 @@ use pintle_meta::{names, validation};
 use pintle_value::{Path, Value};
 
 use super::{annotations, security};
-use crate::place::{Errors, Place};
+use crate::field::{Errors, Field};
 
 /// How strict the rules are.
 #[derive(Clone, Copy, Default)]
@@ -48,25 +48,25 @@ impl Options {
     /// What `old`, a pod or a template, has wrong.
     fn of(old: &Value) -> Self {
         let spec = old.get("spec").unwrap_or(&Value::Null);
-        let place = Place::root(spec);
+        let field = Field::root(spec);
         Self {
             is_pod: false,
-            indivisible_huge_pages: has_indivisible_huge_pages(&place),
-            invalid_node_values: has_invalid_node_values(&place),
-            invalid_affinity_selectors: has_invalid_affinity_selectors(&place),
-            invalid_spread_selectors: constraints(&place)
+            indivisible_huge_pages: has_indivisible_huge_pages(&field),
+            invalid_node_values: has_invalid_node_values(&field),
+            invalid_affinity_selectors: has_invalid_affinity_selectors(&field),
+            invalid_spread_selectors: constraints(&field)
                 .any(|constraint| is_wrong(constraint.get("labelSelector").value())),
-            invalid_spread_keys: has_invalid_spread_keys(&place),
-            any_token_path: has_odd_token_path(&place),
+            invalid_spread_keys: has_invalid_spread_keys(&field),
+            any_token_path: has_odd_token_path(&field),
             any_host_parameters: security::sets_host_parameters(spec),
-            devices_with_own_users: has_devices(&place),
+            devices_with_own_users: has_devices(&field),
             any_deletion_cost: annotations::has_invalid_cost(old.at(&["metadata", "annotations"])),
-            any_selinux_policy: place.get("securityContext").has("seLinuxChangePolicy"),
+            any_selinux_policy: field.get("securityContext").has("seLinuxChangePolicy"),
         }
     }
 }
 
-fn constraints<'s>(spec: &'s Place<'_>) -> impl Iterator<Item = Place<'s>> {
+fn constraints<'s>(spec: &'s Field<'_>) -> impl Iterator<Item = Field<'s>> {
     spec.items("topologySpreadConstraints")
 }
 
@@ -74,7 +74,7 @@ fn is_wrong(selector: &Value) -> bool {
     !validation::label_selector(selector, &Path::root()).is_empty()
 }
 
-fn has_indivisible_huge_pages(spec: &Place<'_>) -> bool {
+fn has_indivisible_huge_pages(spec: &Field<'_>) -> bool {
     let strict = super::Spec::of(spec, Options::default());
     let mut errors = Errors::new();
     for list in ["containers", "initContainers"] {
@@ -85,7 +85,7 @@ fn has_indivisible_huge_pages(spec: &Place<'_>) -> bool {
     errors.iter().any(|error| error.detail.contains("is not positive integer multiple of"))
 }
 
-fn has_invalid_node_values(spec: &Place<'_>) -> bool {
+fn has_invalid_node_values(spec: &Field<'_>) -> bool {
     let affinity =
         spec.at(&["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"]);
     affinity.items("nodeSelectorTerms").any(|term| {
@@ -95,7 +95,7 @@ fn has_invalid_node_values(spec: &Place<'_>) -> bool {
     })
 }
 
-fn has_invalid_affinity_selectors(spec: &Place<'_>) -> bool {
+fn has_invalid_affinity_selectors(spec: &Field<'_>) -> bool {
     let mut errors = Errors::new();
     super::affinity::check_affinity(spec, Options::default(), &mut errors);
     let is_value = |error: &pintle_meta::field::Error| {
@@ -105,14 +105,14 @@ fn has_invalid_affinity_selectors(spec: &Place<'_>) -> bool {
     errors.iter().any(is_value)
 }
 
-fn has_invalid_spread_keys(spec: &Place<'_>) -> bool {
+fn has_invalid_spread_keys(spec: &Field<'_>) -> bool {
     let mut errors = Errors::new();
     let relaxed = Options { invalid_spread_selectors: true, ..Options::default() };
     super::scheduling::check_topology_spread(spec, relaxed, &mut errors);
     errors.iter().any(|error| error.field.contains("matchLabelKeys"))
 }
 
-fn has_odd_token_path(spec: &Place<'_>) -> bool {
+fn has_odd_token_path(spec: &Field<'_>) -> bool {
     spec.items("volumes").any(|volume| {
         let projected = volume.get("projected");
         projected.items("sources").any(|source| {
@@ -123,7 +123,7 @@ fn has_odd_token_path(spec: &Place<'_>) -> bool {
     })
 }
 
-fn has_devices(spec: &Place<'_>) -> bool {
+fn has_devices(spec: &Field<'_>) -> bool {
     let lists = ["containers", "initContainers", "ephemeralContainers"];
     spec.get("hostUsers").is_false()
         && lists.iter().any(|list| {

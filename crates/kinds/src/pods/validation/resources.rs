@@ -13,16 +13,16 @@ use pintle_meta::{
 use super::{Options, Spec};
 use crate::{
     checks::NOT_NEGATIVE,
-    place::{Errors, Place},
+    field::{Errors, Field},
 };
 
 pub(super) use pod::check_pod;
 
 /// A rule for names of resources.
-type NameRule = fn(&Place<'_>, &str, &mut Errors);
+type NameRule = fn(&Field<'_>, &str, &mut Errors);
 
 /// Checks a container's `resources`.
-pub(super) fn check_container(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_container(spec: &Spec<'_>, container: &Field<'_>, errors: &mut Errors) {
     if let Some(resources) = container.find("resources") {
         check_requirements(&resources, container_name, spec.options, errors);
         check_claims(spec, &resources, errors);
@@ -31,7 +31,7 @@ pub(super) fn check_container(spec: &Spec<'_>, container: &Place<'_>, errors: &m
 
 /// Checks what running the pod costs besides its containers.
 pub(super) fn check_overhead(spec: &Spec<'_>, errors: &mut Errors) {
-    if let Some(overhead) = spec.place.find("overhead") {
+    if let Some(overhead) = spec.field.find("overhead") {
         let mut kinds = Kinds::default();
         check_list(&overhead.under("limits"), container_name, spec.options, &mut kinds, errors);
         kinds.check(&overhead, errors);
@@ -40,7 +40,7 @@ pub(super) fn check_overhead(spec: &Spec<'_>, errors: &mut Errors) {
 
 /// Checks requests and limits, and that requests are within limits.
 fn check_requirements(
-    resources: &Place<'_>,
+    resources: &Field<'_>,
     rule: NameRule,
     options: Options,
     errors: &mut Errors,
@@ -59,7 +59,7 @@ fn check_requirements(
 }
 
 fn check_list(
-    list: &Place<'_>,
+    list: &Field<'_>,
     rule: NameRule,
     options: Options,
     kinds: &mut Kinds,
@@ -72,7 +72,7 @@ fn check_list(
     }
 }
 
-fn check_amount(name: &str, amount: &Place<'_>, rule: NameRule, errors: &mut Errors) {
+fn check_amount(name: &str, amount: &Field<'_>, rule: NameRule, errors: &mut Errors) {
     rule(amount, name, errors);
     let Some(quantity) = parse(amount.text()) else { return };
     if quantity.signum() < 0 {
@@ -86,9 +86,9 @@ fn check_amount(name: &str, amount: &Place<'_>, rule: NameRule, errors: &mut Err
 /// A request may not be above its limit; what nobody can share must be requested in full.
 fn check_within(
     name: &str,
-    request: &Place<'_>,
+    request: &Field<'_>,
     limit: Option<&str>,
-    [requests, limits]: [&Place<'_>; 2],
+    [requests, limits]: [&Field<'_>; 2],
     errors: &mut Errors,
 ) {
     let Some(limit) = limit else {
@@ -108,7 +108,7 @@ fn check_within(
     errors.push(requests.invalid_as(request.text(), words));
 }
 
-fn check_huge_page(name: &str, amount: &Place<'_>, options: Options, errors: &mut Errors) {
+fn check_huge_page(name: &str, amount: &Field<'_>, options: Options, errors: &mut Errors) {
     let Some(size) = name.strip_prefix(HUGE_PAGES) else { return };
     let is_multiple = parse(size).zip(parse(amount.text())).is_some_and(|(size, amount)| {
         size.signum() > 0
@@ -134,7 +134,7 @@ impl Kinds {
         self.has_huge_pages |= name.starts_with(HUGE_PAGES);
     }
 
-    fn check(&self, resources: &Place<'_>, errors: &mut Errors) {
+    fn check(&self, resources: &Field<'_>, errors: &mut Errors) {
         if self.has_huge_pages && !self.has_basic {
             errors.push(resources.forbidden("HugePages require cpu or memory"));
         }
@@ -142,7 +142,7 @@ impl Kinds {
 }
 
 /// Checks that a container claims what its pod has claimed.
-fn check_claims(spec: &Spec<'_>, resources: &Place<'_>, errors: &mut Errors) {
+fn check_claims(spec: &Spec<'_>, resources: &Field<'_>, errors: &mut Errors) {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     // How many requests of a claim were named.
     let mut requests: BTreeMap<&str, usize> = BTreeMap::new();
@@ -183,7 +183,7 @@ fn check_claims(spec: &Spec<'_>, resources: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks which changes of resources restart a container. Upstream gives errors to the list.
-pub(super) fn check_resize_policy(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_resize_policy(spec: &Spec<'_>, container: &Field<'_>, errors: &mut Errors) {
     const RESOURCES: &[&str] = &["cpu", "memory"];
     const POLICIES: &[&str] = &["NotRequired", "RestartContainer"];
     let list = container.get("resizePolicy");
@@ -200,7 +200,7 @@ pub(super) fn check_resize_policy(spec: &Spec<'_>, container: &Place<'_>, errors
                 errors.push(list.of(value.value()).not_supported(allowed));
             }
         }
-        if spec.place.str("restartPolicy") == "Never" && restart.text() != "NotRequired" {
+        if spec.field.str("restartPolicy") == "Never" && restart.text() != "NotRequired" {
             let words = "must be 'NotRequired' when `restartPolicy` is 'Never'";
             errors.push(list.invalid_as(restart.text(), words));
         }
@@ -247,32 +247,32 @@ const COUNTED: &[&str] = &[
 ];
 
 /// What is wrong with a resource's name; whether anything is.
-fn resource_name(place: &Place<'_>, name: &str, errors: &mut Errors) -> bool {
+fn resource_name(field: &Field<'_>, name: &str, errors: &mut Errors) -> bool {
     let wrong = names::qualified_name(name);
     let is_known = name.contains('/')
         || STANDARD.contains(&name)
         || name.starts_with(HUGE_PAGES)
         || name.starts_with("requests.hugepages-");
     if !wrong.is_empty() {
-        place.all_invalid_as(name, wrong, errors);
+        field.all_invalid_as(name, wrong, errors);
     } else if !is_known {
         let words = "must be a standard resource type or fully qualified";
-        errors.push(place.invalid_as(name, words));
+        errors.push(field.invalid_as(name, words));
     } else {
         return true;
     }
     false
 }
 
-fn container_name(place: &Place<'_>, name: &str, errors: &mut Errors) {
-    resource_name(place, name, errors);
+fn container_name(field: &Field<'_>, name: &str, errors: &mut Errors) {
+    resource_name(field, name, errors);
     if !name.contains('/') {
         let is_basic = matches!(name, "cpu" | "memory" | "ephemeral-storage");
         if !is_basic && !name.starts_with(HUGE_PAGES) {
-            errors.push(place.invalid_as(name, "must be a standard resource for containers"));
+            errors.push(field.invalid_as(name, "must be a standard resource for containers"));
         }
     } else if !is_native(name) && !is_extended(name) {
-        errors.push(place.invalid_as(name, "doesn't follow extended resource name standard"));
+        errors.push(field.invalid_as(name, "doesn't follow extended resource name standard"));
     }
 }
 

@@ -6,7 +6,7 @@ use pintle_meta::{field::Error, names, validation};
 
 use super::{Options, affinity};
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{
         Rule::{Do, OneOf},
         Rules, check,
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Checks `tolerations`.
-pub(crate) fn check_tolerations(spec: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn check_tolerations(spec: &Field<'_>, errors: &mut Errors) {
     spec.items("tolerations").for_each(|toleration| check(&toleration, TOLERATION, errors));
 }
 
@@ -23,7 +23,7 @@ const TOLERATION: Rules = &[Do(toleration_key), Do(toleration_value), Do(tolerat
 /// The effects of taints, in upstream's order.
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-fn toleration_key(toleration: &Place<'_>, errors: &mut Errors) {
+fn toleration_key(toleration: &Field<'_>, errors: &mut Errors) {
     let (key, operator) = (toleration.get("key"), toleration.get("operator"));
     if !key.is_empty() {
         key.all_invalid(names::qualified_name(key.text()), errors);
@@ -40,7 +40,7 @@ fn toleration_key(toleration: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream gives errors about the value to the operator.
-fn toleration_value(toleration: &Place<'_>, errors: &mut Errors) {
+fn toleration_value(toleration: &Field<'_>, errors: &mut Errors) {
     let (operator, value) = (toleration.get("operator"), toleration.str("value"));
     match operator.text() {
         "" | "Equal" => {
@@ -61,7 +61,7 @@ fn toleration_value(toleration: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn toleration_effect(toleration: &Place<'_>, errors: &mut Errors) {
+fn toleration_effect(toleration: &Field<'_>, errors: &mut Errors) {
     let effect = toleration.get("effect");
     if !effect.is_empty() && !EFFECTS.contains(&effect.text()) {
         errors.push(effect.not_supported(EFFECTS));
@@ -69,7 +69,7 @@ fn toleration_effect(toleration: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks `readinessGates`.
-pub(super) fn check_readiness_gates(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_readiness_gates(spec: &Field<'_>, errors: &mut Errors) {
     for gate in spec.items("readinessGates") {
         let condition = gate.get("conditionType");
         condition.all_invalid(names::qualified_name(condition.text()), errors);
@@ -77,7 +77,7 @@ pub(super) fn check_readiness_gates(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks `schedulingGates`. Upstream gives errors about the name to the gate.
-pub(super) fn check_scheduling_gates(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_scheduling_gates(spec: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for gate in spec.items("schedulingGates") {
         let name = gate.str("name");
@@ -89,13 +89,13 @@ pub(super) fn check_scheduling_gates(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What tells constraints apart.
-fn pair<'a>(constraint: &Place<'a>) -> (&'a str, &'a str) {
+fn pair<'a>(constraint: &Field<'a>) -> (&'a str, &'a str) {
     (constraint.str("topologyKey"), constraint.str("whenUnsatisfiable"))
 }
 
 /// Checks `topologySpreadConstraints`.
-pub(super) fn check_topology_spread(spec: &Place<'_>, options: Options, errors: &mut Errors) {
-    let constraints: Vec<Place<'_>> = spec.items("topologySpreadConstraints").collect();
+pub(super) fn check_topology_spread(spec: &Field<'_>, options: Options, errors: &mut Errors) {
+    let constraints: Vec<Field<'_>> = spec.items("topologySpreadConstraints").collect();
     // Upstream refuses each but the last of those that are the same.
     let last: BTreeMap<_, usize> =
         constraints.iter().enumerate().map(|(i, constraint)| (pair(constraint), i)).collect();
@@ -146,7 +146,7 @@ const POLICIES: Rules = &[
     OneOf("nodeTaintsPolicy", &["Honor", "Ignore"]),
 ];
 
-fn min_domains(constraint: &Place<'_>, errors: &mut Errors) {
+fn min_domains(constraint: &Field<'_>, errors: &mut Errors) {
     let domains = constraint.get("minDomains");
     let Some(number) = domains.int() else { return };
     if number <= 0 {
@@ -160,7 +160,7 @@ fn min_domains(constraint: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_label_keys(constraint: &Place<'_>, errors: &mut Errors) {
+fn check_label_keys(constraint: &Field<'_>, errors: &mut Errors) {
     let list = constraint.get("matchLabelKeys");
     if list.is_empty() {
         return;

@@ -8,7 +8,7 @@ use pintle_value::Value;
 
 use super::{Options, Spec, volumes::local_path};
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{
         Rule::{At, Do, OneOf, Within},
         Rules, check,
@@ -23,10 +23,10 @@ const ID_MAX: i64 = i32::MAX as i64;
 
 /// Checks a pod's `securityContext` and what of the host it shares.
 pub(super) fn check_pod(spec: &Spec<'_>, errors: &mut Errors) {
-    let Some(context) = spec.place.find("securityContext") else { return };
+    let Some(context) = spec.field.find("securityContext") else { return };
     check(&context, IDS, errors);
-    let share = spec.place.get("shareProcessNamespace");
-    if share.is_true() && spec.place.get("hostPID").is_true() {
+    let share = spec.field.get("shareProcessNamespace");
+    if share.is_true() && spec.field.get("hostPID").is_true() {
         // Upstream looks for it in the context.
         let share = context.get("shareProcessNamespace");
         let words = "ShareProcessNamespace and HostPID cannot both be enabled";
@@ -69,7 +69,7 @@ const APP_ARMOR: crate::rules::Rule = At("appArmorProfile", &[Do(app_armor_profi
 const WINDOWS: crate::rules::Rule = At("windowsOptions", windows::OPTIONS);
 
 /// Checks a container's `securityContext`.
-pub(super) fn check_container(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_container(spec: &Spec<'_>, container: &Field<'_>, errors: &mut Errors) {
     let Some(context) = container.find("securityContext") else { return };
     check(
         &context,
@@ -88,7 +88,7 @@ pub(super) fn check_container(spec: &Spec<'_>, container: &Place<'_>, errors: &m
 }
 
 /// Who may do anything cannot be kept from gaining privileges.
-fn privileges(context: &Place<'_>, errors: &mut Errors) {
+fn privileges(context: &Field<'_>, errors: &mut Errors) {
     if !context.get("allowPrivilegeEscalation").is_false() {
         return;
     }
@@ -105,7 +105,7 @@ fn privileges(context: &Place<'_>, errors: &mut Errors) {
 
 const PROFILE_TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 
-fn seccomp_profile(profile: &Place<'_>, errors: &mut Errors) {
+fn seccomp_profile(profile: &Field<'_>, errors: &mut Errors) {
     let (kind, file) = (profile.get("type"), profile.get("localhostProfile"));
     if kind.is_empty() {
         errors.push(kind.required("type is required when seccompProfile is set"));
@@ -126,7 +126,7 @@ fn seccomp_profile(profile: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What is wrong with an AppArmor profile.
-pub(crate) fn app_armor_profile(profile: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn app_armor_profile(profile: &Field<'_>, errors: &mut Errors) {
     const NEEDED: &str = "must be set when AppArmor type is Localhost";
     const LENGTH_MAX: usize = 4095;
     let (kind, name) = (profile.get("type"), profile.get("localhostProfile"));
@@ -161,7 +161,7 @@ pub(super) fn check_host_users(spec: &Spec<'_>, errors: &mut Errors) {
     for (member, name) in
         [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
     {
-        let shared = spec.place.get(member);
+        let shared = spec.field.get(member);
         if shared.is_true() {
             errors.push(shared.called(name).forbidden("when `pod.Spec.HostUsers` is false"));
         }
@@ -179,10 +179,10 @@ pub(super) fn check_host_users(spec: &Spec<'_>, errors: &mut Errors) {
 
 /// Whether a pod sets kernel parameters of namespaces that it shares with the host.
 pub(super) fn sets_host_parameters(spec: &Value) -> bool {
-    let place = Place::root(spec);
-    let spec = Spec::of(&place, Options::default());
+    let field = Field::root(spec);
+    let spec = Spec::of(&field, Options::default());
     let mut errors = Errors::new();
-    let context = spec.place.get("securityContext");
+    let context = spec.field.get("securityContext");
     for parameter in context.items("sysctls") {
         sysctls::check_shared(&spec, &parameter.get("name"), &mut errors);
     }

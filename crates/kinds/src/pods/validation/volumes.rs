@@ -13,7 +13,7 @@ use pintle_value::Value;
 
 use super::Options;
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{Rules, check, required},
 };
 
@@ -45,7 +45,7 @@ pub(super) struct Owner<'a> {
 
 /// Checks a pod's volumes.
 pub(super) fn check_volumes<'a>(
-    spec: &Place<'a>,
+    spec: &Field<'a>,
     owner: &Owner<'_>,
     errors: &mut Errors,
 ) -> Volumes<'a> {
@@ -81,30 +81,30 @@ pub(super) fn check_volumes<'a>(
     volumes
 }
 
-fn check_source(volume: &Place<'_>, owner: &Owner<'_>, errors: &mut Errors) {
+fn check_source(volume: &Field<'_>, owner: &Owner<'_>, errors: &mut Errors) {
     let mut is_found = false;
     for source in sources::SOURCES {
-        let Some(place) = volume.find(source.member) else { continue };
+        let Some(field) = volume.find(source.member) else { continue };
         if is_found {
             let words = "may not specify more than 1 volume type";
-            errors.push(place.called(source.names[0]).forbidden(words));
+            errors.push(field.called(source.names[0]).forbidden(words));
         } else {
             is_found = true;
-            let place = place.called(source.names[1]);
-            check(&place, source.rules, errors);
+            let field = field.called(source.names[1]);
+            check(&field, source.rules, errors);
             match source.member {
-                "projected" => projected::check_sources(&place, owner.options, errors),
+                "projected" => projected::check_sources(&field, owner.options, errors),
                 "ephemeral" => check_claim_name(volume, owner, errors),
-                "image" if owner.options.is_pod => required(&place.get("reference"), "", errors),
+                "image" if owner.options.is_pod => required(&field.get("reference"), "", errors),
                 _ => {}
             }
             if source.member == "image" {
-                check(&place, sources::IMAGE, errors);
+                check(&field, sources::IMAGE, errors);
             }
         }
         if source.member == "iscsi" {
             let name = volume.get("name");
-            let wrong = sources::wrong_initiator_length(name.text(), &place);
+            let wrong = sources::wrong_initiator_length(name.text(), &field);
             errors.extend(wrong.map(|words| name.invalid_as(name.text(), words)));
         }
     }
@@ -114,7 +114,7 @@ fn check_source(volume: &Place<'_>, owner: &Owner<'_>, errors: &mut Errors) {
 }
 
 /// The claim that is made for an ephemeral volume is named after the pod and the volume.
-fn check_claim_name(volume: &Place<'_>, owner: &Owner<'_>, errors: &mut Errors) {
+fn check_claim_name(volume: &Field<'_>, owner: &Owner<'_>, errors: &mut Errors) {
     let name = volume.get("name");
     if owner.name.is_empty() || name.is_empty() {
         return;

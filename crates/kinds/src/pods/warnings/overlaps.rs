@@ -3,7 +3,7 @@
 use pintle_meta::quote::quote;
 use pintle_value::Value;
 
-use crate::place::Place;
+use crate::field::Field;
 
 /// A file of a volume, and what of a projected volume it comes from.
 struct File<'a> {
@@ -31,7 +31,7 @@ const PATH_BYTES_MAX: usize = 4096;
 const OBJECT_NAME_BYTES_MAX: usize = 253;
 
 /// Warns of paths that are told twice, or that go through one another.
-pub(super) fn warn_of_overlaps(spec: &Place<'_>, warnings: &mut Vec<String>) {
+pub(super) fn warn_of_overlaps(spec: &Field<'_>, warnings: &mut Vec<String>) {
     let mut pairs_left = PAIRS_MAX;
     for volume in spec.items("volumes") {
         if volume.str("name").len() > NAME_BYTES_MAX {
@@ -152,7 +152,7 @@ mod tests {
         let spec = format!(r#"{{"volumes":[{{"name":"v","configMap":{{"items":[{files}]}}}}]}}"#);
         let spec = json::parse(spec.as_bytes()).expect("JSON");
         let mut warnings = Vec::new();
-        warn_of_overlaps(&Place::root(&spec), &mut warnings);
+        warn_of_overlaps(&Field::root(&spec), &mut warnings);
         assert_eq!(warnings.len(), WARNINGS_MAX);
     }
 }

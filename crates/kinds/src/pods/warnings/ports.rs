@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pintle_value::Path;
 
 use super::LISTS;
-use crate::place::Place;
+use crate::field::Field;
 
 /// A port that was told before, and where.
 struct Told<'a> {
@@ -15,9 +15,9 @@ struct Told<'a> {
 }
 
 /// Warns of the ports of all containers, by number and protocol.
-pub(super) fn warn_of_ports(spec: &Place<'_>, warnings: &mut Vec<String>) {
+pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &mut Vec<String>) {
     let mut told: BTreeMap<(i64, &str), Vec<Told<'_>>> = BTreeMap::new();
-    let containers: Vec<Place<'_>> = LISTS.iter().flat_map(|list| spec.items(list)).collect();
+    let containers: Vec<Field<'_>> = LISTS.iter().flat_map(|list| spec.items(list)).collect();
     for container in &containers {
         for port in container.items("ports") {
             let number = |member: &str| port.get(member).int().unwrap_or(0);

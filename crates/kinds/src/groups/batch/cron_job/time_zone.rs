@@ -1,6 +1,6 @@
 //! Names of time zones.
 
-use crate::place::{Errors, Place};
+use crate::field::{Errors, Field};
 
 /// The names of the tz database (2026), links included, separated by blanks.
 const NAMES: &str = include_str!("time_zones.txt");
@@ -8,7 +8,7 @@ const NAMES: &str = include_str!("time_zones.txt");
 const PART_LENGTH_MAX: usize = 14;
 
 /// Checks the name of a zone.
-pub(super) fn check(zone: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check(zone: &Field<'_>, errors: &mut Errors) {
     let name = zone.text();
     let unknown = || zone.invalid(format!("unknown time zone {name}"));
     if name.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pintle_meta::{field::Error, names};
 
-use crate::place::{Errors, Place};
+use crate::field::{Errors, Field};
 
 const RULES_MAX: usize = 20;
 const PATTERNS_MAX: usize = 20;
@@ -16,16 +16,16 @@ fn valid_values(values: &[&str]) -> String {
     format!("valid values: [{}]", quoted.join(" "))
 }
 
-fn check_choice(place: &Place<'_>, allowed: &[&str], errors: &mut Errors) {
-    if place.is_empty() {
-        errors.push(place.required(&valid_values(allowed)));
-    } else if !allowed.contains(&place.text()) {
-        errors.push(place.not_supported(allowed));
+fn check_choice(field: &Field<'_>, allowed: &[&str], errors: &mut Errors) {
+    if field.is_empty() {
+        errors.push(field.required(&valid_values(allowed)));
+    } else if !allowed.contains(&field.text()) {
+        errors.push(field.not_supported(allowed));
     }
 }
 
 /// Checks `podFailurePolicy`.
-pub(super) fn check_policy(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_policy(spec: &Field<'_>, errors: &mut Errors) {
     let Some(policy) = spec.find("podFailurePolicy") else { return };
     let rules = policy.items("rules");
     if rules.len() > RULES_MAX {
@@ -36,7 +36,7 @@ pub(super) fn check_policy(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_rule(spec: &Place<'_>, rule: &Place<'_>, errors: &mut Errors) {
+fn check_rule(spec: &Field<'_>, rule: &Field<'_>, errors: &mut Errors) {
     let action = rule.get("action");
     if action.text() == "FailIndex" && !spec.has("backoffLimitPerIndex") {
         errors.push(action.invalid("requires the backoffLimitPerIndex to be set"));
@@ -55,7 +55,7 @@ fn check_rule(spec: &Place<'_>, rule: &Place<'_>, errors: &mut Errors) {
     errors.push(rule.invalid_without_value(words));
 }
 
-fn check_conditions(rule: &Place<'_>, errors: &mut Errors) {
+fn check_conditions(rule: &Field<'_>, errors: &mut Errors) {
     let patterns = rule.items("onPodConditions");
     if patterns.len() > PATTERNS_MAX {
         let path = rule.get("onPodConditions").path();
@@ -68,7 +68,7 @@ fn check_conditions(rule: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_exit_codes(spec: &Place<'_>, codes: &Place<'_>, errors: &mut Errors) {
+fn check_exit_codes(spec: &Field<'_>, codes: &Field<'_>, errors: &mut Errors) {
     check_choice(&codes.get("operator"), &["In", "NotIn"], errors);
     let pod = spec.at(&["template", "spec"]);
     let name = codes.get("containerName");

@@ -1,6 +1,6 @@
 //! Indexed jobs: how large they may be, and texts such as `0,2-5` that name some of their indexes.
 
-use crate::place::{Errors, Place};
+use crate::field::{Errors, Field};
 
 /// Above this many completions a job is hard to track.
 pub(super) const COMPLETIONS_HIGH: i64 = 100_000;
@@ -11,18 +11,18 @@ const FAILED_MAX: i64 = 100_000;
 const FAILED_HIGH: i64 = 10_000;
 
 /// Checks the numbers that depend on the completion mode.
-pub(super) fn check_numbers(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_numbers(spec: &Field<'_>, errors: &mut Errors) {
     let per_index = spec.get("backoffLimitPerIndex");
     let failed = spec.get("maxFailedIndexes");
     if !super::is_indexed(spec) {
         if !spec.has("completionMode") || spec.str("completionMode") == "NonIndexed" {
-            let set = [&per_index, &failed].into_iter().filter(|place| place.is_set());
-            errors.extend(set.map(|place| place.invalid("requires indexed completion mode")));
+            let set = [&per_index, &failed].into_iter().filter(|field| field.is_set());
+            errors.extend(set.map(|field| field.invalid("requires indexed completion mode")));
         }
         return;
     }
     let (completions, parallelism) = (spec.get("completions"), spec.get("parallelism"));
-    let above = |place: &Place<'_>, most: i64| place.int().is_some_and(|number| number > most);
+    let above = |field: &Field<'_>, most: i64| field.int().is_some_and(|number| number > most);
     if !completions.is_set() {
         errors.push(completions.required("when completion mode is Indexed"));
     }
@@ -44,9 +44,9 @@ pub(super) fn check_numbers(spec: &Place<'_>, errors: &mut Errors) {
         let words = format!("must be specified when completions is above {COMPLETIONS_HIGH}");
         errors.push(failed.required(&words));
     }
-    for (place, most) in [(&parallelism, PARALLELISM_HIGH), (&failed, FAILED_HIGH)] {
-        if above(place, most) {
-            errors.push(place.invalid(format!(
+    for (field, most) in [(&parallelism, PARALLELISM_HIGH), (&failed, FAILED_HIGH)] {
+        if above(field, most) {
+            errors.push(field.invalid(format!(
                 "must be less than or equal to {most} when completions are above \
                  {COMPLETIONS_HIGH} and used with backoff limit per index"
             )));

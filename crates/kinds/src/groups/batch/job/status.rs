@@ -9,7 +9,7 @@ use pintle_value::Value;
 
 use super::indexes;
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{Rule::NotNegative, Rules, check},
 };
 
@@ -55,7 +55,7 @@ const COUNTS: Rules = &[
 
 /// What is wrong with a change of a job's status.
 pub(super) fn validate(new: &Value, old: &Value) -> Errors {
-    let job = Place::root(new);
+    let job = Field::root(new);
     let (spec, status) = (job.get("spec"), job.get("status"));
     let changes = Changes { new, old };
     let mut errors = Errors::new();
@@ -69,7 +69,7 @@ pub(super) fn validate(new: &Value, old: &Value) -> Errors {
     errors
 }
 
-fn check_uncounted(status: &Place<'_>, errors: &mut Errors) {
+fn check_uncounted(status: &Field<'_>, errors: &mut Errors) {
     let uncounted = status.get("uncountedTerminatedPods");
     let mut seen = BTreeSet::new();
     for list in ["succeeded", "failed"] {
@@ -84,7 +84,7 @@ fn check_uncounted(status: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Conditions exclude each other and follow upon each other.
-fn check_complete(status: &Place<'_>, changes: &Changes<'_>, errors: &mut Errors) {
+fn check_complete(status: &Field<'_>, changes: &Changes<'_>, errors: &mut Errors) {
     let is = |kind| is_true(changes.new, kind);
     let changed = |kinds: &[&str]| kinds.iter().any(|kind| changes.of_condition(kind));
     let conditions = status.get("conditions");
@@ -120,8 +120,8 @@ fn check_complete(status: &Place<'_>, changes: &Changes<'_>, errors: &mut Errors
 }
 
 fn check_finished(
-    spec: &Place<'_>,
-    status: &Place<'_>,
+    spec: &Field<'_>,
+    status: &Field<'_>,
     changes: &Changes<'_>,
     errors: &mut Errors,
 ) {
@@ -145,13 +145,13 @@ fn check_finished(
     }
 }
 
-fn check_indexes(spec: &Place<'_>, status: &Place<'_>, changes: &Changes<'_>, errors: &mut Errors) {
+fn check_indexes(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, errors: &mut Errors) {
     let (completed, failed) = (status.get("completedIndexes"), status.get("failedIndexes"));
     let completions = spec.get("completions").int();
     let per_index = spec.has("backoffLimitPerIndex");
     let completed_changed = changes.of("completedIndexes");
     let failed_changed = changes.of("failedIndexes");
-    let wrong = |place: &Place<'_>| indexes::count(place.text(), completions?).err();
+    let wrong = |field: &Field<'_>| indexes::count(field.text(), completions?).err();
     if completed_changed && let Some(why) = wrong(&completed) {
         errors.push(completed.invalid(format!("error parsing completedIndexes: {why}")));
     }
@@ -187,7 +187,7 @@ fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     common.filter(|(first, last)| first <= last).map(|(first, _)| first).min()
 }
 
-fn check_rest(spec: &Place<'_>, status: &Place<'_>, changes: &Changes<'_>, errors: &mut Errors) {
+fn check_rest(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, errors: &mut Errors) {
     let is = |kind| is_true(changes.new, kind);
     let (ready, terminating) = (status.get("ready"), status.get("terminating"));
     let active = status.get("active").int().unwrap_or(0);
@@ -218,7 +218,7 @@ fn check_rest(spec: &Place<'_>, status: &Place<'_>, changes: &Changes<'_>, error
 }
 
 /// What was reached is not taken back.
-fn check_order(spec: &Place<'_>, status: &Place<'_>, changes: &Changes<'_>, errors: &mut Errors) {
+fn check_order(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, errors: &mut Errors) {
     let conditions = status.get("conditions");
     let was = |kind| is_true(changes.old, kind);
     let is = |kind| is_true(changes.new, kind);
@@ -232,11 +232,11 @@ fn check_order(spec: &Place<'_>, status: &Place<'_>, changes: &Changes<'_>, erro
     let is_scaled =
         super::is_indexed(spec) && spec.get("completions").int() == spec.get("parallelism").int();
     for (member, is_checked) in [("failed", true), ("succeeded", !is_scaled)] {
-        let place = status.get(member);
-        let number = place.int().unwrap_or(0);
+        let field = status.get(member);
+        let number = field.int().unwrap_or(0);
         if is_checked && before(member).and_then(Value::as_int).is_some_and(|old| number < old) {
             let words = format!("cannot decrease the {member} counter");
-            errors.push(place.invalid_as(number, words));
+            errors.push(field.invalid_as(number, words));
         }
     }
     let completion = status.get("completionTime");

@@ -4,7 +4,7 @@ use pintle_meta::field::Error;
 
 use super::indexes;
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::not_negative,
 };
 
@@ -12,7 +12,7 @@ const RULES_MAX: usize = 20;
 const INDEXES_LENGTH_MAX: usize = 64 * 1024;
 
 /// Checks `successPolicy`.
-pub(super) fn check_policy(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_policy(spec: &Field<'_>, errors: &mut Errors) {
     let Some(policy) = spec.find("successPolicy") else { return };
     if !super::is_indexed(spec) {
         errors.push(policy.invalid("requires indexed completion mode"));
@@ -30,7 +30,7 @@ pub(super) fn check_policy(spec: &Place<'_>, errors: &mut Errors) {
     rules.for_each(|rule| check_rule(&rule, completions, errors));
 }
 
-fn check_rule(rule: &Place<'_>, completions: i64, errors: &mut Errors) {
+fn check_rule(rule: &Field<'_>, completions: i64, errors: &mut Errors) {
     let (count, listed) = (rule.get("succeededCount"), rule.get("succeededIndexes"));
     if !count.is_set() && !listed.is_set() {
         let words = "at least one of succeededCount or succeededIndexes must be specified";

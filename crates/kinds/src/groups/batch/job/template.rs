@@ -5,7 +5,7 @@ use pintle_value::Value;
 
 use crate::{
     checks::IMMUTABLE,
-    place::{Errors, Place},
+    field::{Errors, Field},
 };
 
 /// Members of the pods' spec that say where pods may run. Upstream compares no other metadata than it
@@ -14,7 +14,7 @@ const DIRECTIVES: &[&[&str]] =
     &[&["spec", "nodeSelector"], &["spec", "tolerations"], &["spec", "schedulingGates"]];
 
 /// Checks that the template is the old one but for what may change.
-pub(super) fn check_change(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+pub(super) fn check_change(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let template = spec.get("template");
     let mut allowed = old.at(&["spec", "template"]).cloned().unwrap_or_default();
     if !may_change(old) {

@@ -13,7 +13,7 @@ use crate::{
     addresses::{Range, canonical_range},
     amounts::amount,
     checks::{path, same},
-    place::{Errors, Place},
+    field::{Errors, Field},
 };
 
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
@@ -21,7 +21,7 @@ const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 /// What is wrong with a node; `old` is what it replaces.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
-    let node = Place::root(new);
+    let node = Field::root(new);
     check_taints(&node, &mut errors);
     check_resources(&node, &mut errors);
     check_swap(&node, &mut errors);
@@ -35,15 +35,15 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
 /// What is wrong with an update of a node, or of its status.
 pub(super) fn validate_update(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
-    let node = Place::root(new);
+    let node = Field::root(new);
     check_resources(&node, &mut errors);
     check_features(&node, &mut errors);
-    check_update(&node, &Place::root(old), &mut errors);
+    check_update(&node, &Field::root(old), &mut errors);
     errors
 }
 
 /// Upstream's paths say `metadata` for `spec`.
-fn check_taints(node: &Place<'_>, errors: &mut Errors) {
+fn check_taints(node: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     let spec = node.get("spec");
     let metadata = spec.called("metadata");
@@ -63,7 +63,7 @@ fn check_taints(node: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream shows its own form of a taint.
-fn same_taint(taint: &Place<'_>) -> Error {
+fn same_taint(taint: &Field<'_>) -> Error {
     let shown = |member: &str| pintle_value::json::to_string(&taint.str(member).into());
     let time = taint.get("timeAdded");
     let time = pintle_value::json::to_string(time.value());
@@ -80,7 +80,7 @@ fn same_taint(taint: &Place<'_>) -> Error {
     }
 }
 
-fn check_resources(node: &Place<'_>, errors: &mut Errors) {
+fn check_resources(node: &Field<'_>, errors: &mut Errors) {
     let status = node.get("status");
     for list in ["capacity", "allocatable"] {
         let list = status.get(list);
@@ -91,7 +91,7 @@ fn check_resources(node: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream's path is this.
-fn check_swap(node: &Place<'_>, errors: &mut Errors) {
+fn check_swap(node: &Field<'_>, errors: &mut Errors) {
     let capacity = node.at(&["status", "nodeInfo", "swap", "capacity"]);
     if let Some(bytes @ ..=0) = capacity.int() {
         let path = path(&["metadata", "nodeSwapStatus", "capacity"]);
@@ -100,7 +100,7 @@ fn check_swap(node: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What a node can do that others cannot, by names in their order.
-fn check_features(node: &Place<'_>, errors: &mut Errors) {
+fn check_features(node: &Field<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 253;
     let mut before: Option<&str> = None;
     let status = node.get("status");
@@ -137,7 +137,7 @@ fn is_feature(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase()) && name.split('/').all(is_segment)
 }
 
-fn check_ranges(node: &Place<'_>, errors: &mut Errors) {
+fn check_ranges(node: &Field<'_>, errors: &mut Errors) {
     let spec = node.get("spec");
     let list = spec.get("podCIDRs");
     for range in spec.items("podCIDRs") {
@@ -163,7 +163,7 @@ fn check_ranges(node: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What was never said may be said once.
-fn check_update(node: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_update(node: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     let status = node.get("status");
     for address in status.items("addresses") {
@@ -176,7 +176,7 @@ fn check_update(node: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
         let words = format!("node updates may not change {name} except from \"\" to valid");
         Error::forbidden(&path(&["spec", member]), words)
     };
-    let ranges = |spec: &Place<'_>| -> Vec<String> {
+    let ranges = |spec: &Field<'_>| -> Vec<String> {
         spec.items("podCIDRs").map(|range| range.text().to_owned()).collect()
     };
     let (now, before) = (ranges(&new), ranges(&old));
@@ -199,7 +199,7 @@ fn check_update(node: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream shows its own form of an address.
-fn same_address(address: &Place<'_>) -> Error {
+fn same_address(address: &Field<'_>) -> Error {
     let shown = |member: &str| pintle_value::json::to_string(&address.str(member).into());
     Error {
         value: Some(format!(r#"{{"Type":{},"Address":{}}}"#, shown("type"), shown("address"))),

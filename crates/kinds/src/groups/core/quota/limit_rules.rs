@@ -11,7 +11,7 @@ use pintle_value::Value;
 
 use crate::{
     amounts::{any_name, compare, container_name, is_shareable, parse},
-    place::{Errors, Place},
+    field::{Errors, Field},
 };
 
 const TYPES: &[&str] = &["Pod", "Container", "PersistentVolumeClaim"];
@@ -19,7 +19,7 @@ const TYPES: &[&str] = &["Pod", "Container", "PersistentVolumeClaim"];
 /// What is wrong with a limit range.
 pub(super) fn validate(range: &Value) -> Errors {
     let mut errors = Errors::new();
-    let range = Place::root(range);
+    let range = Field::root(range);
     let mut seen = BTreeSet::new();
     let spec = range.get("spec");
     for limit in spec.items("limits") {
@@ -41,7 +41,7 @@ pub(super) fn validate(range: &Value) -> Errors {
 /// The lists that go together.
 const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
 
-fn check_names(limit: &Place<'_>, errors: &mut Errors) {
+fn check_names(limit: &Field<'_>, errors: &mut Errors) {
     let kind = limit.str("type");
     for member in LISTS {
         let list = limit.get(member);
@@ -59,11 +59,11 @@ fn check_names(limit: &Place<'_>, errors: &mut Errors) {
                 errors.push(limit.get("limits").required(words));
             }
         }
-        for (name, place) in list.pairs() {
+        for (name, field) in list.pairs() {
             if matches!(kind, "Pod" | "Container") {
-                container_name(&place, name, errors);
+                container_name(&field, name, errors);
             } else {
-                any_name(&place, name, errors);
+                any_name(&field, name, errors);
             }
         }
     }
@@ -72,11 +72,11 @@ fn check_names(limit: &Place<'_>, errors: &mut Errors) {
 /// The limits of one resource, each where it stands.
 struct Limits<'a> {
     name: &'a str,
-    lists: &'a [Place<'a>; 5],
+    lists: &'a [Field<'a>; 5],
 }
 
 impl<'a> Limits<'a> {
-    fn at(&self, member: &str) -> Place<'_> {
+    fn at(&self, member: &str) -> Field<'_> {
         let i = LISTS.iter().position(|list| *list == member).unwrap_or(0);
         self.lists[i].entry(self.name)
     }
@@ -102,11 +102,11 @@ impl<'a> Limits<'a> {
     }
 }
 
-fn check_amounts(limit: &Place<'_>, errors: &mut Errors) {
+fn check_amounts(limit: &Field<'_>, errors: &mut Errors) {
     let none = Value::Null;
     let is_ignored = |member: &str| limit.str("type") == "Pod" && member.starts_with("default");
     let lists = LISTS.map(|member| limit.get(member));
-    let heard: [Place<'_>; 5] =
+    let heard: [Field<'_>; 5] =
         std::array::from_fn(|i| if is_ignored(LISTS[i]) { lists[i].of(&none) } else { lists[i] });
     let names: BTreeSet<&str> =
         heard.iter().flat_map(|list| list.pairs().map(|(name, _)| name)).collect();
@@ -141,10 +141,10 @@ fn check_limits(limits: &Limits<'_>, errors: &mut Errors) {
 
 /// A limit is at least its request, and no more times it than the bounds allow.
 fn check_ratio(limits: &Limits<'_>, errors: &mut Errors) {
-    let place = limits.at("maxLimitRequestRatio");
-    let Some(ratio) = parse(&place) else { return };
+    let field = limits.at("maxLimitRequestRatio");
+    let Some(ratio) = parse(&field) else { return };
     if ratio < Quantity::from_int(1, Format::DecimalSi) {
-        errors.push(place.invalid(format!("ratio {} is less than 1", place.text())));
+        errors.push(field.invalid(format!("ratio {} is less than 1", field.text())));
     }
     let Some((least, most)) = parse(&limits.at("min")).zip(parse(&limits.at("max"))) else {
         return;
@@ -154,7 +154,7 @@ fn check_ratio(limits: &Limits<'_>, errors: &mut Errors) {
     #[expect(clippy::cast_precision_loss, reason = "upstream compares floating point numbers")]
     let asked = ratio.milli_value() as f64 / 1000.0;
     if asked > bound {
-        let words = format!("ratio {} is greater than max/min = {bound:.6}", place.text());
-        errors.push(place.invalid(words));
+        let words = format!("ratio {} is greater than max/min = {bound:.6}", field.text());
+        errors.push(field.invalid(words));
     }
 }

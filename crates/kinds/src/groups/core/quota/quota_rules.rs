@@ -8,7 +8,7 @@ use pintle_value::Value;
 use crate::{
     amounts,
     checks::{IMMUTABLE, items, path},
-    place::{Errors, Place},
+    field::{Errors, Field},
 };
 
 /// Scopes that exclude each other.
@@ -28,7 +28,7 @@ const SCOPES: [&str; 7] = [
 /// What is wrong with a quota; `old` is what it replaces.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
-    let quota = Place::root(new);
+    let quota = Field::root(new);
     let spec = quota.get("spec");
     check_list(&spec.get("hard"), &mut errors);
     check_scopes(&spec, &mut errors);
@@ -50,17 +50,17 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
 /// What is wrong with a quota's status.
 pub(super) fn validate_status(quota: &Value) -> Errors {
     let mut errors = Errors::new();
-    let quota = Place::root(quota);
+    let quota = Field::root(quota);
     let status = quota.get("status");
     check_list(&status.get("hard"), &mut errors);
     check_list(&status.get("used"), &mut errors);
     errors
 }
 
-fn check_list(list: &Place<'_>, errors: &mut Errors) {
-    for (name, place) in list.pairs() {
-        amounts::quota_name(&place, name, errors);
-        amounts::amount(&place, name, errors);
+fn check_list(list: &Field<'_>, errors: &mut Errors) {
+    for (name, field) in list.pairs() {
+        amounts::quota_name(&field, name, errors);
+        amounts::amount(&field, name, errors);
     }
 }
 
@@ -68,7 +68,7 @@ fn check_list(list: &Place<'_>, errors: &mut Errors) {
 struct Beyond([usize; SCOPES.len()]);
 
 impl Beyond {
-    fn of(spec: &Place<'_>) -> Self {
+    fn of(spec: &Field<'_>) -> Self {
         let known = || spec.map("hard").keys().filter(|name| amounts::is_quota_name(name));
         Self(SCOPES.map(|scope| known().filter(|name| !is_within(scope, name)).count()))
     }
@@ -88,7 +88,7 @@ fn is_within(scope: &str, name: &str) -> bool {
     }
 }
 
-fn check_scopes(spec: &Place<'_>, errors: &mut Errors) {
+fn check_scopes(spec: &Field<'_>, errors: &mut Errors) {
     let scopes = spec.get("scopes");
     let beyond = Beyond::of(spec);
     // Each error shows all scopes.
@@ -109,7 +109,7 @@ fn check_scopes(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream's paths do not say which of the expressions is meant.
-fn check_selector(spec: &Place<'_>, errors: &mut Errors) {
+fn check_selector(spec: &Field<'_>, errors: &mut Errors) {
     let selector = spec.get("scopeSelector");
     let at = path(&["spec", "scopeSelector", "matchExpressions"]);
     let wrong =

@@ -10,8 +10,8 @@ use pintle_value::Value;
 
 use crate::{
     addresses,
+    field::{Errors, Field},
     formats::{ip, parse_ip, port_name, port_number},
-    place::{Errors, Place},
     rules::{
         Rule::{At, Choice, Do, Each, Formatted, Given, Labels, OneOf, Port},
         Rules, check,
@@ -27,10 +27,10 @@ const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ran
 /// What is wrong with a Service; `old` is what it replaces.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
-    let service = Place::root(new);
+    let service = Field::root(new);
     let spec = service.get("spec");
     if let Some(old) = old {
-        let old = Place::root(old);
+        let old = Field::root(old);
         super::update::check(&spec, &old.get("spec"), &mut errors);
     }
     check_topology_annotations(&service, &mut errors);
@@ -84,7 +84,7 @@ const TRAFFIC: Rules = &[
 ];
 
 /// Whether a service has no address of its own.
-pub(super) fn is_headless(spec: &Place<'_>) -> bool {
+pub(super) fn is_headless(spec: &Field<'_>) -> bool {
     let mut ips = spec.items("clusterIPs");
     match (ips.next(), ips.next()) {
         (Some(ip), None) => ip.text() == "None",
@@ -93,16 +93,16 @@ pub(super) fn is_headless(spec: &Place<'_>) -> bool {
     }
 }
 
-pub(super) fn is_balanced(spec: &Place<'_>) -> bool {
+pub(super) fn is_balanced(spec: &Field<'_>) -> bool {
     spec.str("type") == "LoadBalancer"
 }
 
 /// Whether load balancers ask a service's nodes which of them are healthy.
-pub(super) fn needs_health_check(spec: &Place<'_>) -> bool {
+pub(super) fn needs_health_check(spec: &Field<'_>) -> bool {
     is_balanced(spec) && spec.str("externalTrafficPolicy") == "Local"
 }
 
-fn check_topology_annotations(service: &Place<'_>, errors: &mut Errors) {
+fn check_topology_annotations(service: &Field<'_>, errors: &mut Errors) {
     const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
     const MODE: &str = "service.kubernetes.io/topology-mode";
     let metadata = service.get("metadata");
@@ -115,7 +115,7 @@ fn check_topology_annotations(service: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What each type forbids and needs.
-fn check_type(spec: &Place<'_>, errors: &mut Errors) {
+fn check_type(spec: &Field<'_>, errors: &mut Errors) {
     let kind = spec.str("type");
     match kind {
         "LoadBalancer" | "NodePort" => {
@@ -127,9 +127,9 @@ fn check_type(spec: &Place<'_>, errors: &mut Errors) {
         }
         "ExternalName" => {
             for member in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-                let place = spec.get(member);
-                if !place.is_empty() {
-                    errors.push(place.forbidden("may not be set for ExternalName services"));
+                let field = spec.get(member);
+                if !field.is_empty() {
+                    errors.push(field.forbidden("may not be set for ExternalName services"));
                 }
             }
             let name = spec.get("externalName");
@@ -144,7 +144,7 @@ fn check_type(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_ports(spec: &Place<'_>, errors: &mut Errors) {
+fn check_ports(spec: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     let ports = spec.items("ports");
     let needs_names = ports.len() > 1;
@@ -163,7 +163,7 @@ fn check_ports(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A port's number or name. One that is absent is set by the defaults.
-pub(super) fn port_or_name(port: &Place<'_>, errors: &mut Errors) {
+pub(super) fn port_or_name(port: &Field<'_>, errors: &mut Errors) {
     match port.value() {
         Value::Int(number) => errors.extend(port_number(*number).map(|words| port.invalid(words))),
         Value::String(name) => port.all_invalid(port_name(name), errors),
@@ -171,7 +171,7 @@ pub(super) fn port_or_name(port: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_affinity(spec: &Place<'_>, errors: &mut Errors) {
+fn check_affinity(spec: &Field<'_>, errors: &mut Errors) {
     const SECONDS_MAX: i64 = 86_400;
     let config = spec.get("sessionAffinityConfig");
     match spec.str("sessionAffinity") {
@@ -201,7 +201,7 @@ fn check_affinity(spec: &Place<'_>, errors: &mut Errors) {
 
 /// The cluster's addresses, their families and how they go together. Addresses that are stored already
 /// are taken as they are.
-fn check_addresses(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn check_addresses(spec: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let old = old.and_then(|old| old.get("spec")).unwrap_or(&Value::Null);
     let known = |member: &str| -> BTreeSet<&str> {
         let known = old.get(member).and_then(Value::as_array).unwrap_or_default();
@@ -221,7 +221,7 @@ fn check_addresses(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-fn check_cluster_addresses(spec: &Place<'_>, known: &BTreeSet<&str>, errors: &mut Errors) {
+fn check_cluster_addresses(spec: &Field<'_>, known: &BTreeSet<&str>, errors: &mut Errors) {
     let (first, ips) = (spec.str("clusterIP"), spec.get("clusterIPs"));
     match (first.is_empty(), spec.items("clusterIPs").next()) {
         (false, None) => errors.push(ips.required("")),
@@ -245,13 +245,13 @@ fn check_cluster_addresses(spec: &Place<'_>, known: &BTreeSet<&str>, errors: &mu
     check(spec, &[OneOf("ipFamilyPolicy", POLICIES)], errors);
     let before = errors.len();
     let count = spec.items("clusterIPs").len();
-    for (i, place) in spec.items("clusterIPs").enumerate() {
-        if i == 0 && place.text() == "None" {
+    for (i, field) in spec.items("clusterIPs").enumerate() {
+        if i == 0 && field.text() == "None" {
             if count > 1 {
                 errors.push(ips.invalid("'None' must be the first and only value"));
             }
-        } else if !known.contains(place.text()) {
-            place.all_invalid(ip(place.text()), errors);
+        } else if !known.contains(field.text()) {
+            field.all_invalid(ip(field.text()), errors);
         }
     }
     let has_invalid = errors.len() > before || errors.is_full();
@@ -263,7 +263,7 @@ fn check_cluster_addresses(spec: &Place<'_>, known: &BTreeSet<&str>, errors: &mu
     }
 }
 
-fn check_families(spec: &Place<'_>, count: usize, errors: &mut Errors) {
+fn check_families(spec: &Field<'_>, count: usize, errors: &mut Errors) {
     let ips = spec.get("clusterIPs");
     let has = |v6: bool| spec.items("clusterIPs").any(|ip| addresses::is_ipv6(ip.text()) == v6);
     if count > 1 && !(has(true) && has(false)) {
@@ -282,9 +282,9 @@ fn check_families(spec: &Place<'_>, count: usize, errors: &mut Errors) {
     }
 }
 
-fn check_node_ports(spec: &Place<'_>, errors: &mut Errors) {
+fn check_node_ports(spec: &Field<'_>, errors: &mut Errors) {
     let is_internal = spec.str("type") == "ClusterIP";
-    let node_port = |port: &Place<'_>| port.get("nodePort").int().filter(|number| *number != 0);
+    let node_port = |port: &Field<'_>| port.get("nodePort").int().filter(|number| *number != 0);
     for port in spec.items("ports").filter(|port| is_internal && node_port(port).is_some()) {
         let words = "may not be used when `type` is 'ClusterIP'";
         errors.push(port.get("nodePort").forbidden(words));
@@ -299,7 +299,7 @@ fn check_node_ports(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream shows its own form of a port with nothing but number and protocol.
-fn check_same_ports(spec: &Place<'_>, errors: &mut Errors) {
+fn check_same_ports(spec: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for port in spec.items("ports") {
         let (protocol, number) = (port.str("protocol"), port.get("port").int().unwrap_or(0));
@@ -318,7 +318,7 @@ fn check_same_ports(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Who may come in through a load balancer: a field, and the annotation that came before it.
-fn check_source_ranges(service: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn check_source_ranges(service: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
     let spec = service.get("spec");
     let ranges = spec.get("loadBalancerSourceRanges");
     // Upstream's path begins with a capital.
@@ -355,7 +355,7 @@ fn check_source_ranges(service: &Place<'_>, old: Option<&Value>, errors: &mut Er
     }
 }
 
-pub(super) fn check_class(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_class(spec: &Field<'_>, errors: &mut Errors) {
     let class = spec.get("loadBalancerClass");
     if is_balanced(spec) {
         if class.is_set() {
@@ -367,7 +367,7 @@ pub(super) fn check_class(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// That a health check has its node port is the allocator's matter.
-fn check_external_traffic(spec: &Place<'_>, errors: &mut Errors) {
+fn check_external_traffic(spec: &Field<'_>, errors: &mut Errors) {
     let policy = spec.get("externalTrafficPolicy");
     let is_accessible = match spec.str("type") {
         "LoadBalancer" | "NodePort" => true,
@@ -415,7 +415,7 @@ const INGRESS: Rules = &[
 ];
 
 /// A host's name is not to be an address.
-fn no_address(point: &Place<'_>, errors: &mut Errors) {
+fn no_address(point: &Field<'_>, errors: &mut Errors) {
     let host = point.get("hostname");
     if parse_ip(host.text()).is_some() {
         errors.push(host.invalid("must be a DNS name, not an IP address"));

@@ -4,13 +4,13 @@
 use pintle_value::Value;
 
 use super::rules::{check_class, is_balanced, is_headless, needs_health_check};
-use crate::place::{Errors, Place};
+use crate::field::{Errors, Field};
 
 const STAYS: &str = "may not change once set";
 
 /// Checks a spec against what is stored.
-pub(super) fn check(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
-    let is_external = |spec: &Place<'_>| spec.str("type") == "ExternalName";
+pub(super) fn check(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
+    let is_external = |spec: &Field<'_>| spec.str("type") == "ExternalName";
     if !is_external(new) && !is_external(old) {
         if !(is_headless(new) && is_headless(old)) {
             check_addresses(new, old, errors);
@@ -33,7 +33,7 @@ pub(super) fn check(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_addresses(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_addresses(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let list = new.get("clusterIPs");
     let (now, before) = (texts(&list), texts(&old.get("clusterIPs")));
     let mut wrong = |i: usize, words: &str| {
@@ -56,11 +56,11 @@ fn check_addresses(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream's path is that of the first family, whichever changed.
-fn check_families(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_families(new: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     let list = new.get("ipFamilies");
     let (now, before) = (texts(&list), texts(&old.get("ipFamilies")));
     let ips = new.get("clusterIPs");
-    let mut wrong = |of: &Place<'_>, words: &str| {
+    let mut wrong = |of: &Field<'_>, words: &str| {
         let path = list.path().index(0);
         errors.push(pintle_meta::field::Error::invalid(&path, &shown(of), words));
     };
@@ -81,7 +81,7 @@ fn check_families(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Who lets go of a second address must say so.
-fn check_release(spec: &Place<'_>, what: &str, errors: &mut Errors) {
+fn check_release(spec: &Field<'_>, what: &str, errors: &mut Errors) {
     let policy = spec.get("ipFamilyPolicy");
     if policy.text() != "SingleStack" {
         let words = format!("must be set to 'SingleStack' when releasing the secondary {what}");
@@ -89,12 +89,12 @@ fn check_release(spec: &Place<'_>, what: &str, errors: &mut Errors) {
     }
 }
 
-fn texts<'a>(list: &Place<'a>) -> Vec<&'a str> {
+fn texts<'a>(list: &Field<'a>) -> Vec<&'a str> {
     let items = list.value().as_array().unwrap_or_default();
     items.iter().map(|item| item.as_str().unwrap_or_default()).collect()
 }
 
 /// The list as messages show it.
-fn shown(list: &Place<'_>) -> Value {
+fn shown(list: &Field<'_>) -> Value {
     list.some().cloned().unwrap_or(Value::Null)
 }

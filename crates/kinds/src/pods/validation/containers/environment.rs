@@ -3,8 +3,8 @@
 use pintle_meta::names;
 
 use crate::{
+    field::{Errors, Field},
     formats,
-    place::{Errors, Place},
     pods::validation::{
         Spec,
         volumes::{field_reference, not_reserved, resource_reference},
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Checks `env`.
-pub(super) fn check_variables(container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_variables(container: &Field<'_>, errors: &mut Errors) {
     for variable in container.items("env") {
         check(&variable, VARIABLE, errors);
     }
@@ -71,7 +71,7 @@ const FIELDS: &[&str] = &[
     "status.podIPs",
 ];
 
-fn check_value(variable: &Place<'_>, errors: &mut Errors) {
+fn check_value(variable: &Field<'_>, errors: &mut Errors) {
     let Some(source) = variable.find("valueFrom") else { return };
     check(&source, SOURCE, errors);
     let words = match SOURCES.iter().filter(|member| source.has(member)).count() {
@@ -87,7 +87,7 @@ fn check_value(variable: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks `envFrom`. Upstream gives some errors to the list.
-pub(super) fn check_sources(container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_sources(container: &Field<'_>, errors: &mut Errors) {
     let list = container.get("envFrom");
     for source in container.items("envFrom") {
         check(&source, FROM, errors);
@@ -119,7 +119,7 @@ pub(in crate::pods::validation) fn check_file_references(spec: &Spec<'_>, errors
             let Some(source) = variable.find("valueFrom") else { continue };
             let Some(reference) = source.find("fileKeyRef") else { continue };
             let volume = reference.get("volumeName");
-            let mut volumes = spec.place.items("volumes").rev();
+            let mut volumes = spec.field.items("volumes").rev();
             match volumes.find(|found| found.str("name") == volume.text()) {
                 None => errors.push(volume.not_found()),
                 Some(found) if !found.has("emptyDir") => {

@@ -1,8 +1,8 @@
 //! What is done to a container from outside: probes and lifecycle handlers.
 
 use crate::{
+    field::{Errors, Field},
     formats,
-    place::{Errors, Place},
     pods::validation::Spec,
     rules::{
         Rule::{Do, NotNegative, Required},
@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// Checks the three probes.
-pub(super) fn check_probes(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_probes(spec: &Spec<'_>, container: &Field<'_>, errors: &mut Errors) {
     for (member, last) in [
-        ("livenessProbe", succeeds_once as fn(&Place<'_>, &mut Errors)),
+        ("livenessProbe", succeeds_once as fn(&Field<'_>, &mut Errors)),
         ("readinessProbe", has_no_grace_period),
         ("startupProbe", succeeds_once),
     ] {
@@ -26,7 +26,7 @@ pub(super) fn check_probes(spec: &Spec<'_>, container: &Place<'_>, errors: &mut 
 }
 
 /// Checks `lifecycle`.
-pub(super) fn check_lifecycle(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_lifecycle(spec: &Spec<'_>, container: &Field<'_>, errors: &mut Errors) {
     let Some(lifecycle) = container.find("lifecycle") else { return };
     for member in ["postStart", "preStop"] {
         if let Some(handler) = lifecycle.find(member) {
@@ -52,7 +52,7 @@ const PROBE: Rules = &[
     }),
 ];
 
-fn succeeds_once(probe: &Place<'_>, errors: &mut Errors) {
+fn succeeds_once(probe: &Field<'_>, errors: &mut Errors) {
     let threshold = probe.get("successThreshold");
     let number = threshold.int().unwrap_or(0);
     if number != 1 {
@@ -60,7 +60,7 @@ fn succeeds_once(probe: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn has_no_grace_period(probe: &Place<'_>, errors: &mut Errors) {
+fn has_no_grace_period(probe: &Field<'_>, errors: &mut Errors) {
     if let Some(seconds) = probe.find("terminationGracePeriodSeconds") {
         errors.push(seconds.invalid("must not be set for readinessProbes"));
     }
@@ -92,7 +92,7 @@ const PROBE_HANDLERS: &[Action] = &[EXEC, HTTP, TCP, GRPC];
 const LIFECYCLE_HANDLERS: &[Action] = &[EXEC, HTTP, TCP, SLEEP];
 
 /// Checks that there is exactly one action.
-fn check_handler(spec: &Spec<'_>, handler: &Place<'_>, actions: &[Action], errors: &mut Errors) {
+fn check_handler(spec: &Spec<'_>, handler: &Field<'_>, actions: &[Action], errors: &mut Errors) {
     let mut is_found = false;
     for (member, rules) in actions {
         let Some(action) = handler.find(member) else { continue };
@@ -112,7 +112,7 @@ fn check_handler(spec: &Spec<'_>, handler: &Place<'_>, actions: &[Action], error
 }
 
 /// Nobody sleeps longer than the pod has to end.
-fn check_sleep(spec: &Spec<'_>, sleep: &Place<'_>, errors: &mut Errors) {
+fn check_sleep(spec: &Spec<'_>, sleep: &Field<'_>, errors: &mut Errors) {
     let seconds = sleep.get("seconds").int().unwrap_or(0);
     if let Some(most) = spec.grace_period
         && !(0..=most).contains(&seconds)
@@ -123,7 +123,7 @@ fn check_sleep(spec: &Spec<'_>, sleep: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_port(action: &Place<'_>, errors: &mut Errors) {
+fn check_port(action: &Field<'_>, errors: &mut Errors) {
     let port = action.get("port");
     match port.value().as_str() {
         Some(name) => port.all_invalid(formats::port_name(name), errors),
@@ -136,7 +136,7 @@ fn check_port(action: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream gives errors about one header to the list.
-fn check_headers(action: &Place<'_>, errors: &mut Errors) {
+fn check_headers(action: &Field<'_>, errors: &mut Errors) {
     let list = action.get("httpHeaders");
     for header in action.items("httpHeaders") {
         let name = header.str("name");
@@ -147,8 +147,8 @@ fn check_headers(action: &Place<'_>, errors: &mut Errors) {
 const WINDOWS_SIGNALS: &[&str] = &["SIGKILL", "SIGTERM"];
 
 /// Which signals there are depends on the system, which must be said.
-fn check_stop_signal(spec: &Spec<'_>, signal: &Place<'_>, errors: &mut Errors) {
-    match spec.place.at(&["os", "name"]).text() {
+fn check_stop_signal(spec: &Spec<'_>, signal: &Field<'_>, errors: &mut Errors) {
+    match spec.field.at(&["os", "name"]).text() {
         "" => {
             let words = "may not be set for containers with empty `spec.os.name`";
             errors.push(signal.forbidden(words));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pintle_value::Value;
 
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods::validation::{
         Spec,
         volumes::{has_backsteps, local_path},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Checks `volumeMounts`. Upstream gives some errors to the list.
-pub(super) fn check_mounts(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_mounts(spec: &Spec<'_>, container: &Field<'_>, errors: &mut Errors) {
     let list = container.get("volumeMounts");
     let mut paths = BTreeSet::new();
     let devices = texts(container, "volumeDevices", "name");
@@ -48,16 +48,16 @@ pub(super) fn check_mounts(spec: &Spec<'_>, container: &Place<'_>, errors: &mut 
 }
 
 fn check_sub_paths(
-    mount: &Place<'_>,
-    at_list: &Place<'_>,
+    mount: &Field<'_>,
+    at_list: &Field<'_>,
     volume: Option<&Value>,
     errors: &mut Errors,
 ) {
     let members = ["subPath", "subPathExpr"];
     if volume.is_some_and(|volume| volume.get("image").is_some_and(|image| !image.is_null())) {
-        for place in members.map(|member| mount.get(member)) {
-            if !place.is_empty() {
-                errors.push(place.invalid("not allowed in image volume sources"));
+        for field in members.map(|member| mount.get(member)) {
+            if !field.is_empty() {
+                errors.push(field.invalid("not allowed in image volume sources"));
             }
         }
     }
@@ -74,7 +74,7 @@ fn check_sub_paths(
     }
 }
 
-fn check_propagation(container: &Place<'_>, mount: &Place<'_>, errors: &mut Errors) {
+fn check_propagation(container: &Field<'_>, mount: &Field<'_>, errors: &mut Errors) {
     const MODES: &[&str] = &["Bidirectional", "HostToContainer", "None"];
     let Some(propagation) = mount.find("mountPropagation") else { return };
     if !MODES.contains(&propagation.text()) {
@@ -87,7 +87,7 @@ fn check_propagation(container: &Place<'_>, mount: &Place<'_>, errors: &mut Erro
     }
 }
 
-fn check_recursion(mount: &Place<'_>, errors: &mut Errors) {
+fn check_recursion(mount: &Field<'_>, errors: &mut Errors) {
     const MODES: &[&str] = &["Disabled", "Enabled", "IfPossible"];
     let Some(recursion) = mount.find("recursiveReadOnly") else { return };
     match recursion.text() {
@@ -107,13 +107,13 @@ fn check_recursion(mount: &Place<'_>, errors: &mut Errors) {
 }
 
 /// The texts of one member of a list's items.
-fn texts<'a>(container: &Place<'a>, list: &str, member: &str) -> BTreeSet<&'a str> {
+fn texts<'a>(container: &Field<'a>, list: &str, member: &str) -> BTreeSet<&'a str> {
     let items = container.value().get(list).and_then(Value::as_array).unwrap_or_default();
     items.iter().map(|item| item.str_at(&[member]).unwrap_or_default()).collect()
 }
 
 /// Checks `volumeDevices`.
-pub(super) fn check_devices(spec: &Spec<'_>, container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_devices(spec: &Spec<'_>, container: &Field<'_>, errors: &mut Errors) {
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
     let mounts = texts(container, "volumeMounts", "name");
     let mount_paths = texts(container, "volumeMounts", "mountPath");

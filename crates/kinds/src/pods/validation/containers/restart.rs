@@ -3,7 +3,7 @@
 use pintle_meta::field::Error;
 
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{
         Rule::{At, Do, OneOf, Supported},
         Rules, check,
@@ -16,7 +16,7 @@ const RULES_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
 
 /// Checks what a container says of its restarts.
-pub(super) fn check_regular(container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_regular(container: &Field<'_>, errors: &mut Errors) {
     let policy = container.get("restartPolicy");
     let rules = container.get("restartPolicyRules");
     if policy.is_set() {
@@ -29,7 +29,7 @@ pub(super) fn check_regular(container: &Place<'_>, errors: &mut Errors) {
 
 /// Likewise of an init container: a sidecar is one that always restarts. Without a policy, rules are not
 /// looked at.
-pub(super) fn check_init(container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_init(container: &Field<'_>, errors: &mut Errors) {
     let policy = container.get("restartPolicy");
     if policy.is_set() {
         check_regular(container, errors);
@@ -38,7 +38,7 @@ pub(super) fn check_init(container: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_rules(container: &Place<'_>, errors: &mut Errors) {
+fn check_rules(container: &Field<'_>, errors: &mut Errors) {
     let list = container.get("restartPolicyRules");
     let rules = container.items("restartPolicyRules");
     if rules.len() > RULES_MAX {

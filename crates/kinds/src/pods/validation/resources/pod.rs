@@ -2,32 +2,32 @@
 
 use super::{HUGE_PAGES, check_claims, check_requirements, parse, resource_name};
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods::{total, validation::Spec},
 };
 
 /// Checks `resources` of the pod.
 pub(in crate::pods::validation) fn check_pod(spec: &Spec<'_>, errors: &mut Errors) {
-    let Some(resources) = spec.place.find("resources") else { return };
+    let Some(resources) = spec.field.find("resources") else { return };
     if let Some(claims) = resources.find("claims") {
         errors.push(claims.forbidden("claims may not be set for Resources at pod-level"));
     }
     check_requirements(&resources, pod_name, spec.options, errors);
     check_claims(spec, &resources, errors);
-    check_sums(spec.place, &resources, errors);
+    check_sums(spec.field, &resources, errors);
 }
 
-fn pod_name(place: &Place<'_>, name: &str, errors: &mut Errors) {
-    let is_known = resource_name(place, name, errors);
+fn pod_name(field: &Field<'_>, name: &str, errors: &mut Errors) {
+    let is_known = resource_name(field, name, errors);
     let is_supported = matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES);
     if is_known && !is_supported {
         let shown = name.into();
-        errors.push(place.of(&shown).not_supported(&["cpu", HUGE_PAGES, "memory"]));
+        errors.push(field.of(&shown).not_supported(&["cpu", HUGE_PAGES, "memory"]));
     }
 }
 
 /// A pod must request what its containers request together, and none may have more than the pod.
-fn check_sums(spec: &Place<'_>, resources: &Place<'_>, errors: &mut Errors) {
+fn check_sums(spec: &Field<'_>, resources: &Field<'_>, errors: &mut Errors) {
     let requests = resources.get("requests");
     for (name, sum) in total::of_containers(spec.value(), "requests") {
         let asked = requests.str(&name);

@@ -1,7 +1,7 @@
 //! What pods may not have on one of the systems.
 
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods::validation::Spec,
 };
 
@@ -46,7 +46,7 @@ const PLAIN: &[&str] = &["hostPID", "hostIPC"];
 
 /// Checks `os` and what follows from it.
 pub(in crate::pods::validation) fn check_os(spec: &Spec<'_>, errors: &mut Errors) {
-    let Some(os) = spec.place.find("os") else { return };
+    let Some(os) = spec.field.find("os") else { return };
     let name = os.get("name");
     match name.text() {
         "linux" => check_linux(spec, errors),
@@ -57,33 +57,33 @@ pub(in crate::pods::validation) fn check_os(spec: &Spec<'_>, errors: &mut Errors
 }
 
 fn check_linux(spec: &Spec<'_>, errors: &mut Errors) {
-    let mut refuse = |holder: &Place<'_>| {
+    let mut refuse = |holder: &Field<'_>| {
         let options = holder.at(&["securityContext", "windowsOptions"]);
         if options.is_set() {
             errors.push(options.forbidden(LINUX_WORDS));
         }
     };
-    refuse(spec.place);
+    refuse(spec.field);
     spec.all_containers().for_each(|container| refuse(&container));
 }
 
 fn check_windows(spec: &Spec<'_>, errors: &mut Errors) {
-    let is_there = |place: &Place<'_>, member: &str| match member {
-        "sysctls" => !place.is_empty(),
-        _ if PLAIN.contains(&member) => place.is_true(),
-        _ => place.is_set(),
+    let is_there = |field: &Field<'_>, member: &str| match member {
+        "sysctls" => !field.is_empty(),
+        _ if PLAIN.contains(&member) => field.is_true(),
+        _ => field.is_set(),
     };
     for members in NOT_OF_WINDOWS_PODS {
-        let place = spec.place.at(members);
-        if is_there(&place, members.last().copied().unwrap_or_default()) {
-            errors.push(place.forbidden(WINDOWS_WORDS));
+        let field = spec.field.at(members);
+        if is_there(&field, members.last().copied().unwrap_or_default()) {
+            errors.push(field.forbidden(WINDOWS_WORDS));
         }
     }
     for container in spec.all_containers() {
         let context = container.get("securityContext");
-        for place in NOT_OF_WINDOWS_CONTAINERS.iter().map(|member| context.get(member)) {
-            if place.is_set() {
-                errors.push(place.forbidden(WINDOWS_WORDS));
+        for field in NOT_OF_WINDOWS_CONTAINERS.iter().map(|member| context.get(member)) {
+            if field.is_set() {
+                errors.push(field.forbidden(WINDOWS_WORDS));
             }
         }
     }

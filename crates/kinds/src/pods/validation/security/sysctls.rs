@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods::validation::Spec,
 };
 
 const LENGTH_MAX: usize = 253;
 
 /// Checks `sysctls`.
-pub(super) fn check_sysctls(spec: &Spec<'_>, context: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_sysctls(spec: &Spec<'_>, context: &Field<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for parameter in context.items("sysctls") {
         let name = parameter.get("name");
@@ -57,13 +57,13 @@ const IPC: &[&str] = &[
 ];
 
 /// A pod may not set what it shares with the host.
-pub(super) fn check_shared(spec: &Spec<'_>, name: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_shared(spec: &Spec<'_>, name: &Field<'_>, errors: &mut Errors) {
     let plain = normal(name.text());
     let plain = plain.split('*').next().unwrap_or_default();
     let is_ipc = IPC.contains(&plain) || plain.starts_with("fs.mqueue.");
     let is_net = plain.starts_with("net.");
     for (host, is_shared) in [("hostNetwork", is_net), ("hostIPC", is_ipc)] {
-        if is_shared && spec.place.get(host).is_true() {
+        if is_shared && spec.field.get(host).is_true() {
             let words = format!("may not be specified when '{host}' is true");
             errors.push(name.invalid_as(name.text(), words));
         }

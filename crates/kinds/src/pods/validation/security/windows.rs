@@ -3,7 +3,7 @@
 use pintle_meta::names;
 
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods::validation::Spec,
     rules::{
         Rule::{Do, Given},
@@ -19,7 +19,7 @@ const USER_LENGTH_MAX: usize = 104;
 pub(super) const OPTIONS: Rules =
     &[Given("gmsaCredentialSpecName", names::dns1123_subdomain), Do(credential), Do(user_name)];
 
-fn credential(options: &Place<'_>, errors: &mut Errors) {
+fn credential(options: &Field<'_>, errors: &mut Errors) {
     let Some(spec) = options.find("gmsaCredentialSpec") else { return };
     if spec.is_empty() {
         errors.push(spec.invalid("gmsaCredentialSpec cannot be an empty string"));
@@ -30,7 +30,7 @@ fn credential(options: &Place<'_>, errors: &mut Errors) {
 }
 
 /// `DOMAIN\User`, or the user alone.
-fn user_name(options: &Place<'_>, errors: &mut Errors) {
+fn user_name(options: &Field<'_>, errors: &mut Errors) {
     let Some(name) = options.find("runAsUserName") else { return };
     let mut refuse = |words: String| errors.push(name.invalid(format!("runAsUserName{words}")));
     let text = name.text();
@@ -86,7 +86,7 @@ fn is_dns(domain: &str) -> bool {
 /// Checks that containers that are processes of the host are so together, and on the host's network.
 pub(in crate::pods::validation) fn check_host_process(spec: &Spec<'_>, errors: &mut Errors) {
     const MEMBERS: &[&str] = &["securityContext", "windowsOptions", "hostProcess"];
-    let pod = spec.place.at(MEMBERS);
+    let pod = spec.field.at(MEMBERS);
     let (mut count, mut on_host) = (0, 0);
     for container in spec.all_containers() {
         count += 1;
@@ -108,9 +108,9 @@ pub(in crate::pods::validation) fn check_host_process(spec: &Spec<'_>, errors: &
     if on_host != count {
         let words = "If pod contains any hostProcess containers then all containers must be \
                      HostProcess containers";
-        errors.push(spec.place.invalid_as("", words));
+        errors.push(spec.field.invalid_as("", words));
     }
-    let network = spec.place.get("hostNetwork");
+    let network = spec.field.get("hostNetwork");
     if !network.is_true() {
         let words = "hostNetwork must be true if pod contains any hostProcess containers";
         errors.push(network.invalid_as(false, words));

@@ -4,7 +4,7 @@ use pintle_meta::{names, quantity::Quantity, validation};
 use pintle_value::Value;
 
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{
         Rule::{At, Do, Formatted, Needed, OneOf, Required},
         Rules,
@@ -43,7 +43,7 @@ const DATA_SOURCE: Rules = &[
 
 /// Where data comes from is said twice, and the same twice, unless it comes from another namespace.
 /// What upstream shows of the value is empty.
-fn same_sources(spec: &Place<'_>, errors: &mut Errors) {
+fn same_sources(spec: &Field<'_>, errors: &mut Errors) {
     let (old, new) = (spec.get("dataSource"), spec.get("dataSourceRef"));
     if !old.is_set() || !new.is_set() {
         return;
@@ -61,7 +61,7 @@ const ACCESS_MODES: &[&str] =
     &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 /// Upstream gives errors about one mode to the list.
-pub(crate) fn access_modes(spec: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn access_modes(spec: &Field<'_>, errors: &mut Errors) {
     let modes = spec.get("accessModes");
     let has = |wanted: fn(&str) -> bool| spec.items("accessModes").any(|mode| wanted(mode.text()));
     for mode in spec.items("accessModes") {
@@ -76,7 +76,7 @@ pub(crate) fn access_modes(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream leaves `requests` out of the path.
-fn size(spec: &Place<'_>, errors: &mut Errors) {
+fn size(spec: &Field<'_>, errors: &mut Errors) {
     let resources = spec.get("resources");
     let storage = resources.value().at(&["requests", "storage"]).unwrap_or(&Value::Null);
     let size = resources.of(storage);

@@ -3,7 +3,7 @@
 use pintle_meta::{names, quantity::Quantity};
 
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{
         Rule::{Do, Required},
         Rules, required,
@@ -18,15 +18,15 @@ pub(super) const KEY_TO_PATH: Rules = &[
     Do(|item, errors| check_mode(item, "mode", errors)),
 ];
 
-pub(super) fn check_mode(holder: &Place<'_>, member: &str, errors: &mut Errors) {
+pub(super) fn check_mode(holder: &Field<'_>, member: &str, errors: &mut Errors) {
     let mode = holder.get(member);
     if mode.int().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
         errors.push(mode.invalid("must be a number between 0 and 0777 (octal), both inclusive"));
     }
 }
 
-/// A path that does not leave the place it is relative to.
-pub(crate) fn local_path(path: &Place<'_>, errors: &mut Errors) {
+/// A path that does not leave the directory that it is relative to.
+pub(crate) fn local_path(path: &Field<'_>, errors: &mut Errors) {
     if path.text().starts_with('/') {
         errors.push(path.invalid("must be a relative path"));
     }
@@ -34,7 +34,7 @@ pub(crate) fn local_path(path: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A path without `..`.
-pub(crate) fn no_backsteps(path: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn no_backsteps(path: &Field<'_>, errors: &mut Errors) {
     if has_backsteps(path.text()) {
         errors.push(path.invalid("must not contain '..'"));
     }
@@ -45,7 +45,7 @@ pub(crate) fn has_backsteps(path: &str) -> bool {
 }
 
 /// A local path that does not begin as the names of the kubelet's own files do.
-pub(crate) fn not_reserved(path: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn not_reserved(path: &Field<'_>, errors: &mut Errors) {
     local_path(path, errors);
     if path.text().starts_with("..") && !has_backsteps(path.text()) {
         errors.push(path.invalid("must not start with '..'"));
@@ -53,14 +53,14 @@ pub(crate) fn not_reserved(path: &Place<'_>, errors: &mut Errors) {
 }
 
 /// The files of a downward API volume. Upstream does not say which of them is wrong.
-pub(super) fn downward_files(source: &Place<'_>, errors: &mut Errors) {
+pub(super) fn downward_files(source: &Field<'_>, errors: &mut Errors) {
     for file in source.items("items") {
         check_downward_file(source, &file, errors);
     }
 }
 
 /// Errors are those of `source`.
-pub(super) fn check_downward_file(source: &Place<'_>, file: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_downward_file(source: &Field<'_>, file: &Field<'_>, errors: &mut Errors) {
     let file = source.of(file.value());
     required(&file.get("path"), "", errors);
     not_reserved(&file.get("path"), errors);
@@ -94,7 +94,7 @@ const VOLUME_FIELDS: &[&str] = &[
     "metadata.uid",
 ];
 
-/// The fields that can be told at all, in whatever place.
+/// The fields that a `fieldRef` may name, wherever it is used.
 const KNOWN_FIELDS: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -113,7 +113,7 @@ const KNOWN_FIELDS: &[&str] = &[
 ];
 
 /// A reference to a field of the pod, which must be one of `allowed` or an entry of a map.
-pub(crate) fn field_reference(reference: &Place<'_>, allowed: &[&str], errors: &mut Errors) {
+pub(crate) fn field_reference(reference: &Field<'_>, allowed: &[&str], errors: &mut Errors) {
     let (version, field) = (reference.get("apiVersion"), reference.get("fieldPath"));
     for needed in [&version, &field] {
         if needed.is_empty() {
@@ -165,7 +165,7 @@ pub(crate) const CONTAINER_RESOURCES: &[&str] = &[
 ];
 
 /// A reference to a resource of a container.
-pub(crate) fn resource_reference(reference: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn resource_reference(reference: &Field<'_>, errors: &mut Errors) {
     let resource = reference.get("resource");
     let is_huge_page = ["limits.hugepages-", "requests.hugepages-"]
         .iter()
@@ -181,7 +181,7 @@ pub(crate) fn resource_reference(reference: &Place<'_>, errors: &mut Errors) {
 const BYTES: &[&str] =
     &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-fn check_divisor(reference: &Place<'_>, errors: &mut Errors) {
+fn check_divisor(reference: &Field<'_>, errors: &mut Errors) {
     let divisor = reference.get("divisor");
     let is_zero = |text: &str| text.parse::<Quantity>().is_ok_and(|quantity| quantity.is_zero());
     if divisor.is_empty() || is_zero(divisor.text()) {

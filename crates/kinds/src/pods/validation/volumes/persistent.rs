@@ -5,7 +5,7 @@ use pintle_meta::names;
 
 use super::{Source, files, sources, sources::source};
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{
         Rule::{At, Do, Named, Required, Within},
         Rules, check, required,
@@ -77,24 +77,24 @@ const NAMED_SECRET: Rules =
 const FORMS: &str = "must be valid format";
 
 /// Checks the sources of the PersistentVolume `name`, of which there must be exactly one.
-pub(crate) fn check_persistent_sources(spec: &Place<'_>, name: &str, errors: &mut Errors) {
+pub(crate) fn check_persistent_sources(spec: &Field<'_>, name: &str, errors: &mut Errors) {
     let mut is_found = false;
     for source in SOURCES {
-        let Some(place) = spec.find(source.member) else { continue };
+        let Some(field) = spec.find(source.member) else { continue };
         // Upstream forgets to refuse one of these that stands beside others.
         if is_found && source.member != "flexVolume" {
             let words = "may not specify more than 1 volume type";
-            errors.push(place.called(source.names[0]).forbidden(words));
+            errors.push(field.called(source.names[0]).forbidden(words));
             continue;
         }
         is_found = true;
-        let place = place.called(source.names[1]);
-        check(&place, source.rules, errors);
+        let field = field.called(source.names[1]);
+        check(&field, source.rules, errors);
         match source.member {
             "iscsi" => {
-                let portal = place.get("targetPortal");
+                let portal = field.get("targetPortal");
                 let portal = portal.called("targetportal");
-                let wrong = sources::wrong_initiator_length(name, &place);
+                let wrong = sources::wrong_initiator_length(name, &field);
                 errors.extend(wrong.map(|words| portal.invalid(words)));
             }
             "local" if !spec.has("nodeAffinity") => {
@@ -109,13 +109,13 @@ pub(crate) fn check_persistent_sources(spec: &Place<'_>, name: &str, errors: &mu
     }
 }
 
-fn local_path(source: &Place<'_>, errors: &mut Errors) {
+fn local_path(source: &Field<'_>, errors: &mut Errors) {
     let path = source.get("path");
     required(&path, "", errors);
     files::no_backsteps(&path, errors);
 }
 
-fn endpoints_namespace(source: &Place<'_>, errors: &mut Errors) {
+fn endpoints_namespace(source: &Field<'_>, errors: &mut Errors) {
     let Some(namespace) = source.find("endpointsNamespace") else { return };
     if namespace.is_empty() {
         let words = "if the endpointnamespace is set, it must be a valid namespace name";
@@ -125,6 +125,6 @@ fn endpoints_namespace(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn secret_namespace(source: &Place<'_>, errors: &mut Errors) {
+fn secret_namespace(source: &Field<'_>, errors: &mut Errors) {
     check(source, &[At("secretRef", &[Required("namespace")])], errors);
 }

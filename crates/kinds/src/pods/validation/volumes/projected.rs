@@ -1,4 +1,4 @@
-//! Projected volumes: files from several sources in one place.
+//! Projected volumes: files from several sources in one directory.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use pintle_meta::validation;
 
 use super::files;
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     pods::validation::Options,
     rules::{Rule::Do, Rules, check, required},
     signers::{SECONDS_MIN, seconds_max, signer_name, user_annotations},
@@ -19,7 +19,7 @@ const KEY_TYPES: &[&str] =
     &["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
 
 /// Checks the sources, whose files may not be the same.
-pub(super) fn check_sources(volume: &Place<'_>, options: Options, errors: &mut Errors) {
+pub(super) fn check_sources(volume: &Field<'_>, options: Options, errors: &mut Errors) {
     let mut files = Files { volume, paths: BTreeSet::new() };
     for source in volume.items("sources") {
         let mut count = 0;
@@ -62,7 +62,7 @@ pub(super) fn check_sources(volume: &Place<'_>, options: Options, errors: &mut E
 
 /// The paths of the volume's files so far.
 struct Files<'a> {
-    volume: &'a Place<'a>,
+    volume: &'a Field<'a>,
     paths: BTreeSet<String>,
 }
 
@@ -82,7 +82,7 @@ impl Files<'_> {
 }
 
 /// A key of the pod with its certificate, in one file or in two.
-fn check_certificate(certificate: &Place<'_>, files: &mut Files<'_>, errors: &mut Errors) {
+fn check_certificate(certificate: &Field<'_>, files: &mut Files<'_>, errors: &mut Errors) {
     let signer = certificate.get("signerName");
     signer_name(&signer, errors);
     user_annotations(&certificate.get("userAnnotations"), errors);
@@ -109,7 +109,7 @@ fn check_certificate(certificate: &Place<'_>, files: &mut Files<'_>, errors: &mu
         files::not_reserved(path, errors);
         files.add(path.text(), path.text(), errors);
     }
-    if paths.iter().all(Place::is_empty) {
+    if paths.iter().all(Field::is_empty) {
         let words =
             "specify at least one of credentialBundlePath, keyPath, and certificateChainPath";
         errors.push(certificate.required(words));
@@ -117,7 +117,7 @@ fn check_certificate(certificate: &Place<'_>, files: &mut Files<'_>, errors: &mu
 }
 
 /// Upstream gives errors about the path to the volume, and not to the source.
-fn check_token(volume: &Place<'_>, token: &Place<'_>, options: Options, errors: &mut Errors) {
+fn check_token(volume: &Field<'_>, token: &Field<'_>, options: Options, errors: &mut Errors) {
     let seconds = token.get("expirationSeconds");
     let number = seconds.int().unwrap_or(0);
     if number < TOKEN_SECONDS_MIN {
@@ -143,7 +143,7 @@ const TRUST_BUNDLE: Rules = &[
     }),
 ];
 
-fn bundle_name(bundle: &Place<'_>, errors: &mut Errors) {
+fn bundle_name(bundle: &Field<'_>, errors: &mut Errors) {
     let (name, signer) = (bundle.get("name"), bundle.get("signerName"));
     let selector = bundle.get("labelSelector");
     match (name.is_set(), signer.is_set()) {

@@ -7,7 +7,7 @@ use pintle_value::Map;
 
 use super::{Source, claim, files};
 use crate::{
-    place::{Errors, Place},
+    field::{Errors, Field},
     rules::{
         Rule::{self, At, Choice, Do, Each, Formatted, Named, OneOf, Required, Within},
         Rules, check, required, within,
@@ -95,7 +95,7 @@ const ISCSI: Rules = &[
     Do(|source, errors| check_initiator(source, FORMS, errors)),
 ];
 
-fn empty_dir(source: &Place<'_>, errors: &mut Errors) {
+fn empty_dir(source: &Field<'_>, errors: &mut Errors) {
     let limit = source.get("sizeLimit");
     if limit.text().starts_with('-') {
         errors.push(limit.forbidden("SizeLimit field must be a valid resource quantity"));
@@ -113,7 +113,7 @@ const HOST_PATH_TYPES: &[&str] = &[
     "Socket",
 ];
 
-fn host_path(source: &Place<'_>, errors: &mut Errors) {
+fn host_path(source: &Field<'_>, errors: &mut Errors) {
     let path = source.get("path");
     if path.is_empty() {
         errors.push(path.required(""));
@@ -126,26 +126,26 @@ fn host_path(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn repository_directory(source: &Place<'_>, errors: &mut Errors) {
+fn repository_directory(source: &Field<'_>, errors: &mut Errors) {
     files::local_path(&source.get("directory"), errors);
 }
 
 /// Zero stands for no partition, though the words leave it out.
-fn partition(disk: &Place<'_>, errors: &mut Errors) {
+fn partition(disk: &Field<'_>, errors: &mut Errors) {
     let partition = disk.get("partition");
     if partition.int().is_some_and(|number| !(0..=255).contains(&number)) {
         errors.push(partition.invalid(within(1, 255)));
     }
 }
 
-fn absolute_path(source: &Place<'_>, errors: &mut Errors) {
+fn absolute_path(source: &Field<'_>, errors: &mut Errors) {
     let path = source.get("path");
     if !path.text().starts_with('/') {
         errors.push(path.invalid_as(path.text(), "must be an absolute path"));
     }
 }
 
-fn flocker(source: &Place<'_>, errors: &mut Errors) {
+fn flocker(source: &Field<'_>, errors: &mut Errors) {
     let (name, uuid) = (source.get("datasetName"), source.get("datasetUUID"));
     if name.is_empty() && uuid.is_empty() {
         errors.push(source.required("one of datasetName and datasetUUID is required"));
@@ -159,7 +159,7 @@ fn flocker(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn quobyte_registry(source: &Place<'_>, errors: &mut Errors) {
+fn quobyte_registry(source: &Field<'_>, errors: &mut Errors) {
     const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
     let (registry, tenant) = (source.get("registry"), source.get("tenant"));
     if registry.is_empty() {
@@ -178,7 +178,7 @@ fn is_host_and_port(pair: &str) -> bool {
         || pair.rsplit_once(':').is_some_and(|(host, port)| is_bare(host) && is_bare(port))
 }
 
-fn flex_options(source: &Place<'_>, errors: &mut Errors) {
+fn flex_options(source: &Field<'_>, errors: &mut Errors) {
     let options = source.get("options");
     for (key, option) in options.pairs() {
         let domain = key.split_once('/').map_or(key, |(domain, _)| domain);
@@ -190,7 +190,7 @@ fn flex_options(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn fibre_channel(source: &Place<'_>, errors: &mut Errors) {
+fn fibre_channel(source: &Field<'_>, errors: &mut Errors) {
     let (names, wwids) = (source.get("targetWWNs"), source.get("wwids"));
     if names.is_empty() && wwids.is_empty() {
         errors.push(names.required("must specify either targetWWNs or wwids, but not both"));
@@ -209,7 +209,7 @@ fn fibre_channel(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn disk_address(disk: &Place<'_>, errors: &mut Errors) {
+fn disk_address(disk: &Field<'_>, errors: &mut Errors) {
     const MANAGED: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/\
                            microsoft.compute/disks/{disk-id}";
     const BLOB: &str =
@@ -226,7 +226,7 @@ fn disk_address(disk: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A CSI driver's name.
-pub(crate) fn driver_name(source: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn driver_name(source: &Field<'_>, errors: &mut Errors) {
     const LENGTH_MAX: usize = 63;
     let driver = source.get("driver");
     if driver.is_empty() {
@@ -238,7 +238,7 @@ pub(crate) fn driver_name(source: &Place<'_>, errors: &mut Errors) {
     driver.all_invalid(names::dns1123_subdomain(&driver.text().to_lowercase()), errors);
 }
 
-fn publish_secret(source: &Place<'_>, errors: &mut Errors) {
+fn publish_secret(source: &Field<'_>, errors: &mut Errors) {
     if let Some(secret) = source.find("nodePublishSecretRef") {
         let name = secret.get("name");
         required(&name, "", errors);
@@ -253,7 +253,7 @@ fn publish_secret(source: &Place<'_>, errors: &mut Errors) {
 }
 
 /// The claim that is made for the volume: labels, annotations and a spec.
-fn ephemeral(source: &Place<'_>, errors: &mut Errors) {
+fn ephemeral(source: &Field<'_>, errors: &mut Errors) {
     let template = source.get("volumeClaimTemplate");
     if !template.is_set() {
         errors.push(template.required(""));
@@ -269,13 +269,13 @@ fn ephemeral(source: &Place<'_>, errors: &mut Errors) {
 }
 
 /// The metadata of a claim that is made from a template says nothing but its labels and annotations.
-pub(crate) fn check_claim_metadata(metadata: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn check_claim_metadata(metadata: &Field<'_>, errors: &mut Errors) {
     for member in metadata.value().as_object().into_iter().flat_map(Map::keys) {
-        let place = metadata.get(member);
-        if !matches!(member.as_str(), "annotations" | "labels") && !place.is_empty() {
+        let field = metadata.get(member);
+        if !matches!(member.as_str(), "annotations" | "labels") && !field.is_empty() {
             // Upstream makes the first letter of Go's name small, and that is `UID`.
             let name = if member == "uid" { "uID" } else { member.as_str() };
-            errors.push(place.called(name).forbidden("cannot be set"));
+            errors.push(field.called(name).forbidden("cannot be set"));
         }
     }
 }
@@ -283,7 +283,7 @@ pub(crate) fn check_claim_metadata(metadata: &Place<'_>, errors: &mut Errors) {
 const FORMS: &str = "must be valid format starting with iqn, eui, or naa";
 
 /// The target's name must be there.
-pub(super) fn check_target(name: &Place<'_>, forms: &str, errors: &mut Errors) {
+pub(super) fn check_target(name: &Field<'_>, forms: &str, errors: &mut Errors) {
     if name.is_empty() {
         errors.push(name.required(""));
     } else {
@@ -292,14 +292,14 @@ pub(super) fn check_target(name: &Place<'_>, forms: &str, errors: &mut Errors) {
 }
 
 /// Upstream tells who asks by a name without capitals.
-pub(super) fn check_initiator(source: &Place<'_>, forms: &str, errors: &mut Errors) {
+pub(super) fn check_initiator(source: &Field<'_>, forms: &str, errors: &mut Errors) {
     if let Some(name) = source.find("initiatorName") {
         check_form(&name.called("initiatorname"), forms, errors);
     }
 }
 
 /// `forms` is what to say of a name of no known form.
-fn check_form(name: &Place<'_>, forms: &str, errors: &mut Errors) {
+fn check_form(name: &Field<'_>, forms: &str, errors: &mut Errors) {
     if !has_known_form(name.text()) {
         errors.push(name.invalid(forms));
     } else if !is_qualified(name.text()) {
@@ -307,7 +307,7 @@ fn check_form(name: &Place<'_>, forms: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn chap_secret(source: &Place<'_>, errors: &mut Errors) {
+pub(super) fn chap_secret(source: &Field<'_>, errors: &mut Errors) {
     let is_asked_for =
         source.get("chapAuthDiscovery").is_true() || source.get("chapAuthSession").is_true();
     let secret = source.get("secretRef");
@@ -350,7 +350,7 @@ fn is_iqn(rest: &str) -> Option<bool> {
 }
 
 /// What is wrong where the volume's name and the portal make up a name, as they do for an initiator.
-pub(super) fn wrong_initiator_length(volume: &str, source: &Place<'_>) -> Option<&'static str> {
+pub(super) fn wrong_initiator_length(volume: &str, source: &Field<'_>) -> Option<&'static str> {
     const LENGTH_MAX: usize = 64;
     let length = volume.len() + 1 + source.str("targetPortal").len();
     (source.has("initiatorName") && length > LENGTH_MAX).then_some(

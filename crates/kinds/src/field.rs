@@ -1,8 +1,7 @@
-//! A value within an object, with where it stands.
+//! A field of an object: its value and its path.
 //!
-//! What validation functions walk with: reading never fails (what is absent, or of another type, reads
-//! as Go's zero value), and errors about a place need not be told its path, which is only written out
-//! for them.
+//! Validation functions walk an object by its fields. Reading never fails: a value that is absent or of
+//! another type reads as Go's zero value. The path is written out only when an error needs it.
 
 use pintle_meta::field::Error;
 pub(crate) use pintle_meta::field::Errors;
@@ -11,15 +10,15 @@ use pintle_value::{Map, Path, Value};
 /// What is absent.
 const ABSENT: &Value = &Value::Null;
 
-/// A value within an object, with where it stands.
+/// A value within an object, and the path to it.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Field<'a> {
     value: &'a Value,
-    parent: Option<&'a Place<'a>>,
+    parent: Option<&'a Field<'a>>,
     step: Step<'a>,
 }
 
-/// How a place is reached from its parent.
+/// How a field is reached from its parent.
 #[derive(Clone, Copy)]
 enum Step<'a> {
     /// It is the object itself.
@@ -30,70 +29,70 @@ enum Step<'a> {
     Key(&'a str),
 }
 
-impl<'a> Place<'a> {
+impl<'a> Field<'a> {
     /// The object itself.
     pub(crate) const fn root(object: &'a Value) -> Self {
         Self { value: object, parent: None, step: Step::Same }
     }
 
-    /// The member of that name; where it is absent, a place with nothing in it.
-    pub(crate) fn get<'s>(&'s self, member: &'s str) -> Place<'s> {
+    /// The member of that name; where it is absent, a field whose value is null.
+    pub(crate) fn get<'s>(&'s self, member: &'s str) -> Field<'s> {
         self.step(self.value.get(member), Step::Member(member))
     }
 
     /// The member at the end of a path of members.
-    pub(crate) fn at<'s>(&'s self, members: &'s [&'s str]) -> Place<'s> {
+    pub(crate) fn at<'s>(&'s self, members: &'s [&'s str]) -> Field<'s> {
         self.step(self.value.at(members), Step::Members(members))
     }
 
     /// The member of that name, if it is there.
-    pub(crate) fn find<'s>(&'s self, member: &'s str) -> Option<Place<'s>> {
-        Some(self.get(member)).filter(Place::is_set)
+    pub(crate) fn find<'s>(&'s self, member: &'s str) -> Option<Field<'s>> {
+        Some(self.get(member)).filter(Field::is_set)
     }
 
     /// The items of the list of that name.
     pub(crate) fn items<'s>(
         &'s self,
         member: &'s str,
-    ) -> impl ExactSizeIterator<Item = Place<'s>> + DoubleEndedIterator {
+    ) -> impl ExactSizeIterator<Item = Field<'s>> + DoubleEndedIterator {
         let items = self.value.get(member).and_then(Value::as_array).unwrap_or_default();
         let step = move |(i, item)| self.step(Some(item), Step::Item(member, i));
         items.iter().enumerate().map(step)
     }
 
-    /// The entries of this map, sorted by key. Upstream goes over maps in no order.
-    pub(crate) fn pairs<'s>(&'s self) -> impl Iterator<Item = (&'a str, Place<'s>)> {
+    /// The entries of this map, sorted by key. Upstream iterates over maps in random order.
+    pub(crate) fn pairs<'s>(&'s self) -> impl Iterator<Item = (&'a str, Field<'s>)> {
         let members = self.value.as_object().into_iter().flat_map(Map::iter);
         members.map(|(key, value)| (key.as_str(), self.step(Some(value), Step::Key(key))))
     }
 
-    /// The entry of this map of that key; where it is absent, a place with nothing in it.
-    pub(crate) fn entry<'s>(&'s self, key: &'s str) -> Place<'s> {
+    /// The entry of this map of that key; where it is absent, a field whose value is null.
+    pub(crate) fn entry<'s>(&'s self, key: &'s str) -> Field<'s> {
         self.step(self.value.get(key), Step::Key(key))
     }
 
-    /// This value, as if it were the entry of a map that stands here.
-    pub(crate) fn key<'s>(&'s self, key: &'s str) -> Place<'s> {
+    /// This value under the path of a map's entry.
+    pub(crate) fn key<'s>(&'s self, key: &'s str) -> Field<'s> {
         self.step(Some(self.value), Step::Key(key))
     }
 
-    /// This value, called by another name beside it: some of upstream's paths are not quite right.
-    pub(crate) fn called<'s>(&'s self, name: &'s str) -> Place<'s> {
-        Place { step: Step::Member(name), ..*self }
+    /// This value under a sibling's name: some of upstream's error paths name the wrong field.
+    pub(crate) fn called<'s>(&'s self, name: &'s str) -> Field<'s> {
+        Field { step: Step::Member(name), ..*self }
     }
 
-    /// This value, a step further down than it stands.
-    pub(crate) fn under<'s>(&'s self, name: &'s str) -> Place<'s> {
+    /// This value under a path that is one member longer.
+    pub(crate) fn under<'s>(&'s self, name: &'s str) -> Field<'s> {
         self.step(Some(self.value), Step::Member(name))
     }
 
-    /// Another value in this place, which errors will call by this place's path.
-    pub(crate) fn of<'s>(&'s self, value: &'s Value) -> Place<'s> {
-        Place { value, ..*self }
+    /// Another value under this field's path, which errors will name.
+    pub(crate) fn of<'s>(&'s self, value: &'s Value) -> Field<'s> {
+        Field { value, ..*self }
     }
 
-    fn step<'s>(&'s self, value: Option<&'s Value>, step: Step<'s>) -> Place<'s> {
-        Place { value: value.unwrap_or(ABSENT), parent: Some(self), step }
+    fn step<'s>(&'s self, value: Option<&'s Value>, step: Step<'s>) -> Field<'s> {
+        Field { value: value.unwrap_or(ABSENT), parent: Some(self), step }
     }
 
     /// The value; null where there is none.
@@ -131,7 +130,7 @@ impl<'a> Place<'a> {
         self.value.as_bool() == Some(false)
     }
 
-    /// Whether there is a value, be it empty: what is not nil to Go.
+    /// Whether there is a value, even an empty one: not nil in Go.
     pub(crate) const fn is_set(&self) -> bool {
         !self.value.is_null()
     }
@@ -158,9 +157,9 @@ impl<'a> Place<'a> {
         self.value.get(member).and_then(Value::as_object).unwrap_or(&NONE)
     }
 
-    /// Where it stands.
+    /// The path from the object's root.
     pub(crate) fn path(&self) -> Path {
-        let mut path = self.parent.map_or_else(Path::root, Place::path);
+        let mut path = self.parent.map_or_else(Path::root, Field::path);
         match self.step {
             Step::Same => {}
             Step::Members(members) => members.iter().for_each(|member| path.push_field(member)),
@@ -174,57 +173,57 @@ impl<'a> Place<'a> {
         path
     }
 
-    /// A value is needed.
+    /// The error that a value is required.
     pub(crate) fn required(&self, words: &str) -> Error {
         Error::required(&self.path(), words)
     }
 
-    /// The value breaks a rule.
+    /// The error that the value breaks a rule.
     pub(crate) fn invalid(&self, words: impl Into<String>) -> Error {
         Error::invalid(&self.path(), self.value, words)
     }
 
-    /// The value breaks a rule, where messages show another value than the one that is there.
+    /// The error that the value breaks a rule, with another value in the message.
     pub(crate) fn invalid_as(&self, value: impl Into<Value>, words: impl Into<String>) -> Error {
         Error::invalid(&self.path(), &value.into(), words)
     }
 
-    /// The value breaks a rule that is not about showing it.
+    /// The error that the value breaks a rule, without the value in the message.
     pub(crate) fn invalid_without_value(&self, words: impl Into<String>) -> Error {
         Error { value: None, ..self.invalid(words) }
     }
 
-    /// The value may not be there, or not like this.
+    /// The error that the value is forbidden.
     pub(crate) fn forbidden(&self, words: impl Into<String>) -> Error {
         Error::forbidden(&self.path(), words)
     }
 
-    /// The text is none of these, which are told in this order.
+    /// The error that the text is none of `allowed`, which the message lists in this order.
     pub(crate) fn not_supported(&self, allowed: &[&str]) -> Error {
         Error::not_supported(&self.path(), self.or_empty(), allowed)
     }
 
-    /// The text or number stands twice.
+    /// The error that the text or number is a duplicate.
     pub(crate) fn duplicate(&self) -> Error {
         Error::duplicate(&self.path(), self.or_empty())
     }
 
-    /// What the text names is not there.
+    /// The error that the text names something that does not exist.
     pub(crate) fn not_found(&self) -> Error {
         Error::not_found(&self.path(), self.or_empty())
     }
 
-    /// Errors of the text, as rules of texts give them.
+    /// Adds an error about the text for each message in `wrong`.
     pub(crate) fn all_invalid(&self, wrong: Vec<String>, errors: &mut Errors) {
         self.all_invalid_as(self.text(), wrong, errors);
     }
 
-    /// Errors of another text than the one that is here.
+    /// Adds an error about `text` under this field's path for each message in `wrong`.
     pub(crate) fn all_invalid_as(&self, text: &str, wrong: Vec<String>, errors: &mut Errors) {
         errors.extend(wrong.into_iter().map(|words| self.invalid_as(text, words)));
     }
 
-    /// The value as messages show it where it should be a text.
+    /// The value, or an empty text where it is null: messages show it so.
     fn or_empty(&self) -> &'a Value {
         static EMPTY: Value = Value::String(pintle_value::Str::const_new(""));
         if self.value.is_null() { &EMPTY } else { self.value }
