@@ -216,7 +216,7 @@ fn add(container: &mut Value, key: &str, value: Value, shifted: &mut usize) -> R
         Value::Array(items) => {
             pointer::number(key)
                 .map_err(|e| format!("value was not a proper array index: '{key}': {e}"))?;
-            // One more place than there are items: behind the last.
+            // One more index than there are items: after the last one.
             let i = index(key, items.len() + 1)?;
             shift(items.len() - i, shifted)?;
             items.insert(i, value);

@@ -94,9 +94,9 @@ impl Merger<'_> {
         for (directive, change) in directives {
             let key = directive[DELETE_FROM.len()..].strip_prefix('/');
             let key = Str::from(key.ok_or_else(|| Error::malformed(BAD_PRIMITIVE_LIST))?);
-            let Some(place) = original.get_mut(&key) else { continue };
-            match self.member(&key, Some(std::mem::take(place)), change, ty, true)? {
-                Some(value) => *place = value,
+            let Some(member) = original.get_mut(&key) else { continue };
+            match self.member(&key, Some(std::mem::take(member)), change, ty, true)? {
+                Some(value) => *member = value,
                 None => {
                     gone.insert(key);
                 }
@@ -179,7 +179,7 @@ impl Merger<'_> {
                 (Some(_), Some(change)) => change,
             };
             kind?;
-            let order = order::places(&order, merge_key)?;
+            let order = order::positions(&order, merge_key)?;
             let arranged = order::arrange(merged, &order, &before?, merge_key)?;
             original.insert(key, arranged);
         }

@@ -30,7 +30,7 @@ const NESTED_MAX: usize = 500;
 pub struct Composition {
     names: Vec<Str>,
     /// Where each name stands, in order: a name may be given again.
-    places: HashMap<Str, Vec<usize>>,
+    indices: HashMap<Str, Vec<usize>>,
     /// Why it does not compile, for one that does not.
     programs: Vec<Result<Program, String>>,
     /// How long the chain is that each begins.
@@ -55,7 +55,7 @@ impl Composition {
         let chains =
             wanted.filter_map(|name| Some(self.chains[self.find(name, self.names.len())?]));
         let chain = 1 + chains.max().unwrap_or(0);
-        self.places.entry(name.clone()).or_default().push(self.names.len());
+        self.indices.entry(name.clone()).or_default().push(self.names.len());
         self.names.push(name);
         self.programs.push(program);
         self.chains.push(chain);
@@ -81,9 +81,9 @@ impl Composition {
     }
 
     fn find(&self, name: &str, before: usize) -> Option<usize> {
-        let places = self.places.get(name)?;
-        let earlier = places.partition_point(|place| *place < before);
-        places[..earlier].last().copied()
+        let indices = self.indices.get(name)?;
+        let earlier = indices.partition_point(|index| *index < before);
+        indices[..earlier].last().copied()
     }
 }
 
@@ -117,7 +117,7 @@ impl<'a> Composed<'a> {
         self.cost.take()
     }
 
-    /// The place of the last expression; all names are known before it.
+    /// The index of the last expression; all names are known before it.
     pub(crate) fn end(&self) -> usize {
         self.composition.names.len()
     }
@@ -128,12 +128,12 @@ impl<'a> Composed<'a> {
             return;
         }
         let long = self.composition.chains.iter().any(|chain| *chain > WAITING_MAX);
-        for place in 0..if long { self.end() } else { 0 } {
-            drop(self.value(place, bindings));
+        for index in 0..if long { self.end() } else { 0 } {
+            drop(self.value(index, bindings));
         }
     }
 
-    /// The value of `name`, for an expression at the place `before`.
+    /// The value of `name`, for an expression at the index `before`.
     pub(crate) fn get(
         &self,
         name: &str,
@@ -143,22 +143,22 @@ impl<'a> Composed<'a> {
         Some(self.value(self.composition.find(name, before)?, bindings))
     }
 
-    fn value(&self, place: usize, bindings: &Bindings<'a>) -> Eval<'a> {
-        if let Some(Some(known)) = self.values.borrow().get(place) {
+    fn value(&self, index: usize, bindings: &Bindings<'a>) -> Eval<'a> {
+        if let Some(Some(known)) = self.values.borrow().get(index) {
             return known.clone();
         }
-        let name = &self.composition.names[place];
-        let value = match &self.composition.programs[place] {
+        let name = &self.composition.names[index];
+        let value = match &self.composition.programs[index] {
             Err(why) => {
                 let message = format!("composited variable {:?} fails to compile: {why}", &**name);
                 Err(EvalError::new(message))
             }
             Ok(program) => {
                 let mut context = Context::new(COST_MAX);
-                let value = program.value(bindings, Some((self, place)), &mut context);
+                let value = program.value(bindings, Some((self, index)), &mut context);
                 self.cost.set(self.cost.get().saturating_add(context.cost()));
                 let is_bounded = |value: &Val<'_>| {
-                    self.composition.chains[place] == 1 || !value.is_deeper_than(NESTED_MAX)
+                    self.composition.chains[index] == 1 || !value.is_deeper_than(NESTED_MAX)
                 };
                 let too_deep = || EvalError::new("values are nested too deeply");
                 let value = value.and_then(|value| match is_bounded(&value) {
@@ -171,7 +171,7 @@ impl<'a> Composed<'a> {
                 })
             }
         };
-        self.values.borrow_mut()[place] = Some(value.clone());
+        self.values.borrow_mut()[index] = Some(value.clone());
         value
     }
 }

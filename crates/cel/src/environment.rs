@@ -17,7 +17,7 @@ use crate::source::Issues;
 use crate::types::Type;
 use crate::value::made;
 
-/// The environment of Kubernetes v1.36 with the variables of one place.
+/// The environment of Kubernetes v1.36 with the variables of one use.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: Vec<(Str, Arc<Declaration>)>,

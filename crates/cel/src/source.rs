@@ -1,8 +1,8 @@
-//! The text of an expression, and how a place in it is shown.
+//! The text of an expression, and how a position in it is shown.
 
 use std::fmt::Write as _;
 
-/// A place in an expression: bytes from its start, or none for the whole of it.
+/// A position in an expression: bytes from its start, or none for the whole of it.
 pub(crate) type Offset = Option<u32>;
 
 /// The longest line that is shown beside an issue.
@@ -22,7 +22,7 @@ pub struct Issue {
     pub message: String,
 }
 
-/// All that is wrong with an expression. Shown as upstream shows it: each issue with its place, the
+/// All that is wrong with an expression. Shown as upstream shows it: each issue with its position, the
 /// line and a mark below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issues {
@@ -39,7 +39,7 @@ impl Issues {
     pub(crate) fn report(&mut self, at: Offset, message: impl Into<String>) {
         self.count += 1;
         if self.issues.len() < ISSUES_MAX {
-            let (line, column) = place(&self.source, at);
+            let (line, column) = position(&self.source, at);
             self.issues.push(Issue { line, column, message: message.into() });
         }
     }
@@ -48,7 +48,7 @@ impl Issues {
         self.count == 0
     }
 
-    /// The issues in the order of their places.
+    /// The issues in the order of their positions.
     pub(crate) fn sorted(mut self) -> Self {
         self.issues.sort_by_key(|issue| (issue.line, issue.column));
         self
@@ -104,8 +104,8 @@ impl Issues {
     }
 }
 
-/// Line (from 1) and column (from 0, in characters) of a place.
-fn place(source: &str, at: Offset) -> (i32, i32) {
+/// Line (from 1) and column (from 0, in characters) of a position.
+fn position(source: &str, at: Offset) -> (i32, i32) {
     let Some(at) = at else { return (-1, -1) };
     if source.is_empty() {
         // Upstream has no columns in no text.

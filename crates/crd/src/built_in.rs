@@ -1,4 +1,4 @@
-//! The built-in resources, whose place no definition can take.
+//! The built-in resources, which no definition can replace.
 //!
 //! Upstream keeps custom objects apart from most built-in ones, and its built-in groups answer before the
 //! custom ones are asked. Here both are kept by group and plural name: a definition with the names of a

@@ -68,7 +68,7 @@ impl Expression {
 
 /// A rule that is ready to be evaluated.
 struct Compiled {
-    /// Its place among the rules of its schema.
+    /// Its index among the rules of its schema.
     index: usize,
     /// The rule, or why it is none.
     program: Result<Program, String>,

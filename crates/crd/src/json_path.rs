@@ -22,7 +22,7 @@ enum Step {
     All,
     /// `..`: the value and everything in it.
     Deep,
-    /// `[1]`, `[1:3]`, `[::2]`; negative places count from the end.
+    /// `[1]`, `[1:3]`, `[::2]`; negative indices count from the end.
     Slice { from: Option<i64>, to: Option<i64>, by: i64, one: bool },
     /// `[0,2]`, `['a','b']`
     Union(Vec<Step>),
@@ -264,9 +264,9 @@ impl Step {
             (Self::Union(steps), _) => steps.iter().for_each(|step| step.take(value, out)),
             (Self::Slice { from, to, by, one }, Value::Array(items)) => {
                 let len = items.len() as i64;
-                let place = |at: i64| if at < 0 { at + len } else { at };
-                let from = place(from.unwrap_or(0));
-                let to = if *one { from + 1 } else { to.map_or(len, place) };
+                let index = |at: i64| if at < 0 { at + len } else { at };
+                let from = index(from.unwrap_or(0));
+                let to = if *one { from + 1 } else { to.map_or(len, index) };
                 let mut at = from.max(0);
                 while from >= 0 && at < to.min(len) {
                     out.extend(usize::try_from(at).ok().and_then(|at| items.get(at)));

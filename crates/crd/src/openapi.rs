@@ -111,11 +111,11 @@ impl Writer<'_> {
     }
 
     fn reference(&self, type_name: &str) -> Value {
-        let place = match self.dialect {
+        let prefix = match self.dialect {
             Dialect::V2 => "#/definitions/",
             Dialect::V3 => "#/components/schemas/",
         };
-        Value::from([("$ref", format!("{place}{type_name}"))])
+        Value::from([("$ref", format!("{prefix}{type_name}"))])
     }
 
     /// The schema of the member `metadata`, in the words of a type that has one.

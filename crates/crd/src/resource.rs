@@ -75,7 +75,7 @@ impl Schemas {
     }
 }
 
-/// The resources of a definition, under the names that it was given; none where its place is built in.
+/// The resources of a definition, under the names that it was given; none where a built-in resource has its name.
 pub fn resources(
     crd: &Value,
     built_in: &BuiltIn,

@@ -34,13 +34,13 @@ pub(crate) fn validate(
 }
 
 /// The error of a value that is not of the type of that name.
-pub(crate) fn wrong_type(place: &Path, wanted: &str, value: &Value) -> Error {
-    type_error(place, "", wanted, type_of(value))
+pub(crate) fn wrong_type(field_path: &Path, wanted: &str, value: &Value) -> Error {
+    type_error(field_path, "", wanted, type_of(value))
 }
 
-fn type_error(place: &Path, path: &str, wanted: &str, found: &str) -> Error {
+fn type_error(field_path: &Path, path: &str, wanted: &str, found: &str) -> Error {
     let words = format!("{path} in body must be of type {wanted}: {}", quote(found));
-    Error::type_invalid(place, &found.into(), words)
+    Error::type_invalid(field_path, &found.into(), words)
 }
 
 /// What a schema makes of a value.
@@ -135,7 +135,7 @@ impl Validator<'_> {
 
     /// What was found is shown as text, be it a type or the text itself.
     fn wrong_type(&mut self, wanted: &str, found: &str) {
-        let error = type_error(&self.place(), &self.path, wanted, found);
+        let error = type_error(&self.field_path(), &self.path, wanted, found);
         self.findings.errors.push(error);
     }
 
@@ -158,7 +158,7 @@ impl Validator<'_> {
             })
             .collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let error = Error::not_supported(&self.place(), value, &texts);
+        let error = Error::not_supported(&self.field_path(), value, &texts);
         self.findings.errors.push(error);
     }
 
@@ -183,7 +183,7 @@ impl Validator<'_> {
             }
             if let Some(most) = rules.max_items.filter(|most| count > *most) {
                 let most = usize::try_from(most).unwrap_or(0);
-                let error = Error::too_many(&self.place(), items.len(), most);
+                let error = Error::too_many(&self.field_path(), items.len(), most);
                 self.findings.errors.push(error);
             }
         }
@@ -205,7 +205,7 @@ impl Validator<'_> {
             }
             if let Some(most) = rules.max_properties.filter(|most| count > *most) {
                 let most = usize::try_from(most).unwrap_or(0);
-                let error = Error::too_many(&self.place(), members.len(), most);
+                let error = Error::too_many(&self.field_path(), members.len(), most);
                 self.findings.errors.push(error);
             }
         }
@@ -213,7 +213,7 @@ impl Validator<'_> {
             let is_own = schema.property(name).is_some();
             if !is_own && matches!(schema.additional.as_deref(), Some(Additional::Any(false))) {
                 let words = format!("{}.{name} in body is a forbidden property", self.path);
-                let error = Error::invalid(&self.place(), &Value::from(name.clone()), words);
+                let error = Error::invalid(&self.field_path(), &Value::from(name.clone()), words);
                 self.findings.errors.push(error);
                 continue;
             }
@@ -236,7 +236,7 @@ impl Validator<'_> {
                 let back = self.path.len();
                 self.path.push('.');
                 self.path.push_str(name);
-                let error = Error::required(&self.place(), "");
+                let error = Error::required(&self.field_path(), "");
                 self.path.truncate(back);
                 self.findings.errors.push(error);
             }
@@ -315,20 +315,20 @@ impl Validator<'_> {
 
     /// An error that upstream knows no field of.
     fn composite(&mut self, words: &str) {
-        let place = Path::new(if self.prefix.is_empty() { "<nil>" } else { self.prefix });
+        let field_path = Path::new(if self.prefix.is_empty() { "<nil>" } else { self.prefix });
         let words = format!("{} {words}", quote(&self.path));
-        self.findings.errors.push(Error::invalid(&place, &"".into(), words));
+        self.findings.errors.push(Error::invalid(&field_path, &"".into(), words));
     }
 
     /// An error whose words begin with the path.
     fn invalid(&mut self, value: &Value, words: impl std::fmt::Display) {
         let words = format!("{} in body {words}", self.path);
-        let error = Error::invalid(&self.place(), value, words);
+        let error = Error::invalid(&self.field_path(), value, words);
         self.findings.errors.push(error);
     }
 
     /// The field of an error.
-    fn place(&self) -> Path {
+    fn field_path(&self) -> Path {
         match (self.prefix, self.path.strip_prefix('.').unwrap_or(&self.path)) {
             ("", "") => Path::new("<nil>"),
             ("", path) => Path::new(path),

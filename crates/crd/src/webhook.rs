@@ -73,7 +73,7 @@ impl Webhook {
         Ok(objects)
     }
 
-    /// Has objects converted in their places; the error says what became of the call, too.
+    /// Converts objects in place; the error says what became of the call, too.
     async fn exchange(
         &self,
         to_convert: &mut [&mut Value],
@@ -88,8 +88,8 @@ impl Webhook {
             return Err((ConversionFailure::PartialResponse, why));
         }
         let is_list = sent.len() > 1;
-        for (i, (place, answer)) in to_convert.iter_mut().zip(converted).enumerate() {
-            **place = believe(place, answer, wanted).map_err(|fault| {
+        for (i, (object, answer)) in to_convert.iter_mut().zip(converted).enumerate() {
+            **object = believe(object, answer, wanted).map_err(|fault| {
                 (ConversionFailure::InvalidConvertedObject, fault.told(is_list, i))
             })?;
         }

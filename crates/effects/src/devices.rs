@@ -60,7 +60,7 @@ impl Allocator for Devices {
 }
 
 impl Devices {
-    /// Whether the namespace of an object allows what stands at a place in it.
+    /// Whether the namespace of an object allows what it has at a path.
     fn check(&self, registry: &Registry, object: &Value, path: &Path) -> Result<(), Status> {
         let namespaces = pods::resource(registry, "", "namespaces")?;
         let found = registry.peek(&namespaces, "", object::namespace(object));
@@ -78,8 +78,8 @@ impl Devices {
     }
 }
 
-/// The first item of a list that has `true` at a place.
-fn first_privileged(object: &Value, list: &[&str], place: &[&str]) -> Option<usize> {
+/// The index of the first item of a list that has `true` at `path`.
+fn first_privileged(object: &Value, list: &[&str], path: &[&str]) -> Option<usize> {
     let items = object.at(list)?.as_array()?;
-    items.iter().position(|item| item.at(place).and_then(Value::as_bool) == Some(true))
+    items.iter().position(|item| item.at(path).and_then(Value::as_bool) == Some(true))
 }

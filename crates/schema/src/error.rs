@@ -7,12 +7,12 @@ pub enum Error {
     #[error(transparent)]
     Syntax(#[from] pintle_value::Error),
     /// A value of another type than the schema's, and where.
-    #[error("json: cannot unmarshal {found} into Go {place} of type {expected}")]
+    #[error("json: cannot unmarshal {found} into Go {path} of type {expected}")]
     Type {
         /// `string`, `number 1.5`.
         found: String,
         /// `struct field DeploymentSpec.spec.replicas`, or `value`.
-        place: String,
+        path: String,
         /// `int32`, `[]v1.Container`.
         expected: String,
     },

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::{Field, Presence, Schema, Shape, TypeId, kept::is_forgotten};
 
-/// The index of a schema. Fields go by their *rank*, which is their place in `by_name`.
+/// The index of a schema. Fields go by their *rank*, which is their position in `by_name`.
 #[derive(Debug)]
 pub(crate) struct Index {
     /// The index of the schema that this one extends, which has the types before `first`.

@@ -32,7 +32,7 @@ pub(crate) struct Members {
     members: Vec<(u16, Value)>,
     /// Bits by rank: which members there are.
     present: Vec<u64>,
-    /// The members of the struct that ends, by rank: the rank, and below it the place. Sorting these is
+    /// The members of the struct that ends, by rank: the rank, and in the lower half the index. Sorting these is
     /// faster than moving values.
     order: Vec<u32>,
 }
@@ -91,8 +91,8 @@ impl Members {
         self.order.extend((0..).zip(&*given).map(|(at, (rank, _))| u32::from(*rank) << 16 | at));
         self.order.sort_unstable();
         let mut members = Vec::with_capacity(given.len());
-        for place in &self.order {
-            let (rank, value) = std::mem::take(&mut given[usize::from(*place as u16)]);
+        for entry in &self.order {
+            let (rank, value) = std::mem::take(&mut given[usize::from(*entry as u16)]);
             let field = of.field(rank);
             let kept = match (field.presence, value) {
                 (Presence::Pointer | Presence::OmitZero | Presence::Distinct, Value::Null) => {

@@ -41,11 +41,11 @@ fn unescaped(key: &str) -> String {
     out + rest
 }
 
-/// The place in a list of `length` items that `key` says; negative numbers count from the end.
+/// The index in a list of `length` items that `key` gives; negative numbers count from the end.
 pub(super) fn index(key: &str, length: usize) -> Result<usize, String> {
     let number = number(key)?;
-    let place = if number < 0 { number.checked_add_unsigned(length as u64) } else { Some(number) };
-    place.and_then(|place| usize::try_from(place).ok()).filter(|&place| place < length).ok_or_else(
+    let index = if number < 0 { number.checked_add_unsigned(length as u64) } else { Some(number) };
+    index.and_then(|index| usize::try_from(index).ok()).filter(|&index| index < length).ok_or_else(
         || format!("Unable to access invalid index: {number}: invalid index referenced"),
     )
 }

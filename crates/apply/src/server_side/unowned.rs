@@ -66,8 +66,8 @@ fn find_wholes(
             if *list_type == ListType::Atomic {
                 found.push(show(path));
             }
-            for (place, value) in (0..).zip(items) {
-                path.push(PathElement::Index(place));
+            for (index, value) in (0..).zip(items) {
+                path.push(PathElement::Index(index));
                 find_wholes(ty.of(*item), value, path, found);
                 path.pop();
             }

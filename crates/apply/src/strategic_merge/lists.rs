@@ -8,7 +8,7 @@ use pintle_value::{Map, Value};
 
 use super::{
     Merger, PATCH, kind,
-    order::{self, Places},
+    order::{self, Positions},
     unknown_directive,
 };
 use crate::Error;
@@ -45,8 +45,8 @@ impl Merger<'_> {
                 Ok(original.into_iter().filter(stays).collect())
             }
             ItemKind::Scalar => {
-                let order = order::places(&patch, merge_key)?;
-                let before = order::places(&original, merge_key)?;
+                let order = order::positions(&patch, merge_key)?;
+                let before = order::positions(&original, merge_key)?;
                 let merged = without_doubles(original.into_iter().chain(patch));
                 order::arrange(merged, &order, &before, merge_key)
             }
@@ -56,8 +56,8 @@ impl Merger<'_> {
             }
             ItemKind::Object => {
                 let (original, patch) = directed(original, patch, merge_key)?;
-                let order = order::places(&patch, merge_key)?;
-                let before = order::places(&original, merge_key)?;
+                let order = order::positions(&patch, merge_key)?;
+                let before = order::positions(&original, merge_key)?;
                 let merged = self.objects_by_key(original, patch, item, merge_key)?;
                 order::arrange(merged, &order, &before, merge_key)
             }
@@ -71,22 +71,22 @@ impl Merger<'_> {
         item: TypeId,
         merge_key: &str,
     ) -> Result<Vec<Value>, Error> {
-        let mut places = BTreeMap::new();
+        let mut positions = BTreeMap::new();
         for (i, value) in original.iter().enumerate() {
             if let Some(key) = value.get(merge_key) {
-                places.entry(scalar_key(key)).or_insert(i);
+                positions.entry(scalar_key(key)).or_insert(i);
             }
         }
         for value in patch {
             let key = key(&value, merge_key)?;
-            match places.get(&key) {
+            match positions.get(&key) {
                 Some(&i) => {
                     let current = std::mem::take(original[i].make_object());
                     let Value::Object(change) = value else { continue };
                     original[i] = self.objects(current, change, item)?.into();
                 }
                 None => {
-                    places.insert(key, original.len());
+                    positions.insert(key, original.len());
                     original.push(value);
                 }
             }
@@ -133,7 +133,7 @@ fn directed(
     Ok((original, values))
 }
 
-/// The places by which the server's items are arranged under a `$setElementOrder`.
+/// The positions by which the server's items are arranged under a `$setElementOrder`.
 ///
 /// They are those in the original, but upstream deletes items in that very list, and of the items
 /// that a patch adds the first take the room left. Clients know the outcome, so that is how it is.
@@ -141,23 +141,23 @@ pub(super) fn before(
     original: &[Value],
     patch: &[Value],
     merge_key: &str,
-) -> Result<Places, Error> {
+) -> Result<Positions, Error> {
     let deletes = |item: &Value| item.get(PATCH).and_then(Value::as_str) == Some("delete");
     if merge_key.is_empty() || !patch.iter().any(deletes) {
-        return order::places(original, merge_key);
+        return order::positions(original, merge_key);
     }
     let (list, patch) = directed(original.to_vec(), patch.to_vec(), merge_key)?;
-    let mut places = order::places(&list, merge_key)?;
+    let mut positions = order::positions(&list, merge_key)?;
     let mut room = list.len()..original.len();
     for item in &patch {
         let key = key(item, merge_key)?;
-        if !places.contains_key(&key)
-            && let Some(place) = room.next()
+        if !positions.contains_key(&key)
+            && let Some(position) = room.next()
         {
-            places.insert(key, place);
+            positions.insert(key, position);
         }
     }
-    Ok(places)
+    Ok(positions)
 }
 
 /// Whether the items of the lists are objects or scalars; all must be of one type.

@@ -19,16 +19,16 @@ pub(super) fn check(patch: &[Value], order: &[Value], merge_key: &str) -> Result
     let directive = |item: &Value| item.get(PATCH).filter(|_| !merge_key.is_empty()).cloned();
     let stays = |item: &&Value| directive(item).is_none_or(|d| d.as_str() != Some("delete"));
     let mut items = patch.iter().filter(stays).peekable();
-    let mut places = order.iter().peekable();
-    while let (Some(item), Some(place)) = (items.peek(), places.peek()) {
+    let mut positions = order.iter().peekable();
+    while let (Some(item), Some(position)) = (items.peek(), positions.peek()) {
         if directive(item).is_some() {
             items.next();
             continue;
         }
-        if key(item, merge_key)? == key(place, merge_key)? {
+        if key(item, merge_key)? == key(position, merge_key)? {
             items.next();
         }
-        places.next();
+        positions.next();
     }
     if items.peek().is_some() { Err(mismatch(patch, order)) } else { Ok(()) }
 }
@@ -40,16 +40,16 @@ fn mismatch(patch: &[Value], order: &[Value]) -> Error {
     ))
 }
 
-/// The first place of each key in a list.
-pub(super) type Places = BTreeMap<Key, usize>;
+/// The position of each key in a list: that of its first item.
+pub(super) type Positions = BTreeMap<Key, usize>;
 
-/// Where in a list each key stands first.
-pub(super) fn places(list: &[Value], merge_key: &str) -> Result<Places, Error> {
-    let mut places = Places::new();
+/// The position of the first item of each key.
+pub(super) fn positions(list: &[Value], merge_key: &str) -> Result<Positions, Error> {
+    let mut positions = Positions::new();
     for (i, item) in list.iter().enumerate() {
-        places.entry(key(item, merge_key)?).or_insert(i);
+        positions.entry(key(item, merge_key)?).or_insert(i);
     }
-    Ok(places)
+    Ok(positions)
 }
 
 /// Arranges `items`: those in `order` in that order, the others, which only the server knows, in the
@@ -57,8 +57,8 @@ pub(super) fn places(list: &[Value], merge_key: &str) -> Result<Places, Error> {
 /// before.
 pub(super) fn arrange(
     items: Vec<Value>,
-    order: &Places,
-    before: &Places,
+    order: &Positions,
+    before: &Positions,
     merge_key: &str,
 ) -> Result<Vec<Value>, Error> {
     let (mut patched, mut others) = (Vec::new(), Vec::new());
@@ -66,8 +66,8 @@ pub(super) fn arrange(
         let key = key(&item, merge_key)?;
         let was = before.get(&key).copied();
         match order.get(&key) {
-            Some(&place) => patched.push(Item { place: Some(place), was, value: item }),
-            None => others.push(Item { place: was, was, value: item }),
+            Some(&position) => patched.push(Item { position: Some(position), was, value: item }),
+            None => others.push(Item { position: was, was, value: item }),
         }
     }
     sort(&mut patched);
@@ -76,24 +76,23 @@ pub(super) fn arrange(
 }
 
 struct Item {
-    /// Where it stands in the list that orders it.
-    place: Option<usize>,
-    /// Where it stood in the list before.
+    /// Its position in the list that orders it.
+    position: Option<usize>,
+    /// Its position in the list before the patch.
     was: Option<usize>,
     value: Value,
 }
 
-/// Sorts by place. An item without one goes before all that precede it, as in upstream's sort; there
+/// Sorts by position. An item without one goes before all that precede it, as in upstream's sort; there
 /// is none unless an empty order is set for a list that has items.
 fn sort(items: &mut Vec<Item>) {
-    if items.iter().all(|item| item.place.is_some()) {
-        items.sort_by_key(|item| item.place);
+    if items.iter().all(|item| item.position.is_some()) {
+        items.sort_by_key(|item| item.position);
         return;
     }
     let mut sorted: Vec<Item> = Vec::with_capacity(items.len());
     for item in items.drain(..) {
-        let stays =
-            |before: &Item| matches!((item.place, before.place), (Some(a), Some(b)) if a >= b);
+        let stays = |before: &Item| matches!((item.position, before.position), (Some(a), Some(b)) if a >= b);
         let at = sorted.iter().rposition(stays).map_or(0, |i| i + 1);
         sorted.insert(at, item);
     }

@@ -10,7 +10,7 @@ use crate::source::Offset;
 const DEPTH_MAX: u32 = 250;
 
 /// What can begin an operand, as errors list it, and (in brackets) what else can stand there in some
-/// places.
+/// positions.
 const OPERAND: &[&str] = &[
     "'['",
     "(']')",

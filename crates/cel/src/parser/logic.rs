@@ -3,7 +3,7 @@
 
 use crate::ast::{Expr, Id};
 
-/// The balanced tree of `terms`; `signs` are the numbers and places of the operators between them.
+/// The balanced tree of `terms`; `signs` are the numbers and positions of the operators between them.
 pub(super) fn balance(function: &'static str, terms: Vec<Expr>, signs: &[(Id, u32)]) -> Expr {
     debug_assert_eq!(terms.len(), signs.len() + 1);
     let mut terms: Vec<Option<Expr>> = terms.into_iter().map(Some).collect();

@@ -38,7 +38,7 @@ impl<'a, 'c> Frame<'a, 'c> {
         Self { declared, bindings, composed: None, locals, context }
     }
 
-    /// With the values that `variables` has for an expression at a place in their order.
+    /// With the values that `variables` has for an expression at an index in their order.
     pub(crate) fn composing(self, composed: Option<(&'c Composed<'a>, usize)>) -> Self {
         Self { composed, ..self }
     }
@@ -74,7 +74,7 @@ impl<'a, 'c> Frame<'a, 'c> {
         self.locals[slot] = local;
     }
 
-    /// Takes a local's value out, to change it in its place.
+    /// Takes a local's value out, to change it in place.
     pub(super) fn take(&mut self, slot: usize) -> Eval<'a> {
         if let Local::Due(_) = self.locals[slot] {
             self.local(slot)?;

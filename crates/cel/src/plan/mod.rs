@@ -202,7 +202,7 @@ impl Planner<'_> {
         Ok(Node::Fold(Box::new(fold)))
     }
 
-    /// `@result + [item]` and its like of maps change the accumulator in its place.
+    /// `@result + [item]` and its like of maps change the accumulator in place.
     fn accumulate(&mut self, function: &str, args: &[Expr]) -> Result<Option<Node>, EvalError> {
         let Some(accu) = args.first().and_then(Expr::as_ident) else { return Ok(None) };
         if &**accu != crate::ast::ACCU {

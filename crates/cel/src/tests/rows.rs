@@ -102,13 +102,13 @@ fn expressions_do_as_upstream() {
                 (comparable(outcome_of_row(&row)), comparable(outcome(&row, &objects)));
             count += 1;
             if expected != found {
-                let place = format!("{}:{}", file.file_name().unwrap().display(), number + 1);
+                let location = format!("{}:{}", file.file_name().unwrap().display(), number + 1);
                 let expression = row.get("expr").and_then(Value::as_str).unwrap_or_default();
                 let all = |lines: Vec<String>, others: &[String]| -> Vec<String> {
                     lines.into_iter().filter(|l| !others.contains(l)).collect()
                 };
                 let (e, f) = (all(expected.clone(), &found), all(found, &expected));
-                wrong.push(format!("{place}: {expression}\n  expected {e:?}\n  found    {f:?}"));
+                wrong.push(format!("{location}: {expression}\n  expected {e:?}\n  found    {f:?}"));
             }
         }
     }

@@ -109,7 +109,7 @@ pub(crate) fn validate(
     broken.sort_unstable();
     let mut checker =
         Checker { errors: Errors::new(), broken, unchanged, total: 0, expensive: Vec::new() };
-    checker.schema(schema, true, path, &Place { cardinality: Some(1), uncorrelatable: None });
+    checker.schema(schema, true, path, &Repetition { cardinality: Some(1), uncorrelatable: None });
     if checker.total > SCHEMA_COST_MAX {
         let words = "contributed to estimated rule cost total exceeding cost limit for entire \
                      OpenAPIv3 schema";
@@ -131,8 +131,8 @@ struct Checker<'e> {
     expensive: Vec<(u64, Path)>,
 }
 
-/// What is known of how often a schema's values can be in an object.
-struct Place {
+/// How often a schema's values can occur in an object, as far as that is known.
+struct Repetition {
     /// At most so often, where anything bounds it.
     cardinality: Option<u64>,
     /// The outermost schema in which an old value cannot be told from others.
@@ -140,8 +140,14 @@ struct Place {
 }
 
 impl Checker<'_> {
-    fn schema(&mut self, schema: &Structural, is_object: bool, path: &Path, place: &Place) {
-        self.rules(schema, is_object, path, place);
+    fn schema(
+        &mut self,
+        schema: &Structural,
+        is_object: bool,
+        path: &Path,
+        repetition: &Repetition,
+    ) {
+        self.rules(schema, is_object, path, repetition);
         let rules = schema.rules.as_deref();
         let count = |said: Option<i64>| said.map(|said| u64::try_from(said).unwrap_or(0));
         let within = match (schema.ty, schema.additional.as_deref()) {
@@ -152,8 +158,8 @@ impl Checker<'_> {
             (Some(Type::Array), _) => count(rules.and_then(|rules| rules.max_items)),
             _ => None,
         };
-        let cardinality = place.cardinality.zip(within).map(|(a, b)| a.saturating_mul(b));
-        let inside = Place { cardinality, uncorrelatable: place.uncorrelatable.clone() };
+        let cardinality = repetition.cardinality.zip(within).map(|(a, b)| a.saturating_mul(b));
+        let inside = Repetition { cardinality, uncorrelatable: repetition.uncorrelatable.clone() };
         if let Some(below) = schema.additional() {
             self.schema(below, below.embedded, &path.field("additionalProperties"), &inside);
         }
@@ -164,12 +170,18 @@ impl Checker<'_> {
         if let Some(below) = &schema.items {
             let lost = !matches!(schema.list, List::Map(_));
             let uncorrelatable = inside.uncorrelatable.or_else(|| lost.then(|| path.clone()));
-            let inside = Place { cardinality, uncorrelatable };
+            let inside = Repetition { cardinality, uncorrelatable };
             self.schema(below, below.embedded, &path.field("items"), &inside);
         }
     }
 
-    fn rules(&mut self, schema: &Structural, is_object: bool, path: &Path, place: &Place) {
+    fn rules(
+        &mut self,
+        schema: &Structural,
+        is_object: bool,
+        path: &Path,
+        repetition: &Repetition,
+    ) {
         if schema.expressions.is_empty() || !self.is_sound(path) {
             return;
         }
@@ -180,11 +192,11 @@ impl Checker<'_> {
             return self.errors.push(Error::internal(&at, words));
         };
         let most = REQUEST_BYTES_MAX / (declared.size_min + 1);
-        let cardinality = place.cardinality.unwrap_or(most);
+        let cardinality = repetition.cardinality.unwrap_or(most);
         for compiled in compile(&schema.expressions, Some(declared)) {
             let expression = &schema.expressions[compiled.index];
             let at = at.index(compiled.index);
-            self.rule(expression, &compiled, cardinality, &at, place);
+            self.rule(expression, &compiled, cardinality, &at, repetition);
         }
     }
 
@@ -200,7 +212,7 @@ impl Checker<'_> {
         compiled: &Compiled,
         cardinality: u64,
         path: &Path,
-        place: &Place,
+        repetition: &Repetition,
     ) {
         let at = path.field("rule");
         match &compiled.program {
@@ -214,7 +226,7 @@ impl Checker<'_> {
         }
         self.message(expression, compiled, &path.field("messageExpression"));
         if compiled.uses_old_self {
-            if let Some(outer) = &place.uncorrelatable {
+            if let Some(outer) = &repetition.uncorrelatable {
                 let words = format!(
                     "oldSelf cannot be used on the uncorrelatable portion of the schema within \
                      {outer}"

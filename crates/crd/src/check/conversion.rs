@@ -63,8 +63,8 @@ fn check_config(config: &Value, old: Option<Crd<'_>>, path: &Path, errors: &mut 
 
 /// The authority of a definition's webhook, in base64.
 pub(crate) fn bundle_of<'a>(crd: Crd<'a>) -> &'a str {
-    let place = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
-    crd.0.str_at(&place).unwrap_or_default()
+    let ca_bundle = ["spec", "conversion", "webhook", "clientConfig", "caBundle"];
+    crd.0.str_at(&ca_bundle).unwrap_or_default()
 }
 
 /// Whether base64 holds PEM with a certificate in it; nothing is fine too.

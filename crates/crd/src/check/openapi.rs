@@ -77,7 +77,7 @@ pub(super) fn validate(
     let typed = structural.filter(|_| wrong.is_empty());
     errors.extend(wrong);
     let mut checker = Checker { errors: Errors::new(), depth: 0 };
-    checker.schema(schema, &path, &Place { is_root: true, ..Place::default() });
+    checker.schema(schema, &path, &Context { is_root: true, ..Context::default() });
     let typed = typed.filter(|_| !checker.errors.is_full());
     let rules = typed.map_or_else(Errors::new, |structural| {
         crate::cel::validate(&structural, unchanged, &checker.errors, &path)
@@ -138,9 +138,9 @@ fn check_root(schema: &Value, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// What the place of a schema says of it.
+/// What follows for a schema from the schemas around it.
 #[derive(Clone, Default)]
-struct Place {
+struct Context {
     is_root: bool,
     /// It is of the metadata of an object.
     in_meta: bool,
@@ -166,18 +166,18 @@ impl Checker {
         self.errors.push(Error::required(path, words));
     }
 
-    fn schema(&mut self, schema: &Value, path: &Path, place: &Place) {
+    fn schema(&mut self, schema: &Value, path: &Path, context: &Context) {
         if schema.as_object().is_none() || self.depth > DEPTH_MAX {
             return;
         }
         self.depth += 1;
-        self.unsupported(schema, path, place);
+        self.unsupported(schema, path, context);
         if schema.get("uniqueItems").and_then(Value::as_bool) == Some(true) {
             let words = "uniqueItems cannot be set to true since the runtime complexity becomes \
                          quadratic";
             self.forbid(&path.field("uniqueItems"), words);
         }
-        self.below(schema, path, place);
+        self.below(schema, path, context);
         self.extensions(schema, path);
         self.list_type(schema, path);
         self.map_keys(schema, path);
@@ -185,13 +185,13 @@ impl Checker {
         self.depth -= 1;
     }
 
-    fn unsupported(&mut self, schema: &Value, path: &Path, place: &Place) {
+    fn unsupported(&mut self, schema: &Value, path: &Path, context: &Context) {
         let ty = schema.str_at(&["type"]).unwrap_or_default();
         if !ty.is_empty() && !TYPES.contains(&ty) {
             let error = Error::not_supported(&path.field("type"), &ty.into(), TYPES);
             self.errors.push(error);
         }
-        if let (Some(reason), Some(_)) = (&place.no_default, schema.get("default")) {
+        if let (Some(reason), Some(_)) = (&context.no_default, schema.get("default")) {
             self.forbid(&path.field("default"), &format!("must not be set {reason}"));
         }
         for key in UNSUPPORTED.iter().filter(|key| says(schema, key)) {
@@ -206,13 +206,13 @@ impl Checker {
             self.forbid(&path.field("items"), words);
         }
         let embedded = "x-kubernetes-embedded-resource";
-        if place.in_meta && schema.get(embedded).and_then(Value::as_bool) == Some(true) {
+        if context.in_meta && schema.get(embedded).and_then(Value::as_bool) == Some(true) {
             self.forbid(&path.field(embedded), "must not be used inside of resource meta");
         }
     }
 
-    fn below(&mut self, schema: &Value, path: &Path, place: &Place) {
-        let inside = Place { is_root: false, ..place.clone() };
+    fn below(&mut self, schema: &Value, path: &Path, context: &Context) {
+        let inside = Context { is_root: false, ..context.clone() };
         let properties = schema.get("properties").and_then(Value::as_object);
         if let Some(additional) = schema.get("additionalProperties").filter(|a| !a.is_null()) {
             let at = path.field("additionalProperties");
@@ -222,19 +222,19 @@ impl Checker {
                 self.forbid(&at, words);
             }
             let mut inside = inside.clone();
-            if place.in_meta {
+            if context.in_meta {
                 let why = "inside additionalProperties applying to object metadata";
                 inside.no_default = Some(why.to_owned());
             }
             self.schema(additional, &at, &inside);
         }
         let embedded = schema.get("x-kubernetes-embedded-resource").and_then(Value::as_bool);
-        let is_object = place.is_root || embedded == Some(true);
+        let is_object = context.is_root || embedded == Some(true);
         for (name, below) in properties.into_iter().flat_map(Map::iter) {
             let mut inside = inside.clone();
             if is_object && matches!(name.as_str(), "metadata" | "kind" | "apiVersion") {
                 inside.in_meta = true;
-                if place.is_root {
+                if context.is_root {
                     inside.no_default = Some(format!("in top-level {name}"));
                 }
             }

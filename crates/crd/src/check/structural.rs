@@ -225,7 +225,7 @@ impl<'s> Checker<'s> {
         self.pattern(text(schema, "pattern"), &path.field("pattern"));
     }
 
-    /// A schema says the same few patterns in many places: each is looked at once.
+    /// A schema repeats few patterns in many fields: each is checked once.
     fn pattern(&mut self, pattern: &'s str, path: &Path) {
         if pattern.is_empty() || self.patterns_bytes > self.patterns_bytes_max {
             return;

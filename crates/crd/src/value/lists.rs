@@ -47,7 +47,7 @@ fn key_of(keys: &[Str], item: &Value) -> Value {
     Value::Object(members.collect::<Map>())
 }
 
-/// The place of the first repetition of each text.
+/// The index of the first repetition of each text.
 fn repeated(texts: impl Iterator<Item = String>) -> impl Iterator<Item = usize> {
     let mut seen = HashMap::<String, usize>::new();
     let mut told = HashSet::new();

@@ -25,7 +25,7 @@ impl Validator<'_> {
         let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         if let Some(most) = rules.max_length.filter(|most| length > *most) {
             let bound = usize::try_from(most).unwrap_or(0);
-            let mut error = Error::too_long(&self.place(), bound);
+            let mut error = Error::too_long(&self.field_path(), bound);
             if most < 0 {
                 error.detail = "value is too long".to_owned();
             }
@@ -89,14 +89,14 @@ impl Validator<'_> {
             _ => !(is_integer && matches!(value, Value::Float(_)) && x.abs() >= 2f64.powi(63)),
         };
         if !fits || (is_integer && x.fract() != 0.0) {
-            let place = Path::new(if self.prefix.is_empty() { "<nil>" } else { self.prefix });
+            let field_path = Path::new(if self.prefix.is_empty() { "<nil>" } else { self.prefix });
             let ty = schema.ty.map_or("number", Type::name);
             let format = match rules.format.as_str() {
                 "" => "(default format)".to_owned(),
                 format => format!("with format {format}"),
             };
             let words = format!("Checked value must be of type {ty} {format} in {}", self.path);
-            self.findings.errors.push(Error::invalid(&place, &"".into(), words));
+            self.findings.errors.push(Error::invalid(&field_path, &"".into(), words));
         }
     }
 }

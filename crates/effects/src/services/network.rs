@@ -99,7 +99,7 @@ impl Network {
         self.family.address(self.network)
     }
 
-    /// The first address that is free, from a random place on. Those at the beginning of the range are
+    /// The first address that is free, from a random address on. Those at the beginning of the range are
     /// left to whoever asks for one by name, as long as there are others (KEP-3070).
     pub(crate) fn find_free(
         &self,

@@ -108,12 +108,12 @@ impl Taken {
     }
 
     pub(super) fn has(&self, port: i64) -> bool {
-        self.place(port).is_some_and(|(byte, bit)| self.bits[byte] & bit != 0)
+        self.bit_of(port).is_some_and(|(byte, bit)| self.bits[byte] & bit != 0)
     }
 
     /// Takes a port, or gives it back. One beyond the range is nobody's.
     pub(super) fn set(&mut self, port: i64, is_taken: bool) {
-        match self.place(port) {
+        match self.bit_of(port) {
             Some((byte, bit)) if is_taken => self.bits[byte] |= bit,
             Some((byte, bit)) => self.bits[byte] &= !bit,
             None => {}
@@ -125,7 +125,8 @@ impl Taken {
         self.range.ports().filter(|port| self.has(*port))
     }
 
-    fn place(&self, port: i64) -> Option<(usize, u8)> {
+    /// The byte and the bit of a port; `None` outside the range.
+    fn bit_of(&self, port: i64) -> Option<(usize, u8)> {
         let at = usize::try_from(port.checked_sub(*self.range.ports().start())?).ok()?;
         (at < self.range.len()).then_some((at / 8, 1 << (at % 8)))
     }

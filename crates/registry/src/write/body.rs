@@ -125,13 +125,13 @@ fn without_kind(body: &Body, error: &Error) -> Option<String> {
             return Some(format!("unable to determine group/version/kind: {error}"));
         }
         (Encoding::Json, Error::Syntax(error)) => error.to_string(),
-        (Encoding::Json | Encoding::Yaml, Error::Type { found, place, .. }) => {
-            let member = place.strip_prefix("struct field ").and_then(|p| p.split_once('.'));
+        (Encoding::Json | Encoding::Yaml, Error::Type { found, path, .. }) => {
+            let member = path.strip_prefix("struct field ").and_then(|p| p.split_once('.'));
             match member {
                 Some((_, member @ ("apiVersion" | "kind"))) => format!(
                     "json: cannot unmarshal {found} into Go struct field .{member} of type string"
                 ),
-                None if place == "value" => {
+                None if path == "value" => {
                     format!("json: cannot unmarshal {found} into Go value of type {TOP}")
                 }
                 _ => return None,

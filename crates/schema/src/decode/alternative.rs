@@ -8,7 +8,7 @@ use pintle_value::{
     token::{Token, Tokens},
 };
 
-use super::{Decoder, Place, Refusals, Result};
+use super::{Decoder, FieldPath, Refusals, Result};
 use crate::{
     Error,
     alternative::{Alternative, Other},
@@ -16,10 +16,10 @@ use crate::{
 
 impl<T: Tokens> Decoder<'_, T> {
     /// The next value as one of such a type.
-    pub(super) fn alternative(&mut self, of: Alternative, place: &Place<'_>) -> Result<Value> {
+    pub(super) fn alternative(&mut self, of: Alternative, path: &FieldPath<'_>) -> Result<Value> {
         let problems = mem::take(&mut self.problems);
         let refusals = mem::take(&mut self.refusals);
-        let value = self.one_of(of, place)?;
+        let value = self.one_of(of, path)?;
         let Refusals { scalar, other } = mem::replace(&mut self.refusals, refusals);
         self.problems = problems;
         if let Some(refusal) = scalar.or(other) {
@@ -28,16 +28,16 @@ impl<T: Tokens> Decoder<'_, T> {
         Ok(value)
     }
 
-    fn one_of(&mut self, of: Alternative, place: &Place<'_>) -> Result<Value> {
+    fn one_of(&mut self, of: Alternative, path: &FieldPath<'_>) -> Result<Value> {
         match (self.tokens.value()?, of.other) {
-            (Token::Object, _) => self.members_of(of.schema, place),
+            (Token::Object, _) => self.members_of(of.schema, path),
             (Token::Array, Other::Schemas | Other::Strings) => match of.item(self.schema) {
                 // Without items it is neither.
-                Some(item) => Ok(match self.items(item, place)? {
+                Some(item) => Ok(match self.items(item, path)? {
                     Value::Array(items) if items.is_empty() => Value::Null,
                     items => items,
                 }),
-                None => self.untyped_items(place),
+                None => self.untyped_items(path),
             },
             (Token::Bool(allows), Other::Bool) => Ok(Value::Bool(allows)),
             (Token::Null, _) => Ok(Value::Null),

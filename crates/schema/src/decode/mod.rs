@@ -12,7 +12,7 @@
 mod alternative;
 mod base64;
 pub mod doubled;
-mod place;
+mod field_path;
 mod scalar;
 mod structs;
 mod structural;
@@ -28,7 +28,7 @@ use pintle_value::{
 use crate::{
     Error, PROBLEMS_MAX, Problem, Schema, Shape, TypeId, Unknown, members::Members, zero::zero,
 };
-use place::{Place, Step};
+use field_path::{FieldPath, Step};
 
 /// The encodings of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl<'s, T: Tokens> Decoder<'s, T> {
 
     fn root(mut self, ty: TypeId) -> Result<Decoded, Error> {
         self.is_structural = self.schema.is_structural(ty);
-        let value = self.value(ty, &Place::ROOT)?;
+        let value = self.value(ty, &FieldPath::ROOT)?;
         self.tokens.end()?;
         if let Some(refusal) = self.refusals.scalar.or(self.refusals.other) {
             return Err(refusal);
@@ -148,51 +148,51 @@ impl<'s, T: Tokens> Decoder<'s, T> {
     }
 
     /// The next value as one of type `ty`; `null` where there is none, which the caller turns into
-    /// what its place demands.
-    fn value(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
+    /// what its type demands.
+    fn value(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let schema = self.schema;
         if schema.is_structural(ty) {
-            return self.structural(ty, place);
+            return self.structural(ty, path);
         }
         match &schema.get(ty).shape {
-            Shape::Scalar(scalar) => self.scalar(*scalar, ty, place),
+            Shape::Scalar(scalar) => self.scalar(*scalar, ty, path),
             Shape::Struct { fields, unknown: Unknown::Keep, .. } if fields.is_empty() => {
-                self.untyped_object(ty, place)
+                self.untyped_object(ty, path)
             }
-            Shape::Struct { .. } => self.structure(ty, place),
-            Shape::Map { value, .. } => self.map(ty, *value, place),
-            Shape::List { item, .. } => self.list(ty, *item, place),
+            Shape::Struct { .. } => self.structure(ty, path),
+            Shape::Map { value, .. } => self.map(ty, *value, path),
+            Shape::List { item, .. } => self.list(ty, *item, path),
         }
     }
 
-    fn list(&mut self, ty: TypeId, item_ty: TypeId, place: &Place<'_>) -> Result<Value> {
-        if !self.begins(Kind::Array, ty, place)? {
+    fn list(&mut self, ty: TypeId, item_ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
+        if !self.begins(Kind::Array, ty, path)? {
             return Ok(Value::Null);
         }
-        self.items(item_ty, place)
+        self.items(item_ty, path)
     }
 
     /// The items of a list that has begun.
-    fn items(&mut self, item_ty: TypeId, place: &Place<'_>) -> Result<Value> {
+    fn items(&mut self, item_ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let mut items = Vec::new();
         while self.tokens.item()? {
-            let item = self.value(item_ty, &place.then(Step::Index(items.len())))?;
+            let item = self.value(item_ty, &path.then(Step::Index(items.len())))?;
             items.push(self.entry(item_ty, item));
         }
         Ok(Value::Array(items))
     }
 
-    fn map(&mut self, ty: TypeId, value_ty: TypeId, place: &Place<'_>) -> Result<Value> {
-        if !self.begins(Kind::Object, ty, place)? {
+    fn map(&mut self, ty: TypeId, value_ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
+        if !self.begins(Kind::Object, ty, path)? {
             return Ok(Value::Null);
         }
         let mut entries = Vec::new();
         while let Some(key) = self.tokens.key()? {
             let key = Str::from(key);
-            let value = self.value(value_ty, &place.then(Step::Key(&key)))?;
+            let value = self.value(value_ty, &path.then(Step::Key(&key)))?;
             entries.push((key, self.entry(value_ty, value)));
         }
-        Ok(self.sorted(entries, place))
+        Ok(self.sorted(entries, path))
     }
 
     /// An item of a list or value of a map: Go has zero values where there is `null`.
@@ -201,77 +201,77 @@ impl<'s, T: Tokens> Decoder<'s, T> {
     }
 
     /// A value of any type, kept as it is.
-    fn untyped(&mut self, place: &Place<'_>) -> Result<Value> {
+    fn untyped(&mut self, path: &FieldPath<'_>) -> Result<Value> {
         match self.tokens.value()? {
-            Token::Array => self.untyped_items(place),
-            Token::Object => self.untyped_members(place),
+            Token::Array => self.untyped_items(path),
+            Token::Object => self.untyped_members(path),
             scalar => scalar.scalar(),
         }
     }
 
-    fn untyped_items(&mut self, place: &Place<'_>) -> Result<Value> {
+    fn untyped_items(&mut self, path: &FieldPath<'_>) -> Result<Value> {
         let mut items = Vec::new();
         while self.tokens.item()? {
-            let item = self.untyped(&place.then(Step::Index(items.len())))?;
+            let item = self.untyped(&path.then(Step::Index(items.len())))?;
             items.push(item);
         }
         Ok(Value::Array(items))
     }
 
     /// An object of any members, kept as they are.
-    fn untyped_object(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
-        if !self.begins(Kind::Object, ty, place)? {
+    fn untyped_object(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
+        if !self.begins(Kind::Object, ty, path)? {
             return Ok(Value::Null);
         }
-        self.untyped_members(place)
+        self.untyped_members(path)
     }
 
-    fn untyped_members(&mut self, place: &Place<'_>) -> Result<Value> {
+    fn untyped_members(&mut self, path: &FieldPath<'_>) -> Result<Value> {
         let mut members = Vec::new();
         while let Some(key) = self.tokens.key()? {
             let key = Str::from(key);
-            let value = self.untyped(&place.then(Step::Key(&key)))?;
+            let value = self.untyped(&path.then(Step::Key(&key)))?;
             members.push((key, value));
         }
-        Ok(self.sorted(members, place))
+        Ok(self.sorted(members, path))
     }
 
-    fn sorted(&mut self, entries: Vec<(Str, Value)>, place: &Place<'_>) -> Value {
+    fn sorted(&mut self, entries: Vec<(Str, Value)>, path: &FieldPath<'_>) -> Value {
         let duplicate = |key: &Str| {
-            note(&mut self.problems, Problem::Duplicate, &place.then(Step::Key(key)));
+            note(&mut self.problems, Problem::Duplicate, &path.then(Step::Key(key)));
         };
         Value::Object(Map::from_unsorted(entries, duplicate))
     }
 
     /// Whether the next value begins as `wanted`; `null` does not, and another value is refused.
-    fn begins(&mut self, wanted: Kind, ty: TypeId, place: &Place<'_>) -> Result<bool> {
+    fn begins(&mut self, wanted: Kind, ty: TypeId, path: &FieldPath<'_>) -> Result<bool> {
         let found = self.tokens.value()?.kind();
         if found == wanted {
             return Ok(true);
         }
         if found != Kind::Null {
-            self.mismatch(found, ty, place)?;
+            self.mismatch(found, ty, path)?;
         }
         Ok(false)
     }
 
     /// Reads past a value that is not of the type `ty`, and keeps the error if it is the first.
-    fn mismatch(&mut self, found: Kind, ty: TypeId, place: &Place<'_>) -> Result<Value> {
+    fn mismatch(&mut self, found: Kind, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         self.tokens.skip_rest(found)?;
-        let error = self.type_error(found.name().to_owned(), ty, place);
+        let error = self.type_error(found.name().to_owned(), ty, path);
         self.refusals.other.get_or_insert(error);
         Ok(Value::Null)
     }
 
-    fn type_error(&self, found: String, ty: TypeId, place: &Place<'_>) -> Error {
-        Error::Type { found, place: place.in_go(), expected: place.go_type(self.schema, ty) }
+    fn type_error(&self, found: String, ty: TypeId, path: &FieldPath<'_>) -> Error {
+        Error::Type { found, path: path.in_go_error(), expected: path.go_type(self.schema, ty) }
     }
 }
 
 /// Adds a problem unless it is known already or there are enough of them.
-fn note(problems: &mut Vec<Problem>, problem: fn(String) -> Problem, place: &Place<'_>) {
+fn note(problems: &mut Vec<Problem>, problem: fn(String) -> Problem, path: &FieldPath<'_>) {
     if problems.len() < PROBLEMS_MAX {
-        let problem = problem(place.path());
+        let problem = problem(path.dotted());
         if !problems.contains(&problem) {
             problems.push(problem);
         }

@@ -8,12 +8,12 @@ use pintle_value::{
     token::{Kind, Token, Tokens, number},
 };
 
-use super::{Decoder, Place, Result, base64};
+use super::{Decoder, FieldPath, Result, base64};
 use crate::{Error, Scalar, TypeId, alternative, zero::ZERO_TIME};
 
 impl<T: Tokens> Decoder<'_, T> {
     /// The next value as a scalar.
-    pub(super) fn scalar(&mut self, kind: Scalar, ty: TypeId, at: &Place<'_>) -> Result<Value> {
+    pub(super) fn scalar(&mut self, kind: Scalar, ty: TypeId, at: &FieldPath<'_>) -> Result<Value> {
         match kind {
             Scalar::Any => match alternative::of(self.schema, ty) {
                 Some(of) => return self.alternative(of, at),
@@ -67,7 +67,7 @@ impl<T: Tokens> Decoder<'_, T> {
         fault: Fault,
         kind: Scalar,
         ty: TypeId,
-        at: &Place<'_>,
+        at: &FieldPath<'_>,
     ) -> Result<Value> {
         let error = match fault {
             Fault::Error(error) => error,
@@ -96,7 +96,7 @@ impl<T: Tokens> Decoder<'_, T> {
     }
 }
 
-/// What is wrong with a scalar, before the place is known.
+/// What is wrong with a scalar, before the path is known.
 enum Fault {
     /// It is of another kind.
     Kind(Kind),

@@ -5,40 +5,40 @@ use pintle_value::{
     token::{Kind, Tokens},
 };
 
-use super::{Decoder, Place, Result, Step, note};
+use super::{Decoder, FieldPath, Result, Step, note};
 use crate::{Problem, Shape, TypeId, members::Struct};
 
 impl<T: Tokens> Decoder<'_, T> {
     /// The next value as a struct.
-    pub(super) fn structure(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
-        if !self.begins(Kind::Object, ty, place)? {
+    pub(super) fn structure(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
+        if !self.begins(Kind::Object, ty, path)? {
             return Ok(Value::Null);
         }
-        self.members_of(ty, place)
+        self.members_of(ty, path)
     }
 
     /// The members of a struct that has begun.
-    pub(super) fn members_of(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
+    pub(super) fn members_of(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let schema = self.schema;
         let holder = &schema.get(ty).name;
         let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else {
-            return self.untyped_members(place);
+            return self.untyped_members(path);
         };
         let of = Struct { ty, fields, by_name };
         let base = self.members.open(&of);
         while let Some(key) = self.tokens.key()? {
             let Some(rank) = schema.index().rank(ty, fields, by_name, key) else {
-                let is_embedded = self.is_structural && !place.is_in("metadata");
+                let is_embedded = self.is_structural && !path.is_in("metadata");
                 let problems = if is_embedded { &mut self.embedded } else { &mut self.problems };
-                note(problems, Problem::Unknown, &place.then(Step::Key(key)));
+                note(problems, Problem::Unknown, &path.then(Step::Key(key)));
                 self.tokens.skip()?;
                 continue;
             };
             let field = of.field(rank);
-            let place = place.then(Step::Field { name: &field.name, of: holder });
-            let value = self.value(field.ty, &place)?;
+            let path = path.then(Step::Field { name: &field.name, of: holder });
+            let value = self.value(field.ty, &path)?;
             if !self.members.put(base, rank, value) {
-                note(&mut self.problems, Problem::Duplicate, &place);
+                note(&mut self.problems, Problem::Duplicate, &path);
             }
         }
         Ok(self.members.close(schema, &of, base))

@@ -8,81 +8,81 @@ use pintle_value::{
     token::{Kind, Token, Tokens},
 };
 
-use super::{Decoder, Place, Result, Step, note};
+use super::{Decoder, FieldPath, Result, Step, note};
 use crate::{Error, Problem, Shape, Type, TypeId, Unknown};
 
 impl<T: Tokens> Decoder<'_, T> {
     /// The next value, of a structural type or of another.
-    pub(super) fn structural(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
+    pub(super) fn structural(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let begun = match self.tokens.value()? {
             Token::Array => Kind::Array,
             Token::Object => Kind::Object,
             scalar => return scalar.scalar(),
         };
         match (&self.schema.get(ty).shape, begun) {
-            (Shape::Struct { .. }, Kind::Object) => self.structural_members(ty, place),
+            (Shape::Struct { .. }, Kind::Object) => self.structural_members(ty, path),
             (Shape::Map { value, .. }, Kind::Object) => {
                 let mut entries = Vec::new();
                 while let Some(key) = self.tokens.key()? {
                     let key = Str::from(key);
-                    let value = self.value(*value, &place.then(Step::Key(&key)))?;
+                    let value = self.value(*value, &path.then(Step::Key(&key)))?;
                     entries.push((key, value));
                 }
-                Ok(self.sorted(entries, place))
+                Ok(self.sorted(entries, path))
             }
             (Shape::List { item: ty, .. }, Kind::Array) => {
                 let mut items = Vec::new();
                 while self.tokens.item()? {
-                    let item = self.value(*ty, &place.then(Step::Index(items.len())))?;
+                    let item = self.value(*ty, &path.then(Step::Index(items.len())))?;
                     items.push(item);
                 }
                 Ok(Value::Array(items))
             }
-            (_, Kind::Array) => self.untyped_items(place),
-            _ => self.untyped_members(place),
+            (_, Kind::Array) => self.untyped_items(path),
+            _ => self.untyped_members(path),
         }
     }
 
-    fn structural_members(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
+    fn structural_members(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let of = self.schema.get(ty);
-        let Shape::Struct { unknown, .. } = &of.shape else { return self.untyped_members(place) };
-        let embedded = !place.is_root() && self.is_object(of);
+        let Shape::Struct { unknown, .. } = &of.shape else { return self.untyped_members(path) };
+        let embedded = !path.is_root() && self.is_object(of);
         let mut members = Vec::new();
         while let Some(key) = self.tokens.key()? {
             let key = Str::from(key);
             let value = match (of.field(&key), unknown) {
                 (Some(field), _) if embedded && matches!(&*key, "apiVersion" | "kind") => {
-                    let place = place.then(Step::Embedded(&key));
-                    let value = self.value(field.ty, &place)?;
+                    let path = path.then(Step::Embedded(&key));
+                    let value = self.value(field.ty, &path)?;
                     if value.as_str().is_none() {
-                        self.refuse_embedded(&place, &value, "must be a string");
+                        self.refuse_embedded(&path, &value, "must be a string");
                     }
                     value
                 }
                 (Some(field), _) if embedded && !self.schema.is_structural(field.ty) => {
-                    match self.metadata(field.ty, &place.then(Step::Embedded(&key)))? {
+                    match self.metadata(field.ty, &path.then(Step::Embedded(&key)))? {
                         Value::Null => continue,
                         metadata => metadata,
                     }
                 }
                 (Some(field), _) => {
-                    let place = place.then(Step::Field { name: &field.name, of: &of.name });
-                    let value = self.value(field.ty, &place)?;
+                    let path = path.then(Step::Field { name: &field.name, of: &of.name });
+                    let value = self.value(field.ty, &path)?;
                     if value.is_null() && !self.schema.is_structural(field.ty) {
                         continue; // as good as absent to a built-in type
                     }
                     value
                 }
-                (None, Unknown::Keep) => self.untyped(&place.then(Step::Key(&key)))?,
+                (None, Unknown::Keep) => self.untyped(&path.then(Step::Key(&key)))?,
                 (None, Unknown::Drop) => {
-                    note(&mut self.problems, Problem::Unknown, &place.then(Step::Key(&key)));
+                    note(&mut self.problems, Problem::Unknown, &path.then(Step::Key(&key)));
                     self.tokens.skip()?;
                     continue;
                 }
             };
             members.push((key, value));
         }
-        Ok(self.sorted(members, place))
+        Ok(self.sorted(members, path))
     }
 
     /// Whether a structural type is that of whole objects: their metadata is of the built-in type.
@@ -91,21 +91,21 @@ impl<T: Tokens> Decoder<'_, T> {
     }
 
     /// The metadata of an object within an object. Errors show all of it.
-    fn metadata(&mut self, ty: TypeId, place: &Place<'_>) -> Result<Value> {
+    fn metadata(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let text = self.tokens.json()?;
         let mut decoder = Decoder::new(self.schema, json::Reader::new(&text));
         decoder.is_structural = true;
-        let value = decoder.value(ty, place)?;
+        let value = decoder.value(ty, path)?;
         self.problems.append(&mut decoder.problems);
         self.embedded.append(&mut decoder.embedded);
         if let Some(why) = decoder.refusals.scalar.or(decoder.refusals.other) {
-            self.refuse_embedded(place, &json::parse(text.as_bytes())?, &why.to_string());
+            self.refuse_embedded(path, &json::parse(text.as_bytes())?, &why.to_string());
         }
         Ok(value)
     }
 
-    fn refuse_embedded(&mut self, place: &Place<'_>, value: &Value, why: &str) {
-        let error = field::Error::invalid(&Path::new(&place.path()), value, why);
+    fn refuse_embedded(&mut self, path: &FieldPath<'_>, value: &Value, why: &str) {
+        let error = field::Error::invalid(&Path::new(&path.dotted()), value, why);
         self.refusals.other.get_or_insert(Error::Embedded(error.to_string()));
     }
 }

@@ -74,7 +74,7 @@ fn write_sorted(value: &Value, path: &[&str], out: &mut Vec<u8>, hole: &mut Opti
     out.push(b'}');
 }
 
-/// The member `name` of a struct type, and its place in the order of declaration.
+/// The member `name` of a struct type, and its index in the order of declaration.
 fn field_at<'s>(schema: &'s Schema, ty: TypeId, name: &str) -> Option<(u16, &'s Field)> {
     let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else { return None };
     let at = by_name[usize::from(schema.index().rank(ty, fields, by_name, name)?)];

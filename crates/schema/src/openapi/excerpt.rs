@@ -26,16 +26,16 @@ impl Excerpt {
         let mut due = BTreeSet::new();
         paths.values().for_each(|path| gather(path, &mut due));
         let mut parts = Parts::new();
-        while let Some(place) = due.pop_first() {
-            let Some((kind, name)) = place.split_once('/') else { continue };
+        while let Some(pointer) = due.pop_first() {
+            let Some((kind, name)) = pointer.split_once('/') else { continue };
             let Some(part) = KINDS.contains(&kind).then(|| document.at(&[kind, name])).flatten()
             else {
                 continue;
             };
             let mut further = BTreeSet::new();
             gather(part, &mut further);
-            parts.insert(place, part.clone());
-            due.extend(further.into_iter().filter(|place| !parts.contains_key(place)));
+            parts.insert(pointer, part.clone());
+            due.extend(further.into_iter().filter(|pointer| !parts.contains_key(pointer)));
         }
         (!paths.is_empty()).then_some(Self { paths, parts })
     }
@@ -69,17 +69,18 @@ impl Addition {
     ) -> Self {
         let mut addition = Self::default();
         for excerpt in excerpts {
-            let known = |place: &str| addition.parts.get(place).cloned().or_else(|| own(place));
+            let known =
+                |pointer: &str| addition.parts.get(pointer).cloned().or_else(|| own(pointer));
             let names = new_names(&excerpt.parts, known);
-            for (place, part) in &excerpt.parts {
+            for (pointer, part) in &excerpt.parts {
                 let mut part = part.clone();
                 rename(&mut part, &names);
-                match names.get(place) {
+                match names.get(pointer) {
                     Some(name) => {
                         addition.parts.insert(name.clone(), part);
                     }
-                    None if own(place).is_none() => {
-                        addition.parts.insert(place.clone(), part);
+                    None if own(pointer).is_none() => {
+                        addition.parts.insert(pointer.clone(), part);
                     }
                     None => {} // it is there
                 }
@@ -100,55 +101,55 @@ impl Addition {
 }
 
 fn parts_of<'p>(parts: &'p Parts, kind: &str) -> impl Iterator<Item = (&'p str, &'p Value)> {
-    parts.iter().filter_map(move |(place, part)| {
-        let (of, name) = place.split_once('/')?;
+    parts.iter().filter_map(move |(pointer, part)| {
+        let (of, name) = pointer.split_once('/')?;
         (of == kind).then_some((name, part))
     })
 }
 
-/// The places of those parts that cannot stay where they are, and where they go.
+/// The pointers of those parts that must be renamed, with their new pointers.
 fn new_names(parts: &Parts, known: impl Fn(&str) -> Option<Value>) -> BTreeMap<String, String> {
     let taken: BTreeMap<&str, Value> =
-        parts.keys().filter_map(|place| Some((place.as_str(), known(place)?))).collect();
+        parts.keys().filter_map(|pointer| Some((pointer.as_str(), known(pointer)?))).collect();
     let mut moved: BTreeSet<&str> = BTreeSet::new();
     loop {
-        let moves = |(place, part): &(&str, &Value)| {
+        let moves = |(pointer, part): &(&str, &Value)| {
             let mut referred = BTreeSet::new();
             gather(part, &mut referred);
-            !moved.contains(place)
-                && taken.get(place).is_some_and(|other| {
+            !moved.contains(pointer)
+                && taken.get(pointer).is_some_and(|other| {
                     other != *part || referred.iter().any(|to| moved.contains(to.as_str()))
                 })
         };
-        let more = parts.iter().map(|(place, part)| (place.as_str(), part)).filter(moves);
-        let more: Vec<&str> = more.map(|(place, _)| place).collect();
+        let more = parts.iter().map(|(pointer, part)| (pointer.as_str(), part)).filter(moves);
+        let more: Vec<&str> = more.map(|(pointer, _)| pointer).collect();
         if more.is_empty() {
             break;
         }
         moved.extend(more);
     }
-    let free = |place: &str| {
-        let mut names = (2_u32..).map(|number| format!("{place}_v{number}"));
+    let free = |pointer: &str| {
+        let mut names = (2_u32..).map(|number| format!("{pointer}_v{number}"));
         names.find(|name| !parts.contains_key(name) && known(name).is_none()).unwrap_or_default()
     };
-    moved.into_iter().map(|place| (place.to_owned(), free(place))).collect()
+    moved.into_iter().map(|pointer| (pointer.to_owned(), free(pointer))).collect()
 }
 
-/// The places in the document that a value refers to.
-fn gather(value: &Value, places: &mut BTreeSet<String>) {
+/// Collects the pointers (`definitions/NAME`) that a value refers to.
+fn gather(value: &Value, pointers: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {
             for (key, member) in members.iter() {
-                let place = member.as_str().filter(|_| &**key == REFERENCE);
-                match place.and_then(|place| place.strip_prefix("#/")) {
-                    Some(place) => {
-                        places.insert(place.to_owned());
+                let pointer = member.as_str().filter(|_| &**key == REFERENCE);
+                match pointer.and_then(|pointer| pointer.strip_prefix("#/")) {
+                    Some(pointer) => {
+                        pointers.insert(pointer.to_owned());
                     }
-                    None => gather(member, places),
+                    None => gather(member, pointers),
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| gather(item, places)),
+        Value::Array(items) => items.iter().for_each(|item| gather(item, pointers)),
         _ => {}
     }
 }
@@ -161,8 +162,8 @@ fn rename(value: &mut Value, names: &BTreeMap<String, String>) {
     match value {
         Value::Object(members) => {
             for (key, member) in members.iter_mut() {
-                let place = member.as_str().filter(|_| &**key == REFERENCE);
-                match place.and_then(|place| names.get(place.strip_prefix("#/")?)) {
+                let pointer = member.as_str().filter(|_| &**key == REFERENCE);
+                match pointer.and_then(|pointer| names.get(pointer.strip_prefix("#/")?)) {
                     Some(name) => *member = format!("#/{name}").into(),
                     None => rename(member, names),
                 }
@@ -190,10 +191,10 @@ mod tests {
     /// What the excerpt adds to a document with these parts: where its own are, and what the path says.
     fn check(own: &[(&str, &str)], expected: &[&str], schema: &str) {
         let excerpt = Excerpt::of(&tree(DOCUMENT), "/apis/a.io/v1/").unwrap();
-        let own = |place: &str| Some(tree(own.iter().find(|(known, _)| *known == place)?.1));
+        let own = |pointer: &str| Some(tree(own.iter().find(|(known, _)| *known == pointer)?.1));
         let addition = Addition::of([&excerpt], own);
-        let places: Vec<&str> = addition.parts.keys().map(String::as_str).collect();
-        assert_eq!(places, expected);
+        let pointers: Vec<&str> = addition.parts.keys().map(String::as_str).collect();
+        assert_eq!(pointers, expected);
         let item = &addition.paths["/apis/a.io/v1/things"];
         assert_eq!(item.str_at(&["get", "schema", REFERENCE]), Some(schema));
         assert_eq!(addition.paths.len(), 1);

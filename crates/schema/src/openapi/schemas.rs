@@ -90,11 +90,11 @@ impl<'a> Schemas<'a> {
 
     /// A reference to a named type, as a whole schema.
     pub(crate) fn reference(&self, json: &mut Json, name: &str) {
-        let place = match self.dialect {
+        let prefix = match self.dialect {
             Dialect::V2 => "#/definitions/",
             Dialect::V3 => "#/components/schemas/",
         };
-        json.key("$ref").text(&format!("{place}{name}"));
+        json.key("$ref").text(&format!("{prefix}{name}"));
     }
 
     fn definition(&self, json: &mut Json, id: TypeId) {

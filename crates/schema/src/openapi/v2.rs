@@ -32,10 +32,10 @@ pub fn v2_document<'a>(
         .collect();
     let writer = Writer { schemas: &schemas, source };
     let names = schemas.closure(&named);
-    let addition = Addition::of(excerpts, |place| {
-        let (_, name) = place.split_once('/')?;
+    let addition = Addition::of(excerpts, |pointer| {
+        let (_, name) = pointer.split_once('/')?;
         let own = Json::document(|json| {
-            match names.get(name).filter(|_| place.starts_with("definitions/")) {
+            match names.get(name).filter(|_| pointer.starts_with("definitions/")) {
                 Some(name) => schemas.definitions(json, &BTreeSet::from([*name]), |_| {}),
                 None => shared
                     .iter()

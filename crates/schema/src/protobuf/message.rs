@@ -94,9 +94,9 @@ impl<'s, 'b> Messages<'s, 'b> {
     fn embedded(&mut self, open: &Open<'s>, inside: &[u32], bytes: &'b [u8]) -> Result<(), Error> {
         for field in Fields::new(bytes) {
             let (tag, wire) = field?;
-            match self.place(&open.of, inside, tag) {
-                Some(Place::Field(rank)) => self.member(open, rank, wire)?,
-                Some(Place::Embedded(inside)) => {
+            match self.target_of_tag(&open.of, inside, tag) {
+                Some(TagTarget::Field(rank)) => self.member(open, rank, wire)?,
+                Some(TagTarget::Embedded(inside)) => {
                     self.embedded(open, inside, wire.bytes("embedded")?)?;
                 }
                 None => {}
@@ -107,20 +107,20 @@ impl<'s, 'b> Messages<'s, 'b> {
 
     /// What the number stands for in the message that `inside` leads to.
     #[inline]
-    fn place(&self, of: &Struct<'s>, inside: &[u32], tag: u32) -> Option<Place<'s>> {
+    fn target_of_tag(&self, of: &Struct<'s>, inside: &[u32], tag: u32) -> Option<TagTarget<'s>> {
         let index = self.schema.index();
         if inside.is_empty()
             && let Some(rank) = index.rank_of_tag(of.ty, tag)
         {
-            return Some(Place::Field(rank));
+            return Some(TagTarget::Field(rank));
         }
         index.tagged(of.ty).iter().find_map(|rank| {
             let field = of.field(*rank);
             let rest = field.inside.strip_prefix(inside)?;
             match rest.first() {
-                None if field.tag == tag => Some(Place::Field(*rank)),
+                None if field.tag == tag => Some(TagTarget::Field(*rank)),
                 Some(first) if *first == tag => {
-                    Some(Place::Embedded(&field.inside[..=inside.len()]))
+                    Some(TagTarget::Embedded(&field.inside[..=inside.len()]))
                 }
                 _ => None,
             }
@@ -275,8 +275,8 @@ impl<'s, 'b> Messages<'s, 'b> {
     }
 }
 
-/// What a number in a message stands for.
-enum Place<'s> {
+/// The member that a tag in a message stands for.
+enum TagTarget<'s> {
     Field(u16),
     /// A message whose members JSON has inline; the way to it.
     Embedded(&'s [u32]),

@@ -8,7 +8,7 @@ use crate::{
     token::{Token, Tokens},
 };
 
-/// Where white space goes. The walk over a value calls these at the same places for every layout.
+/// Where white space goes. The walk over a value calls these at the same points for every layout.
 pub trait Layout {
     /// Before an item or member; `first` is told of the first of a list or object.
     fn before(&mut self, first: bool, out: &mut Vec<u8>);

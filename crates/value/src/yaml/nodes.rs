@@ -201,7 +201,7 @@ impl<'a> Nodes<'a> {
         found.into_iter().map(|(_, duplicate)| duplicate)
     }
 
-    /// The keys that come again between two places, each with the place where its value ends.
+    /// The keys that are repeated between two nodes, each with the node after its value.
     fn twice(&self, mut at: usize, end: usize) -> Vec<(usize, Duplicate<'_>)> {
         let (mut seen, mut again) = (BTreeSet::new(), Vec::new());
         while at < end {
@@ -242,8 +242,8 @@ fn is_indented_by_tab(text: &str, at: usize) -> bool {
 }
 
 fn tab_refused(line: usize) -> Error {
-    let place = if line > 1 { format!("line {line}: ") } else { String::new() };
-    refused(&format!("yaml: {place}found character that cannot start any token"))
+    let line = if line > 1 { format!("line {line}: ") } else { String::new() };
+    refused(&format!("yaml: {line}found character that cannot start any token"))
 }
 
 fn scan_error(error: ScanError) -> Error {

@@ -12,7 +12,7 @@ use crate::{
 
 /// Reads tokens from YAML text.
 ///
-/// A merge key (`<<`) is read as the members of what it names, at its place; a later member of the
+/// A merge key (`<<`) is read as the members of what it names, at its own position; a later member of the
 /// same name counts, be it merged or not. (YAML says otherwise, go-yaml v2 does so.)
 pub struct Reader<'a> {
     nodes: Nodes<'a>,

@@ -16,7 +16,7 @@ pub enum PathElement {
     Key(Box<[(Str, Value)]>),
     /// The item of a set, by its value.
     Value(Value),
-    /// The item of any list, by its place.
+    /// The item of any list, by its index.
     Index(i64),
 }
 

@@ -46,7 +46,7 @@ pub(crate) enum Source {
     Store,
 }
 
-/// Reads a list of entries. `None` in the place of those that cannot be read.
+/// Reads a list of entries. `None` instead of those that cannot be read.
 pub(crate) fn read(
     entries: impl IntoIterator<Item = Value>,
     source: Source,

@@ -354,8 +354,8 @@ proptest! {
         mine.clone().leaves().for_each(|path| {
             // An item that somebody has a part in keeps its key.
             let is_key = path.last() == Some(&PathElement::field("k"));
-            let place = if is_key { &path[..path.len() - 1] } else { path };
-            if !of_others.iter().any(|other| other.starts_with(place)) {
+            let prefix = if is_key { &path[..path.len() - 1] } else { path };
+            if !of_others.iter().any(|other| other.starts_with(prefix)) {
                 assert!(!after.has(path), "{path:?} is left in {:?}", world.live);
             }
         });

@@ -11,7 +11,7 @@ use crate::server_side::fieldset::PathElement;
 pub(crate) struct Merged {
     /// The fields that came or changed, as [`super::compare`] finds them.
     pub(crate) change: Comparison,
-    /// Whether items changed their places.
+    /// Whether items changed their positions.
     pub(crate) moved: bool,
 }
 
@@ -123,7 +123,7 @@ fn merge_items(
     // For each item, where the other list has it.
     let in_new: Vec<_> = of_old.elements.iter().map(|e| of_new.find(e).map(|(i, _)| i)).collect();
     let in_old: Vec<_> = of_new.elements.iter().map(|e| of_old.find(e)).collect();
-    // For each place in `new`, the next item that both have.
+    // For each position in `new`, the next item that both have.
     let mut next_shared: Vec<Option<usize>> = vec![None; new.len() + 1];
     for (i, shared) in in_old.iter().enumerate().rev() {
         next_shared[i] = shared.map_or(next_shared[i + 1], |_| Some(i));

@@ -17,24 +17,24 @@ pub(crate) fn paths(schema: &Schema, gv: &GroupVersion) -> Vec<PathItem> {
     let group = group.strip_suffix(".k8s.io").unwrap_or(group);
     let api = format!("{}{}", words(group, true), words(&gv.version, true));
     let tag = format!("{}_{}", words(group, false), words(&gv.version, false));
-    let place = Place { api, tag, base, gv, schema };
+    let context = GroupContext { api, tag, base, gv, schema };
     let mut paths = Vec::new();
     // Of groups of custom resources upstream's documents have no discovery.
     if !gv.is_described() {
-        let id = format!("get{}APIResources", place.api);
-        let discovery = format!("{}/", place.base);
-        let (tag, does) = (place.tag.clone(), "get available resources");
+        let id = format!("get{}APIResources", context.api);
+        let discovery = format!("{}/", context.base);
+        let (tag, does) = (context.tag.clone(), "get available resources");
         paths.push(discovery_path(discovery, id, tag, "APIResourceList", does));
     }
     for resource in &gv.resources {
-        place.resource(resource, &mut paths);
+        context.resource(resource, &mut paths);
     }
     paths.sort_by(|a, b| a.path.cmp(&b.path));
     paths
 }
 
-/// Where resources are looked at: what of it stands in ids and paths.
-struct Place<'a> {
+/// The group version that operations belong to, as their ids and paths name it.
+struct GroupContext<'a> {
     /// `CoreV1`
     api: String,
     /// `core_v1`
@@ -62,7 +62,7 @@ struct Object {
     watched: bool,
 }
 
-impl Place<'_> {
+impl GroupContext<'_> {
     fn resource(&self, r: &Resource, out: &mut Vec<PathItem>) {
         let has = |verb: &str| r.verbs.contains(&verb);
         let plural = &r.plural;

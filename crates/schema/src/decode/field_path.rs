@@ -1,13 +1,13 @@
-//! Where the decoder is: a chain of steps on its stack, made into text only for a message.
+//! The path to the value that is being decoded: a linked list on the stack, formatted only for a message.
 
 use std::fmt::Write;
 
 use crate::{Schema, TypeId, go_names};
 
-/// One step from the root of the object, and the way to it.
+/// A path from the root of the object: its last step, and the path before it.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'p> {
-    before: Option<&'p Place<'p>>,
+pub(super) struct FieldPath<'p> {
+    before: Option<&'p FieldPath<'p>>,
     step: Step<'p>,
 }
 
@@ -26,24 +26,23 @@ pub(super) enum Step<'p> {
     Index(usize),
 }
 
-impl<'p> Place<'p> {
-    pub(super) const ROOT: Place<'static> = Place { before: None, step: Step::Root };
+impl<'p> FieldPath<'p> {
+    pub(super) const ROOT: FieldPath<'static> = FieldPath { before: None, step: Step::Root };
 
-    /// The place one step further down.
-    pub(super) const fn then(&'p self, step: Step<'p>) -> Place<'p> {
-        Place { before: Some(self), step }
+    /// This path with one more step.
+    pub(super) const fn then(&'p self, step: Step<'p>) -> FieldPath<'p> {
+        FieldPath { before: Some(self), step }
     }
 
-    /// Whether it is that of the object itself.
+    /// Whether it is the path of the object itself.
     pub(super) const fn is_root(&self) -> bool {
         self.before.is_none()
     }
 
-    /// From the root to here.
+    /// The steps from the root on.
     fn steps(&self) -> Vec<Step<'_>> {
-        let mut steps: Vec<_> = std::iter::successors(Some(self), |place| place.before)
-            .map(|place| place.step)
-            .collect();
+        let mut steps: Vec<_> =
+            std::iter::successors(Some(self), |path| path.before).map(|path| path.step).collect();
         steps.reverse();
         steps
     }
@@ -55,7 +54,7 @@ impl<'p> Place<'p> {
 
     /// The path as upstream's strict decoder writes it: `spec.containers[0].image`, with the keys of
     /// maps like fields.
-    pub(super) fn path(&self) -> String {
+    pub(super) fn dotted(&self) -> String {
         let mut path = String::new();
         for step in self.steps() {
             match step {
@@ -72,10 +71,10 @@ impl<'p> Place<'p> {
         path
     }
 
-    /// What Go calls the type `ty` in this place.
+    /// What Go calls the type `ty` at this path.
     pub(super) fn go_type(&self, schema: &Schema, ty: TypeId) -> String {
-        let steps = std::iter::successors(Some(self), |place| place.before);
-        let field = steps.enumerate().find_map(|(depth, place)| match place.step {
+        let steps = std::iter::successors(Some(self), |path| path.before);
+        let field = steps.enumerate().find_map(|(depth, path)| match path.step {
             Step::Field { name, of } => Some((of, name, depth)),
             _ => None,
         });
@@ -83,9 +82,9 @@ impl<'p> Place<'p> {
         named.map_or_else(|| go_names::of_type(schema, ty), str::to_owned)
     }
 
-    /// The place as Go's decoder writes it: the struct that holds the last field, then the fields all
+    /// The path as an error of Go's decoder writes it: the struct that holds the last field, then the fields all
     /// the way from the root, without indices and keys.
-    pub(super) fn in_go(&self) -> String {
+    pub(super) fn in_go_error(&self) -> String {
         let mut holder = "";
         let mut path = String::new();
         for step in self.steps() {
