@@ -3,7 +3,7 @@
 use pintle_meta::{GroupVersionKind, Status, User};
 use pintle_registry::admission::{Attributes, Operation, Options};
 use pintle_registry::request::{DeleteOptions, WriteOptions};
-use pintle_registry::{Keeping, Resource};
+use pintle_registry::{Resource, StorageConverter};
 use pintle_value::{Map, Str, Value};
 
 /// The request but for its uid and its objects, told to who knows `version` of the resource.
@@ -135,8 +135,8 @@ pub(crate) async fn shown(
     if write.kind.is_some() {
         return Ok(object);
     }
-    match keeping(version).filter(|_| version.resource != write.resource.resource) {
-        Some(keeping) => object = first(keeping.read(vec![object]).await?),
+    match converter(version).filter(|_| version.resource != write.resource.resource) {
+        Some(converter) => object = first(converter.from_storage(vec![object]).await?),
         None => version.to_served(&mut object),
     }
     version.stamp(&mut object);
@@ -152,8 +152,8 @@ pub(crate) async fn taken(
     if write.kind.is_some() {
         return Ok(object);
     }
-    match keeping(write.resource).filter(|_| version.resource != write.resource.resource) {
-        Some(keeping) => Ok(first(keeping.read(vec![object]).await?)),
+    match converter(write.resource).filter(|_| version.resource != write.resource.resource) {
+        Some(converter) => Ok(first(converter.from_storage(vec![object]).await?)),
         None => {
             version.to_stored(&mut object);
             Ok(object)
@@ -170,8 +170,8 @@ pub(crate) fn returned(mut object: Value, write: &Attributes<'_>) -> Value {
     object
 }
 
-fn keeping(resource: &Resource) -> Option<&dyn Keeping> {
-    resource.storage.as_ref()?.keeping.as_deref()
+fn converter(resource: &Resource) -> Option<&dyn StorageConverter> {
+    resource.storage.as_ref()?.converter.as_deref()
 }
 
 fn first(objects: Vec<Value>) -> Value {

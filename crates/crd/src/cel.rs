@@ -6,7 +6,7 @@ mod compile;
 mod declare;
 mod evaluate;
 mod field_path;
-mod kept;
+mod ratchet;
 #[cfg(test)]
 mod tests;
 

@@ -16,8 +16,8 @@ use crate::cel::Rules;
 use crate::columns::Columns;
 use crate::definition::{Crd, Version};
 use crate::json_path::JsonPath;
-use crate::keeping::{Conversion, Kept};
 use crate::openapi;
+use crate::storage::{Conversion, VersionConverter};
 use crate::strategy::Custom;
 use crate::structural::{Structural, table};
 use crate::webhook::Webhook;
@@ -152,7 +152,7 @@ impl Shared<'_> {
         let (crd, names) = (self.crd, self.crd.accepted_names());
         let (_, schema) = self.tables.iter().find(|(name, _)| name == version.name())?;
         let own = GroupVersionKind::new(crd.group(), version.name(), names.kind());
-        let kept = Kept {
+        let converter = VersionConverter {
             version: version.name().into(),
             storage_version: self.storage_kind.version.clone(),
             group: crd.group().into(),
@@ -189,7 +189,7 @@ impl Shared<'_> {
                 collection: self.collection.clone(),
                 etcd: Etcd { prefix: Str::from(&*self.collection), form: EtcdForm::Sorted },
                 conversion: None,
-                keeping: Some(Arc::new(kept)),
+                converter: Some(Arc::new(converter)),
                 definer: Some(self.definer.clone()),
             }),
             allocator: None,

@@ -151,7 +151,7 @@ fn storage(row: &generated::Resource, kind: &Kind, schema: &Schema) -> Option<St
             from_stored: form.from_stored,
         })
     });
-    Some(Storage { collection, etcd: etcd(row), conversion, keeping: None, definer: None })
+    Some(Storage { collection, etcd: etcd(row), conversion, converter: None, definer: None })
 }
 
 /// Where upstream's keys or values are other than most: the group and the resource, the prefix of the keys

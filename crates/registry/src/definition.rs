@@ -87,8 +87,8 @@ pub struct ResourceDefinition {
     pub subresources: Vec<Subresource>,
     /// Its columns.
     pub printer: Arc<dyn Printer>,
-    /// Where its objects are kept and in which form; `None` for virtual resources (reviews, bindings),
-    /// which are answered and not kept.
+    /// Where its objects are stored and in which form; `None` for virtual resources (reviews, bindings),
+    /// which are answered and not stored.
     pub storage: Option<Storage>,
     /// Who gives its objects what they share with others, where they share something.
     pub allocator: Option<Arc<dyn Allocator>>,
@@ -166,20 +166,21 @@ impl ResourceDefinition {
 /// What upstream's keys in etcd begin with.
 pub(crate) const ETCD_PREFIX: &str = "/registry";
 
-/// Where a resource's objects are kept.
+/// Where a resource's objects are stored.
 #[derive(Clone)]
 pub struct Storage {
     /// The collection in the store: `pods`, `apps/deployments`. Versions of a resource share one.
     pub collection: Arc<str>,
-    /// How upstream keeps them in etcd.
+    /// How upstream stores them in etcd.
     pub etcd: Etcd,
     /// How this version's objects become the stored form and back; `None` where this version is the
     /// stored form.
     pub conversion: Option<Conversion>,
-    /// What lies between that form and what is kept, where there is something: versions of custom
-    /// resources are converted by other programs, and may be kept from before their schema changed.
-    pub keeping: Option<Arc<dyn Keeping>>,
-    /// The object that defines the resource, where one does: nothing is made while it goes, or after.
+    /// Converts between that form and the stored one, where they differ: versions of custom resources are
+    /// converted by webhooks, and objects may have been stored under an older schema.
+    pub converter: Option<Arc<dyn StorageConverter>>,
+    /// The object that defines the resource, if there is one: objects cannot be created while it is
+    /// terminating, or after it is gone.
     pub definer: Option<Arc<Definer>>,
 }
 
@@ -216,29 +217,29 @@ pub struct UnservedVersion {
     pub read: fn(&mut Value),
 }
 
-/// Turns objects, of the form that the strategy sees, into what is kept and back. Unlike a
-/// [`Conversion`] it may fail, and may have to ask.
-pub trait Keeping: Send + Sync {
-    /// Whether objects are kept in the form that the strategy sees: what was written through this
-    /// definition is then read as it is.
-    fn is_kept_form(&self) -> bool;
+/// Converts objects between the strategy's form and the stored one. Unlike a [`Conversion`] it may fail,
+/// and may call a webhook.
+pub trait StorageConverter: Send + Sync {
+    /// Whether the stored form is the strategy's: an object written through this definition is then read
+    /// without conversion.
+    fn writes_own_form(&self) -> bool;
 
-    /// Whether objects of one version become those of another by more than its name: they may then say
-    /// something else of themselves in each.
+    /// Whether conversion changes more than the `apiVersion`: labels and selectable fields may then differ
+    /// between versions.
     fn converts(&self) -> bool;
 
-    /// From the form that the strategy sees.
-    fn keep(&self, objects: Vec<Value>) -> Kept<'_>;
+    /// From the strategy's form to the stored one.
+    fn to_storage(&self, objects: Vec<Value>) -> Converting<'_>;
 
-    /// To the form that the strategy sees, of the definition as it is now.
-    fn read(&self, objects: Vec<Value>) -> Kept<'_>;
+    /// From the stored form to the strategy's, by the definition as it is now.
+    fn from_storage(&self, objects: Vec<Value>) -> Converting<'_>;
 
     /// Objects of any of the kind's versions as objects of this one.
-    fn convert<'a>(&'a self, objects: Vec<Value>, version: &'a str) -> Kept<'a>;
+    fn convert<'a>(&'a self, objects: Vec<Value>, version: &'a str) -> Converting<'a>;
 }
 
-/// As many objects as were given, in the same order.
-pub type Kept<'a> = Pin<Box<dyn Future<Output = Result<Vec<Value>, Status>> + Send + 'a>>;
+/// The converted objects: as many as were given, in the same order.
+pub type Converting<'a> = Pin<Box<dyn Future<Output = Result<Vec<Value>, Status>> + Send + 'a>>;
 
 /// How a version's objects become the form that the strategy sees and back; both ways lose nothing.
 #[derive(Clone, Copy)]
@@ -293,7 +294,7 @@ pub enum SubresourceBehaviour {
     Action(Arc<dyn Action>),
     /// It connects the client to something else: `log`, `exec`, `proxy`. Not for the engine.
     Connect,
-    /// `serviceaccounts/token`: answered by the server itself, and not kept.
+    /// `serviceaccounts/token`: answered by the server itself, and not stored.
     Token,
     /// In discovery and OpenAPI, answered with 501-like `Status` until its own issue brings it.
     Unserved,

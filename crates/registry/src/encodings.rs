@@ -1,13 +1,13 @@
-//! Further encodings of committed objects: each is made when it is first wanted, kept with the object,
-//! and shared by all who read or watch it (law 3).
+//! Further encodings of committed objects. Each is made on first use, cached with its object, and shared by
+//! all readers and watchers (law 3).
 //!
-//! Must not know: who wants which encoding, and why.
+//! Must not know: who asks for which encoding, and why.
 //!
 //! Invariants:
-//! - What is kept takes no more memory than the [`Shelf`] has room for. What has to go is chosen
-//!   blindly: when a list that is a little longer than the shelf is read again and again, most of it
-//!   stays, while the oldest would always be the one that is wanted next.
+//! - The encodings of all objects together take no more memory than the [`EncodingCache`] allows.
 //! - No lock is held while another is taken.
+
+pub(crate) mod cache;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
@@ -17,6 +17,8 @@ use parking_lot::Mutex;
 use pintle_schema::{encode, protobuf};
 use pintle_store::Kind;
 use pintle_value::{Value, cbor, json, yaml};
+
+pub(crate) use cache::EncodingCache;
 
 use crate::object::{FRAME_TAIL, frame_head};
 use crate::table::{self, Age, Printed, Printer, UnixSeconds};
@@ -173,10 +175,11 @@ impl Encoded {
         self.resource == resource && self.extra == extra
     }
 
-    /// The memory that it takes, what is beside it included.
+    /// The memory that it takes in bytes, with the structures that refer to it.
     fn size(&self) -> usize {
-        const BESIDE: usize = size_of::<Encoded>() + size_of::<Arc<Encoded>>() + size_of::<Entry>();
-        BESIDE + self.content.bytes.len() + size_of_val(&*self.content.ages)
+        const OVERHEAD: usize =
+            size_of::<Encoded>() + size_of::<Arc<Encoded>>() + cache::ENTRY_BYTES;
+        OVERHEAD + self.content.bytes.len() + size_of_val(&*self.content.ages)
     }
 }
 
@@ -281,39 +284,39 @@ pub const fn event_type(kind: Kind) -> &'static str {
     }
 }
 
-/// The encodings that are kept with one object: few, and with most objects none, so there is no list
-/// before one is wanted.
+/// The cached encodings of one object. Most objects have none, so the list is made with the first one.
 #[derive(Debug, Default)]
 pub(crate) struct Encodings(OnceLock<Box<Mutex<Vec<Arc<Encoded>>>>>);
 
 impl Encodings {
-    /// The encoding that is kept, or the one that `make` makes; true if it is new. Others who want it
-    /// wait, so that it is made once.
+    /// The cached encoding, or a new one that `make` makes; true if it is new. Concurrent callers wait, so
+    /// that it is made once.
     fn get_or_make(
         &self,
         resource: u64,
         extra: Extra,
         make: impl FnOnce() -> Encoded,
     ) -> (Arc<Encoded>, bool) {
-        let mut kept = self.0.get_or_init(Box::default).lock();
-        if let Some(encoded) = kept.iter().find(|encoded| encoded.is(resource, extra)) {
+        let mut cached = self.0.get_or_init(Box::default).lock();
+        if let Some(encoded) = cached.iter().find(|encoded| encoded.is(resource, extra)) {
             return (encoded.clone(), false);
         }
         let encoded = Arc::new(make());
-        kept.reserve_exact(1);
-        kept.push(encoded.clone());
+        cached.reserve_exact(1);
+        cached.push(encoded.clone());
         (encoded, true)
     }
 
-    /// The encoding that is kept.
-    fn kept(&self, resource: u64, extra: Extra) -> Option<Arc<Encoded>> {
-        let kept = self.0.get()?.lock();
-        kept.iter().find(|encoded| encoded.is(resource, extra)).cloned()
+    /// The cached encoding.
+    fn cached(&self, resource: u64, extra: Extra) -> Option<Arc<Encoded>> {
+        let cached = self.0.get()?.lock();
+        cached.iter().find(|encoded| encoded.is(resource, extra)).cloned()
     }
 
+    /// Drops an evicted encoding.
     fn forget(&self, gone: &Weak<Encoded>) {
-        let Some(kept) = self.0.get() else { return };
-        kept.lock().retain(|encoded| !std::ptr::eq(Arc::as_ptr(encoded), gone.as_ptr()));
+        let Some(cached) = self.0.get() else { return };
+        cached.lock().retain(|encoded| !std::ptr::eq(Arc::as_ptr(encoded), gone.as_ptr()));
     }
 }
 
@@ -326,114 +329,25 @@ impl Resource {
             if extra == Extra::Protobuf && self.is_stored_version() {
                 object.remember_message_len(encoded.content.item.len());
             }
-            self.shelf.keep(object, &encoded);
+            self.encoding_cache.insert(object, &encoded);
         }
         encoded
     }
 
-    /// Whether an encoding of an object is there already.
+    /// Whether an encoding of an object is cached.
     pub fn has_encoded(&self, object: &Object, extra: Extra) -> bool {
-        object.encodings.kept(self.number, extra).is_some()
+        object.encodings.cached(self.number, extra).is_some()
     }
 
-    /// How long an object is as an item of a list ([`Encoded::item`]), where that is known: it is remembered
-    /// of messages whose encoding is no longer kept.
+    /// The length of an object as an item of a list ([`Encoded::item`]), where it is known. The length of a
+    /// message stays known after its encoding was evicted.
     pub fn item_len(&self, object: &Object, extra: Extra) -> Option<usize> {
-        let of_kept = || object.encodings.kept(self.number, extra).map(|e| e.content.item.len());
+        let of_cached =
+            || object.encodings.cached(self.number, extra).map(|e| e.content.item.len());
         if extra == Extra::Protobuf && self.is_stored_version() {
-            return object.message_len().or_else(of_kept);
+            return object.message_len().or_else(of_cached);
         }
-        of_kept()
-    }
-}
-
-/// How much of all further encodings is kept.
-#[derive(Debug)]
-pub(crate) struct Shelf {
-    bytes_max: usize,
-    kept: Mutex<Kept>,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    entries: Vec<Entry>,
-    bytes: usize,
-    /// What the blind choices follow from.
-    count: u64,
-}
-
-#[derive(Debug)]
-struct Entry {
-    object: Weak<Object>,
-    encoded: Weak<Encoded>,
-    bytes: usize,
-}
-
-impl Shelf {
-    /// A shelf with so much room.
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, kept: Mutex::default() }
-    }
-
-    /// Counts a new encoding of an object, and takes others away where there is no room.
-    fn keep(&self, object: &Arc<Object>, encoded: &Arc<Encoded>) {
-        let entry = Entry {
-            object: Arc::downgrade(object),
-            encoded: Arc::downgrade(encoded),
-            bytes: encoded.size(),
-        };
-        let gone = self.kept.lock().add(entry, self.bytes_max);
-        for entry in gone {
-            if let Some(object) = entry.object.upgrade() {
-                object.encodings.forget(&entry.encoded);
-            }
-        }
-    }
-
-    /// How many bytes are kept, at most.
-    #[cfg(test)]
-    fn bytes(&self) -> usize {
-        self.kept.lock().bytes
-    }
-}
-
-impl Kept {
-    /// How many entries are looked at when one is added, so that those of objects that are no more do
-    /// not pile up.
-    const SWEPT: usize = 2;
-
-    /// Adds an entry; what has to go for it.
-    fn add(&mut self, entry: Entry, bytes_max: usize) -> Vec<Entry> {
-        for _ in 0..Self::SWEPT {
-            let at = self.choose();
-            if self.entries.get(at).is_some_and(|entry| entry.object.strong_count() == 0) {
-                self.take(at);
-            }
-        }
-        self.bytes += entry.bytes;
-        self.entries.push(entry);
-        let mut gone = Vec::new();
-        while self.bytes > bytes_max && !self.entries.is_empty() {
-            let at = self.choose();
-            gone.push(self.take(at));
-        }
-        gone
-    }
-
-    fn take(&mut self, at: usize) -> Entry {
-        let entry = self.entries.swap_remove(at);
-        self.bytes -= entry.bytes;
-        entry
-    }
-
-    /// An entry, any of them. Numbers that follow a rule could fall into step with a list that is read
-    /// again and again, so they are mixed (SplitMix64).
-    fn choose(&mut self) -> usize {
-        self.count = self.count.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.count;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (((mixed >> 32) * self.entries.len() as u64) >> 32) as usize
+        of_cached()
     }
 }
 

@@ -10,7 +10,7 @@ use pintle_meta::Status;
 use crate::cache::{Cache, Cursor, Lagged};
 use crate::{Object, Resource};
 
-/// A place in a resource's history.
+/// A position in a resource's history.
 pub struct Feed {
     cache: Arc<Cache>,
     resource: Arc<Resource>,

@@ -34,7 +34,7 @@ pub struct Object {
     pub revision: Revision,
     index: OnceLock<Arc<Index>>,
     /// The number of the resource whose view of the object these very bytes are known to be; only asked
-    /// where a definition has a [`crate::Keeping`].
+    /// where a definition has a [`crate::StorageConverter`].
     view_of: AtomicU64,
     /// What it is in other encodings.
     pub(crate) encodings: Encodings,

@@ -14,7 +14,7 @@ use pintle_value::Value;
 use crate::admission::{Admission, Waited};
 use crate::answer::{Answer, List, Outcome};
 use crate::cache::{Cache, Head};
-use crate::encodings::Shelf;
+use crate::encodings::EncodingCache;
 use crate::list;
 use crate::measures::{PhaseDurations, Stored};
 use crate::request::{
@@ -23,7 +23,7 @@ use crate::request::{
 use crate::revision;
 use crate::select::Selection;
 use crate::watch::Watch;
-use crate::write::{Tills, Turns, Write};
+use crate::write::{RetryQueues, Tills, Write};
 use crate::{Feed, Object, Resource, ResourceDefinition};
 
 /// How many objects of a collection are deleted at the same time: together they share the store's
@@ -53,13 +53,13 @@ pub struct Registry {
     pub(crate) admission: Arc<dyn Admission>,
     pub(crate) entropy: fn(&mut [u8]),
     pub(crate) garbage_collection: bool,
-    pub(crate) turns: Turns,
+    pub(crate) retry_queues: RetryQueues,
     pub(crate) tills: Tills,
     /// The right to read a collection's old state out of the store.
     pub(crate) recalls: tokio::sync::Mutex<()>,
     /// How long admission took.
     pub admission_phases: PhaseDurations,
-    shelf: Arc<Shelf>,
+    encoding_cache: Arc<EncodingCache>,
     served: ArcSwap<Served>,
     /// The number of the next resource.
     next_number: AtomicU64,
@@ -88,11 +88,11 @@ impl Registry {
             admission: options.admission,
             entropy: options.entropy,
             garbage_collection: options.garbage_collection,
-            turns: Turns::new(),
+            retry_queues: RetryQueues::new(),
             tills: Tills::new(),
             recalls: tokio::sync::Mutex::new(()),
             admission_phases: PhaseDurations::default(),
-            shelf: Arc::new(Shelf::new(options.encodings_bytes_max)),
+            encoding_cache: Arc::new(EncodingCache::new(options.encodings_bytes_max)),
             served: ArcSwap::from_pointee(empty),
             next_number: AtomicU64::new(1),
         };
@@ -159,7 +159,7 @@ impl Registry {
         let storage = definition.storage.as_ref();
         let collection = storage.map(|storage| self.cache.collection(&storage.collection));
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-        Resource::new(definition, collection, self.shelf.clone(), number)
+        Resource::new(definition, collection, self.encoding_cache.clone(), number)
     }
 
     /// Replaces the snapshot of what is served; gives what went or was replaced.

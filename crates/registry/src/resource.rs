@@ -13,9 +13,11 @@ use pintle_value::{Map, Str, Value, json};
 use tokio::sync::watch;
 
 use crate::cache::Collection;
-use crate::encodings::{Extra, Shelf};
+use crate::encodings::{EncodingCache, Extra};
 use crate::object::Index;
-use crate::{Attached, FieldText, Keeping, Object, Owned, ResourceDefinition, Unreadable, work};
+use crate::{
+    Attached, FieldText, Object, Owned, ResourceDefinition, StorageConverter, Unreadable, work,
+};
 
 /// The type of metadata.
 const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -24,18 +26,18 @@ const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 pub struct Resource {
     /// What it is.
     pub definition: ResourceDefinition,
-    /// What those who serve it keep with it.
+    /// What its users attach to it.
     pub attached: Attached,
     /// Its objects; `None` for a virtual resource.
     collection: Option<Arc<Collection>>,
-    /// Where further encodings of its objects are kept.
-    pub(crate) shelf: Arc<Shelf>,
+    /// Bounds the memory of further encodings of its objects.
+    pub(crate) encoding_cache: Arc<EncodingCache>,
     /// Tells this definition from all others that there were.
     pub(crate) number: u64,
     /// Tells the selectable fields of a definition that may change from those that it had before; 0
     /// where they never change.
     pub(crate) fields_id: u64,
-    /// Set when another definition takes this one's place, or none does.
+    /// Set when another definition replaces this one, or it is removed.
     retired: Arc<watch::Sender<bool>>,
     /// What writes to it can make somebody the owner of: first to itself, then to its subresources in
     /// their order.
@@ -54,7 +56,7 @@ impl Resource {
     pub(crate) fn new(
         definition: ResourceDefinition,
         collection: Option<Arc<Collection>>,
-        shelf: Arc<Shelf>,
+        encoding_cache: Arc<EncodingCache>,
         number: u64,
     ) -> Self {
         let parts = definition.subresources.iter().map(|part| part.name.as_str());
@@ -66,7 +68,16 @@ impl Resource {
         let retired = Arc::new(watch::Sender::new(false));
         let fields_id = fields_id(&definition);
         let attached = Attached::default();
-        Self { definition, attached, collection, shelf, number, fields_id, retired, filters }
+        Self {
+            definition,
+            attached,
+            collection,
+            encoding_cache,
+            number,
+            fields_id,
+            retired,
+            filters,
+        }
     }
 
     /// What selectors look at in an object of the stored form.
@@ -80,7 +91,7 @@ impl Resource {
         if self.strategy.takes_long() { usize::MAX } else { bytes }
     }
 
-    /// Takes the place of another, whose watches go on and end with this one's.
+    /// Replaces another resource, whose watches go on and end with this one's.
     pub(crate) fn succeeding(self, other: &Self) -> Self {
         Self { retired: other.retired.clone(), ..self }
     }
@@ -174,9 +185,9 @@ impl Resource {
         self.conversion().is_none()
     }
 
-    /// Whether this is the version that objects are kept in: what is written now is read as it is.
+    /// Whether this is the storage version: an object written now is read without conversion.
     pub fn is_storage_version(&self) -> bool {
-        self.is_stored_version() && self.keeping().is_none_or(Keeping::is_kept_form)
+        self.is_stored_version() && self.converter().is_none_or(StorageConverter::writes_own_form)
     }
 
     /// The object as a tree in this resource's version.
@@ -229,50 +240,50 @@ impl Resource {
         self.storage.as_ref().and_then(|storage| storage.conversion)
     }
 
-    /// What lies between the form that the strategy sees and what is kept, where there is something.
-    pub(crate) fn keeping(&self) -> Option<&dyn Keeping> {
-        self.storage.as_ref()?.keeping.as_deref()
+    /// Converts between the strategy's form and the stored one, where they differ.
+    pub(crate) fn converter(&self) -> Option<&dyn StorageConverter> {
+        self.storage.as_ref()?.converter.as_deref()
     }
 
-    /// A kept object as a tree of the form that the strategy sees.
+    /// A stored object as a tree of the strategy's form.
     pub(crate) async fn current(&self, object: &Object) -> Result<Value, Status> {
         let tree = self.stored_tree(object)?;
-        match self.keeping() {
-            Some(keeping) if !self.sees_as_kept(object) => {
+        match self.converter() {
+            Some(converter) if !self.is_stored_form(object) => {
                 work::ahead(self.work(object.size())).await;
-                let read = keeping.read(vec![tree]).await?;
+                let read = converter.from_storage(vec![tree]).await?;
                 Ok(read.into_iter().next().unwrap_or_default())
             }
             _ => Ok(tree),
         }
     }
 
-    /// Whether what the strategy sees of a kept object is just what is kept.
-    pub(crate) fn sees_as_kept(&self, object: &Object) -> bool {
-        self.keeping().is_none() || object.is_view_of(self.number)
+    /// Whether the stored bytes of an object are its strategy's form already.
+    pub(crate) fn is_stored_form(&self, object: &Object) -> bool {
+        self.converter().is_none() || object.is_view_of(self.number)
     }
 
-    /// What is kept of a tree of the form that the strategy sees.
-    pub(crate) async fn kept<'t>(&self, tree: &'t Value) -> Result<Cow<'t, Value>, Status> {
-        let Some(keeping) = self.keeping() else { return Ok(Cow::Borrowed(tree)) };
-        let kept = keeping.keep(vec![tree.clone()]).await?;
-        Ok(Cow::Owned(kept.into_iter().next().unwrap_or_default()))
+    /// The stored form of a tree of the strategy's form.
+    pub(crate) async fn to_storage<'t>(&self, tree: &'t Value) -> Result<Cow<'t, Value>, Status> {
+        let Some(converter) = self.converter() else { return Ok(Cow::Borrowed(tree)) };
+        let stored = converter.to_storage(vec![tree.clone()]).await?;
+        Ok(Cow::Owned(stored.into_iter().next().unwrap_or_default()))
     }
 
-    /// A tree as it would be read had it been kept: another version may lack some of what it says.
+    /// A tree as it would be read after it was stored: the storage version may lack some of its fields.
     pub(crate) async fn read_back(&self, tree: Value) -> Result<Value, Status> {
-        let Some(keeping) = self.keeping() else { return Ok(tree) };
-        let read = keeping.read(keeping.keep(vec![tree]).await?).await?;
+        let Some(converter) = self.converter() else { return Ok(tree) };
+        let read = converter.from_storage(converter.to_storage(vec![tree]).await?).await?;
         Ok(read.into_iter().next().unwrap_or_default())
     }
 
-    /// Kept objects as they are answered: those that are not kept as this definition shows them are
-    /// read together, and made anew.
+    /// Stored objects as they are answered: those whose stored bytes differ from this definition's view are
+    /// converted together, and made anew.
     pub(crate) async fn answered(
         &self,
         mut objects: Vec<Arc<Object>>,
     ) -> Result<Vec<Arc<Object>>, Status> {
-        let Some(keeping) = self.keeping() else { return Ok(objects) };
+        let Some(converter) = self.converter() else { return Ok(objects) };
         let unread = |object: &&mut Arc<Object>| !object.is_view_of(self.number);
         let mut unread: Vec<_> = objects.iter_mut().filter(unread).collect();
         if unread.is_empty() {
@@ -280,7 +291,7 @@ impl Resource {
         }
         work::ahead(self.work(unread.iter().map(|object| object.size()).sum())).await;
         let trees = unread.iter().map(|object| self.stored_tree(object));
-        let read = keeping.read(trees.collect::<Result<_, _>>()?).await?;
+        let read = converter.from_storage(trees.collect::<Result<_, _>>()?).await?;
         for (object, tree) in unread.iter_mut().zip(read) {
             let mut bytes = Vec::with_capacity(object.size());
             pintle_schema::encode::write(&self.schema, self.ty, &tree, &mut bytes);
@@ -306,7 +317,7 @@ impl Resource {
 
 fn fields_id(definition: &ResourceDefinition) -> u64 {
     let storage = definition.storage.as_ref();
-    if storage.is_none_or(|storage| storage.keeping.is_none()) {
+    if storage.is_none_or(|storage| storage.converter.is_none()) {
         return 0;
     }
     let mut hasher = DefaultHasher::new();

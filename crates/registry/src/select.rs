@@ -6,7 +6,7 @@ use pintle_meta::{Status, fields, labels};
 use pintle_value::Str;
 
 use crate::request::{ListOptions, Target};
-use crate::{Keeping, Object, Resource, Unreadable};
+use crate::{Object, Resource, StorageConverter, Unreadable};
 
 /// The longest selector that is read, in bytes: a URL can carry no more.
 const SELECTOR_BYTES_MAX: usize = 64 * 1024;
@@ -76,7 +76,7 @@ impl Selection {
     /// Whether objects are selected by what they are in the resource's version, which is not what is
     /// kept: to be asked of what [`Resource::answered`] gives.
     pub(crate) fn is_of_view(&self) -> bool {
-        self.is_by_content() && self.resource.keeping().is_some_and(Keeping::converts)
+        self.is_by_content() && self.resource.converter().is_some_and(StorageConverter::converts)
     }
 
     /// Whether an object is where and called what is selected.

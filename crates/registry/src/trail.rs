@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::cache::{Cursor, Head};
 use crate::{Object, Registry, Resource};
 
-/// A place in a collection's log.
+/// A position in a collection's log.
 pub struct Trail {
     cursor: Cursor,
 }

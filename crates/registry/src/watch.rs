@@ -143,7 +143,7 @@ impl Watch {
     /// What waits to be told, as the resource's definition shows it.
     async fn answered(&self) -> Result<Vec<Event>, Status> {
         let mut events = self.waiting.clone();
-        if self.resource.keeping().is_none() {
+        if self.resource.converter().is_none() {
             return Ok(events);
         }
         let mut objects: Vec<_> = events.iter_mut().filter_map(Event::object_mut).collect();

@@ -6,7 +6,7 @@ use pintle_meta::quote::quote;
 use pintle_value::{Path, Value};
 
 use super::compile::Rules;
-use super::kept::Kept;
+use super::ratchet::Ratchet;
 use super::{Compiled, Expression, Message, field_path};
 use crate::structural::{Structural, Type};
 use crate::value::lists::Correlated;
@@ -36,8 +36,8 @@ pub(crate) fn evaluate(
 ) -> Verdict {
     let verdict = Verdict::default();
     let mut evaluator = Evaluator { verdict, budget: Budget::new(BUDGET), ended: false };
-    let kept = old.map(|old| Kept { own: true, schema, value, old });
-    evaluator.value(&Judged { rules, schema, value, old, kept }, &mut Path::root());
+    let ratchet = old.map(|old| Ratchet { own: true, schema, value, old });
+    evaluator.value(&Judged { rules, schema, value, old, ratchet }, &mut Path::root());
     evaluator.verdict
 }
 
@@ -54,7 +54,7 @@ struct Judged<'v> {
     value: &'v Value,
     /// The value that rules know as `oldSelf`.
     old: Option<&'v Value>,
-    kept: Option<Kept<'v>>,
+    ratchet: Option<Ratchet<'v>>,
 }
 
 impl Evaluator {
@@ -62,7 +62,7 @@ impl Evaluator {
         if judged.value.is_null() || self.ended {
             return;
         }
-        let &Judged { rules, schema, value, kept, .. } = judged;
+        let &Judged { rules, schema, value, ratchet, .. } = judged;
         let old = judged.old.filter(|old| !old.is_null());
         let judged = Judged { old, ..*judged };
         for compiled in &rules.own {
@@ -82,8 +82,8 @@ impl Evaluator {
                 for (i, value) in items.iter().enumerate() {
                     path.push_index(i);
                     let old = correlated.item(value);
-                    let kept = kept.map(|kept| kept.below(below, value, old));
-                    self.value(&Judged { rules, schema: below, value, old, kept }, path);
+                    let ratchet = ratchet.map(|ratchet| ratchet.below(below, value, old));
+                    self.value(&Judged { rules, schema: below, value, old, ratchet }, path);
                     path.truncate(back);
                 }
             }
@@ -96,10 +96,10 @@ impl Evaluator {
                     // These two are the same before and after, whatever they were.
                     let changes =
                         !(path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind"));
-                    let kept = kept.filter(|_| changes);
-                    let kept = kept.map(|kept| kept.below(below, value, old));
+                    let ratchet = ratchet.filter(|_| changes);
+                    let ratchet = ratchet.map(|ratchet| ratchet.below(below, value, old));
                     path.push_field(name);
-                    self.value(&Judged { rules, schema: below, value, old, kept }, path);
+                    self.value(&Judged { rules, schema: below, value, old, ratchet }, path);
                     path.truncate(back);
                 }
                 let Some((rules, below)) = rules.additional.as_deref().zip(schema.additional())
@@ -109,8 +109,8 @@ impl Evaluator {
                 for (name, value) in members.iter().filter(|(n, _)| schema.property(n).is_none()) {
                     path.push_key(name);
                     let old = old.and_then(|old| old.get(name));
-                    let kept = kept.map(|kept| kept.below(below, value, old));
-                    self.value(&Judged { rules, schema: below, value, old, kept }, path);
+                    let ratchet = ratchet.map(|ratchet| ratchet.below(below, value, old));
+                    self.value(&Judged { rules, schema: below, value, old, ratchet }, path);
                     path.truncate(back);
                 }
             }
@@ -204,7 +204,7 @@ impl Evaluator {
             }
         };
         // What an update leaves as it was is no error, unless the rule is of the change.
-        let is_borne = !compiled.uses_old_self && judged.kept.is_some_and(Kept::is_same);
+        let is_borne = !compiled.uses_old_self && judged.ratchet.is_some_and(Ratchet::is_same);
         let told = if is_borne { &mut self.verdict.borne } else { &mut self.verdict.errors };
         told.push(error);
     }

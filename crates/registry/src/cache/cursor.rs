@@ -6,17 +6,17 @@ use pintle_store::Revision;
 
 use super::collection::{Change, Collection};
 
-/// A place in a collection's log.
+/// A position in a collection's log.
 pub(crate) struct Cursor {
     collection: Arc<Collection>,
     next: u64,
 }
 
-/// The log has moved past the cursor (law 4: that is the slow watcher's own affair).
+/// The log was trimmed past this cursor; its owner must list again.
 #[derive(Debug)]
 pub(crate) struct Lagged;
 
-/// How many changes one look takes, so that a watcher that catches up holds the lock shortly.
+/// How many changes one call returns, so that a watcher that catches up holds the lock only briefly.
 const BATCH_MAX: usize = 512;
 
 impl Cursor {

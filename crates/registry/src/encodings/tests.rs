@@ -12,34 +12,34 @@ fn encoded(bytes: usize) -> Encoded {
     Encoded { resource: 1, extra: Extra::Protobuf, kind: Kind::Created, content }
 }
 
-/// What an encoding takes beside its bytes.
+/// What an encoding takes beside its bytes, in bytes.
 fn beside() -> usize {
     encoded(0).size()
 }
 
-/// Wants an encoding of so many bytes; whether it had to be made.
-fn want(shelf: &Shelf, object: &Arc<Object>, bytes: usize) -> bool {
+/// Asks for an encoding of so many bytes; tells whether it had to be made.
+fn want(cache: &EncodingCache, object: &Arc<Object>, bytes: usize) -> bool {
     let (encoded, is_new) = object.encodings.get_or_make(1, Extra::Protobuf, || encoded(bytes));
     if is_new {
-        shelf.keep(object, &encoded);
+        cache.insert(object, &encoded);
     }
     is_new
 }
 
-fn kept(objects: &[Arc<Object>]) -> usize {
+fn held_bytes(objects: &[Arc<Object>]) -> usize {
     let sizes = objects.iter().map(|object| {
-        let kept = object.encodings.0.get().map(|kept| kept.lock());
-        kept.iter().flat_map(|kept| kept.iter()).map(|encoded| encoded.size()).sum::<usize>()
+        let cached = object.encodings.0.get().map(|cached| cached.lock());
+        cached.iter().flat_map(|cached| cached.iter()).map(|encoded| encoded.size()).sum::<usize>()
     });
     sizes.sum()
 }
 
 #[test]
-fn what_is_wanted_again_is_not_made_again() {
-    let (shelf, object) = (Shelf::new(1000), object("a"));
-    assert!(want(&shelf, &object, 10));
-    assert!(!want(&shelf, &object, 10));
-    assert_eq!(shelf.bytes(), beside() + 10);
+fn an_encoding_is_made_once() {
+    let (cache, object) = (EncodingCache::new(1000), object("a"));
+    assert!(want(&cache, &object, 10));
+    assert!(!want(&cache, &object, 10));
+    assert_eq!(cache.bytes(), beside() + 10);
     // Another resource, or another encoding, is something else.
     let (_, is_new) = object.encodings.get_or_make(2, Extra::Protobuf, || encoded(1));
     assert!(is_new);
@@ -48,38 +48,38 @@ fn what_is_wanted_again_is_not_made_again() {
 }
 
 #[test]
-fn there_is_no_more_than_the_shelf_has_room_for() {
-    let shelf = Shelf::new(10 * (beside() + 10));
+fn encodings_beyond_the_bound_are_evicted() {
+    let cache = EncodingCache::new(10 * (beside() + 10));
     let objects: Vec<_> = (0..50).map(|n| object(&n.to_string())).collect();
-    objects.iter().for_each(|object| assert!(want(&shelf, object, 10)));
+    objects.iter().for_each(|object| assert!(want(&cache, object, 10)));
     let full = 10 * (beside() + 10);
-    assert_eq!((shelf.bytes(), kept(&objects)), (full, full));
-    // Of what is read again and again and is a little too long, most is there.
+    assert_eq!((cache.bytes(), held_bytes(&objects)), (full, full));
+    // Of a list that is read repeatedly and is a little longer than the cache, most stays cached.
     let mut found = 0;
     for _ in 0..20 {
-        found += objects[..12].iter().filter(|object| !want(&shelf, object, 10)).count();
+        found += objects[..12].iter().filter(|object| !want(&cache, object, 10)).count();
     }
     assert!(found > 100, "{found} of 240");
-    // What has no room at all is used and not kept.
+    // An encoding larger than the cache is used and not cached.
     let large = object("large");
-    assert!(want(&shelf, &large, full));
-    assert!(want(&shelf, &large, full));
+    assert!(want(&cache, &large, full));
+    assert!(want(&cache, &large, full));
 }
 
 proptest! {
     #[test]
-    fn the_count_is_never_less_than_what_is_kept(
+    fn the_counted_bytes_are_never_less_than_the_held_bytes(
         steps in proptest::collection::vec((0_usize..20, 1_usize..60, any::<bool>()), 1..200),
     ) {
         let room = 5 * beside() + 200;
-        let shelf = Shelf::new(room);
+        let cache = EncodingCache::new(room);
         let mut objects: Vec<_> = (0..20).map(|n| object(&n.to_string())).collect();
         for (at, bytes, replaced) in steps {
             if replaced {
                 objects[at] = object("new");
             }
-            want(&shelf, &objects[at], bytes);
-            prop_assert!(kept(&objects) <= shelf.bytes() && shelf.bytes() <= room);
+            want(&cache, &objects[at], bytes);
+            prop_assert!(held_bytes(&objects) <= cache.bytes() && cache.bytes() <= room);
         }
     }
 }

@@ -31,13 +31,13 @@ impl Registry {
         context: &Context,
         mut change: impl FnMut(&mut Value) -> Result<(), Status> + Send,
     ) -> Result<Value, Status> {
-        let mut turn = None;
+        let mut queued = None;
         let mut basis = self.basis(dry_run, context).await?;
         for _ in 0..ATTEMPTS_MAX {
             let unwritten = match self.try_amend(target, dry_run, context, &mut change).await {
                 Ok(Attempt::Committed(new)) => return Ok(new),
                 Ok(Attempt::Raced) => {
-                    turn = self.turn(target, turn).await?;
+                    queued = self.queue_retry(target, queued).await?;
                     continue;
                 }
                 Ok(Attempt::Unwritten(new)) => Ok(new),
@@ -70,11 +70,11 @@ impl Registry {
             return Ok(Attempt::Unwritten(new));
         }
         let companions = self.companions(resource, Some(&old), Some(&new), context.now)?;
-        let kept = resource.kept(&new).await?;
+        let stored = resource.to_storage(&new).await?;
         let (expect, kind) = (Expect::At(existing.revision), Kind::Updated);
-        match self.commit(resource, place, &kept, expect, kind, companions).await? {
+        match self.commit(resource, place, &stored, expect, kind, companions).await? {
             Committed::Done(object) => Ok(Attempt::Committed(resource.current(&object).await?)),
-            Committed::Conflict | Committed::Outrun => Ok(Attempt::Raced),
+            Committed::Conflict | Committed::CompanionConflict => Ok(Attempt::Raced),
         }
     }
 }

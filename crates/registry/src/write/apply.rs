@@ -22,11 +22,11 @@ impl Write<'_> {
         if let Some(paths) = super::scale_paths(self.target) {
             return self.apply_scale(&configuration, paths).await;
         }
-        let mut turn = None;
+        let mut queued = None;
         for _ in 0..ATTEMPTS_MAX {
             match self.try_apply(&configuration).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Raced => turn = self.registry.turn(self.target, turn).await?,
+                Attempt::Raced => queued = self.registry.queue_retry(self.target, queued).await?,
             }
         }
         Err(self.stale())

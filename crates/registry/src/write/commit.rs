@@ -13,17 +13,17 @@ use crate::answer::{Answer, Outcome};
 use crate::definer::Standing;
 use crate::object::template;
 use crate::request::Now;
-use crate::{Keeping, Object, Registry, Resource};
+use crate::{Object, Registry, Resource, StorageConverter};
 
-/// What became of a commit.
+/// The outcome of a commit.
 pub(crate) enum Committed {
     /// It is durable and visible.
     Done(Arc<Object>),
     /// The key is not as expected; the caller decides what that means.
     Conflict,
-    /// Something that was to be written with it is not as expected: what was assigned to the object is
-    /// taken meanwhile.
-    Outrun,
+    /// A companion of the write is not as expected: for example, another object was given the address that
+    /// was assigned to this one.
+    CompanionConflict,
 }
 
 impl Committed {
@@ -39,8 +39,7 @@ impl Committed {
 }
 
 impl Registry {
-    /// Writes `tree`, which is what is to be kept, under a key, if the key is as expected, and with it
-    /// what belongs to it.
+    /// Writes `tree`, of the stored form, and its companions, if the key is as expected.
     pub(super) async fn commit(
         &self,
         resource: &Resource,
@@ -73,13 +72,13 @@ impl Registry {
         match self.store.commit_together(group).await {
             Ok(records) => Committed::by(&records),
             Err(Error::Conflict { .. }) => Ok(Committed::Conflict),
-            Err(Error::CompanionConflict { .. }) => Ok(Committed::Outrun),
+            Err(Error::CompanionConflict { .. }) => Ok(Committed::CompanionConflict),
             Err(error) => Err(not_committed(error)),
         }
     }
 
-    /// What a new object hangs on, where its resource is defined by another object: that one is there, the
-    /// same, and stays.
+    /// The precondition of a new object whose resource is defined by another object: that definition is
+    /// unchanged and not terminating.
     pub(super) fn definer(
         &self,
         resource: &Resource,
@@ -115,7 +114,7 @@ impl Registry {
     }
 }
 
-/// The refusal of a write that the store did not take.
+/// The error of a write that the store did not commit.
 pub(super) fn not_committed(error: Error) -> Status {
     tracing::error!(%error, "a write was not committed");
     Status::internal(error)
@@ -131,7 +130,7 @@ pub(crate) fn encode(
     kind: Kind,
 ) -> Result<pintle_store::Write, Status> {
     let key = resource.key(namespace, name)?;
-    // What goes was kept, maybe by a version that had another bound.
+    // A deleted object was stored, perhaps by a release with another bound.
     if kind != Kind::Deleted && !tree.nests_within(OBJECT_DEPTH_MAX) {
         return Err(Status::bad_request(format!(
             "the object is nested more than {OBJECT_DEPTH_MAX} levels deep, its managed fields included"
@@ -146,7 +145,7 @@ pub(crate) fn encode(
         Kind::Deleted => Change::Delete(template),
     };
     let mut index = resource.index(tree);
-    if resource.keeping().is_some_and(Keeping::is_kept_form) {
+    if resource.converter().is_some_and(StorageConverter::writes_own_form) {
         index.view_of = resource.number;
     }
     Ok(pintle_store::Write { key, expect, change, note: Some(Arc::new(index)) })
@@ -179,8 +178,8 @@ impl Write<'_> {
         registry.commit_encoded(write, companions).await
     }
 
-    /// An answer that is not what is kept: a dry run's, or of an object that went with the write.
-    pub(super) fn unkept(&self, mut tree: Value) -> Answer {
+    /// An answer whose object is not in the store: a dry run's, or of an object that the write removed.
+    pub(super) fn uncommitted(&self, mut tree: Value) -> Answer {
         let resource = &self.target.resource;
         resource.to_served(&mut tree);
         Answer::Value(tree, resource.schema.get(resource.ty).name.to_string())
@@ -199,7 +198,7 @@ impl Outcome {
     }
 }
 
-/// The largest object that is kept: what etcd takes in one request by default.
+/// The largest object that is stored, in bytes: etcd's default limit of a request.
 const OBJECT_BYTES_MAX: usize = 1536 * 1024;
 /// The largest that upstream's client of etcd sends.
 const SENT_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -224,7 +223,7 @@ fn is_too_large(refusal: &Status) -> bool {
     refusal.message == TOO_LARGE || refusal.message.contains(TOO_LARGE_TO_SEND)
 }
 
-/// How long an object is as a message, which is what upstream keeps of those that have one.
+/// The length of an object in Protobuf, which is what upstream stores of kinds that have messages.
 fn message_len(resource: &Resource, tree: &Value) -> usize {
     if resource.typed_items {
         return usize::MAX;

@@ -21,21 +21,21 @@ use crate::{Origin, Registry, Resource, work};
 /// How often a generated name is tried again (META-30; upstream: maxNameGenerationCreateAttempts).
 const NAME_ATTEMPTS_MAX: usize = 8;
 
-/// How often an object is assigned anew what others take meanwhile: each time, someone else got it.
-const OUTRUN_MAX: usize = 100;
+/// Retries after losing an allocation race: each time, another object was given what this one was assigned.
+const ALLOCATION_CONFLICTS_MAX: usize = 100;
 
-/// How often a write is tried again while what it hangs on is written: its namespace, what defines its
-/// resource, the terms of its quotas.
-const CHARGES_MAX: usize = 1000;
+/// Retries while other writers change what the write depends on: its namespace, its resource's definition,
+/// its quotas.
+const COMPANION_CONFLICTS_MAX: usize = 1000;
 
-/// What an attempt to create came to.
+/// The outcome of an attempt to create an object.
 enum Tried {
     /// The answer.
     Done(Answer),
     /// The name is taken.
     Taken,
-    /// What was assigned to the object is taken.
-    Outrun,
+    /// Another object was given what was assigned to this one.
+    AllocationConflict,
 }
 
 impl Write<'_> {
@@ -83,9 +83,9 @@ impl Write<'_> {
         let base: Str = object::text(&tree, "generateName").into();
         let generated = given.is_empty() && !base.is_empty();
         let mut attempts = if generated { NAME_ATTEMPTS_MAX } else { 1 };
-        let mut outrun = 0;
+        let mut conflicts = 0;
         loop {
-            // The only attempt needs no copy of what another would begin with.
+            // A single attempt needs no copy of the tree.
             let only = attempts == 1 && resource.allocator.is_none();
             let mut tree = if only { std::mem::take(&mut tree) } else { tree.clone() };
             if generated {
@@ -112,9 +112,11 @@ impl Write<'_> {
                     return Err(self.taken(object::name(&tree), generated));
                 }
                 Tried::Taken => attempts -= 1,
-                Tried::Outrun if outrun == OUTRUN_MAX => return Err(self.stale()),
-                Tried::Outrun => {
-                    outrun += 1;
+                Tried::AllocationConflict if conflicts == ALLOCATION_CONFLICTS_MAX => {
+                    return Err(self.stale());
+                }
+                Tried::AllocationConflict => {
+                    conflicts += 1;
                     self.registry.catch_up().await?;
                 }
             }
@@ -139,21 +141,23 @@ impl Write<'_> {
             if self.registry.peek(resource, namespace, name).is_some() {
                 return Ok(Tried::Taken);
             }
-            return Ok(Tried::Done(self.unkept(resource.read_back(tree.clone()).await?)));
+            return Ok(Tried::Done(self.uncommitted(resource.read_back(tree.clone()).await?)));
         }
-        let kept = resource.kept(tree).await?;
-        for _ in 0..CHARGES_MAX {
+        let stored = resource.to_storage(tree).await?;
+        for _ in 0..COMPANION_CONFLICTS_MAX {
             let mut companions =
                 self.registry.companions(resource, None, Some(tree), self.context.now)?;
             companions.extend(self.charge(Operation::Create, name, Some(tree), None)?);
             companions.extend(self.registry.definer(resource, name)?);
             let (expect, kind) = (Expect::Absent, Kind::Created);
-            match self.commit(name, &kept, expect, kind, companions).await? {
+            match self.commit(name, &stored, expect, kind, companions).await? {
                 Committed::Done(object) => return Ok(Tried::Done(Answer::Object(object))),
                 Committed::Conflict => return Ok(Tried::Taken),
-                Committed::Outrun if resource.allocator.is_some() => return Ok(Tried::Outrun),
-                // Nothing in the object hangs on what became of those.
-                Committed::Outrun => self.registry.catch_up().await?,
+                Committed::CompanionConflict if resource.allocator.is_some() => {
+                    return Ok(Tried::AllocationConflict);
+                }
+                // The object itself does not depend on the companions that changed.
+                Committed::CompanionConflict => self.registry.catch_up().await?,
             }
         }
         Err(self.stale())

@@ -41,7 +41,7 @@ impl Registry {
         check(options)?;
         let resource = &target.resource;
         let not_found = || Status::not_found(&resource.group_resource(), &target.name);
-        let mut turn = None;
+        let mut queued = None;
         for _ in 0..ATTEMPTS_MAX {
             let existing =
                 self.peek(resource, &target.namespace, &target.name).ok_or_else(not_found)?;
@@ -50,7 +50,7 @@ impl Registry {
                 if let Some(outcome) = self.take_unreadable(target, options, &existing).await? {
                     return Ok(outcome);
                 }
-                turn = self.turn(target, turn).await?;
+                queued = self.queue_retry(target, queued).await?;
                 continue;
             }
             // As upstream has it, what cannot be shown in the version of the request cannot go by it.
@@ -61,7 +61,7 @@ impl Registry {
             if let Some(outcome) = self.take(target, options, context, &existing, step).await? {
                 return Ok(outcome);
             }
-            turn = self.turn(target, turn).await?;
+            queued = self.queue_retry(target, queued).await?;
         }
         Err(Status::stale(&resource.group_resource(), &target.name))
     }
@@ -81,7 +81,7 @@ impl Registry {
             let kind = Kind::Deleted;
             match self.commit(resource, place, &identity, expect, kind, Vec::new()).await? {
                 Committed::Done(_) => {}
-                Committed::Conflict | Committed::Outrun => return Ok(None),
+                Committed::Conflict | Committed::CompanionConflict => return Ok(None),
             }
             tracing::warn!(object = %existing.item, "an object that cannot be read was deleted");
         }
@@ -208,20 +208,20 @@ impl Registry {
                 companions.extend(self.admission.charge(&attributes, self)?);
             }
             // What goes is told as it was stored.
-            let kept = match gone && !marked {
-                true if resource.sees_as_kept(existing) => Cow::Borrowed(&state),
+            let stored = match gone && !marked {
+                true if resource.is_stored_form(existing) => Cow::Borrowed(&state),
                 true => Cow::Owned(existing.tree()?),
-                false => resource.kept(&state).await?,
+                false => resource.to_storage(&state).await?,
             };
             let told = if marked { Kind::Updated } else { kind };
-            let write = encode(resource, place, &kept, expect, told)?;
+            let write = encode(resource, place, &stored, expect, told)?;
             if marked {
-                let end = encode(resource, place, &kept, Expect::Left, kind)?;
+                let end = encode(resource, place, &stored, Expect::Left, kind)?;
                 companions.insert(0, Companion(Part::Write(end)));
             }
             match self.commit_encoded(write, companions).await? {
                 Committed::Done(object) => Answer::Object(object),
-                Committed::Conflict | Committed::Outrun => return Ok(None),
+                Committed::Conflict | Committed::CompanionConflict => return Ok(None),
             }
         };
         let answer = if gone && !resource.strategy.delete_returns_object() {

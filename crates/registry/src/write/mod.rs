@@ -10,6 +10,7 @@ mod apply;
 mod basis;
 mod body;
 mod commit;
+mod contention;
 mod coordinates;
 mod create;
 mod delete;
@@ -20,7 +21,6 @@ mod patch;
 mod posting;
 mod record;
 mod scale;
-mod turns;
 mod update;
 mod versions;
 
@@ -36,12 +36,12 @@ use crate::request::{Context, FieldValidation, MayCreate, Target, WriteOptions};
 
 pub(crate) use act::action;
 pub(crate) use commit::{Committed, encode};
+pub(crate) use contention::RetryQueues;
 pub(crate) use create::begin;
 pub(crate) use delete::warn_of_dependents;
 pub(crate) use ownership::track_own;
 pub(crate) use posting::Tills;
 pub(crate) use scale::scale_paths;
-pub(crate) use turns::Turns;
 
 /// One write request on its way.
 pub(crate) struct Write<'a> {

@@ -27,7 +27,7 @@ impl Write<'_> {
             return self.patch_scale(patch, algorithm, paths).await;
         }
         let resource = &self.target.resource;
-        let mut turn = None;
+        let mut queued = None;
         for _ in 0..ATTEMPTS_MAX {
             let existing = self.existing().ok_or_else(|| self.not_found())?;
             work::ahead(resource.work(existing.size().saturating_add(patch.len()))).await;
@@ -47,7 +47,7 @@ impl Write<'_> {
             match self.replace(&existing, draft).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Raced if conditional => return Err(self.stale()),
-                Attempt::Raced => turn = self.registry.turn(self.target, turn).await?,
+                Attempt::Raced => queued = self.registry.queue_retry(self.target, queued).await?,
             }
         }
         Err(self.stale())

@@ -250,9 +250,11 @@ impl Round {
                     let why = format_args!("a write of {} posts to itself", key.item);
                     return Some(Err(Status::internal(why)));
                 }
-                Ok(Some(key)) if self.keys.contains(&key) => return Some(Ok(Committed::Outrun)),
+                Ok(Some(key)) if self.keys.contains(&key) => {
+                    return Some(Ok(Committed::CompanionConflict));
+                }
                 Ok(Some(key)) => keys.push(key),
-                Ok(None) => return Some(Ok(Committed::Outrun)),
+                Ok(None) => return Some(Ok(Committed::CompanionConflict)),
                 Err(status) => return Some(Err(status)),
             }
         }
@@ -270,7 +272,7 @@ impl Round {
                     continue;
                 }
                 Ok(Posted::Unchanged) => continue,
-                Ok(Posted::Outdated) => Ok(Committed::Outrun),
+                Ok(Posted::Outdated) => Ok(Committed::CompanionConflict),
                 Err(status) => Err(status),
             };
             for (key, tree, changed) in before.into_iter().rev() {
@@ -365,7 +367,7 @@ impl Round {
             } else if customer.keys().any(is_it)
                 || customer.group.unchanged.iter().any(|(other, _)| is_it(other))
             {
-                customer.answer(Ok(Committed::Outrun));
+                customer.answer(Ok(Committed::CompanionConflict));
             } else {
                 left.push(customer);
             }

@@ -28,7 +28,7 @@ impl Registry {
             resource.stamp(&mut tree);
             match self.commit(resource, place, &tree, expect, kind, Vec::new()).await? {
                 Committed::Done(_) => return Ok(()),
-                Committed::Conflict | Committed::Outrun => {}
+                Committed::Conflict | Committed::CompanionConflict => {}
             }
         }
         Err(Status::stale(&resource.group_resource(), place.1))
@@ -46,7 +46,7 @@ impl Registry {
             let (expect, tree) = (Expect::At(existing.revision), existing.tree()?);
             match self.commit(resource, place, &tree, expect, Kind::Deleted, Vec::new()).await? {
                 Committed::Done(_) => return Ok(()),
-                Committed::Conflict | Committed::Outrun => {}
+                Committed::Conflict | Committed::CompanionConflict => {}
             }
         }
         Err(Status::stale(&resource.group_resource(), place.1))

@@ -171,7 +171,7 @@ impl Write<'_> {
     ) -> Result<Outcome, Status> {
         let (schema, ty) = (&*self.target.resource.schema, self.scale_type()?);
         let api_version = self.target.resource.api_version();
-        let mut turn = None;
+        let mut queued = None;
         let versions = self.registry.versions_of(&self.target.resource);
         for _ in 0..ATTEMPTS_MAX {
             let existing = self.existing().ok_or_else(|| self.not_found())?;
@@ -202,7 +202,7 @@ impl Write<'_> {
             match self.rescale(&existing, tree, scale, paths).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Raced if conditional => return Err(self.stale()),
-                Attempt::Raced => turn = self.registry.turn(self.target, turn).await?,
+                Attempt::Raced => queued = self.registry.queue_retry(self.target, queued).await?,
             }
         }
         Err(self.stale())

@@ -39,7 +39,7 @@ impl Write<'_> {
         self.check_name(&draft.tree)?;
         let create =
             self.target.resource.strategy.create_on_update() && self.target.subresource.is_empty();
-        let mut turn = None;
+        let mut queued = None;
         for _ in 0..ATTEMPTS_MAX {
             let Some(existing) = self.existing() else {
                 if create {
@@ -53,7 +53,7 @@ impl Write<'_> {
             match self.replace(&existing, draft.clone()).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Raced if object::resource_version(&draft.tree).is_empty() => {
-                    turn = self.registry.turn(self.target, turn).await?;
+                    queued = self.registry.queue_retry(self.target, queued).await?;
                 }
                 Attempt::Raced => return Err(self.stale()),
             }
@@ -169,7 +169,7 @@ impl Write<'_> {
         let charges = self.charge(operation, name, left, Some(old))?;
         if self.options.dry_run {
             self.registry.rehearse(&charges)?;
-            let answer = self.unkept(resource.read_back(new).await?);
+            let answer = self.uncommitted(resource.read_back(new).await?);
             return Ok(Attempt::Done(Outcome::ok(answer)));
         }
         // What goes is told as it was stored; the client is told what it made of it.
@@ -177,17 +177,17 @@ impl Write<'_> {
         let mut companions =
             self.registry.companions(resource, Some(old), left, self.context.now)?;
         companions.extend(charges);
-        let state = resource.kept(state).await?;
+        let state = resource.to_storage(state).await?;
         let expect = Expect::At(existing.revision);
         Ok(match self.commit(&self.target.name, &state, expect, kind, companions).await? {
-            Committed::Done(_) if goes => Attempt::Done(Outcome::committed(self.unkept(new))),
+            Committed::Done(_) if goes => Attempt::Done(Outcome::committed(self.uncommitted(new))),
             Committed::Done(object) => {
                 if let Some(observer) = &resource.observer {
                     observer.updated(old, &new);
                 }
                 Attempt::Done(Outcome::committed(Answer::Object(object)))
             }
-            Committed::Conflict | Committed::Outrun => Attempt::Raced,
+            Committed::Conflict | Committed::CompanionConflict => Attempt::Raced,
         })
     }
 
@@ -197,11 +197,11 @@ impl Write<'_> {
             return Ok(false);
         }
         let resource = &self.target.resource;
-        if resource.keeping().is_none() || existing.is_view_of(resource.number) {
+        if resource.converter().is_none() || existing.is_view_of(resource.number) {
             return Ok(true);
         }
         // Writing what was read brings what is kept up to date with the definition.
-        Ok(server_side::same_but_for_times(&*resource.kept(new).await?, &existing.tree()?))
+        Ok(server_side::same_but_for_times(&*resource.to_storage(new).await?, &existing.tree()?))
     }
 
     /// Whether what is kept has the form in which it would be written. Writing what was read brings it up to

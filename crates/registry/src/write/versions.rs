@@ -48,7 +48,7 @@ impl<'a> KindVersions<'a> {
     /// Whether somebody owns fields of an object in another version than the resource's, which it
     /// takes more than a function to convert to.
     pub(super) fn may_ask(&self, object: Option<&Value>) -> bool {
-        if self.resource.keeping().is_none() {
+        if self.resource.converter().is_none() {
             return false;
         }
         let entries = object.and_then(|object| object.at(&["metadata", "managedFields"]));
@@ -65,10 +65,10 @@ impl<'a> KindVersions<'a> {
         };
         // What is wanted in a third version is wanted again.
         wanted.retain(|wanted| wanted.api_version == api_version);
-        let Some(keeping) = self.resource.keeping() else { return false };
+        let Some(converter) = self.resource.converter() else { return false };
         let objects = wanted.iter().map(|wanted| wanted.object.clone()).collect();
         let (_, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-        match keeping.convert(objects, version).await {
+        match converter.convert(objects, version).await {
             Ok(converted) => {
                 self.known.extend(wanted.into_iter().zip(converted.into_iter().map(Ok)));
             }
@@ -122,7 +122,7 @@ impl Versions for KindVersions<'_> {
     }
 
     fn convert(&self, mut object: Value, from: &str, to: &str) -> Result<Value, String> {
-        if self.resource.keeping().is_some() {
+        if self.resource.converter().is_some() {
             return self.asked(object, from, to);
         }
         let unknown = |version: &str| format!("no version {version:?} is served");

@@ -12,8 +12,8 @@ use pintle_registry::request::{
 };
 use pintle_registry::table::{Column, Printer, Row};
 use pintle_registry::{
-    Etcd, EtcdForm, Generation, Keeping, Kept, Members, Options, Registry, ResourceDefinition,
-    ScalePaths, Scope, Storage, Strategy, Subresource, SubresourceBehaviour,
+    Converting, Etcd, EtcdForm, Generation, Members, Options, Registry, ResourceDefinition,
+    ScalePaths, Scope, Storage, StorageConverter, Strategy, Subresource, SubresourceBehaviour,
 };
 use pintle_store::Opening;
 use pintle_value::{Value, json};
@@ -101,7 +101,7 @@ fn definition(
             collection: resource.into(),
             etcd: Etcd { prefix: resource.into(), form: EtcdForm::Protobuf },
             conversion: None,
-            keeping: None,
+            converter: None,
             definer: None,
         }),
         allocator: None,
@@ -116,8 +116,8 @@ fn definition(
 /// Objects are kept in a version that knows nothing of `data.lost`.
 struct Forgets;
 
-impl Keeping for Forgets {
-    fn is_kept_form(&self) -> bool {
+impl StorageConverter for Forgets {
+    fn writes_own_form(&self) -> bool {
         false
     }
 
@@ -125,18 +125,18 @@ impl Keeping for Forgets {
         true
     }
 
-    fn keep(&self, mut objects: Vec<Value>) -> Kept<'_> {
+    fn to_storage(&self, mut objects: Vec<Value>) -> Converting<'_> {
         for data in objects.iter_mut().filter_map(|object| object.get_mut("data")) {
             data.make_object().remove("lost");
         }
         Box::pin(async { Ok(objects) })
     }
 
-    fn read(&self, objects: Vec<Value>) -> Kept<'_> {
+    fn from_storage(&self, objects: Vec<Value>) -> Converting<'_> {
         Box::pin(async { Ok(objects) })
     }
 
-    fn convert<'a>(&'a self, objects: Vec<Value>, _: &'a str) -> Kept<'a> {
+    fn convert<'a>(&'a self, objects: Vec<Value>, _: &'a str) -> Converting<'a> {
         Box::pin(async { Ok(objects) })
     }
 }
@@ -171,7 +171,7 @@ impl Engine {
         };
         let mut forgetful = definition("", "forgetful", "ConfigMap", Generation::None);
         forgetful.storage =
-            forgetful.storage.map(|s| Storage { keeping: Some(Arc::new(Forgets)), ..s });
+            forgetful.storage.map(|s| Storage { converter: Some(Arc::new(Forgets)), ..s });
         let definitions = vec![
             forgetful,
             definition("", "configmaps", "ConfigMap", Generation::None),

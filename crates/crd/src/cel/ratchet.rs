@@ -1,23 +1,23 @@
-//! What an update leaves as it was (upstream: `apiserver/pkg/cel/common`, CorrelatedObject).
+//! Values that an update leaves unchanged, for ratcheting (upstream: `apiserver/pkg/cel/common`, CorrelatedObject).
 
 use pintle_value::Value;
 
 use crate::structural::Structural;
 use crate::value::lists::is_same;
 
-/// A value that can be told to be another's successor, and that other. For values without a
-/// predecessor it is the nearest value around them that has one.
+/// A new value with the old value that it is correlated with. For a value without an old one it is the
+/// nearest enclosing value that has one.
 #[derive(Clone, Copy)]
-pub(super) struct Kept<'v> {
-    /// Whether it is of the value itself.
+pub(super) struct Ratchet<'v> {
+    /// Whether it is about the value itself, not an enclosing one.
     pub(super) own: bool,
     pub(super) schema: &'v Structural,
     pub(super) value: &'v Value,
     pub(super) old: &'v Value,
 }
 
-impl<'v> Kept<'v> {
-    /// The same for a value in this one.
+impl<'v> Ratchet<'v> {
+    /// The same for a member or an item of this value.
     pub(super) fn below(
         self,
         schema: &'v Structural,
@@ -30,7 +30,7 @@ impl<'v> Kept<'v> {
         }
     }
 
-    /// Whether it is as it was.
+    /// Whether the new value equals the old one.
     pub(super) fn is_same(self) -> bool {
         is_same(self.schema, self.value, self.old)
     }

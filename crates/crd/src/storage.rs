@@ -1,10 +1,11 @@
-//! How custom resources are kept: in the storage version of their definition, converted to the others
-//! by nothing but another `apiVersion` or by a webhook, and read by the schemas of today.
+//! Conversion of custom resources between versions. Objects are stored in the storage version of their
+//! definition. Either only the `apiVersion` differs between versions, or a webhook converts them. A stored
+//! object is pruned and defaulted by the current schema when it is read.
 
 use std::sync::Arc;
 
 use pintle_meta::{GroupVersion, Reason, Status};
-use pintle_registry::Keeping;
+use pintle_registry::StorageConverter;
 use pintle_schema::{Schema, decode};
 use pintle_value::{Str, Value};
 
@@ -12,16 +13,16 @@ use crate::resource::Schemas;
 use crate::structural::table;
 use crate::webhook::Webhook;
 
-/// How versions become one another.
+/// How objects are converted between versions.
 pub(crate) enum Conversion {
     /// Only the `apiVersion` changes.
     None,
-    /// A program that the definition names does it.
+    /// A webhook that the definition names converts them.
     Webhook(Webhook),
 }
 
-/// How the objects of one version are kept.
-pub(crate) struct Kept {
+/// Converts objects of one served version to the storage version and back.
+pub(crate) struct VersionConverter {
     pub(crate) version: Str,
     pub(crate) storage_version: Str,
     pub(crate) group: Str,
@@ -30,7 +31,7 @@ pub(crate) struct Kept {
     pub(crate) conversion: Arc<Conversion>,
 }
 
-impl Kept {
+impl VersionConverter {
     fn api_version(&self, version: &str) -> Str {
         GroupVersion::new(self.group.clone(), version).to_string().into()
     }
@@ -49,17 +50,17 @@ impl Kept {
         }
     }
 
-    /// Drops what the schema of a version does not know.
+    /// Drops the fields that the schema of a version does not specify.
     fn prune(&self, object: &mut Value, version: &str) {
         let Some((_, schema)) = self.tables.iter().find(|(name, _)| name == version) else {
             return;
         };
-        // What cannot be read as metadata stays as it is: it was written under other rules.
+        // Metadata that does not conform stays unchanged: it was written under other rules.
         let _ = decode::conform(schema, table::root(), object);
         self.schemas.of(version).drop_nulls(object);
     }
 
-    /// A kept object as its own version's schema has it today.
+    /// Prunes and defaults a stored object by the current schema of its own version.
     fn refresh(&self, object: &mut Value) -> Result<(), Status> {
         let said = object.str_at(&["apiVersion"]).unwrap_or_default();
         let version = Str::from(said.rsplit('/').next().unwrap_or_default());
@@ -73,8 +74,8 @@ impl Kept {
     }
 }
 
-impl Keeping for Kept {
-    fn is_kept_form(&self) -> bool {
+impl StorageConverter for VersionConverter {
+    fn writes_own_form(&self) -> bool {
         self.version == self.storage_version
     }
 
@@ -82,18 +83,18 @@ impl Keeping for Kept {
         matches!(&*self.conversion, Conversion::Webhook(_))
     }
 
-    fn keep(&self, objects: Vec<Value>) -> pintle_registry::Kept<'_> {
+    fn to_storage(&self, objects: Vec<Value>) -> pintle_registry::Converting<'_> {
         Box::pin(async move {
-            if self.is_kept_form() {
+            if self.writes_own_form() {
                 return Ok(objects);
             }
-            let mut kept = self.between(objects, &self.storage_version).await?;
-            kept.iter_mut().for_each(|object| self.prune(object, &self.storage_version));
-            Ok(kept)
+            let mut stored = self.between(objects, &self.storage_version).await?;
+            stored.iter_mut().for_each(|object| self.prune(object, &self.storage_version));
+            Ok(stored)
         })
     }
 
-    fn read(&self, mut objects: Vec<Value>) -> pintle_registry::Kept<'_> {
+    fn from_storage(&self, mut objects: Vec<Value>) -> pintle_registry::Converting<'_> {
         Box::pin(async move {
             for object in &mut objects {
                 self.refresh(object)?;
@@ -109,7 +110,11 @@ impl Keeping for Kept {
         })
     }
 
-    fn convert<'a>(&'a self, objects: Vec<Value>, version: &'a str) -> pintle_registry::Kept<'a> {
+    fn convert<'a>(
+        &'a self,
+        objects: Vec<Value>,
+        version: &'a str,
+    ) -> pintle_registry::Converting<'a> {
         Box::pin(async move {
             let mut converted = self.between(objects, version).await?;
             converted.iter_mut().for_each(|object| self.prune(object, version));

@@ -1,0 +1,107 @@
+//! The bound on the memory of further encodings, with random eviction.
+//!
+//! Random eviction is what repeated reads of a long list need: when the list is a little longer than the
+//! cache, most of it stays, while least-recently-used eviction would always drop the entry that is read
+//! next.
+
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use super::Encoded;
+use crate::Object;
+
+/// What an entry takes beside its encoding, in bytes.
+pub(super) const ENTRY_BYTES: usize = size_of::<Entry>();
+
+/// Bounds the memory of all further encodings, which their objects hold.
+#[derive(Debug)]
+pub(crate) struct EncodingCache {
+    bytes_max: usize,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    entries: Vec<Entry>,
+    bytes: usize,
+    /// The state of the random choices.
+    seed: u64,
+}
+
+/// An encoding that its object holds. Neither is kept alive by the entry.
+#[derive(Debug)]
+struct Entry {
+    object: Weak<Object>,
+    encoded: Weak<Encoded>,
+    bytes: usize,
+}
+
+impl EncodingCache {
+    /// A cache of at most `bytes_max` bytes.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, entries: Mutex::default() }
+    }
+
+    /// Counts a new encoding of an object, and evicts others where the bound is exceeded.
+    pub(super) fn insert(&self, object: &Arc<Object>, encoded: &Arc<Encoded>) {
+        let entry = Entry {
+            object: Arc::downgrade(object),
+            encoded: Arc::downgrade(encoded),
+            bytes: encoded.size(),
+        };
+        let evicted = self.entries.lock().add(entry, self.bytes_max);
+        for entry in evicted {
+            if let Some(object) = entry.object.upgrade() {
+                object.encodings.forget(&entry.encoded);
+            }
+        }
+    }
+
+    /// The counted bytes.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.lock().bytes
+    }
+}
+
+impl Entries {
+    /// How many entries are checked when one is added, so that entries of dropped objects do not
+    /// accumulate.
+    const SWEPT: usize = 2;
+
+    /// Adds an entry; gives the entries that are evicted for it.
+    fn add(&mut self, entry: Entry, bytes_max: usize) -> Vec<Entry> {
+        for _ in 0..Self::SWEPT {
+            let at = self.choose_random();
+            if self.entries.get(at).is_some_and(|entry| entry.object.strong_count() == 0) {
+                self.take(at);
+            }
+        }
+        self.bytes += entry.bytes;
+        self.entries.push(entry);
+        let mut evicted = Vec::new();
+        while self.bytes > bytes_max && !self.entries.is_empty() {
+            let at = self.choose_random();
+            evicted.push(self.take(at));
+        }
+        evicted
+    }
+
+    /// Removes the entry at an index.
+    fn take(&mut self, at: usize) -> Entry {
+        let entry = self.entries.swap_remove(at);
+        self.bytes -= entry.bytes;
+        entry
+    }
+
+    /// The index of a random entry. A simple sequence could fall into step with a list that is read
+    /// repeatedly, so the numbers are mixed (SplitMix64).
+    fn choose_random(&mut self) -> usize {
+        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.seed;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (((mixed >> 32) * self.entries.len() as u64) >> 32) as usize
+    }
+}
