@@ -1,5 +1,6 @@
-//! Reading IP addresses as Go does, with its errors.
+//! IP addresses and ranges of them, read as Go reads them, with its errors.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use pintle_meta::quote::quote;
@@ -182,5 +183,42 @@ fn compressed(fields: [u16; 8]) -> String {
     match best_len {
         0 => join(&fields),
         len => format!("{}::{}", join(&fields[..best]), join(&fields[best + len..])),
+    }
+}
+
+/// A range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cidr {
+    pub(crate) ip: IpAddr,
+    /// The length of the prefix in bits.
+    pub(crate) length: u8,
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", text(self.ip), self.length)
+    }
+}
+
+impl Cidr {
+    /// The range with the bits after the prefix cleared.
+    pub(crate) fn masked(self) -> Self {
+        let length = u32::from(self.length);
+        let ip = match self.ip {
+            IpAddr::V4(ip) => {
+                let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
+                IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() & mask))
+            }
+            IpAddr::V6(ip) => {
+                let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
+                IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & mask))
+            }
+        };
+        Self { ip, ..self }
+    }
+
+    /// Whether an address of the same family is in the range.
+    pub(crate) fn contains(self, ip: IpAddr) -> bool {
+        self.ip.is_ipv4() == ip.is_ipv4() && self.masked() == Self { ip, ..self }.masked()
     }
 }

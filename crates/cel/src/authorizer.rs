@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::declaration::Declaration;
 use crate::types::Type;
+use crate::types::declaration::Declaration;
 
 /// Answers what may be done, by whom an evaluation is about or by a service account.
 pub trait Authorizer: fmt::Debug + Send + Sync {

@@ -9,14 +9,16 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use pintle_value::Str;
+use pintle_value::{Str, Value};
 
-use crate::context::{COST_MAX, Context};
-use crate::declaration::{Declaration, Object};
+use crate::bindings::Bindings;
+use crate::context::{Budget, COST_MAX, Context};
 use crate::error::EvalError;
-use crate::program::{Bindings, Program};
+use crate::plan::NamedValues;
+use crate::program::Program;
 use crate::types::Type;
-use crate::value::{Eval, Val};
+use crate::types::declaration::{Declaration, Object};
+use crate::value::{Eval, Val, to_json};
 
 /// So many values may wait for one another: longer chains are found from their beginning, for which the
 /// stack has room.
@@ -133,16 +135,6 @@ impl<'a> Composed<'a> {
         }
     }
 
-    /// The value of `name`, for an expression at the index `before`.
-    pub(crate) fn get(
-        &self,
-        name: &str,
-        before: usize,
-        bindings: &Bindings<'a>,
-    ) -> Option<Eval<'a>> {
-        Some(self.value(self.composition.find(name, before)?, bindings))
-    }
-
     fn value(&self, index: usize, bindings: &Bindings<'a>) -> Eval<'a> {
         if let Some(Some(known)) = self.values.borrow().get(index) {
             return known.clone();
@@ -173,5 +165,33 @@ impl<'a> Composed<'a> {
         };
         self.values.borrow_mut()[index] = Some(value.clone());
         value
+    }
+}
+
+impl Program {
+    /// As [`Program::evaluate`], for an expression that uses `variables`.
+    ///
+    /// # Errors
+    /// What went wrong, in upstream's words.
+    pub fn evaluate_composed<'a>(
+        &'a self,
+        bindings: &Bindings<'a>,
+        composed: &Composed<'a>,
+        budget: &mut Budget,
+    ) -> Result<Value, EvalError> {
+        let limit = budget.left().min(COST_MAX);
+        let mut context = Context::new(limit);
+        composed.prepare(bindings);
+        let value = self.value(bindings, Some((composed, composed.end())), &mut context);
+        let result = value.and_then(|value| to_json(&value, &mut context));
+        let enough = budget.spend(composed.take_cost());
+        budget.spend(context.cost());
+        if enough { result } else { Err(EvalError::cost()) }
+    }
+}
+
+impl<'a> NamedValues<'a> for Composed<'a> {
+    fn get(&self, name: &str, before: usize, bindings: &Bindings<'a>) -> Option<Eval<'a>> {
+        Some(self.value(self.composition.find(name, before)?, bindings))
     }
 }

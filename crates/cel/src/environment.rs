@@ -1,4 +1,4 @@
-//! What expressions are compiled against: the functions of Kubernetes' environment, and variables.
+//! The environment that expressions are compiled against.
 
 use std::sync::Arc;
 
@@ -6,35 +6,31 @@ use pintle_value::Str;
 
 use crate::checker;
 use crate::cost;
-use crate::declaration::Declaration;
 use crate::error::CompileError;
-use crate::functions::{self, Function};
-use crate::library;
 use crate::parser;
 use crate::plan;
 use crate::program::Program;
+use crate::scope::Scope;
 use crate::source::Issues;
-use crate::types::Type;
-use crate::value::made;
+use crate::types::Declaration;
 
 /// The environment of Kubernetes v1.36 with the variables of one use.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
-    variables: Vec<(Str, Arc<Declaration>)>,
+    scope: Scope,
     bindings: bool,
-    patches: bool,
 }
 
 impl Environment {
     /// No variables yet.
     pub const fn new() -> Self {
-        Self { variables: Vec::new(), bindings: false, patches: false }
+        Self { scope: Scope::new(), bindings: false }
     }
 
     /// Declares a variable; bindings give the values in the order of declaration.
     #[must_use]
     pub fn with(mut self, name: impl Into<Str>, declaration: impl Into<Arc<Declaration>>) -> Self {
-        self.variables.push((name.into(), declaration.into()));
+        self.scope.variables.push((name.into(), declaration.into()));
         self
     }
 
@@ -49,39 +45,8 @@ impl Environment {
     /// With the types of which patches are made: `Object`, those of its fields, and `JSONPatch`.
     #[must_use]
     pub const fn with_patches(mut self) -> Self {
-        self.patches = true;
+        self.scope.patches = true;
         self
-    }
-
-    /// The type of this name that expressions can make values of.
-    pub(crate) fn made_type(&self, name: &str) -> Option<Type> {
-        (self.patches && made::is_type(name)).then(|| Type::Made(name.into()))
-    }
-
-    /// The function of this name that expressions can call.
-    pub(crate) fn function(&self, name: &str) -> Option<&'static Function> {
-        functions::find(name).filter(|_| self.patches || !library::is_of_patches(name))
-    }
-
-    /// The variable that is a composition.
-    fn composed(&self) -> Option<usize> {
-        let is_composed =
-            |declaration: &Declaration| matches!(declaration, Declaration::Composed(_));
-        self.variables.iter().position(|(_, declaration)| is_composed(declaration))
-    }
-
-    /// A variable's index and type.
-    pub(crate) fn variable(&self, name: &str) -> Option<(usize, Type)> {
-        let index = self.variables.iter().position(|(n, _)| n == name)?;
-        Some((index, Type::of(&self.variables[index].1)))
-    }
-
-    pub(crate) fn declaration(&self, name: &str) -> Option<&Declaration> {
-        self.variables.iter().find(|(n, _)| n == name).map(|(_, d)| &**d)
-    }
-
-    pub(crate) fn variables(&self) -> &[(Str, Arc<Declaration>)] {
-        &self.variables
     }
 
     /// Parses, checks and plans an expression, and estimates what it will cost.
@@ -93,11 +58,11 @@ impl Environment {
         let Some(parsed) = parser::parse(expression, self.bindings, &mut issues) else {
             return Err(issues.sorted().into());
         };
-        let checked = checker::check(&parsed.root, parsed.nodes, self, &mut issues);
+        let checked = checker::check(&parsed.root, parsed.nodes, &self.scope, &mut issues);
         let Some(checked) = checked else { return Err(issues.sorted().into()) };
-        let estimate = cost::estimate(&parsed.root, &checked, self);
-        let plan =
-            plan::plan(&parsed.root, &checked, self.composed()).map_err(CompileError::Constant)?;
-        Ok(Program::new(plan, &parsed.root, &checked, estimate, self))
+        let estimate = cost::estimate(&parsed.root, &checked, &self.scope);
+        let plan = plan::plan(&parsed.root, &checked, self.scope.composed())
+            .map_err(CompileError::Constant)?;
+        Ok(Program::new(plan, &parsed.root, &checked, estimate, &self.scope))
     }
 }

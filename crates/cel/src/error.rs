@@ -1,9 +1,8 @@
-//! What goes wrong: with an expression, and with its evaluation.
+//! Errors: of compiling an expression, and of evaluating it.
 
 use std::fmt;
 
 use crate::source::Issues;
-use crate::value::Val;
 
 /// Why an expression can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,12 +44,6 @@ impl EvalError {
 
     pub(crate) fn no_such_overload() -> Self {
         Self::new("no such overload")
-    }
-
-    /// No overload of `function` takes these arguments.
-    pub(crate) fn no_overload_of(function: &str, args: &[Val<'_>]) -> Self {
-        let names: Vec<&str> = args.iter().map(Val::type_name).collect();
-        Self::new(format!("no such overload: {function}({})", names.join(", ")))
     }
 
     /// Whether the evaluation was cancelled because it cost too much.

@@ -1,10 +1,11 @@
-//! The functions of the environment: their overloads, and what they do.
+//! What a function is: its overloads, its signature language, and its implementation.
+//!
+//! Must not know: which functions there are; the [`library`](crate::library) has their tables.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use crate::context::Context;
-use crate::library;
+use crate::error::EvalError;
 use crate::types::Type;
 use crate::value::{Eval, Val, made};
 
@@ -67,15 +68,6 @@ fn put_in(t: &Type, params: &[Type]) -> Type {
     }
 }
 
-/// The function `name`.
-pub(crate) fn find(name: &str) -> Option<&'static Function> {
-    static ALL: LazyLock<HashMap<&'static str, Function>> = LazyLock::new(|| {
-        let rows = library::LIBRARIES.iter().flat_map(|rows| rows.iter());
-        rows.map(|row| (row.0, function(row))).collect()
-    });
-    ALL.get(name)
-}
-
 /// The type that expressions call `name`.
 pub(crate) fn named_type(name: &str) -> Option<Type> {
     Some(match name {
@@ -120,9 +112,17 @@ pub(crate) fn type_value(t: &Type) -> &'static str {
     }
 }
 
-fn function((name, guard, native, overloads): &Row) -> Function {
-    let overloads = overloads.iter().map(|(id, signature)| overload(id, signature)).collect();
-    Function { name, guard: *guard, native: *native, overloads }
+impl From<&Row> for Function {
+    fn from((name, guard, native, overloads): &Row) -> Self {
+        let overloads = overloads.iter().map(|(id, signature)| overload(id, signature)).collect();
+        Self { name, guard: *guard, native: *native, overloads }
+    }
+}
+
+/// The error that no overload of `function` takes these arguments.
+pub(crate) fn no_overload_of(function: &str, args: &[Val<'_>]) -> EvalError {
+    let names: Vec<&str> = args.iter().map(Val::type_name).collect();
+    EvalError::new(format!("no such overload: {function}({})", names.join(", ")))
 }
 
 fn overload(id: &'static str, signature: &'static str) -> Overload {

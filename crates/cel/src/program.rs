@@ -1,19 +1,18 @@
-//! Expressions that are ready to be evaluated.
+//! Compiled expressions.
 
 use pintle_value::Value;
 
 use crate::ast::Expr;
-use crate::authorizer::{Asker, Authorizer, ResourceCheck};
+use crate::bindings::Bindings;
 use crate::checker::{Checked, Reference};
-use crate::composition::Composed;
 use crate::context::{Budget, Context};
 use crate::cost::Estimate;
-use crate::declaration::Declaration;
-use crate::environment::Environment;
 use crate::error::EvalError;
-use crate::plan::{Frame, Plan};
+use crate::plan::{Frame, NamedValues, Plan};
+use crate::scope::Scope;
 use crate::types::Type;
-use crate::value::{Eval, Opaque, Val, to_json};
+use crate::types::declaration::Declaration;
+use crate::value::{Eval, Val, to_json};
 
 use std::sync::Arc;
 
@@ -27,63 +26,15 @@ pub struct Program {
     used: Vec<bool>,
 }
 
-/// The values of variables, in the order of their declaration.
-#[derive(Clone, Debug, Default)]
-pub struct Bindings<'a> {
-    values: Vec<Option<Bound<'a>>>,
-}
-
-/// The value of a variable.
-#[derive(Clone, Debug)]
-pub(crate) enum Bound<'a> {
-    /// To be read by its declaration.
-    Tree(&'a Value),
-    Value(Val<'static>),
-}
-
-impl<'a> Bindings<'a> {
-    /// No values yet.
-    pub const fn new() -> Self {
-        Self { values: Vec::new() }
-    }
-
-    /// The next variable's value. A variable that is declared as optional may have none.
-    #[must_use]
-    pub fn with(mut self, value: impl Into<Option<&'a Value>>) -> Self {
-        self.values.push(value.into().map(Bound::Tree));
-        self
-    }
-
-    /// Who is asked by the next variable, [`Declaration::AUTHORIZER`], about whom the evaluation is about;
-    /// and by the one after it, [`Declaration::RESOURCE_CHECK`], about `resource`.
-    #[must_use]
-    pub fn with_authorizer(
-        mut self,
-        authorizer: &Arc<dyn Authorizer>,
-        resource: ResourceCheck,
-    ) -> Self {
-        let asker = Asker { authorizer: Arc::clone(authorizer), account: None };
-        let check = Opaque::ResourceCheck(asker.clone(), resource);
-        for opaque in [Opaque::Authorizer(asker), check] {
-            self.values.push(Some(Bound::Value(Val::Opaque(Arc::new(opaque)))));
-        }
-        self
-    }
-
-    pub(crate) fn get(&self, index: usize) -> Option<&Bound<'a>> {
-        self.values.get(index)?.as_ref()
-    }
-}
-
 impl Program {
     pub(crate) fn new(
         plan: Plan,
         root: &Expr,
         checked: &Checked,
         estimate: Estimate,
-        environment: &Environment,
+        scope: &Scope,
     ) -> Self {
-        let variables = environment.variables().to_vec();
+        let variables = scope.variables.clone();
         let mut used = vec![false; variables.len()];
         for reference in checked.references() {
             if let Reference::Variable(index) = reference {
@@ -115,35 +66,15 @@ impl Program {
         self.plan.wanted.iter().map(|name| &**name)
     }
 
-    /// As [`Program::evaluate`], for an expression that uses `variables`.
-    ///
-    /// # Errors
-    /// What went wrong, in upstream's words.
-    pub fn evaluate_composed<'a>(
-        &'a self,
-        bindings: &Bindings<'a>,
-        composed: &Composed<'a>,
-        budget: &mut Budget,
-    ) -> Result<Value, EvalError> {
-        let limit = budget.left().min(crate::context::COST_MAX);
-        let mut context = Context::new(limit);
-        composed.prepare(bindings);
-        let value = self.value(bindings, Some((composed, composed.end())), &mut context);
-        let result = value.and_then(|value| to_json(&value, &mut context));
-        let enough = budget.spend(composed.take_cost());
-        budget.spend(context.cost());
-        if enough { result } else { Err(EvalError::cost()) }
-    }
-
     /// The expression's value.
     pub(crate) fn value<'a>(
         &'a self,
         bindings: &Bindings<'a>,
-        composed: Option<(&Composed<'a>, usize)>,
+        named: Option<(&dyn NamedValues<'a>, usize)>,
         context: &mut Context,
     ) -> Eval<'a> {
         let frame = Frame::new(&self.variables, bindings, self.plan.slots, context);
-        self.plan.root.eval(&mut frame.composing(composed))
+        self.plan.root.eval(&mut frame.with_named(named))
     }
 
     /// The expression's value as data. One evaluation may cost as much as upstream lets it, and all

@@ -1,9 +1,8 @@
 //! What can be seen of literals before evaluation: durations, times and patterns that are none, and
 //! lists and maps of mixed types.
 
-use super::Checked;
+use super::{Checked, format_strings};
 use crate::ast::{Call, Entry, Expr, Item, Kind, Literal};
-use crate::library::check_format;
 use crate::pattern::Pattern;
 use crate::source::Issues;
 use crate::time;
@@ -35,7 +34,7 @@ impl Literals<'_> {
                     && let (Some(format), [args]) = (&call.target, &call.args[..])
                     && let Kind::List(items) = &args.kind
                 {
-                    check_format(expr.at, format, items, self.checked, self.issues);
+                    format_strings::check(expr.at, format, items, self.checked, self.issues);
                 }
                 let parts = call.target.iter().chain(&call.args);
                 parts.for_each(|e| self.expr(e, mixed || is_format));

@@ -4,14 +4,16 @@
 //! call; types that could not be found are `dyn`.
 
 mod fold;
+mod format_strings;
 mod literals;
 mod unify;
 
 use std::sync::Arc;
 
 use crate::ast::{Call, Entry, Expr, Field, Item, Kind, Literal, Select, Struct};
-use crate::environment::Environment;
 use crate::functions::{self, Function, Overload};
+use crate::library;
+use crate::scope::Scope;
 use crate::source::Issues;
 use crate::types::Type;
 use crate::value::made;
@@ -20,7 +22,7 @@ use unify::Unifier;
 /// What a name or call is.
 #[derive(Clone, Debug)]
 pub(crate) enum Reference {
-    /// A variable of the environment, by its index.
+    /// A variable of the scope, by its index.
     Variable(usize),
     /// A variable of a macro.
     Local,
@@ -82,11 +84,11 @@ impl Checked {
 pub(crate) fn check(
     root: &Expr,
     nodes: usize,
-    environment: &Environment,
+    scope: &Scope,
     issues: &mut Issues,
 ) -> Option<Checked> {
     let mut checker = Checker {
-        environment,
+        scope,
         issues,
         unifier: Unifier::default(),
         scopes: Vec::new(),
@@ -106,7 +108,7 @@ pub(crate) fn check(
 }
 
 struct Checker<'a> {
-    environment: &'a Environment,
+    scope: &'a Scope,
     issues: &'a mut Issues,
     unifier: Unifier,
     /// The variables of macros, the innermost last.
@@ -158,10 +160,10 @@ impl Checker<'_> {
         if let Some((_, t)) = self.scopes.iter().rev().find(|(n, _)| &**n == name) {
             return Some((t.clone(), Reference::Local));
         }
-        if let Some((index, t)) = self.environment.variable(name) {
+        if let Some((index, t)) = self.scope.variable(name) {
             return Some((t, Reference::Variable(index)));
         }
-        let named = self.environment.made_type(name).or_else(|| functions::named_type(name))?;
+        let named = self.scope.made_type(name).or_else(|| functions::named_type(name))?;
         Some((Type::type_of(named.clone()), Reference::Type(named)))
     }
 
@@ -226,18 +228,18 @@ impl Checker<'_> {
         call.args.iter().for_each(|arg| self.check(arg));
         let name = call.function.strip_prefix('.').unwrap_or(&call.function);
         let Some(target) = &call.target else {
-            return match self.environment.function(name) {
+            return match self.scope.function(name) {
                 Some(function) => self.overload(expr, function, None, &call.args, false),
                 None => self.undeclared(expr.at, name),
             };
         };
         if let Some(prefix) = target.qualified_name()
-            && let Some(function) = self.environment.function(&format!("{prefix}.{name}"))
+            && let Some(function) = self.scope.function(&format!("{prefix}.{name}"))
         {
             return self.overload(expr, function, None, &call.args, true);
         }
         self.check(target);
-        match self.environment.function(name) {
+        match self.scope.function(name) {
             Some(function) => self.overload(expr, function, Some(target), &call.args, false),
             None => self.undeclared(expr.at, name),
         }
@@ -255,7 +257,7 @@ impl Checker<'_> {
         };
         self.types[field.id as usize] = Some(Type::String);
         let result = self.field(expr, operand, name, true);
-        let function = functions::find("_?._").expect("the library has it");
+        let function = library::find("_?._").expect("the library has it");
         let overloads = function.overloads.iter().collect();
         self.refer(expr, Reference::Call { function, overloads, qualified: false });
         self.unifier.resolve(&result, false)

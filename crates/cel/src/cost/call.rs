@@ -192,7 +192,7 @@ impl Estimator<'_> {
         let inner = (*t.parameters().first()?).clone();
         let size = self.root_path(list).and_then(|mut path| {
             path.push(Part::Items);
-            declared_size(self.environment, &path)
+            declared_size(self.scope, &path)
         });
         Some((inner, size.unwrap_or(Estimate::UNKNOWN)))
     }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::{Estimate, LIST, MAP, Part, STRUCT, declared_size};
 use crate::ast::{ACCU, ACCU_OLD, Call, Comprehension, Expr, Id, Item, Kind, Literal, Select};
 use crate::checker::Checked;
-use crate::environment::Environment;
+use crate::scope::Scope;
 use crate::types::Type;
 
 /// What evaluating `root` costs at least and at most.
-pub(crate) fn estimate(root: &Expr, checked: &Checked, environment: &Environment) -> Estimate {
+pub(crate) fn estimate(root: &Expr, checked: &Checked, scope: &Scope) -> Estimate {
     let mut estimator = Estimator {
         checked,
-        environment,
+        scope,
         paths: HashMap::new(),
         sizes: HashMap::new(),
         entries: HashMap::new(),
@@ -24,7 +24,7 @@ pub(crate) fn estimate(root: &Expr, checked: &Checked, environment: &Environment
 
 pub(super) struct Estimator<'a> {
     pub(super) checked: &'a Checked,
-    pub(super) environment: &'a Environment,
+    pub(super) scope: &'a Scope,
     /// The way from a variable to a node's value.
     paths: HashMap<Id, Vec<Part>>,
     sizes: HashMap<Id, Estimate>,
@@ -291,7 +291,7 @@ impl Estimator<'_> {
         if let Some(size) = written_size(expr) {
             return Some(Estimate::fixed(size));
         }
-        if let Some(size) = declared_size(self.environment, &self.path(expr)) {
+        if let Some(size) = declared_size(self.scope, &self.path(expr)) {
             self.sizes.insert(expr.id, size);
             return Some(size);
         }

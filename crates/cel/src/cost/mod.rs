@@ -7,8 +7,8 @@ mod actual;
 mod call;
 mod estimate;
 
-use crate::declaration::Declaration;
-use crate::environment::Environment;
+use crate::scope::Scope;
+use crate::types::declaration::Declaration;
 
 pub(crate) use actual::Actual;
 pub(crate) use estimate::estimate;
@@ -80,14 +80,14 @@ enum Part {
 }
 
 /// The size of what a path leads to, as far as declarations tell it.
-fn declared_size(environment: &Environment, path: &[Part]) -> Option<Estimate> {
+fn declared_size(scope: &Scope, path: &[Part]) -> Option<Estimate> {
     let (first, rest) = path.split_first()?;
     let named = match first {
-        Part::Name(name) => environment.declaration(name),
+        Part::Name(name) => scope.declaration(name),
         _ => None,
     };
     // Upstream takes every path to begin at the one declared value, whatever its first name is.
-    let root = named.or_else(|| environment.variables().first().map(|(_, d)| &**d))?;
+    let root = named.or_else(|| scope.variables.first().map(|(_, d)| &**d))?;
     let mut declaration = root.present();
     let string = Declaration::String { size_max: 0 };
     for part in rest {

@@ -1,13 +1,12 @@
-//! IP addresses and their ranges.
+//! Functions of IP addresses and ranges of them.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use pintle_meta::quote::quote;
 
 use super::no_overload;
-use crate::address;
+use crate::address::{self, Cidr};
 use crate::context::Context;
 use crate::error::EvalError;
 use crate::functions::Guard::Typed;
@@ -72,40 +71,6 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("prefixLength", Typed, prefix_length, &[("cidr_prefix_length", ".net.CIDR -> int")]),
     ("masked", Typed, masked, &[("cidr_masked", ".net.CIDR -> net.CIDR")]),
 ];
-
-/// A range of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cidr {
-    ip: IpAddr,
-    pub(crate) length: u8,
-}
-
-impl fmt::Display for Cidr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", address::text(self.ip), self.length)
-    }
-}
-
-impl Cidr {
-    fn masked(self) -> Self {
-        let length = u32::from(self.length);
-        let ip = match self.ip {
-            IpAddr::V4(ip) => {
-                let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
-                IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() & mask))
-            }
-            IpAddr::V6(ip) => {
-                let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
-                IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & mask))
-            }
-        };
-        Self { ip, ..self }
-    }
-
-    fn contains(self, ip: IpAddr) -> bool {
-        self.ip.is_ipv4() == ip.is_ipv4() && self.masked() == Self { ip, ..self }.masked()
-    }
-}
 
 const fn is_link_local_multicast(ip: IpAddr) -> bool {
     match ip {

@@ -1,52 +1,13 @@
-//! Named formats.
+//! Functions of named formats.
 
 use std::sync::Arc;
 
-use pintle_meta::names;
-
 use super::no_overload;
 use crate::context::Context;
+use crate::format;
 use crate::functions::Guard::Typed;
 use crate::functions::Row;
 use crate::value::{Eval, Opaque, Val};
-use crate::{time, url};
-
-/// A format: its name for expressions, its own, what is wrong with a text, and how long the pattern
-/// is that the cost reckons with.
-#[derive(Debug)]
-pub(crate) struct Format {
-    key: &'static str,
-    pub(crate) name: &'static str,
-    wrong: fn(&str) -> Vec<String>,
-    pub(crate) pattern_length: u64,
-}
-
-const fn format(
-    key: &'static str,
-    name: &'static str,
-    pattern_length: u64,
-    wrong: fn(&str) -> Vec<String>,
-) -> Format {
-    Format { key, name, wrong, pattern_length }
-}
-
-static FORMATS: &[Format] = &[
-    format("dns1123Label", "DNS1123Label", 30, |s| names::label_rule(s, false)),
-    format("dns1123Subdomain", "DNS1123Subdomain", 60, |s| names::subdomain_rule(s, false)),
-    format("dns1035Label", "DNS1035Label", 30, |s| names::dns1035_rule(s, false)),
-    format("qualifiedName", "QualifiedName", 60, names::qualified_name),
-    format("dns1123LabelPrefix", "DNS1123LabelPrefix", 30, |s| names::label_rule(s, true)),
-    format("dns1123SubdomainPrefix", "DNS1123SubdomainPrefix", 60, |s| {
-        names::subdomain_rule(s, true)
-    }),
-    format("dns1035LabelPrefix", "DNS1035LabelPrefix", 30, |s| names::dns1035_rule(s, true)),
-    format("labelValue", "LabelValue", 40, names::label_value),
-    format("uri", "URI", 1103, |s| url::parse_request(s).err().into_iter().collect()),
-    format("uuid", "uuid", 70, |s| unless(is_uuid(s), "does not match the UUID format")),
-    format("byte", "byte", 84, |s| unless(is_base64(s), "invalid base64")),
-    format("date", "date", 71, |s| unless(time::parse_date(s).is_some(), "invalid date")),
-    format("datetime", "datetime", 71, |s| unless(is_date_time(s), "invalid datetime")),
-];
 
 pub(super) const FUNCTIONS: &[Row] = &[
     ("format.byte", Typed, |_, _| constant("byte"), &[("format.byte", NAMED)]),
@@ -113,63 +74,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
 
 const NAMED: &str = "-> kubernetes.NamedFormat";
 
-fn unless(ok: bool, message: &str) -> Vec<String> {
-    if ok { Vec::new() } else { vec![message.to_owned()] }
-}
-
-/// Hexadecimal digits in groups, with or without dashes between.
-fn is_uuid(text: &str) -> bool {
-    let mut rest = text.as_bytes();
-    for (at, len) in [8, 4, 4, 4, 12].into_iter().enumerate() {
-        if at > 0 {
-            rest = rest.strip_prefix(b"-").unwrap_or(rest);
-        }
-        let Some((group, behind)) = rest.split_at_checked(len) else { return false };
-        if !group.iter().all(u8::is_ascii_hexdigit) {
-            return false;
-        }
-        rest = behind;
-    }
-    rest.is_empty()
-}
-
-fn is_base64(text: &str) -> bool {
-    let digits = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
-    let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
-    !text.is_empty() && text.len().is_multiple_of(4) && digits.bytes().all(is_digit)
-}
-
-/// A date, `t`, and a time with its zone; the numbers of the time are only compared as text.
-fn is_date_time(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let mut parts = lower.split('t');
-    let (Some(date), Some(clock)) = (parts.next(), parts.next()) else { return false };
-    let Some((hms, rest)) = clock.split_at_checked(8) else { return false };
-    let number = |range: std::ops::Range<usize>, most: &str| {
-        let digits = hms.get(range).unwrap_or("");
-        digits.bytes().all(|b| b.is_ascii_digit()) && digits <= most
-    };
-    let colons = hms.get(2..3) == Some(":") && hms.get(5..6) == Some(":");
-    let ok = number(0..2, "23") && number(3..5, "59") && number(6..8, "59");
-    text.len() >= 4 && time::parse_date(date).is_some() && colons && ok && is_zone_behind(rest)
-}
-
-/// A fraction, if there is one, and `z` or `+01:00`.
-fn is_zone_behind(text: &str) -> bool {
-    let is_zone = |zone: &str| match zone.as_bytes() {
-        b"z" => true,
-        [b'+' | b'-', h1, h2, b':', m1, m2] => [h1, h2, m1, m2].iter().all(|d| d.is_ascii_digit()),
-        _ => false,
-    };
-    // Upstream's pattern lets any character begin the fraction.
-    let mut chars = text.chars();
-    let fraction = chars.next().map_or("", |_| chars.as_str());
-    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
-    is_zone(text) || (digits > 0 && is_zone(&fraction[digits..]))
-}
-
 fn find(key: &str) -> Option<Val<'static>> {
-    let found = FORMATS.iter().find(|format| format.key == key)?;
+    let found = format::find(key)?;
     Some(Val::Opaque(Arc::new(Opaque::Format(found))))
 }
 

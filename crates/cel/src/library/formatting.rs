@@ -1,14 +1,10 @@
-//! `"%s is %d".format([a, b])`, and what can be seen to be wrong with it before evaluation.
+//! `"%s is %d".format([a, b])`.
 
 use pintle_meta::quote::quote;
 
 use super::no_overload;
-use crate::ast::{Expr, Item, Kind, Literal};
-use crate::checker::Checked;
 use crate::context::Context;
 use crate::error::EvalError;
-use crate::functions::type_value;
-use crate::source::Issues;
 use crate::types::Type;
 use crate::value::{Eval, Map, Val};
 
@@ -20,7 +16,7 @@ const PRECISION_MAX: usize = 1000;
 
 /// How an argument is to be written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Clause {
+pub(crate) enum Clause {
     String,
     Decimal,
     Fixed(usize),
@@ -32,27 +28,27 @@ enum Clause {
 
 /// A piece of a format: text as it stands, or an argument.
 #[derive(Debug)]
-enum Piece<'f> {
+pub(crate) enum Piece<'f> {
     Text(&'f str),
     Argument(Clause),
 }
 
 /// Reads a format piece by piece; arguments are counted as they are met.
-struct Pieces<'f> {
+pub(crate) struct Pieces<'f> {
     rest: &'f str,
     /// How many arguments there are, and how many were asked for.
     given: usize,
-    asked: usize,
+    pub(crate) asked: usize,
     /// Whether the format is only looked at: then its end is seen before missing arguments are.
     checking: bool,
 }
 
 impl<'f> Pieces<'f> {
-    const fn new(format: &'f str, given: usize, checking: bool) -> Self {
+    pub(crate) const fn new(format: &'f str, given: usize, checking: bool) -> Self {
         Self { rest: format, given, asked: 0, checking }
     }
 
-    fn next(&mut self) -> Result<Option<Piece<'f>>, String> {
+    pub(crate) fn next(&mut self) -> Result<Option<Piece<'f>>, String> {
         let rest = self.rest;
         if rest.is_empty() {
             return Ok(None);
@@ -118,7 +114,7 @@ fn parse(text: &str) -> Result<(Clause, usize), String> {
 
 impl Clause {
     /// What the clause can't write.
-    fn refuses(self, type_name: &str) -> String {
+    pub(crate) fn refuses(self, type_name: &str) -> String {
         let what = match self {
             Self::String => {
                 "string clause can only be used on strings, bools, bytes, ints, doubles, maps, \
@@ -135,7 +131,7 @@ impl Clause {
     }
 
     /// Whether values of a type may be written, as far as the type tells.
-    fn takes(self, t: &Type) -> bool {
+    pub(crate) fn takes(self, t: &Type) -> bool {
         let int = matches!(t, Type::Int | Type::Uint);
         matches!(t, Type::Dyn)
             || match self {
@@ -346,51 +342,4 @@ pub(super) fn format<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
         }
     }
     Ok(Val::string(out))
-}
-
-/// Tells what is wrong with a literal format and its literal list of arguments.
-pub(crate) fn check(at: u32, format: &Expr, args: &[Item], checked: &Checked, issues: &mut Issues) {
-    let Some(Literal::String(format)) = format.as_literal() else { return };
-    let mut pieces = Pieces::new(format, args.len(), true);
-    loop {
-        match pieces.next() {
-            Ok(None) => break,
-            Ok(Some(Piece::Text(_))) => {}
-            Ok(Some(Piece::Argument(clause))) => {
-                let arg = &args[pieces.asked - 1].value;
-                let wrong = match clause {
-                    Clause::String => unwritable(arg, checked),
-                    clause => Some(arg).filter(|arg| !clause.takes(checked.type_of(arg))),
-                };
-                if let Some(wrong) = wrong {
-                    let name = type_value(checked.type_of(wrong));
-                    issues.report(Some(wrong.at), clause.refuses(name));
-                    return;
-                }
-            }
-            Err(message) => {
-                issues.report(Some(at), message);
-                return;
-            }
-        }
-    }
-    if args.len() > pieces.asked {
-        let (expected, got) = (pieces.asked, args.len());
-        let message = "too many arguments supplied to string.format";
-        issues.report(Some(at), format!("{message} (expected {expected}, got {got})"));
-    }
-}
-
-/// The part of an argument that has no text.
-fn unwritable<'e>(arg: &'e Expr, checked: &Checked) -> Option<&'e Expr> {
-    if !Clause::String.takes(checked.type_of(arg)) {
-        return Some(arg);
-    }
-    match &arg.kind {
-        Kind::List(items) => items.iter().find_map(|item| unwritable(&item.value, checked)),
-        Kind::Map(entries) => entries.iter().find_map(|entry| {
-            unwritable(&entry.key, checked).or_else(|| unwritable(&entry.value, checked))
-        }),
-        _ => None,
-    }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::{no_overload, operators};
 use crate::context::Context;
-use crate::declaration::Merge;
 use crate::error::EvalError;
 use crate::functions::Guard::{Own, Typed};
 use crate::functions::Row;
+use crate::types::declaration::Merge;
 use crate::value::{Eval, List, Val, compare, identity, key_of};
 
 pub(super) const FUNCTIONS: &[Row] = &[

@@ -1,11 +1,11 @@
-//! What functions there are: the language's own and those of Kubernetes' environment, one module a
-//! library, each a table of names, overloads and what they do.
+//! The functions that expressions can call: the language's own and those of Kubernetes' libraries. Each
+//! library is a module with a table of names, overloads and implementations.
 
 mod addresses;
 mod authorization;
 mod conversions;
 mod formats;
-mod formatting;
+pub(crate) mod formatting;
 mod lists;
 pub(crate) mod operators;
 mod optionals;
@@ -17,18 +17,16 @@ mod strings;
 mod times;
 mod urls;
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::context::Context;
 use crate::error::EvalError;
-use crate::functions::Row;
+use crate::functions::{Function, Row};
 use crate::value::{Eval, Val};
 
-pub(crate) use addresses::Cidr;
-pub(crate) use formats::Format;
-pub(crate) use formatting::check as check_format;
-pub(crate) use semvers::Semver;
-
 /// All libraries.
-pub(crate) const LIBRARIES: &[&[Row]] = &[
+const LIBRARIES: &[&[Row]] = &[
     operators::FUNCTIONS,
     conversions::FUNCTIONS,
     strings::FUNCTIONS,
@@ -45,17 +43,26 @@ pub(crate) const LIBRARIES: &[&[Row]] = &[
     patches::FUNCTIONS,
 ];
 
-/// Whether a function is known only where patches are made.
+/// The function `name`.
+pub(crate) fn find(name: &str) -> Option<&'static Function> {
+    static ALL: LazyLock<HashMap<&'static str, Function>> = LazyLock::new(|| {
+        let rows = LIBRARIES.iter().flat_map(|rows| rows.iter());
+        rows.map(|row| (row.0, Function::from(row))).collect()
+    });
+    ALL.get(name)
+}
+
+/// Whether a function is declared only in the environment of patches.
 pub(crate) fn is_of_patches(name: &str) -> bool {
     patches::FUNCTIONS.iter().any(|(own, ..)| *own == name)
 }
 
-/// Of functions that the plan does itself.
+/// The implementation of functions that the plan evaluates itself: it is never called.
 fn planned<'a>(_: &mut Context, _: &[Val<'a>]) -> Eval<'a> {
     Err(EvalError::no_such_overload())
 }
 
-/// No function takes these arguments.
+/// The error that no overload takes these arguments.
 fn no_overload<T>() -> Result<T, EvalError> {
     Err(EvalError::no_such_overload())
 }

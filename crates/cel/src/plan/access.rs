@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::{Frame, Node, Planned, Planner};
 use crate::ast::{Expr, Kind, Literal};
 use crate::checker::Reference;
-use crate::declaration::{Field, Object};
 use crate::error::EvalError;
 use crate::functions::type_value;
 use crate::types::Type;
+use crate::types::declaration::{Field, Object};
 use crate::value::{Eval, List, Map, Text, Val, lift};
 
 /// A value and the way from it to what is in it.

@@ -7,22 +7,27 @@ use pintle_value::Str;
 
 use super::fold::{self, Local};
 use super::{Invocation, Node};
-use crate::composition::Composed;
+use crate::bindings::{Bindings, Bound};
 use crate::context::Context;
 use crate::cost::Actual;
-use crate::declaration::Declaration;
 use crate::error::EvalError;
-use crate::functions::Guard;
+use crate::functions::{Guard, no_overload_of};
 use crate::library;
-use crate::program::{Bindings, Bound};
+use crate::types::declaration::Declaration;
 use crate::value::{Eval, Key, Made, Map, Text, Val, lift};
+
+/// Values that expressions use by name (`variables.NAME`), evaluated on first use.
+pub(crate) trait NamedValues<'a>: std::fmt::Debug {
+    /// The value of `name`, for the expression at the index `before`; `None` if no earlier one has the name.
+    fn get(&self, name: &str, before: usize, bindings: &Bindings<'a>) -> Option<Eval<'a>>;
+}
 
 /// The variables of an evaluation.
 pub(crate) struct Frame<'a, 'c> {
     declared: &'a [(Str, Arc<Declaration>)],
     bindings: &'c Bindings<'a>,
-    /// The values that `variables` has, and where in their order the expression is.
-    composed: Option<(&'c Composed<'a>, usize)>,
+    /// The named values, and the expression's index in their order.
+    named: Option<(&'c dyn NamedValues<'a>, usize)>,
     locals: Vec<Local<'a>>,
     pub(crate) context: &'c mut Context,
 }
@@ -35,17 +40,17 @@ impl<'a, 'c> Frame<'a, 'c> {
         context: &'c mut Context,
     ) -> Self {
         let locals = vec![Local::Known(Ok(Val::Null)); slots];
-        Self { declared, bindings, composed: None, locals, context }
+        Self { declared, bindings, named: None, locals, context }
     }
 
-    /// With the values that `variables` has for an expression at an index in their order.
-    pub(crate) fn composing(self, composed: Option<(&'c Composed<'a>, usize)>) -> Self {
-        Self { composed, ..self }
+    /// With named values, for the expression at an index in their order.
+    pub(crate) fn with_named(self, named: Option<(&'c dyn NamedValues<'a>, usize)>) -> Self {
+        Self { named, ..self }
     }
 
     /// The value of a named expression.
     pub(super) fn composed(&self, name: &str) -> Eval<'a> {
-        let found = self.composed.and_then(|(all, before)| all.get(name, before, self.bindings));
+        let found = self.named.and_then(|(all, before)| all.get(name, before, self.bindings));
         found.unwrap_or_else(|| Err(EvalError::new(format!("no such key: {name}"))))
     }
 
@@ -331,7 +336,7 @@ impl Invocation {
     fn invoke<'a>(&self, args: &[Val<'a>], frame: &mut Frame<'a, '_>) -> Eval<'a> {
         let function = self.function;
         if function.guard == Guard::Typed && !self.overloads.iter().any(|o| o.fits(args)) {
-            return Err(EvalError::no_overload_of(function.name, args));
+            return Err(no_overload_of(function.name, args));
         }
         for arg in args {
             if let Val::String(text) = arg {

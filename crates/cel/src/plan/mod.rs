@@ -10,17 +10,17 @@ mod fold;
 use std::sync::Arc;
 
 use crate::ast::{Call, Comprehension, Entry, Expr, Field, Item, Kind, Struct};
+use crate::bindings::Bindings;
 use crate::checker::{Checked, Reference};
 use crate::context::Context;
 use crate::cost::Actual;
 use crate::error::EvalError;
 use crate::functions::{Function, Overload};
 use crate::pattern::Pattern;
-use crate::program::Bindings;
 use crate::value::{Val, constant};
 
 pub(crate) use access::Access;
-pub(crate) use eval::Frame;
+pub(crate) use eval::{Frame, NamedValues};
 
 /// A step of evaluation.
 #[derive(Debug)]

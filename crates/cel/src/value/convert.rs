@@ -7,9 +7,9 @@ use pintle_value::{Map as Tree, Str, Value, json};
 
 use super::{Eval, List, Map, Text, Val, list, map};
 use crate::context::Context;
-use crate::declaration::Declaration;
 use crate::error::EvalError;
 use crate::time;
+use crate::types::declaration::Declaration;
 
 /// A node of a tree as its declaration has it. Data that don't fit are an error where they are used.
 pub(crate) fn lift<'a>(value: &'a Value, declaration: &'a Declaration) -> Eval<'a> {

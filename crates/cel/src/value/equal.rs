@@ -8,8 +8,8 @@ use pintle_value::Value;
 use super::map::Declared;
 use super::{List, Made, Map, Val, convert};
 use crate::context::Context;
-use crate::declaration::Merge;
 use crate::error::EvalError;
+use crate::types::declaration::Merge;
 
 impl<'a> Val<'a> {
     /// Whether both are equal; visiting items counts as work.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pintle_value::Value;
 
 use super::{Eval, Val, lift};
-use crate::declaration::{self, Merge};
+use crate::types::declaration::{self, Merge};
 
 /// A list.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use pintle_value::{Map as Tree, Value};
 
 use super::{Eval, Text, Val, lift};
-use crate::declaration::{self, Object};
 use crate::error::EvalError;
+use crate::types::declaration::{self, Object};
 
 /// A map or object.
 #[derive(Clone, Debug)]

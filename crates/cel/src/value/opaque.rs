@@ -5,10 +5,11 @@ use std::net::IpAddr;
 
 use pintle_meta::Quantity;
 
-use crate::address;
+use crate::address::{self, Cidr};
 use crate::authorizer::{self, Asker, Decision, ResourceCheck};
 use crate::error::EvalError;
-use crate::library::{Cidr, Format, Semver};
+use crate::format::Format;
+use crate::semver::Semver;
 use crate::url::Url;
 
 /// A value that only its library's functions look into.

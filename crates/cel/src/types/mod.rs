@@ -1,9 +1,11 @@
-//! Types as the checker sees them.
+//! The types of expressions, and the declarations of values that callers give.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::declaration::{Declaration, Object};
+pub(crate) mod declaration;
+
+pub(crate) use declaration::{Declaration, Object};
 
 /// The type of an expression.
 #[derive(Clone, Debug)]
