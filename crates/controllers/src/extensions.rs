@@ -1,6 +1,7 @@
 //! What extension API servers serve is asked of them: whenever their API service changes, and each minute, for
 //! nothing tells of other changes (upstream: the aggregator's discovery manager).
 
+mod followers;
 mod servers;
 
 use std::future::Future;
@@ -14,6 +15,7 @@ use pintle_value::Value;
 
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, until};
+pub(crate) use followers::{Followers, News};
 pub(crate) use servers::NoExtensionServers;
 pub use servers::{ExtensionRequest, ExtensionResource, ExtensionServers, Served};
 

@@ -10,12 +10,16 @@
 //! - Between the moment when an object's turn comes and the look at it, every change up to that moment is
 //!   heard, of all collections. So an owner that was deleted after its dependent was made is never seen
 //!   without it.
+//! - What extension API servers keep is followed, too, as of their last word: before an object is deleted
+//!   for an owner that one of them keeps, that server has said that the owner is gone.
 //! - What a change costs follows from the object that changed, not from how many others its owner has.
 
+mod extensions;
 mod graph;
 mod judge;
 mod kinds;
 mod owners;
+mod perform;
 #[cfg(test)]
 mod tests;
 
@@ -24,27 +28,33 @@ use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use memchr::memmem;
 use pintle_meta::{Reason, Status, object};
-use pintle_registry::request::{PatchType, Target, WriteOptions, granted};
 use pintle_registry::trail::{Lost, Trail};
 use pintle_registry::{Head, Object, Resource};
 use pintle_store::{Kind, Revision};
-use pintle_value::{Str, json};
+use pintle_value::{Str, Value};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::retry::Queue;
 use crate::{Environment, target, until};
+use extensions::{Answers, Change, Event, Extensions, OwnerResource};
 use graph::{Ending, Gone, Graph, Place, Reference, Waiting};
 use judge::{Deed, Judge};
 use kinds::Kinds;
 use owners::LIFE;
+use perform::{Holder, perform};
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 /// How many writes are under way at once: they share the store's batches.
 const UNDER_WAY_MAX: usize = 64;
+/// How many of them extension API servers do: those that do not answer shall not hold up the others.
+const REQUESTS_MAX: usize = 16;
+/// How long an owner waits for its dependents at extension API servers before it is looked at again.
+const BEHIND_DELAY: Duration = Duration::from_secs(1);
 /// How many changes are heard before other controllers have their turn: about a millisecond's work.
 const HEARD_AT_ONCE: usize = 256;
 
@@ -107,6 +117,19 @@ struct Collector<'e> {
     waiting: Waiting,
     unresolved: BTreeSet<Place>,
     queue: Queue<Place>,
+    extensions: Extensions,
+    /// What was answered about the owners of objects that are about to be looked at.
+    answers: HashMap<Place, Answers>,
+    /// How many requests to extension API servers are under way, and which objects wait for one.
+    requests: usize,
+    deferred: BTreeSet<Place>,
+}
+
+/// What became of what was begun for an object.
+struct Done {
+    place: Place,
+    is_asked: bool,
+    outcome: Result<Option<Answers>, Status>,
 }
 
 impl<'e> Collector<'e> {
@@ -124,6 +147,10 @@ impl<'e> Collector<'e> {
             waiting: Waiting::default(),
             unresolved: BTreeSet::new(),
             queue: Queue::default(),
+            extensions: Extensions::new(environment),
+            answers: HashMap::new(),
+            requests: 0,
+            deferred: BTreeSet::new(),
         }
     }
 
@@ -137,8 +164,9 @@ impl<'e> Collector<'e> {
                 return lost;
             }
             for (place, waited) in ready {
-                if let Some(deed) = self.look_at(&place, waited) {
-                    under_way.spawn(perform(self.environment.clone(), self.target(&deed), deed));
+                match self.look_at(&place, waited) {
+                    Some(deed) => self.begin(&mut under_way, deed),
+                    None => self.queue.done(&place),
                 }
             }
             while let Some(done) = under_way.try_join_next() {
@@ -159,20 +187,25 @@ impl<'e> Collector<'e> {
                     }
                 }
                 Some(done) = under_way.join_next() => self.heed(done),
+                event = self.extensions.next() => self.hear_of_extensions(event).await,
                 _ = self.queue.next(), if has_room => {}
             }
         }
     }
 
-    /// Takes out of the queue what is due: so many objects at most, each with whether it is known to wait
-    /// for its dependents.
+    /// Takes up what is due: so many objects at most, each with whether it is known to wait for its
+    /// dependents, and all of these are known.
     fn ready(&mut self, count_max: usize) -> Vec<(Place, bool)> {
         let mut ready = Vec::new();
         while ready.len() < count_max
             && let Some(place) = self.queue.due().cloned()
         {
-            self.queue.forget(&place);
-            let waits = self.waiting.has(&place);
+            self.queue.begin(&place);
+            let mut waits = self.waiting.has(&place);
+            if waits && self.extensions.is_behind() {
+                self.queue.hasten(&place, BEHIND_DELAY);
+                waits = false;
+            }
             ready.push((place, waits));
         }
         ready
@@ -187,7 +220,7 @@ impl<'e> Collector<'e> {
             self.kinds = OnceCell::new();
             self.begin_trails(&before).await;
             for place in std::mem::take(&mut self.unresolved) {
-                self.queue.add(&place);
+                self.bring_up(&place);
             }
         }
         // Of thousands of collections few change: only they are looked at.
@@ -256,32 +289,35 @@ impl<'e> Collector<'e> {
             Ok(tree) => tree,
             Err(why) => return tracing::error!(%collection, "the collector leaves out: {why}"),
         };
+        self.take_in(&place, &tree);
+    }
+
+    /// Takes in what decides about an object's life.
+    fn take_in(&mut self, place: &Place, tree: &Value) {
         let reference = |owner: owners::Owner| Reference { uid: owner.uid, blocks: owner.blocks };
-        let owners: Vec<Reference> = owners::owners(&tree).into_iter().map(reference).collect();
-        let before = self.graph.set(&place, &owners);
+        let owners: Vec<Reference> = owners::owners(tree).into_iter().map(reference).collect();
+        let before = self.graph.set(place, &owners);
         if *before != *owners {
-            self.queue.add(&place);
+            self.bring_up(place);
         }
         self.wake(before.iter().chain(&owners));
-        let ending = if owners::ends_with(&tree, owners::ORPHAN) {
+        let ending = if owners::ends_with(tree, owners::ORPHAN) {
             Ending::Orphan
-        } else if owners::ends_with(&tree, owners::FOREGROUND) {
+        } else if owners::ends_with(tree, owners::FOREGROUND) {
             Ending::Foreground
         } else {
             return;
         };
-        let uid = Str::from(object::uid(&tree));
-        self.queue.add(&place);
-        if self.waiting.add(uid.clone(), &place, ending) {
+        let uid = Str::from(object::uid(tree));
+        self.bring_up(place);
+        if self.waiting.add(uid.clone(), place, ending) {
             // Once: from then on each comes up when something changes about it.
-            self.graph.dependents(&uid).for_each(|dependent| self.queue.add(dependent));
+            self.bring_up_dependents(&uid);
         }
     }
 
     fn hear_of_end(&mut self, place: &Place, object: &Object) {
-        let owners = self.graph.remove(place);
-        self.wake(&owners);
-        self.unresolved.remove(place);
+        self.forget(place);
         if self.graph.is_empty() && self.waiting.is_empty() {
             return;
         }
@@ -290,18 +326,70 @@ impl<'e> Collector<'e> {
             Err(why) => return tracing::error!("the collector leaves out: {why}"),
         };
         self.waiting.remove(&uid);
-        let mut dependents = self.graph.dependents(&uid).peekable();
-        if dependents.peek().is_some() {
-            dependents.for_each(|dependent| self.queue.add(dependent));
+        if self.bring_up_dependents(&uid) {
             self.gone.add(uid, place);
         }
+    }
+
+    /// Takes in what extension API servers tell.
+    async fn hear_of_extensions(&mut self, event: Event) {
+        let (resource, news) = match event {
+            Event::News(resource, news) => (resource, news),
+            Event::Served => {
+                for (place, tree) in self.extensions.refresh() {
+                    self.forget(&place);
+                    self.waiting.remove(object::uid(&tree));
+                }
+                for place in std::mem::take(&mut self.unresolved) {
+                    self.bring_up(&place);
+                }
+                return;
+            }
+        };
+        let changes = self.extensions.take(&resource, news);
+        for (at, change) in changes.into_iter().enumerate() {
+            match change {
+                Change::Seen(place, tree) => self.take_in(&place, &tree),
+                Change::Ended(place, tree) => {
+                    // What has named it as an owner asks about it before anything is done.
+                    self.forget(&place);
+                    self.waiting.remove(object::uid(&tree));
+                    self.bring_up_dependents(&Str::from(object::uid(&tree)));
+                }
+            }
+            if at % HEARD_AT_ONCE == HEARD_AT_ONCE - 1 {
+                tokio::task::yield_now().await; // other controllers have their turn
+            }
+        }
+    }
+
+    /// Forgets an object that is gone.
+    fn forget(&mut self, place: &Place) {
+        let owners = self.graph.remove(place);
+        self.wake(&owners);
+        self.unresolved.remove(place);
+        self.answers.remove(place);
+        self.deferred.remove(place);
+    }
+
+    /// An object is to be looked at, also if that is under way.
+    fn bring_up(&mut self, place: &Place) {
+        self.queue.hasten(place, Duration::ZERO);
+    }
+
+    /// The objects that name an owner are to be looked at; whether there are any.
+    fn bring_up_dependents(&mut self, uid: &Str) -> bool {
+        let dependents = self.graph.dependents(uid);
+        let any = dependents.len() > 0;
+        dependents.for_each(|dependent| self.queue.hasten(dependent, Duration::ZERO));
+        any
     }
 
     /// Owners that wait for their dependents are to be looked at again.
     fn wake<'u>(&mut self, owners: impl IntoIterator<Item = &'u Reference>) {
         for owner in owners {
             if let Some(place) = self.waiting.get(&owner.uid) {
-                self.queue.add(place);
+                self.queue.hasten(place, Duration::ZERO);
             }
         }
     }
@@ -309,13 +397,18 @@ impl<'e> Collector<'e> {
     /// Decides about an object.
     fn look_at(&mut self, place: &Place, waited: bool) -> Option<Deed> {
         self.environment.collector.looks.fetch_add(1, Ordering::Relaxed);
+        // They are true now, and not the next time.
+        let answers = self.answers.remove(place).unwrap_or_default();
         let registry = &*self.environment.registry;
         let (kinds, graph, gone) = (self.kinds(), &self.graph, &self.gone);
-        let judge = Judge { registry, kinds, graph, gone, waiting: &self.waiting };
+        let (waiting, extensions) = (&self.waiting, &self.extensions);
+        let answers = &answers;
+        let judge = Judge { registry, kinds, graph, gone, waiting, extensions, answers };
         let judgement = match judge.look_at(place, waited) {
             Ok(judgement) => judgement,
             Err(why) => {
                 tracing::error!(object = %place.item, collection = %place.collection, "cannot collect: {why}");
+                self.queue.done(place);
                 self.queue.retry(place);
                 return None;
             }
@@ -326,41 +419,61 @@ impl<'e> Collector<'e> {
         judgement.deed
     }
 
-    fn target(&self, deed: &Deed) -> Option<Target> {
-        let place = deed.place();
+    /// Begins what is to be done; or puts it off where extension API servers have enough to do.
+    fn begin(&mut self, under_way: &mut JoinSet<Done>, deed: Deed) {
+        let place = deed.place().clone();
+        let is_extension =
+            |q: &extensions::Question| matches!(q.resource, OwnerResource::Extension(_));
+        let is_asked = match &deed {
+            Deed::Ask(_, questions) => questions.iter().any(is_extension),
+            Deed::Delete(..) | Deed::Patch(..) => self.extensions.resource_of(&place).is_some(),
+        };
+        if is_asked && self.requests >= REQUESTS_MAX {
+            self.queue.done(&place);
+            self.deferred.insert(place);
+            return;
+        }
+        self.requests += usize::from(is_asked);
+        let holder = self.holder(&place);
+        let environment = self.environment.clone();
+        under_way.spawn(async move {
+            let outcome = perform(&environment, holder, &deed).await;
+            Done { place, is_asked, outcome }
+        });
+    }
+
+    fn holder(&self, place: &Place) -> Option<Holder> {
+        if let Some(resource) = self.extensions.resource_of(place) {
+            return Some(Holder::Extension(resource.clone()));
+        }
         let (namespace, name) = place.split();
-        Some(target(self.kinds().kept_in(&place.collection)?, namespace, name, ""))
+        let resource = self.kinds().kept_in(&place.collection)?;
+        Some(Holder::Registry(target(resource, namespace, name, "")))
     }
 
-    /// Takes in what a write came to. What it changed is heard of like any other change.
-    fn heed(&mut self, done: Result<(Place, Result<(), Status>), JoinError>) {
-        let Ok((place, Err(status))) = done else { return };
-        if !matches!(status.reason, Some(Reason::Conflict)) {
-            tracing::warn!(object = %place.item, collection = %place.collection, %status, "cannot collect");
+    /// Takes in what became of what was begun. What it changed is heard of like any other change.
+    fn heed(&mut self, done: Result<Done, JoinError>) {
+        let Ok(Done { place, is_asked, outcome }) = done else { return };
+        if is_asked {
+            self.requests = self.requests.saturating_sub(1);
+            if let Some(next) = self.deferred.pop_first() {
+                self.bring_up(&next);
+            }
         }
-        self.queue.retry(&place);
+        match outcome {
+            Ok(answers) => {
+                self.queue.done(&place);
+                if let Some(answers) = answers {
+                    self.bring_up(&place);
+                    self.answers.insert(place, answers);
+                }
+            }
+            Err(status) => {
+                if !matches!(status.reason, Some(Reason::Conflict)) {
+                    tracing::warn!(object = %place.item, collection = %place.collection, %status, "cannot collect");
+                }
+                self.queue.retry(&place);
+            }
+        }
     }
-}
-
-/// Does it. An object that is gone is as good as done.
-async fn perform(
-    environment: Environment,
-    target: Option<Target>,
-    deed: Deed,
-) -> (Place, Result<(), Status>) {
-    let Some(target) = target else { return (deed.place().clone(), Ok(())) };
-    let (registry, context) = (&environment.registry, environment.context(USER));
-    let outcome = match &deed {
-        Deed::Delete(_, options) => registry.delete(&target, options, &context).await,
-        Deed::Patch(_, patch) => {
-            let (patch, options) = (json::to_string(patch), WriteOptions::default());
-            let patch = patch.as_bytes();
-            registry.patch(&target, patch, PatchType::Merge, &options, &context, &granted).await
-        }
-    };
-    let outcome = match outcome {
-        Err(status) if status.code != 404 => Err(status),
-        Ok(_) | Err(_) => Ok(()),
-    };
-    (deed.place().clone(), outcome)
 }

@@ -1,9 +1,11 @@
 //! What quotas have of what is there: counted when a quota is made or changed.
 //!
 //! From then on each write keeps the numbers itself (`pintle_admission::quota`); this controller only has
-//! to count what was there before.
+//! to count what was there before, and what extension API servers keep.
 
-use std::collections::BTreeMap;
+mod extensions;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -13,10 +15,11 @@ use pintle_meta::quantity::Quantity;
 use pintle_meta::{Status, object};
 use pintle_registry::Resource;
 use pintle_registry::request::{WriteOptions, granted};
-use pintle_value::{Map, Value};
+use pintle_value::{Map, Str, Value};
 
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, body, split, target, until};
+use extensions::{Again, Counts, Extensions};
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 
@@ -26,13 +29,15 @@ const ATTEMPTS_MAX: usize = 100;
 /// Counts until told to stop.
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     let Some(quotas) = environment.resource("", "v1", "resourcequotas") else { return };
-    let quotas = Quotas { environment: &environment, quotas };
+    let extensions = Extensions::new(&environment);
+    let quotas = Quotas { environment: &environment, quotas, extensions };
     until(shutdown, work(&environment, &quotas)).await;
 }
 
 struct Quotas<'e> {
     environment: &'e Environment,
     quotas: Arc<Resource>,
+    extensions: Extensions,
 }
 
 impl Reconciler for Quotas<'_> {
@@ -48,6 +53,19 @@ impl Reconciler for Quotas<'_> {
         vec![Source::new(&self.quotas, itself)]
     }
 
+    fn further_names(&self) -> BoxFuture<'_, Vec<Str>> {
+        Box::pin(async {
+            let registry = &self.environment.registry;
+            let namespaces = match self.extensions.next().await {
+                Again::All => BTreeSet::from([Str::default()]),
+                Again::Within(namespaces) => namespaces,
+            };
+            let within = |namespace: &Str| registry.objects_in(&self.quotas, namespace);
+            let quotas = namespaces.iter().flat_map(within);
+            quotas.map(|quota| Str::from(&*quota.item)).collect()
+        })
+    }
+
     fn settle<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Progress, Status>> {
         Box::pin(self.look_at(name))
     }
@@ -58,15 +76,22 @@ impl Quotas<'_> {
         let (namespace, name) = split(item);
         let registry = &self.environment.registry;
         let part = target(&self.quotas, namespace, name, "status");
-        for _ in 0..ATTEMPTS_MAX {
+        let stored = || -> Result<Option<Value>, Status> {
             let quota = registry.peek(&self.quotas, namespace, name);
             let quota = quota.map(|quota| quota.tree()).transpose()?;
-            let Some(mut quota) = quota else { return Ok(Progress::Done) };
-            if object::is_terminating(&quota) || is_settled(&quota) {
-                return Ok(Progress::Done);
-            }
+            Ok(quota.filter(|quota| !object::is_terminating(quota)))
+        };
+        let Some(quota) = stored()? else { return Ok(Progress::Done) };
+        let counts = self.extensions.count(namespace, &quota).await;
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(mut quota) = stored()? else { return Ok(Progress::Done) };
+            let end = if counts.values().any(Option::is_none) {
+                Progress::Waiting
+            } else {
+                Progress::Done
+            };
+            let Some(used) = self.used(namespace, &quota, &counts)? else { return Ok(end) };
             let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or_else(Value::object);
-            let used = self.count(namespace, &quota, &hard)?;
             let status = quota.object_entry("status");
             status.insert("hard", hard);
             status.insert("used", used);
@@ -75,10 +100,32 @@ impl Quotas<'_> {
             match registry.update(&part, &body(&quota), &options, &context, &granted).await {
                 Err(status) if status.code == 409 => {}
                 Err(status) if status.code != 404 => return Err(status),
-                Ok(_) | Err(_) => return Ok(Progress::Done),
+                Ok(_) | Err(_) => return Ok(end),
             }
         }
         Ok(Progress::Waiting)
+    }
+
+    /// What a quota's status should say is used; nothing where it says so.
+    fn used(&self, ns: &str, quota: &Value, counts: &Counts) -> Result<Option<Map>, Status> {
+        let before = quota.at(&["status", "used"]).and_then(Value::as_object);
+        let is_settled = is_settled(quota);
+        if is_settled && counts.is_empty() {
+            return Ok(None);
+        }
+        let hard = quota.at(&["spec", "hard"]).cloned().unwrap_or_else(Value::object);
+        let mut used = match before.filter(|_| is_settled) {
+            Some(before) => before.clone(), // what is kept here is counted by each write of it
+            None => self.count(ns, quota, &hard)?,
+        };
+        for (name, count) in counts {
+            let known = before.and_then(|before| before.get(name.as_str()));
+            match count.map(|count| Value::from(count.to_string())).or_else(|| known.cloned()) {
+                Some(amount) => used.insert(name.as_str(), amount),
+                None => used.remove(name),
+            };
+        }
+        Ok((before != Some(&used) || !is_settled).then_some(used))
     }
 
     /// What there is in a namespace of each of a quota's items.

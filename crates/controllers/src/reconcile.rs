@@ -24,6 +24,8 @@ use crate::{Environment, target};
 const UNDER_WAY_MAX: usize = 16;
 /// How long to wait before a watch that could not be had is asked for again.
 const WATCH_DELAY: Duration = Duration::from_secs(1);
+/// How long a name is left alone that something else than a collection brought up: that may happen often.
+const FURTHER_NAMES_DELAY: Duration = Duration::from_millis(500);
 
 /// A controller that settles one name at a time.
 pub(crate) trait Reconciler: Sync {
@@ -44,6 +46,11 @@ pub(crate) trait Reconciler: Sync {
     /// How long a name is left alone at most that could not be settled.
     fn delay_max(&self) -> Duration {
         DELAY_MAX
+    }
+
+    /// Names that something else than a collection brings up. Cancel safe.
+    fn further_names(&self) -> BoxFuture<'_, Vec<Str>> {
+        Box::pin(std::future::pending())
     }
 
     /// Makes things as they should be for a name, from what is stored now.
@@ -103,6 +110,9 @@ pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler)
         tokio::select! {
             names = follow(environment, &sources, &mut watches) => {
                 names.iter().for_each(|name| queue.hasten(name, reconciler.delay()));
+            }
+            names = reconciler.further_names() => {
+                names.iter().for_each(|name| queue.hasten(name, FURTHER_NAMES_DELAY));
             }
             Some((name, outcome)) = under_way.next() => {
                 heed(reconciler, &mut queue, &name, outcome);

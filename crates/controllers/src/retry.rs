@@ -55,18 +55,6 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
         Self { delay_max, measures, ..Self::default() }
     }
 
-    /// Makes a name due now, unless it waits already.
-    pub(crate) fn add(&mut self, name: &N) {
-        self.add_after(name, Duration::ZERO);
-    }
-
-    /// Makes a name due after a while, unless it waits already.
-    pub(crate) fn add_after(&mut self, name: &N, delay: Duration) {
-        if !self.entries.contains_key(name) {
-            self.set(name.clone(), Entry::at(Instant::now() + delay, 0));
-        }
-    }
-
     /// Makes a name due after a while at the latest; one that is begun comes up again when it is done.
     pub(crate) fn hasten(&mut self, name: &N, delay: Duration) {
         let due = Instant::now() + delay;
@@ -163,8 +151,8 @@ mod tests {
     async fn names_are_due_in_order_and_later_each_time() {
         let start = Instant::now();
         let mut queue = Queue::default();
-        queue.add(&"a");
-        queue.add(&"a");
+        queue.hasten(&"a", Duration::ZERO);
+        queue.hasten(&"a", Duration::ZERO);
         assert_eq!(queue.next().await, "a");
         let mut delays = Vec::new();
         for _ in 0..12 {
@@ -176,13 +164,9 @@ mod tests {
         assert_eq!(delays, [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5000, 5000, 5000]);
 
         queue.retry(&"a");
-        queue.add(&"b");
+        queue.hasten(&"b", Duration::ZERO);
         assert_eq!(queue.next().await, "b", "what is due comes first");
         queue.forget(&"b");
-        queue.add(&"a"); // it waits already
-        let before = Instant::now();
-        assert_eq!(queue.next().await, "a");
-        assert_eq!(before.elapsed().as_secs(), 5);
         queue.hasten(&"a", Duration::ZERO);
         let before = Instant::now();
         assert_eq!(queue.next().await, "a");

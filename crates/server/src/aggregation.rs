@@ -3,6 +3,7 @@
 
 mod discovery;
 mod documents;
+mod events;
 mod exchange;
 mod identity;
 mod probe;

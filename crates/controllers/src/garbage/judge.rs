@@ -11,6 +11,7 @@ use pintle_registry::request::{DeleteOptions, Propagation};
 use pintle_registry::{Object, Registry, Unreadable};
 use pintle_value::{Str, Value};
 
+use super::extensions::{Answers, Extensions, OwnerResource, Question};
 use super::graph::{Gone, Graph, Place, Waiting};
 use super::kinds::Kinds;
 use super::owners::{self, FOREGROUND, LIFE, ORPHAN, Owner};
@@ -22,6 +23,9 @@ pub(super) struct Judge<'a> {
     pub(super) graph: &'a Graph,
     pub(super) gone: &'a Gone,
     pub(super) waiting: &'a Waiting,
+    pub(super) extensions: &'a Extensions,
+    /// What was answered about the owners of the object at hand.
+    pub(super) answers: &'a Answers,
 }
 
 /// What is to be done.
@@ -32,24 +36,25 @@ pub(super) struct Judgement {
     pub(super) unresolved: bool,
 }
 
-/// One write. Both kinds fail if the object is no longer what was looked at.
+/// One write, which fails if the object is no longer what was looked at; or what is to be known first.
 pub(super) enum Deed {
     Delete(Place, DeleteOptions),
     /// A merge patch.
     Patch(Place, Value),
+    Ask(Place, Vec<Question>),
 }
 
 impl Deed {
     pub(super) const fn place(&self) -> &Place {
         match self {
-            Self::Delete(place, _) | Self::Patch(place, _) => place,
+            Self::Delete(place, _) | Self::Patch(place, _) | Self::Ask(place, _) => place,
         }
     }
 }
 
 /// What an owner is to its dependent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
     Alive,
     /// There is none of that uid.
     Absent,
@@ -57,6 +62,26 @@ enum Standing {
     Waiting,
     /// Its kind is not served.
     Unknown,
+}
+
+impl Standing {
+    /// What the object under an owner's name says of the owner of that uid.
+    pub(super) fn of(tree: &Value, uid: &str) -> Self {
+        if object::uid(tree) != uid {
+            Self::Absent
+        } else if owners::ends_with(tree, FOREGROUND) {
+            Self::Waiting
+        } else {
+            Self::Alive
+        }
+    }
+}
+
+/// What is known of an owner.
+enum Known {
+    Is(Standing),
+    /// Nothing before somebody is asked.
+    Open(Question),
 }
 
 impl Judgement {
@@ -72,8 +97,7 @@ impl Judge<'_> {
     /// `waited` says whether it was known to wait for its dependents before the last changes were heard: only
     /// then is it certain that all of them are known.
     pub(super) fn look_at(&self, place: &Place, waited: bool) -> Result<Judgement, Unreadable> {
-        let Some(object) = self.kept(place) else { return Ok(Judgement::default()) };
-        let tree = object.excerpt(LIFE)?;
+        let Some(tree) = self.life(place)? else { return Ok(Judgement::default()) };
         Ok(if let Some(patch) = self.forgetting(place, &tree) {
             Judgement::of(Deed::Patch(place.clone(), patch))
         } else if owners::ends_with(&tree, ORPHAN) && waited {
@@ -114,15 +138,20 @@ impl Judge<'_> {
     fn weigh(&self, place: &Place, tree: &Value) -> Result<Judgement, Unreadable> {
         let owners = owners::owners(tree);
         let mut standings = Vec::with_capacity(owners.len());
+        let mut open = Vec::new();
         for owner in &owners {
             match self.standing(place, owner)? {
                 // An owner that this object cannot have; it is nobody's to collect.
                 None => return Ok(Judgement::default()),
-                Some(Standing::Unknown) => {
+                Some(Known::Is(Standing::Unknown)) => {
                     return Ok(Judgement { unresolved: true, deed: None });
                 }
-                Some(standing) => standings.push(standing),
+                Some(Known::Is(standing)) => standings.push(standing),
+                Some(Known::Open(question)) => open.push(question),
             }
+        }
+        if !open.is_empty() {
+            return Ok(Judgement::of(Deed::Ask(place.clone(), open)));
         }
         if owners.is_empty() {
             return Ok(Judgement::default());
@@ -176,6 +205,11 @@ impl Judge<'_> {
         mut places: impl Iterator<Item = &'p Place>,
     ) -> Result<bool, Unreadable> {
         let waits = |place: &Place| {
+            if self.extensions.resource_of(place).is_some() {
+                return Ok(self
+                    .life(place)?
+                    .is_some_and(|tree| owners::ends_with(&tree, FOREGROUND)));
+            }
             let Some(object) = self.kept(place) else { return Ok(false) };
             let says = memmem::find(object.json_bytes(), FOREGROUND.as_bytes()).is_some();
             Ok(says && owners::ends_with(&object.excerpt(LIFE)?, FOREGROUND))
@@ -185,36 +219,67 @@ impl Judge<'_> {
 
     /// What an owner is to an object; `None` where it cannot be its owner: an object of the cluster has
     /// none in a namespace.
-    fn standing(&self, place: &Place, owner: &Owner) -> Result<Option<Standing>, Unreadable> {
+    fn standing(&self, place: &Place, owner: &Owner) -> Result<Option<Known>, Unreadable> {
         if self.gone.has(&owner.uid, place) {
-            return Ok(Some(Standing::Absent));
+            return Ok(Some(Known::Is(Standing::Absent)));
+        }
+        if let Some(answer) = self.answers.get(owner) {
+            return Ok(Some(Known::Is(*answer)));
+        }
+        if let Some(resource) = self.extensions.named(owner) {
+            let Some(namespace) = namespace_of_owner(place, resource.namespaced) else {
+                return Ok(None);
+            };
+            if self.extensions.was_alive(resource, namespace, owner) {
+                return Ok(Some(Known::Is(Standing::Alive)));
+            }
+            let resource = OwnerResource::Extension(resource.clone());
+            return Ok(Some(question(owner, namespace, resource)));
+        }
+        if self.extensions.is_silent(&owner.api_version) {
+            return Ok(Some(Known::Is(Standing::Unknown)));
         }
         let Some(resource) = self.kinds.named(&owner.api_version, &owner.kind) else {
-            return Ok(Some(Standing::Unknown));
+            return Ok(Some(Known::Is(Standing::Unknown)));
         };
-        let (namespace, _) = place.split();
-        let namespace = if !resource.namespaced() {
-            ""
-        } else if namespace.is_empty() {
+        let Some(namespace) = namespace_of_owner(place, resource.namespaced()) else {
             return Ok(None);
-        } else {
-            namespace
         };
-        let Some(object) = self.registry.peek(resource, namespace, &owner.name) else {
-            return Ok(Some(Standing::Absent));
-        };
-        let tree = object.excerpt(LIFE)?;
-        Ok(Some(if object::uid(&tree) != owner.uid {
-            Standing::Absent
-        } else if owners::ends_with(&tree, FOREGROUND) {
-            Standing::Waiting
-        } else {
-            Standing::Alive
-        }))
+        if self.extensions.resource_of(place).is_some() {
+            // Its server may have seen an owner that another server on the same database made, and that is
+            // not to be seen here yet.
+            return Ok(Some(question(owner, namespace, OwnerResource::Registry(resource.clone()))));
+        }
+        let object = self.registry.peek(resource, namespace, &owner.name);
+        let tree = object.map(|object| object.excerpt(LIFE)).transpose()?;
+        let standing = tree.map_or(Standing::Absent, |tree| Standing::of(&tree, &owner.uid));
+        Ok(Some(Known::Is(standing)))
+    }
+
+    /// What decides about an object's life; nothing where it is gone.
+    fn life(&self, place: &Place) -> Result<Option<Value>, Unreadable> {
+        if self.extensions.resource_of(place).is_some() {
+            return Ok(self.extensions.life(place).cloned());
+        }
+        self.kept(place).map(|object| object.excerpt(LIFE)).transpose()
     }
 
     fn kept(&self, place: &Place) -> Option<Arc<Object>> {
         let (namespace, name) = place.split();
         self.registry.peek(self.kinds.kept_in(&place.collection)?, namespace, name)
     }
+}
+
+/// The namespace in which an object has an owner, `""` for one of the cluster.
+fn namespace_of_owner(place: &Place, is_in_namespace: bool) -> Option<&str> {
+    let (namespace, _) = place.split();
+    match (is_in_namespace, namespace) {
+        (false, _) => Some(""),
+        (true, "") => None,
+        (true, namespace) => Some(namespace),
+    }
+}
+
+fn question(owner: &Owner, namespace: &str, resource: OwnerResource) -> Known {
+    Known::Open(Question { owner: owner.clone(), namespace: namespace.into(), resource })
 }

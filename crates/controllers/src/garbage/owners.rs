@@ -20,7 +20,7 @@ pub(super) const LIFE: &[&[&str]] = &[
 ];
 
 /// One owner of an object, as the object names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     pub(super) api_version: Str,
     pub(super) kind: Str,

@@ -13,7 +13,9 @@ pub(super) async fn remove(environment: &Environment, namespace: &str, left: &mu
     let served = environment.extensions.served();
     left.silent = served.silent;
     let user = environment.account(super::USER);
-    let is_kept = |resource: &&ExtensionResource| resource.namespaced && resource.has("delete");
+    let is_kept = |resource: &&ExtensionResource| {
+        resource.is_preferred && resource.namespaced && resource.has("delete")
+    };
     for resource in served.resources.iter().filter(is_kept) {
         let content =
             Content { servers: &*environment.extensions, user: &user, resource, namespace };
@@ -66,7 +68,8 @@ impl Content<'_> {
         if !self.resource.has("list") {
             return Ok(None);
         }
-        self.ask(ExtensionRequest::List { namespace: self.namespace }).await.map(Some)
+        let first = ExtensionRequest::List { namespace: self.namespace, continue_token: "" };
+        self.ask(first).await.map(Some)
     }
 
     async fn ask(&self, request: ExtensionRequest<'_>) -> Result<Value, Status> {

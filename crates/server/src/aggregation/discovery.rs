@@ -12,6 +12,7 @@ use http_body_util::Full;
 use parking_lot::RwLock;
 use pintle_controllers::extensions::Discoverer;
 use pintle_value::{Str, Value};
+use tokio::sync::watch;
 
 use super::documents::Documents;
 use super::{Aggregation, ApiService};
@@ -27,7 +28,11 @@ const CURRENT: &str = "Current";
 
 /// What is remembered, by the names of API services.
 #[derive(Default)]
-pub(super) struct Discovered(RwLock<State>);
+pub(super) struct Discovered {
+    state: RwLock<State>,
+    /// Tells of each change.
+    changes: watch::Sender<u64>,
+}
 
 /// What a server says of a version of a group.
 #[derive(Debug, Default, PartialEq)]
@@ -52,15 +57,19 @@ struct State {
 
 impl Discovered {
     pub(super) fn number(&self) -> u64 {
-        self.0.read().number
+        self.state.read().number
     }
 
     pub(super) fn of(&self, name: &str) -> Option<Arc<Said>> {
-        self.0.read().by_name.get(name).cloned()
+        self.state.read().by_name.get(name).cloned()
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     fn set(&self, name: &str, said: Option<Said>) {
-        let mut state = self.0.write();
+        let mut state = self.state.write();
         if state.by_name.get(name).map(|known| &**known) == said.as_ref() {
             return;
         }
@@ -73,6 +82,9 @@ impl Discovered {
             }
         }
         state.number += 1;
+        let number = state.number;
+        drop(state);
+        self.changes.send_replace(number);
     }
 }
 

@@ -9,9 +9,10 @@ use http_body_util::{BodyExt, Full, Limited};
 use pintle_auth::User;
 
 use super::{Aggregation, ApiService, identity};
+use crate::backends;
 
 /// More of an answer is not read.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
+pub(super) const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 impl Aggregation {
     /// Asks as a user, and reads the answer.
@@ -19,21 +20,29 @@ impl Aggregation {
         &self,
         service: &ApiService,
         user: &User,
-        mut request: Request<Full<Bytes>>,
+        request: Request<Full<Bytes>>,
         patience: Duration,
     ) -> Result<(response::Parts, Bytes), String> {
-        let backend = self.backend(service).map_err(|why| why.to_string())?;
-        let host = HeaderValue::try_from(&backend.authority).map_err(|why| why.to_string())?;
-        request.headers_mut().insert(HOST, host);
-        identity::write(user, request.headers_mut())?;
         let answer = async {
-            let answer =
-                self.extensions.ask(&backend, request).await.map_err(|why| why.to_string())?;
-            let (head, body) = answer.into_parts();
+            let (head, body) = self.exchange_begun(service, user, request).await?.into_parts();
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
             Ok((head, body.map_err(|why| why.to_string())?.to_bytes()))
         };
         let late = |_| Err("request timed out".to_owned());
         tokio::time::timeout(patience, answer).await.unwrap_or_else(late)
+    }
+
+    /// Asks as a user; gives the answer as soon as it begins.
+    pub(super) async fn exchange_begun(
+        &self,
+        service: &ApiService,
+        user: &User,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<backends::Response, String> {
+        let backend = self.backend(service).map_err(|why| why.to_string())?;
+        let host = HeaderValue::try_from(&backend.authority).map_err(|why| why.to_string())?;
+        request.headers_mut().insert(HOST, host);
+        identity::write(user, request.headers_mut())?;
+        self.extensions.ask(&backend, request).await.map_err(|why| why.to_string())
     }
 }

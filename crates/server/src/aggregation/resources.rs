@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
-use http::{Method, Request};
+use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use pintle_auth::User;
 use pintle_controllers::{ExtensionRequest, ExtensionResource, ExtensionServers, Served};
 use pintle_meta::{GroupVersionResource, Status};
 use pintle_registry::request::DeleteOptions;
 use pintle_value::{Map, Value, json};
+use tokio::sync::watch;
 
 use super::{Aggregation, ApiService};
 use crate::discovery::ResourceDiscovery;
@@ -26,9 +28,15 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const PAGE_OBJECTS_MAX: usize = 250;
 /// What answers are wanted as; a server that knows no lists of metadata gives the objects.
 const ANSWER: HeaderValue = HeaderValue::from_static("application/json");
-const METADATA: HeaderValue = HeaderValue::from_static(
+const METADATA_LIST: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
 );
+const METADATA: HeaderValue = HeaderValue::from_static(
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+);
+const MERGE_PATCH: HeaderValue = HeaderValue::from_static("application/merge-patch+json");
+/// How long a watch lasts.
+const WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 impl ExtensionServers for Aggregation {
     fn served(&self) -> Served {
@@ -43,12 +51,15 @@ impl ExtensionServers for Aggregation {
                 continue;
             };
             for resource in &said.version.resources {
-                if seen.insert((service.group.clone(), resource.resource.clone())) {
-                    served.resources.push(extension_resource(service, resource));
-                }
+                let is_preferred = seen.insert((service.group.clone(), resource.resource.clone()));
+                served.resources.push(extension_resource(service, resource, is_preferred));
             }
         }
         served
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.discovered.changes()
     }
 
     fn ask<'a>(
@@ -59,11 +70,8 @@ impl ExtensionServers for Aggregation {
     ) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let of = &resource.resource;
-            let service = self.services.current().of(&of.group, &of.version).cloned();
-            let service = service.ok_or_else(Status::no_such_path)?;
-            let unavailable = |why: String| {
-                Status::service_unavailable(format!("error trying to reach service: {why}"))
-            };
+            let service = self.service_of(of)?;
+            let name = name_in(&request);
             let request = http_request(of, request).map_err(|why| unavailable(why.to_string()))?;
             let answer = self.exchange(&service, user, request, TIMEOUT).await;
             let (head, body) = answer.map_err(unavailable)?;
@@ -72,14 +80,84 @@ impl ExtensionServers for Aggregation {
                 return said.map_err(|why| unavailable(why.to_string()));
             }
             let said = said.ok();
+            if head.status == StatusCode::NOT_FOUND && !is_about(said.as_ref(), name) {
+                return Err(unavailable("its answer 404 is not about the object".to_owned()));
+            }
             let message = said.as_ref().and_then(|status| status.str_at(&["message"]));
             let code = head.status.as_u16();
             Err(Status::relayed(code, &of.group_resource(), "", message.unwrap_or_default()))
         })
     }
+
+    fn watch<'a>(
+        &'a self,
+        user: &'a User,
+        resource: &'a ExtensionResource,
+        resource_version: &'a str,
+    ) -> BoxFuture<'a, Result<BoxStream<'static, Value>, Status>> {
+        Box::pin(async move {
+            let of = &resource.resource;
+            let service = self.service_of(of)?;
+            let query = format!(
+                "watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}",
+                WATCH_TIMEOUT.as_secs(),
+                percent_encode(resource_version)
+            );
+            let request = Request::get(format!("{}?{query}", path(of, "", "")));
+            let request = request.header(ACCEPT, METADATA).body(Full::default());
+            let request = request.map_err(|why| unavailable(why.to_string()))?;
+            let asked = self.exchange_begun(&service, user, request);
+            let late = |_| Err("request timed out".to_owned());
+            let answer = tokio::time::timeout(TIMEOUT, asked).await.unwrap_or_else(late);
+            let answer = answer.map_err(unavailable)?;
+            let code = answer.status().as_u16();
+            if code != 200 {
+                return Err(Status::relayed(
+                    code,
+                    &of.group_resource(),
+                    "",
+                    "it cannot be watched",
+                ));
+            }
+            Ok(super::events::events(answer.into_body(), WATCH_TIMEOUT + TIMEOUT))
+        })
+    }
 }
 
-fn extension_resource(service: &ApiService, said: &ResourceDiscovery) -> ExtensionResource {
+impl Aggregation {
+    /// Who has a resource.
+    fn service_of(&self, of: &GroupVersionResource) -> Result<Arc<ApiService>, Status> {
+        let service = self.services.current().of(&of.group, &of.version).cloned();
+        service.ok_or_else(|| unavailable("it has no API service any more".to_owned()))
+    }
+}
+
+fn unavailable(why: String) -> Status {
+    Status::service_unavailable(format!("error trying to reach service: {why}"))
+}
+
+/// The object that a request is about, `""` where it is about several.
+fn name_in<'a>(request: &ExtensionRequest<'a>) -> &'a str {
+    match request {
+        ExtensionRequest::List { .. } | ExtensionRequest::DeleteCollection { .. } => "",
+        ExtensionRequest::Get { name, .. }
+        | ExtensionRequest::Patch { name, .. }
+        | ExtensionRequest::Delete { name, .. } => name,
+    }
+}
+
+/// Whether a refusal names the object that was asked for. What does not is no word about the object: a proxy's,
+/// or that of a server that does not have the resource now.
+fn is_about(said: Option<&Value>, name: &str) -> bool {
+    let named = said.and_then(|status| status.str_at(&["details", "name"]));
+    name.is_empty() || named == Some(name)
+}
+
+fn extension_resource(
+    service: &ApiService,
+    said: &ResourceDiscovery,
+    is_preferred: bool,
+) -> ExtensionResource {
     let resource = said.resource.as_str();
     ExtensionResource {
         resource: GroupVersionResource::new(
@@ -90,36 +168,57 @@ fn extension_resource(service: &ApiService, said: &ResourceDiscovery) -> Extensi
         kind: said.response_kind.kind.as_str().into(),
         namespaced: said.scope == "Namespaced",
         verbs: said.verbs.clone(),
+        is_preferred,
     }
+}
+
+fn path(of: &GroupVersionResource, namespace: &str, name: &str) -> String {
+    let mut path = format!("/apis/{}/{}", of.group, of.version);
+    if !namespace.is_empty() {
+        path.push_str("/namespaces/");
+        path.push_str(&percent_encode(namespace));
+    }
+    path.push('/');
+    path.push_str(&of.resource);
+    if !name.is_empty() {
+        path.push('/');
+        path.push_str(&percent_encode(name));
+    }
+    path
 }
 
 fn http_request(
     of: &GroupVersionResource,
     request: ExtensionRequest<'_>,
 ) -> Result<Request<Full<Bytes>>, http::Error> {
-    let path = |namespace: &str| match namespace {
-        "" => format!("/apis/{}/{}/{}", of.group, of.version, of.resource),
-        _ => {
-            let namespace = percent_encode(namespace);
-            format!("/apis/{}/{}/namespaces/{namespace}/{}", of.group, of.version, of.resource)
-        }
-    };
     let (method, path, accept, body) = match request {
-        ExtensionRequest::List { namespace } => {
-            let path = format!("{}?limit={PAGE_OBJECTS_MAX}", path(namespace));
-            (Method::GET, path, METADATA, None)
+        ExtensionRequest::List { namespace, continue_token } => {
+            let mut path = format!("{}?limit={PAGE_OBJECTS_MAX}", path(of, namespace, ""));
+            if !continue_token.is_empty() {
+                path.push_str("&continue=");
+                path.push_str(&percent_encode(continue_token));
+            }
+            (Method::GET, path, METADATA_LIST, None)
+        }
+        ExtensionRequest::Get { namespace, name } => {
+            (Method::GET, path(of, namespace, name), METADATA, None)
+        }
+        ExtensionRequest::Patch { namespace, name, patch } => {
+            let body = (MERGE_PATCH, json::to_string(patch));
+            (Method::PATCH, path(of, namespace, name), METADATA, Some(body))
         }
         ExtensionRequest::DeleteCollection { namespace, options } => {
-            (Method::DELETE, path(namespace), ANSWER, Some(options))
+            let body = (ANSWER, json::to_string(&delete_options(options)));
+            (Method::DELETE, path(of, namespace, ""), ANSWER, Some(body))
         }
         ExtensionRequest::Delete { namespace, name, options } => {
-            let path = format!("{}/{}", path(namespace), percent_encode(name));
-            (Method::DELETE, path, ANSWER, Some(options))
+            let body = (ANSWER, json::to_string(&delete_options(options)));
+            (Method::DELETE, path(of, namespace, name), ANSWER, Some(body))
         }
     };
-    let body = body.map(|options| json::to_string(&delete_options(options)));
+    let (content_type, body) = body.unwrap_or((ANSWER, String::new()));
     let request = Request::builder().method(method).uri(path).header(ACCEPT, accept);
-    request.header(CONTENT_TYPE, ANSWER).body(Full::from(body.unwrap_or_default()))
+    request.header(CONTENT_TYPE, content_type).body(Full::from(body))
 }
 
 /// Options of a deletion as a request's body.

@@ -15,7 +15,7 @@ use super::streams::echo;
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
 /// A server that knows the extension as the one for `a.io/v1`.
-async fn server(extension: &Extension) -> Running {
+pub(crate) async fn server(extension: &Extension) -> Running {
     let server = Server::start(Config::ephemeral()).await.unwrap();
     let service =
         r#"{"metadata":{"name":"s"},"spec":{"type":"ExternalName","externalName":"127.0.0.1"}}"#;
@@ -37,7 +37,7 @@ async fn server(extension: &Extension) -> Running {
 }
 
 /// Asks again and again until an answer has something in it.
-async fn see(server: &Running, path: &str, accept: &str, expected: &str) -> String {
+pub(crate) async fn see(server: &Running, path: &str, accept: &str, expected: &str) -> String {
     let mut last = String::new();
     let seen = async {
         loop {
@@ -54,13 +54,13 @@ async fn see(server: &Running, path: &str, accept: &str, expected: &str) -> Stri
     last
 }
 
-async fn says(server: &Running, reason: &str) -> String {
+pub(crate) async fn says(server: &Running, reason: &str) -> String {
     let reason = format!(r#""reason":"{reason}""#);
     see(server, &format!("{API_SERVICES}/v1.a.io"), "application/json", &reason).await
 }
 
 /// The server looks at the extension when its API service changes.
-async fn look_again(server: &Running, priority: u8) {
+pub(crate) async fn look_again(server: &Running, priority: u8) {
     let changed = format!(r#"{{"spec":{{"versionPriority":{priority}}}}}"#);
     let changed = Request::patch(format!("{API_SERVICES}/v1.a.io"))
         .header("content-type", "application/merge-patch+json")
@@ -144,7 +144,7 @@ async fn discovery_shows_what_an_extension_serves_and_whether_it_answers() {
     const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let extension = Extension::start().await;
     let server = server(&extension).await;
-    let current = r#"{"metadata":{"name":"a.io"},"versions":[{"version":"v1","resources":[{"resource":"things","responseKind":{"group":"","version":"","kind":"Thing"},"scope":"Namespaced","singularResource":"thing","verbs":["delete","deletecollection","get","list"]}],"freshness":"Current"}]}"#;
+    let current = r#"{"metadata":{"name":"a.io"},"versions":[{"version":"v1","resources":[{"resource":"things","responseKind":{"group":"","version":"","kind":"Thing"},"scope":"Namespaced","singularResource":"thing","verbs":["delete","deletecollection","get","list"]},{"resource":"parts","responseKind":{"group":"","version":"","kind":"Part"},"scope":"Namespaced","singularResource":"part","verbs":["create","delete","get","list","patch","watch"]}],"freshness":"Current"}]}"#;
     see(&server, "/apis", AGGREGATED, current).await;
     let group = r#"{"name":"a.io","versions":[{"groupVersion":"a.io/v1","version":"v1"}],"preferredVersion":{"groupVersion":"a.io/v1","version":"v1"}}"#;
     see(&server, "/apis", "application/json", group).await;

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::kubelet::{anyone, subject};
+use super::parts::Parts;
 use super::site::{Body, breaking, text};
 
 /// An extension API server for `a.io/v1`, known as the service `default/s`.
@@ -33,12 +34,14 @@ pub(crate) struct Extension {
 /// What an extension API server knows, and what was asked of it.
 #[derive(Default)]
 struct State {
-    is_ill: AtomicBool,
+    /// With what it answers to everything; 0 where it answers as it should.
+    code: AtomicU16,
     connections: AtomicUsize,
     /// The names of the things in the namespace `doomed`.
     things: Mutex<Vec<String>>,
     /// Who deleted them, and with what options.
     deletions: Mutex<Vec<String>>,
+    parts: Parts,
 }
 
 impl Extension {
@@ -64,7 +67,17 @@ impl Extension {
 
     /// Lets it answer to nothing but with an error, or as it should.
     pub(crate) fn set_well(&self, is_well: bool) {
-        self.state.is_ill.store(!is_well, Ordering::SeqCst);
+        self.set_answer(if is_well { 200 } else { 500 });
+    }
+
+    /// Lets it answer to everything with a code; with 200 as it should.
+    pub(crate) fn set_answer(&self, code: u16) {
+        self.state.code.store(if code == 200 { 0 } else { code }, Ordering::SeqCst);
+    }
+
+    /// What it keeps under `/apis/a.io/v1/parts`.
+    pub(crate) fn parts(&self) -> Parts {
+        self.state.parts.clone()
     }
 
     /// How many connections it has had.
@@ -97,9 +110,9 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, state: Arc<State>) 
             let service = service_fn(move |request| {
                 let (shown, state) = (shown.clone(), state.clone());
                 async move {
-                    let answer = match state.is_ill.load(Ordering::SeqCst) {
-                        false => answer(request, &shown, &state).await,
-                        true => text(StatusCode::INTERNAL_SERVER_ERROR, "not today"),
+                    let answer = match state.code.load(Ordering::SeqCst) {
+                        0 => answer(request, &shown, &state).await,
+                        code => text(StatusCode::from_u16(code).unwrap(), "not today"),
                     };
                     Ok::<_, Infallible>(answer)
                 }
@@ -111,7 +124,8 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, state: Arc<State>) 
 }
 
 const RESOURCES: &str = r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"a.io/v1",
-    "resources":[{"name":"things","singularName":"thing","namespaced":true,"kind":"Thing","verbs":["delete","deletecollection","get","list"]}]}"#;
+    "resources":[{"name":"things","singularName":"thing","namespaced":true,"kind":"Thing","verbs":["delete","deletecollection","get","list"]},
+    {"name":"parts","singularName":"part","namespaced":true,"kind":"Part","verbs":["create","delete","get","list","patch","watch"]}]}"#;
 
 const OPENAPI_V2: &str = r##"{"swagger":"2.0","info":{"title":"a","version":"1"},"paths":{
     "/apis/a.io/v1/things":{"get":{"operationId":"listThings","responses":{"200":{"description":"OK",
@@ -145,6 +159,7 @@ async fn answer(request: Request<Incoming>, shown: &str, state: &State) -> Respo
         }
         "/apis/a.io/v1/upgrade" => switch(request),
         "/apis/a.io/v1/echo" => echo(request, shown).await,
+        path if path.contains("/parts") => state.parts.answer(request).await,
         _ => text(StatusCode::NOT_FOUND, "404 page not found"),
     }
 }
@@ -198,7 +213,11 @@ async fn echo(request: Request<Incoming>, shown: &str) -> Response<Body> {
 }
 
 fn json(said: &str) -> Response<Body> {
-    let mut answer = text(StatusCode::OK, said);
+    json_answer(StatusCode::OK, said)
+}
+
+pub(crate) fn json_answer(code: StatusCode, said: &str) -> Response<Body> {
+    let mut answer = text(code, said);
     let json = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(CONTENT_TYPE, json);
     answer

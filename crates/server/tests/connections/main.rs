@@ -5,10 +5,12 @@
 
 mod aggregation;
 mod client;
+mod collected;
 mod egress;
 mod extension;
 mod kubelet;
 mod logs;
+mod parts;
 mod pauses;
 mod proxies;
 mod site;

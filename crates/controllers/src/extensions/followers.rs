@@ -1,0 +1,222 @@
+//! Objects of extension API servers, followed by list and watch for controllers that need all of them.
+//!
+//! Of each object only the metadata is kept that says whose it is and whether it is being deleted.
+//!
+//! Invariants:
+//! - What a server does not answer changes nothing: objects are as they were seen last until it answers.
+//! - Where there are no extension API servers, nothing runs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use pintle_meta::{GroupVersionResource, Status, User, object};
+use pintle_value::{Map, Value};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+use super::{ExtensionRequest, ExtensionResource, ExtensionServers, Served};
+
+/// The pauses after which a server is asked again that failed (upstream: the reflector's).
+const DELAY_MIN: Duration = Duration::from_secs(1);
+const DELAY_MAX: Duration = Duration::from_secs(30);
+/// A resource with more objects is not followed.
+const OBJECTS_MAX: usize = 200_000;
+/// How much of what servers told waits to be taken in.
+const NEWS_MAX: usize = 32;
+/// For so long is a server's first list awaited before anything is decided without it (upstream's).
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What decides about an object's life, and its name.
+const MEMBERS: [&str; 7] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "deletionTimestamp",
+    "ownerReferences",
+    "finalizers",
+];
+
+/// What a server told of the objects of a resource.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// These are all.
+    All(Vec<Value>),
+    Changed(Value),
+    Deleted(Value),
+}
+
+/// Follows resources, each by a task of its own.
+pub(crate) struct Followers {
+    servers: Arc<dyn ExtensionServers>,
+    user: Arc<User>,
+    by_resource: HashMap<GroupVersionResource, Follower>,
+    tasks: JoinSet<()>,
+    sender: mpsc::Sender<(GroupVersionResource, News)>,
+    receiver: mpsc::Receiver<(GroupVersionResource, News)>,
+}
+
+struct Follower {
+    task: AbortHandle,
+    began: Instant,
+    has_listed: bool,
+}
+
+impl Followers {
+    /// Nothing is followed yet; servers will be asked as the user.
+    pub(crate) fn new(servers: Arc<dyn ExtensionServers>, user: User) -> Self {
+        let (sender, receiver) = mpsc::channel(NEWS_MAX);
+        let (by_resource, tasks) = (HashMap::new(), JoinSet::new());
+        Self { servers, user: Arc::new(user), by_resource, tasks, sender, receiver }
+    }
+
+    /// Follows these resources from now on, and no others; but a resource stays followed while its server does
+    /// not say what it serves. Returns those that are no longer followed.
+    pub(crate) fn set<'r>(
+        &mut self,
+        resources: impl IntoIterator<Item = &'r ExtensionResource>,
+        served: &Served,
+    ) -> Vec<GroupVersionResource> {
+        let mut before = std::mem::take(&mut self.by_resource);
+        for resource in resources {
+            let follower = before.remove(&resource.resource);
+            let follower = follower.unwrap_or_else(|| self.begin(resource.clone()));
+            self.by_resource.insert(resource.resource.clone(), follower);
+        }
+        let mut gone = Vec::new();
+        for (resource, follower) in before {
+            let version = format!("{}/{}", resource.group, resource.version);
+            if served.silent.contains(&version) {
+                self.by_resource.insert(resource, follower);
+            } else {
+                follower.task.abort();
+                gone.push(resource);
+            }
+        }
+        while self.tasks.try_join_next().is_some() {}
+        gone
+    }
+
+    fn begin(&mut self, resource: ExtensionResource) -> Follower {
+        let (servers, user) = (self.servers.clone(), self.user.clone());
+        let source = Source { servers, user, resource, sender: self.sender.clone() };
+        let task = self.tasks.spawn(source.follow());
+        Follower { task, began: Instant::now(), has_listed: false }
+    }
+
+    /// What was told next, of a resource that is followed; for ever where nothing is. Cancel safe.
+    pub(crate) async fn next(&mut self) -> (GroupVersionResource, News) {
+        loop {
+            let Some((resource, news)) = self.receiver.recv().await else {
+                return std::future::pending().await; // never: one sender is kept here
+            };
+            let Some(follower) = self.by_resource.get_mut(&resource) else { continue };
+            follower.has_listed |= matches!(news, News::All(_));
+            return (resource, news);
+        }
+    }
+
+    /// Whether a server that was begun to be followed has not told yet what there is, and might soon.
+    pub(crate) fn is_behind(&self) -> bool {
+        let mut followers = self.by_resource.values();
+        followers.any(|follower| !follower.has_listed && follower.began.elapsed() < PATIENCE)
+    }
+}
+
+/// The objects of a resource, and who wants to know of them.
+struct Source {
+    servers: Arc<dyn ExtensionServers>,
+    user: Arc<User>,
+    resource: ExtensionResource,
+    sender: mpsc::Sender<(GroupVersionResource, News)>,
+}
+
+impl Source {
+    async fn follow(self) {
+        let mut delay = DELAY_MIN;
+        loop {
+            let began = Instant::now();
+            if let Err(status) = self.list_and_watch().await {
+                let resource = self.resource.resource.group_resource();
+                tracing::debug!(%resource, %status, "cannot follow objects of an extension API server");
+            }
+            if began.elapsed() > DELAY_MAX {
+                delay = DELAY_MIN;
+            }
+            tokio::time::sleep(delay).await;
+            delay = delay.saturating_mul(2).min(DELAY_MAX);
+        }
+    }
+
+    /// Tells of everything, then of changes, until something fails or the server wants to begin anew.
+    async fn list_and_watch(&self) -> Result<(), Status> {
+        let mut version = self.list().await?;
+        loop {
+            let began = Instant::now();
+            let watch = self.servers.watch(&self.user, &self.resource, &version);
+            let mut events = watch.await?;
+            while let Some(event) = events.next().await {
+                let Some(object) = event.get("object") else { return Ok(()) };
+                let object_version = object::resource_version(object).to_owned();
+                let news = match event.str_at(&["type"]) {
+                    Some("ADDED" | "MODIFIED") => Some(News::Changed(life(object))),
+                    Some("DELETED") => Some(News::Deleted(life(object))),
+                    Some("BOOKMARK") => None,
+                    _ => return Ok(()), // an error: mostly that the version is too old
+                };
+                if let Some(news) = news {
+                    self.tell(news).await;
+                }
+                version = object_version;
+            }
+            if began.elapsed() < DELAY_MIN {
+                return Ok(()); // one that ends at once is asked for again after a pause
+            }
+        }
+    }
+
+    /// Tells of everything there is; returns the resource version of that.
+    async fn list(&self) -> Result<String, Status> {
+        let mut objects = Vec::new();
+        let mut continue_token = String::new();
+        loop {
+            let page = ExtensionRequest::List { namespace: "", continue_token: &continue_token };
+            let page = self.servers.ask(&self.user, &self.resource, page).await?;
+            let Some(items) = page.get("items").and_then(Value::as_array) else {
+                return Err(Status::internal("a list without items"));
+            };
+            objects.extend(items.iter().map(life));
+            if objects.len() > OBJECTS_MAX {
+                let resource = self.resource.resource.group_resource();
+                tracing::warn!(%resource, "an extension API server has too many objects to follow");
+                return Err(Status::internal("too many objects"));
+            }
+            let metadata =
+                |member| page.str_at(&["metadata", member]).unwrap_or_default().to_owned();
+            continue_token = metadata("continue");
+            if continue_token.is_empty() {
+                self.tell(News::All(objects)).await;
+                return Ok(metadata("resourceVersion"));
+            }
+        }
+    }
+
+    async fn tell(&self, news: News) {
+        // Nobody listens any more where this task is about to be ended.
+        let _ = self.sender.send((self.resource.resource.clone(), news)).await;
+    }
+}
+
+/// What is kept of an object.
+fn life(object: &Value) -> Value {
+    let mut metadata = Map::new();
+    for member in MEMBERS {
+        if let Some(value) = object.at(&["metadata", member]) {
+            metadata.insert(member, value.clone());
+        }
+    }
+    Value::from([("metadata", Value::from(metadata))])
+}
