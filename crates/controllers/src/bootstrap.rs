@@ -12,6 +12,7 @@ use pintle_meta::{Reason, Status, object, time};
 use pintle_registry::Resource;
 use pintle_registry::request::{Context, DeleteOptions, WriteOptions, granted};
 use pintle_value::{Str, Value};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::{Environment, SERVER, apply_status, body, target, until};
@@ -23,17 +24,17 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// How often those are by which the members of a cluster find the server (upstream: `EndpointInterval`).
 const ADDRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Looks after the objects until told to stop. Call [`ensure`] first where others are to wait for them.
+/// Looks after the objects of the time until told to stop. Call [`ensure`] first where others are to wait for
+/// them.
 pub async fn run(
     environment: Environment,
-    objects: Vec<BootstrapObject>,
+    objects: watch::Receiver<Arc<[BootstrapObject]>>,
     shutdown: impl Future<Output = ()>,
 ) {
-    let (addresses, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_address);
     until(shutdown, async {
         tokio::join!(
-            look_after(&environment, addresses.into(), ADDRESS_INTERVAL),
-            look_after(&environment, others.into(), INTERVAL)
+            look_after(&environment, objects.clone(), is_address, ADDRESS_INTERVAL),
+            look_after(&environment, objects.clone(), |object| !is_address(object), INTERVAL)
         );
     })
     .await;
@@ -44,14 +45,23 @@ fn is_address(object: &BootstrapObject) -> bool {
     matches!(&*object.resource.resource, "services" | "endpoints" | "endpointslices")
 }
 
+/// Looks after some of the objects: at an interval, and when others are wanted.
 async fn look_after(
     environment: &Environment,
-    objects: Arc<[BootstrapObject]>,
+    mut objects: watch::Receiver<Arc<[BootstrapObject]>>,
+    is_one: fn(&BootstrapObject) -> bool,
     interval: Duration,
 ) {
+    let select = |objects: &[BootstrapObject]| -> Arc<[BootstrapObject]> {
+        objects.iter().filter(|object| is_one(object)).cloned().collect()
+    };
+    let mut selected = select(&objects.borrow_and_update());
     loop {
-        tokio::time::sleep(interval).await;
-        for status in ensure(environment, &objects).await {
+        tokio::select! {
+            () = tokio::time::sleep(interval) => {}
+            Ok(()) = objects.changed() => selected = select(&objects.borrow_and_update()),
+        }
+        for status in ensure(environment, &selected).await {
             tracing::warn!(%status, "cannot make an object of the server's own");
         }
     }

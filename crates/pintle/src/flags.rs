@@ -6,6 +6,7 @@ mod egress;
 mod etcd;
 mod extensions;
 mod kubelets;
+mod tls;
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -17,7 +18,6 @@ use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, 
 use pintle_meta::quantity::Quantity;
 use pintle_server::{
     Config, Cors, EgressSelector, FeatureGates, Plugins, PortRange, RuntimeConfig, Selection,
-    TlsParameters,
 };
 
 use crate::convert::Convert;
@@ -25,6 +25,7 @@ use access::AccessFlags;
 use etcd::EtcdFlags;
 use extensions::ExtensionFlags;
 use kubelets::KubeletFlags;
+use tls::TlsFlags;
 
 /// A Kubernetes API server in one binary.
 ///
@@ -167,21 +168,8 @@ struct ServingFlags {
     /// Where certificates are kept and made [default: pki in the data directory]
     #[arg(long, value_name = "DIR")]
     cert_dir: Option<PathBuf>,
-    /// The serving certificate, with those behind it, as PEM [default: one of our own]
-    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
-    tls_cert_file: Option<PathBuf>,
-    /// The key of --tls-cert-file, as PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
-    tls_private_key_file: Option<PathBuf>,
-    /// The lowest version of TLS that is spoken: VersionTLS12, VersionTLS13
-    #[arg(long, value_name = "VERSION", default_value = "VersionTLS12")]
-    tls_min_version: String,
-    /// Cipher suites of TLS 1.2 to offer, by Go's names; those of TLS 1.3 are always offered [default: all]
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    tls_cipher_suites: Vec<String>,
-    /// Key exchanges to offer, by the numbers of Go's CurveIDs [default: all]
-    #[arg(long, value_name = "NUMBER,…", value_delimiter = ',')]
-    tls_curve_preferences: Vec<u16>,
+    #[command(flatten)]
+    tls: TlsFlags,
     /// Web pages of these origins may use the API: regular expressions, such as '//example\.com(:|$)'
     #[arg(long, value_name = "REGEX,…", value_delimiter = ',')]
     cors_allowed_origins: Vec<String>,
@@ -307,11 +295,7 @@ impl Serve {
         let feature_gates = FeatureGates::parse(api.feature_gates.iter().map(String::as_str))?;
         let controllers = Selection::parse(api.controllers.iter().map(String::as_str))
             .context("--controllers")?;
-        let tls_parameters = TlsParameters::parse(
-            &serving.tls_min_version,
-            serving.tls_cipher_suites.iter().map(String::as_str),
-            &serving.tls_curve_preferences,
-        )?;
+        let tls_parameters = serving.tls.parameters()?;
         let cors = Cors::parse(serving.cors_allowed_origins.iter().map(String::as_str))?;
         let admission_plugins = api.admission_plugins()?;
         let egress = match &api.egress_selector_config_file {
@@ -334,7 +318,8 @@ impl Serve {
             secure_port: serving.secure_port,
             advertise_address: serving.advertise_address,
             cert_dir: serving.cert_dir,
-            tls_files: serving.tls_cert_file.zip(serving.tls_private_key_file),
+            tls_files: serving.tls.files(),
+            tls_named_files: serving.tls.tls_sni_cert_key,
             tls_parameters,
             shutdown_delay: serving.shutdown_delay_duration,
             livez_grace_period: serving.livez_grace_period,
@@ -391,6 +376,8 @@ fn bytes(text: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
+    use pintle_server::TlsParameters;
+
     use pintle_server::Feature;
 
     use super::*;

@@ -3,7 +3,7 @@
 //!
 //! A client certificate is asked for and not demanded, and one that does not hold ends in a 401 that says
 //! so rather than in a broken connection (as upstream does it). So the handshake lets every chain pass,
-//! and the chain is verified here, for each connection and again when a certificate of it ends.
+//! and the chain is verified here at the requests, by the authorities of the time ([`chain`]).
 
 mod chain;
 mod front_proxy;
@@ -22,34 +22,40 @@ use pintle_auth::{Error, User, certificate};
 use pintle_registry::Registry;
 use pintle_registry::request::Now;
 use rustls::pki_types::CertificateDer;
-use rustls::server::danger::ClientCertVerifier;
 
 pub(crate) use front_proxy::FrontProxy;
 pub(crate) use tokens::Tokens;
 
+use crate::tls::Verifier;
 use crate::{header_text, websocket};
 use chain::Chain;
 
 /// What is known of the other end of a connection.
 pub(crate) struct Peer {
-    credential: Credential,
-    /// Its chain, if it is a front proxy's, whose headers say who asks.
+    certificate: Option<Certificate>,
+    /// Its chain, if it is a front proxy's where it holds: then headers say who asks.
     front_proxy: Option<Chain>,
 }
 
-enum Credential {
-    /// None was given.
-    None,
-    /// A certificate, and the chain that it is trusted for.
-    Certificate { user: Arc<User>, chain: Chain },
-    /// A certificate that does not hold.
-    Refused(Error),
+/// A client certificate.
+struct Certificate {
+    chain: Chain,
+    /// Whose it is; nobody's where it names none.
+    holder: Result<Option<Arc<User>>, Error>,
+}
+
+impl Certificate {
+    /// Whose it is, if it holds.
+    fn user(&self, now: Now) -> Result<Option<&Arc<User>>, Error> {
+        self.chain.check(now)?;
+        self.holder.as_ref().map(Option::as_ref).map_err(Clone::clone)
+    }
 }
 
 /// Finds out who asks.
 pub(crate) struct Authentication {
     /// Verifies chains of client certificates; `None` where no authority for them is known.
-    pub(crate) verifier: Option<Arc<dyn ClientCertVerifier>>,
+    pub(crate) verifier: Option<Arc<Verifier>>,
     /// Who may say who asks; `None` where nobody may.
     pub(crate) front_proxy: Option<FrontProxy>,
     /// The tokens that are known.
@@ -60,42 +66,27 @@ pub(crate) struct Authentication {
 
 impl Peer {
     /// For how long its certificate is still valid, in seconds, where it has one that holds.
-    pub(crate) const fn certificate_remaining_seconds(&self, now: Now) -> Option<i64> {
-        match &self.credential {
-            Credential::Certificate { chain, .. } => Some(chain.remaining_seconds(now)),
-            Credential::None | Credential::Refused(_) => None,
-        }
+    pub(crate) fn certificate_remaining_seconds(&self, now: Now) -> Option<i64> {
+        let certificate = self.certificate.as_ref()?;
+        let holds = certificate.user(now).is_ok_and(|user| user.is_some());
+        holds.then(|| certificate.chain.remaining_seconds(now))
     }
 }
 
 impl Authentication {
     /// Looks at the chain that the other end of a connection gave.
-    pub(crate) fn peer(&self, chain: Option<&[CertificateDer<'_>]>, now: Now) -> Peer {
+    pub(crate) fn peer(&self, chain: Option<&[CertificateDer<'_>]>) -> Peer {
         let Some([leaf, others @ ..]) = chain else {
-            return Peer { credential: Credential::None, front_proxy: None };
+            return Peer { certificate: None, front_proxy: None };
         };
+        let verifier = self.verifier.as_ref();
         let front_proxy = self.front_proxy.as_ref();
         Peer {
-            credential: self.credential(leaf, others, now),
-            front_proxy: front_proxy.and_then(|proxy| proxy.chain(leaf, others, now)),
-        }
-    }
-
-    fn credential(
-        &self,
-        leaf: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        now: Now,
-    ) -> Credential {
-        let Some(verifier) = &self.verifier else { return Credential::None };
-        let chain = match Chain::verify(verifier, leaf, others, now) {
-            Ok(chain) => chain,
-            Err(error) => return Credential::Refused(error),
-        };
-        match certificate::holder(leaf) {
-            Err(error) => Credential::Refused(error),
-            Ok(None) => Credential::None,
-            Ok(Some(user)) => Credential::Certificate { user: Arc::new(user), chain },
+            certificate: verifier.map(|verifier| Certificate {
+                chain: Chain::new(verifier, leaf, others),
+                holder: certificate::holder(leaf).map(|holder| holder.map(Arc::new)),
+            }),
+            front_proxy: front_proxy.and_then(|proxy| proxy.chain(leaf, others)),
         }
     }
 
@@ -116,13 +107,10 @@ impl Authentication {
                 (Err(error), _) => refusal = Some(error),
             }
         }
-        match &peer.credential {
-            Credential::Certificate { user, chain } => match chain.check(now) {
-                Ok(()) => return Ok(user.clone()),
-                Err(error) => refusal = Some(error),
-            },
-            Credential::Refused(error) => refusal = Some(error.clone()),
-            Credential::None => {}
+        match peer.certificate.as_ref().map(|certificate| certificate.user(now)) {
+            Some(Ok(Some(user))) => return Ok(user.clone()),
+            Some(Err(error)) => refusal = Some(error),
+            Some(Ok(None)) | None => {}
         }
         let among_subprotocols = websocket::bearer_token(headers)?;
         if let Some(token) = bearer_token(headers)?.or(among_subprotocols.as_deref()) {

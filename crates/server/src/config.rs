@@ -7,6 +7,7 @@ mod egress;
 mod extensions;
 mod kubelets;
 mod proxies;
+mod serving;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub use egress::{Egress, EgressSelector, EgressTls, Transport};
 pub use extensions::Extensions;
 pub use kubelets::KubeletClient;
 pub use proxies::ProxiedAddresses;
+pub use serving::NamedServingFiles;
 
 /// How a server is to run. [`Config::default`] is what the program does without flags.
 #[derive(Clone, Debug)]
@@ -54,6 +56,8 @@ pub struct Config {
     pub cert_dir: Option<PathBuf>,
     /// A serving certificate and its key, instead of one of our own.
     pub tls_files: Option<(PathBuf, PathBuf)>,
+    /// Serving certificates by the names that clients ask for.
+    pub tls_named_files: Vec<NamedServingFiles>,
     /// Which versions, cipher suites and key exchanges of TLS are offered.
     pub tls_parameters: TlsParameters,
     /// Who says who may do what.
@@ -140,6 +144,7 @@ impl Default for Config {
             advertise_address: None,
             cert_dir: None,
             tls_files: None,
+            tls_named_files: Vec::new(),
             tls_parameters: TlsParameters::default(),
             client_ca_file: None,
             request_header: RequestHeader::default(),

@@ -18,7 +18,7 @@ mod stream;
 mod tests;
 
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,10 +35,11 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::api::{Api, now};
+use crate::api::Api;
 use crate::authentication::Peer;
 use crate::body::Successor;
 use crate::config::ConnectionLimits;
+use crate::tls::Tls;
 use answer::Answer;
 pub(crate) use conduct::Conduct;
 pub(crate) use files::within_files;
@@ -53,7 +54,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What all connections share.
 struct Listener {
-    tls: TlsAcceptor,
+    tls: Arc<Tls>,
     register: Arc<Register>,
     api: Arc<Api>,
 }
@@ -62,14 +63,13 @@ struct Listener {
 /// the caller's to bound.
 pub(crate) async fn serve(
     listener: TcpListener,
-    tls: Arc<rustls::ServerConfig>,
+    tls: Arc<Tls>,
     limits: ConnectionLimits,
     api: Arc<Api>,
 ) {
     let register = Register::new(limits);
     let mut stopping = api.lifecycle.stopping();
-    let shared =
-        Arc::new(Listener { tls: TlsAcceptor::from(tls), register: register.clone(), api });
+    let shared = Arc::new(Listener { tls, register: register.clone(), api });
     let mut connections = JoinSet::new();
     let mut idle_watch = std::pin::pin!(register.watch());
     loop {
@@ -104,8 +104,10 @@ pub(crate) async fn serve(
 
 async fn connection(stream: TcpStream, entry: Entry, from: IpAddr, shared: Arc<Listener>) {
     let (api, limits) = (&shared.api, shared.register.limits());
+    let address = stream.local_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |local| local.ip());
+    let acceptor = TlsAcceptor::from(shared.tls.config(address));
     let socket = Socket::new(stream, entry.conduct().clone());
-    let handshake = tokio::time::timeout(limits.handshake, shake_hands(socket, &shared.tls)).await;
+    let handshake = tokio::time::timeout(limits.handshake, shake_hands(socket, &acceptor)).await;
     let why = match handshake {
         Ok(Ok(stream)) => return speak_http(stream, entry.conduct(), &shared).await,
         Ok(Err(error)) => error,
@@ -117,7 +119,7 @@ async fn connection(stream: TcpStream, entry: Entry, from: IpAddr, shared: Arc<L
 
 /// Serves an encrypted connection until it ends.
 async fn speak_http(stream: TlsStream<Socket>, conduct: &Arc<Conduct>, shared: &Listener) {
-    let peer = shared.api.authentication.peer(stream.get_ref().1.peer_certificates(), now());
+    let peer = shared.api.authentication.peer(stream.get_ref().1.peer_certificates());
     let successor = Arc::new(Mutex::new(None));
     let requests = Requests {
         api: shared.api.clone(),

@@ -56,7 +56,7 @@ mod zpages;
 
 pub use config::{
     AuthorizationFiles, Config, ConnectionLimits, Egress, EgressSelector, EgressTls, Extensions,
-    KubeletClient, ProxiedAddresses, RequestHeader, ServiceAccounts, Transport,
+    KubeletClient, NamedServingFiles, ProxiedAddresses, RequestHeader, ServiceAccounts, Transport,
 };
 pub use cors::Cors;
 pub use error::Error;

@@ -6,6 +6,8 @@
 mod authority;
 pub(crate) mod der;
 mod files;
+mod followed;
+mod listener;
 mod pem;
 mod renewal;
 mod signer;
@@ -16,16 +18,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
+use arc_swap::ArcSwap;
 
 use crate::Error;
+use crate::config::NamedServingFiles;
 pub(crate) use authority::Pair;
 use authority::{Authority, CLUSTER, FRONT_PROXY, Profile};
 pub(crate) use files::{make_private_directory, read, write_private};
-pub(crate) use renewal::Renewal;
+pub(crate) use listener::{Authorities, ListenerCertificates};
+use listener::{ListenerFiles, Serving};
+use renewal::ClientRenewal;
+pub(crate) use renewal::{Change, Renewal};
 pub use signer::Signer;
 pub(crate) use signer::{proves_possession, signs_with_sha256};
+#[cfg(test)]
 use validity::{Validity, seconds};
 
 /// The names under which the API server is known in a cluster, and on this machine.
@@ -46,6 +52,8 @@ pub(crate) struct Wanted {
     pub(crate) directory: Option<PathBuf>,
     /// A serving certificate and its key, instead of one of our own.
     pub(crate) serving_files: Option<(PathBuf, PathBuf)>,
+    /// Serving certificates and their keys by the names that clients ask for.
+    pub(crate) named_files: Vec<NamedServingFiles>,
     /// Further authorities for client certificates.
     pub(crate) client_ca_file: Option<PathBuf>,
     /// The authority of front proxies.
@@ -58,16 +66,8 @@ pub(crate) struct Wanted {
 
 /// Everything that TLS and kubeconfigs need.
 pub(crate) struct Pki {
-    /// The serving certificate and its key.
-    pub(crate) serving: Pair,
-    /// Authorities for client certificates.
-    pub(crate) client_authorities: RootCertStore,
-    /// The same, as PEM.
-    pub(crate) client_ca_pem: String,
-    /// Authorities of front proxies that this server believes.
-    pub(crate) front_proxy_authorities: RootCertStore,
-    /// The same, as PEM.
-    pub(crate) front_proxy_ca_pem: Option<String>,
+    /// What the listener shows, and by which authorities it recognises clients.
+    pub(crate) listener: ListenerCertificates,
     /// What the server is to extension API servers, unless files say it.
     pub(crate) front_proxy: OwnFrontProxy,
     /// What clients must trust, as PEM.
@@ -75,41 +75,31 @@ pub(crate) struct Pki {
     /// The administrator's certificate and key, as PEM.
     pub(crate) admin: Credentials,
     /// Who the server is to kubelets that trust its authority.
-    pub(crate) kubelet_client: Credentials,
+    pub(crate) kubelet_client: RenewedCredentials,
     /// Makes certificates for others.
     pub(crate) signer: Arc<Signer>,
-    /// Renews the serving certificate.
+    /// Keeps all of them up to date while the server runs.
     pub(crate) renewal: Renewal,
 }
+
+/// Credentials of the server's own, which are replaced before they end.
+pub(crate) type RenewedCredentials = Arc<ArcSwap<Credentials>>;
 
 /// The server as a front proxy, and by which authority it is known as that.
 pub(crate) struct OwnFrontProxy {
     /// The authority, as PEM.
     pub(crate) ca_pem: String,
     /// What the server shows.
-    pub(crate) client: Credentials,
+    pub(crate) client: RenewedCredentials,
 }
 
 impl OwnFrontProxy {
     /// The name in its certificate; kubeadm's.
     pub(crate) const NAME: &str = "front-proxy-client";
-
-    fn prepare(directory: Option<&Path>, now: SystemTime) -> Result<Self, Error> {
-        let authority = Authority::prepare(&FRONT_PROXY, directory, now)?;
-        let profile = Profile {
-            file: Self::NAME,
-            common_name: Self::NAME,
-            organization: "",
-            dns_names: &[],
-            addresses: Vec::new(),
-        };
-        let client = authority.pair(directory, &profile, now)?.credentials();
-        Ok(Self { ca_pem: authority.certificate_pem().to_owned(), client })
-    }
 }
 
 /// A client certificate and its key, as PEM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// The certificate.
     pub certificate_pem: String,
@@ -123,95 +113,55 @@ impl Pki {
         if let Some(directory) = &wanted.directory {
             make_private_directory(directory).map_err(|error| error.of("cert-dir"))?;
         }
-        let authority = Authority::prepare(&CLUSTER, wanted.directory.as_deref(), now)?;
+        let directory = wanted.directory.as_deref();
+        let authority = Authority::prepare(&CLUSTER, directory, now)?;
         authority.warn(now);
-        let admin = authority.pair(wanted.directory.as_deref(), &admin_profile(), now)?;
-        let kubelet_client =
-            authority.pair(wanted.directory.as_deref(), &kubelet_client_profile(), now)?;
-        let front_proxy = OwnFrontProxy::prepare(wanted.directory.as_deref(), now)?;
-        let mut renewed = None;
-        let (serving, ca_pem) = match &wanted.serving_files {
+        let front_proxy_authority = Authority::prepare(&FRONT_PROXY, directory, now)?;
+        let admin = authority.pair(directory, &admin_profile(), now)?;
+        let kubelet_client = authority.pair(directory, &kubelet_client_profile(), now)?;
+        let front_proxy_client =
+            front_proxy_authority.pair(directory, &front_proxy_client_profile(), now)?;
+        let files = ListenerFiles::read(wanted)?;
+        let serving = match Serving::given(wanted)? {
+            Some(given) => given,
             None => {
                 let profile = serving_profile(wanted.bind_address);
-                let pair = authority.pair(wanted.directory.as_deref(), &profile, now)?;
-                renewed = Some((profile, pair.clone()));
-                (pair, authority.certificate_pem().to_owned())
-            }
-            Some((certificate, key)) => {
-                // What is given is what clients must trust: a chain up to its root, or self-signed.
-                let pair = Pair::read(certificate, key)?;
-                warn_if_invalid(certificate, &pair.chain()?, now);
-                let pem = pair.certificate_pem.clone();
-                (pair, pem)
+                let pair = authority.pair(directory, &profile, now)?;
+                Serving::Own { profile, pair }
             }
         };
-        let mut client_authorities = RootCertStore::empty();
-        client_authorities.add_parsable_certificates([authority.certificate_der()?]);
-        let mut client_ca_pem = authority.certificate_pem().to_owned();
-        if let Some(path) = &wanted.client_ca_file {
-            let (text, certificates) = authorities(path, "client-ca-file")?;
-            warn_if_invalid(path, &certificates, now);
-            client_authorities.add_parsable_certificates(certificates);
-            client_ca_pem.push_str(&text);
-        }
-        let mut front_proxy_authorities = RootCertStore::empty();
-        let mut front_proxy_ca_pem = None;
-        if let Some(path) = &wanted.front_proxy_ca_file {
-            let (text, certificates) = authorities(path, "requestheader-client-ca-file")?;
-            warn_if_invalid(path, &certificates, now);
-            front_proxy_authorities.add_parsable_certificates(certificates);
-            front_proxy_ca_pem = Some(text);
-            let is_clients = |authority| client_authorities.roots.contains(authority);
-            if !wanted.front_proxies_are_named
-                && front_proxy_authorities.roots.iter().any(is_clients)
-            {
-                return Err(every_client_a_front_proxy());
-            }
-        }
-        Ok(Self {
+        // What is given is what clients must trust: a chain up to its root, or self-signed.
+        let ca_pem = match &serving {
+            Serving::Given(pair) => pair.value().certificate_pem.clone(),
+            Serving::Own { .. } => authority.certificate_pem().to_owned(),
+        };
+        let signer = Arc::new(Signer::of(&authority)?);
+        let renewal = Renewal {
+            front_proxy_authority,
+            directory: wanted.directory.clone(),
+            files,
             serving,
-            client_authorities,
-            client_ca_pem,
-            front_proxy_authorities,
-            front_proxy_ca_pem,
+            admin: (admin_profile(), admin.clone()),
+            kubelet_client: ClientRenewal::new(kubelet_client_profile(), kubelet_client),
+            front_proxy_client: ClientRenewal::new(
+                front_proxy_client_profile(),
+                front_proxy_client,
+            ),
+            authority,
+        };
+        Ok(Self {
+            listener: renewal.listener()?,
             ca_pem,
             admin: admin.credentials(),
-            kubelet_client: kubelet_client.credentials(),
-            front_proxy,
-            signer: Arc::new(Signer::of(&authority)?),
-            renewal: Renewal { authority, directory: wanted.directory.clone(), serving: renewed },
+            kubelet_client: renewal.kubelet_client.credentials.clone(),
+            front_proxy: OwnFrontProxy {
+                ca_pem: renewal.front_proxy_authority.certificate_pem().to_owned(),
+                client: renewal.front_proxy_client.credentials.clone(),
+            },
+            signer,
+            renewal,
         })
     }
-}
-
-/// Why an authority of clients must not be one of front proxies, without more.
-fn every_client_a_front_proxy() -> Error {
-    let reason = "it and --client-ca-file, or the server's own authority, contain overlapping certificates; \
-                  --requestheader-allowed-names must be specified to ensure regular client certificates \
-                  cannot set authenticating proxy headers for arbitrary users";
-    Error::Flag { flag: "requestheader-client-ca-file", reason: reason.to_owned() }
-}
-
-/// Tells of certificates that were given and are not valid: they are whoever's who gave them.
-fn warn_if_invalid(path: &Path, certificates: &[CertificateDer<'_>], now: SystemTime) {
-    for validity in certificates.iter().filter_map(Validity::of) {
-        if let Some(problem) = validity.problem(seconds(now)) {
-            tracing::warn!(file = %path.display(), "a certificate is not valid: {problem}");
-        }
-    }
-}
-
-/// The authorities in the file that a flag names: its text, and the certificates in it.
-fn authorities(
-    path: &Path,
-    flag: &'static str,
-) -> Result<(String, Vec<CertificateDer<'static>>), Error> {
-    let read = || {
-        let text = files::read(path)?;
-        let certificates = pem::certificates(path, &text)?;
-        Ok((text, certificates))
-    };
-    read().map_err(|error: Error| error.of(flag))
 }
 
 /// The key that signs the tokens of service accounts, as PEM: the one that is kept, or a new one.
@@ -262,6 +212,17 @@ const fn kubelet_client_profile() -> Profile {
         file: "apiserver-kubelet-client",
         common_name: "kube-apiserver-kubelet-client",
         organization: pintle_auth::MASTERS,
+        dns_names: &[],
+        addresses: Vec::new(),
+    }
+}
+
+/// By which extension API servers know this one.
+const fn front_proxy_client_profile() -> Profile {
+    Profile {
+        file: OwnFrontProxy::NAME,
+        common_name: OwnFrontProxy::NAME,
+        organization: "",
         dns_names: &[],
         addresses: Vec::new(),
     }

@@ -2,12 +2,12 @@
 
 mod background;
 mod bootstrap;
+mod certificates;
 mod compaction;
 mod controllers;
 mod identity;
 pub(crate) use identity::own_name;
 mod manifests;
-mod renewal;
 mod store;
 mod tokens;
 
@@ -22,6 +22,7 @@ use pintle_controllers::definitions::Definitions;
 use pintle_registry::{Options, Registry, ResourceDefinition, admission};
 use pintle_store::Opening;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::aggregation::Aggregation;
@@ -44,6 +45,7 @@ use crate::token_issuer::TokenIssuer;
 use crate::webhooks::Webhooks;
 use crate::{Config, Error, connection, runtime};
 use background::Background;
+use certificates::{Certificates, Kubeconfig};
 
 /// How much of what objects are in further encodings is kept in memory.
 const ENCODINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -55,11 +57,7 @@ pub struct Server;
 
 /// A server that runs. Dropping it stops it at once; [`Running::shutdown`] lets it finish what it does.
 pub struct Running {
-    url: String,
-    kubeconfig: String,
-    kubeconfig_path: PathBuf,
-    /// Removed at the end, where the kubeconfig was put into a directory of its own.
-    temporary: Option<PathBuf>,
+    access: Access,
     ca_pem: String,
     admin: Credentials,
     signer: Arc<Signer>,
@@ -67,6 +65,31 @@ pub struct Running {
     connections: JoinHandle<()>,
     background: Background,
     shutdown_delay: Duration,
+}
+
+/// How the administrator reaches the server.
+struct Access {
+    url: String,
+    kubeconfig: String,
+    kubeconfig_path: PathBuf,
+    /// Removed at the end, where the kubeconfig was put into a directory of its own.
+    temporary: Option<PathBuf>,
+}
+
+impl Access {
+    /// Writes the kubeconfig.
+    fn new(config: &Config, address: SocketAddr, pki: &Pki) -> Result<Self, Error> {
+        let url = format!("https://{}", reachable(address));
+        let kubeconfig = kubeconfig::kubeconfig(&url, &pki.ca_pem, &pki.admin);
+        let (kubeconfig_path, temporary) = write_kubeconfig(config, &kubeconfig)?;
+        Ok(Self { url, kubeconfig, kubeconfig_path, temporary })
+    }
+
+    /// What a kubeconfig with another certificate is made of.
+    fn renewed(&self, ca_pem: &str) -> Kubeconfig {
+        let (path, url) = (self.kubeconfig_path.clone(), self.url.clone());
+        Kubeconfig { path, url, ca_pem: ca_pem.to_owned() }
+    }
 }
 
 impl Server {
@@ -97,64 +120,63 @@ impl Server {
         let definitions = Definitions::restore(environment.clone(), built_in, webhooks.clone());
         phases.end("custom resources");
         let port_repair = bootstrap::port_record(&environment, &config, &measured.effects).await?;
-        let objects = bootstrap::wanted(&config, address, &pki);
+        let own_authority = &pki.front_proxy.ca_pem;
+        let objects = bootstrap::wanted(&config, address, &pki.listener, own_authority);
         bootstrap::ensure(&environment, &objects).await?;
         phases.end("bootstrap objects");
+        let (objects, objects_now) = watch::channel(objects);
         let sources = Sources::of(&environment, &config, webhooks, measured);
-        let parts = (&tls, tokens, backends);
+        let parts = (&*tls, tokens, backends);
         let api = api(&config, registry.clone(), &authorization, parts, sources, address);
         let limits = config.connections.clone();
-        let serving = connection::serve(listener, tls.config, limits, api.clone());
+        let serving = connection::serve(listener, tls.clone(), limits, api.clone());
         let connections = tokio::spawn(serving);
         let mut background = Background::start()?;
         controllers::Parts {
             environment: environment.clone(),
-            objects: &objects,
+            objects: objects_now,
             advertised: bootstrap::advertised(&config, address),
             pki: &pki,
             api: &api,
         }
         .start(definitions, port_repair, &config, &mut background);
         background.spawn(authorization.keep_up());
-        background.spawn(renewal::run(pki.renewal, tls.serving));
         background.spawn(compaction::run(registry, config.watch_history, config.etcd.is_none()));
         manifests::apply(&environment, &config).await?;
-        let url = format!("https://{}", reachable(address));
-        let kubeconfig = kubeconfig::kubeconfig(&url, &pki.ca_pem, &pki.admin);
-        let (kubeconfig_path, temporary) = write_kubeconfig(&config, &kubeconfig)?;
+        let access = Access::new(&config, address, &pki)?;
+        let Pki { front_proxy, renewal, ca_pem, admin, signer, .. } = pki;
+        let certificates = Certificates {
+            renewal,
+            tls,
+            address,
+            front_proxy_ca_pem: front_proxy.ca_pem,
+            objects,
+            kubeconfig: access.renewed(&ca_pem),
+            config: config.clone(),
+        };
+        background.spawn(certificates.run());
         api.lifecycle.start();
         phases.end("serving");
         phases.report();
-        Ok(Running {
-            url,
-            kubeconfig,
-            kubeconfig_path,
-            temporary,
-            ca_pem: pki.ca_pem,
-            admin: pki.admin,
-            signer: pki.signer,
-            api,
-            connections,
-            background,
-            shutdown_delay: config.shutdown_delay,
-        })
+        let shutdown_delay = config.shutdown_delay;
+        Ok(Running { access, ca_pem, admin, signer, api, connections, background, shutdown_delay })
     }
 }
 
 impl Running {
     /// `https://127.0.0.1:6443`
     pub fn url(&self) -> &str {
-        &self.url
+        &self.access.url
     }
 
     /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &str {
-        &self.kubeconfig
+        &self.access.kubeconfig
     }
 
     /// The file that it is in.
     pub fn kubeconfig_path(&self) -> &Path {
-        &self.kubeconfig_path
+        &self.access.kubeconfig_path
     }
 
     /// The authority that clients must trust, as PEM.
@@ -191,7 +213,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.api.lifecycle.stop();
         self.connections.abort();
-        if let Some(directory) = &self.temporary
+        if let Some(directory) = &self.access.temporary
             && let Err(error) = std::fs::remove_dir_all(directory)
         {
             tracing::debug!(%error, "cannot remove {}", directory.display());
@@ -216,7 +238,7 @@ fn listen(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
 /// Certificates, and what depends on them.
 struct Prepared {
     pki: Pki,
-    tls: Tls,
+    tls: Arc<Tls>,
     tokens: Issued,
     backends: Backends,
 }
@@ -236,7 +258,7 @@ fn prepare_certificates(
     tokio::task::spawn_blocking(move || {
         let wanted = wanted_certificates(&config);
         let pki = Pki::prepare(&wanted, SystemTime::now())?;
-        let tls = Tls::new(&pki, &config.tls_parameters)?;
+        let tls = Arc::new(Tls::new(&pki.listener, &config.tls_parameters)?);
         let tokens = tokens::prepare(&config, wanted.directory.as_deref())?;
         let kubelets =
             Kubelets::new(&config.kubelets, ways.cluster.clone(), pki.kubelet_client.clone())?;
@@ -256,6 +278,7 @@ fn wanted_certificates(config: &Config) -> Wanted {
     Wanted {
         directory: is_kept.then(|| config.kept_certificates()),
         serving_files: config.tls_files.clone(),
+        named_files: config.tls_named_files.clone(),
         client_ca_file: config.client_ca_file.clone(),
         front_proxy_ca_file: config.request_header.client_ca_file.clone(),
         front_proxies_are_named: !config.request_header.allowed_names.is_empty(),
@@ -349,9 +372,9 @@ fn api(
     Arc::new(Api {
         registry,
         authentication: Authentication {
-            verifier: Some(tls.verifier.clone()),
+            verifier: Some(tls.clients.clone()),
             front_proxy: tls
-                .front_proxy_verifier
+                .front_proxies
                 .clone()
                 .map(|verifier| FrontProxy::new(verifier, config.request_header.clone())),
             tokens,

@@ -1,8 +1,12 @@
 //! TLS as upstream has it: client certificates are asked for and not demanded, and judged later.
 
+mod choice;
 mod first_version;
 mod parameters;
+mod verifier;
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -12,7 +16,7 @@ use rustls::pki_types::{
     CertificateDer, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, UnixTime,
 };
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{ClientHello, ResolvesServerCert, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig,
@@ -22,39 +26,97 @@ use webpki::RawPublicKeyEntity;
 use x509_parser::certificate::Validity;
 
 use crate::Error;
-use crate::pki::{Pair, Pki};
+use crate::pki::{Authorities, ListenerCertificates, Pair};
+use choice::Choice;
 pub use parameters::TlsParameters;
+pub(crate) use verifier::{Believed, Verifier};
 
-/// What the listener needs, and what verifies client certificates after the handshake.
+/// What the listener needs, and what verifies client certificates after the handshake. Its certificates
+/// are replaced while the server runs.
 pub(crate) struct Tls {
-    pub(crate) config: Arc<ServerConfig>,
-    pub(crate) verifier: Arc<dyn ClientCertVerifier>,
-    /// What verifies front proxies, where there are to be some.
-    pub(crate) front_proxy_verifier: Option<Arc<dyn ClientCertVerifier>>,
-    /// What the server shows to clients.
-    pub(crate) serving: Arc<Serving>,
+    parameters: TlsParameters,
+    settings: ArcSwap<Settings>,
+    /// Verifies clients.
+    pub(crate) clients: Arc<Verifier>,
+    /// Verifies front proxies, where there are to be some.
+    pub(crate) front_proxies: Option<Arc<Verifier>>,
 }
 
-/// The certificate that the server shows to clients, which is replaced while it runs: connections that are
-/// begun from then on get the other one.
-#[derive(Debug)]
-pub(crate) struct Serving(ArcSwap<CertifiedKey>);
+/// The settings of new connections.
+struct Settings {
+    config: Arc<ServerConfig>,
+    /// Those for the server's addresses that have a certificate of their own.
+    by_address: HashMap<IpAddr, Arc<ServerConfig>>,
+}
 
-impl Serving {
-    fn new(pair: &Pair) -> Result<Self, Error> {
-        Ok(Self(ArcSwap::from_pointee(certified(pair)?)))
+impl Tls {
+    /// Sets up TLS with HTTP/2 and HTTP/1.1 to choose from.
+    pub(crate) fn new(
+        certificates: &ListenerCertificates,
+        parameters: &TlsParameters,
+    ) -> Result<Self, Error> {
+        let (clients, front_proxies) = verifiers(certificates)?;
+        Ok(Self {
+            settings: ArcSwap::from_pointee(Settings::new(certificates, parameters)?),
+            parameters: parameters.clone(),
+            clients: Arc::new(Verifier::new(clients)),
+            front_proxies: front_proxies.map(|verifier| Arc::new(Verifier::new(verifier))),
+        })
     }
 
-    /// Shows another one from now on.
-    pub(crate) fn replace(&self, pair: &Pair) -> Result<(), Error> {
-        self.0.store(Arc::new(certified(pair)?));
+    /// Uses other certificates from now on: the serving ones for new connections, the authorities for each
+    /// request.
+    ///
+    /// # Errors
+    /// One of them cannot be used. Then nothing changes.
+    pub(crate) fn replace(&self, certificates: &ListenerCertificates) -> Result<(), Error> {
+        let settings = Settings::new(certificates, &self.parameters)?;
+        let (clients, front_proxies) = verifiers(certificates)?;
+        self.settings.store(Arc::new(settings));
+        self.clients.replace(clients);
+        if let (Some(current), Some(front_proxies)) = (&self.front_proxies, front_proxies) {
+            current.replace(front_proxies);
+        }
         Ok(())
     }
+
+    /// The settings for a connection to one of the server's addresses.
+    pub(crate) fn config(&self, address: IpAddr) -> Arc<ServerConfig> {
+        let settings = self.settings.load();
+        settings.by_address.get(&address.to_canonical()).unwrap_or(&settings.config).clone()
+    }
 }
 
-impl ResolvesServerCert for Serving {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.load_full())
+/// What verifies clients, and what front proxies.
+fn verifiers(certificates: &ListenerCertificates) -> Result<(Believed, Option<Believed>), Error> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier = |authorities: &Authorities| {
+        Chains::verifier(&authorities.roots, &provider).map_err(|why| Error::Tls(why.to_string()))
+    };
+    let front_proxies = certificates.front_proxies.as_ref().map(verifier);
+    Ok((verifier(&certificates.clients)?, front_proxies.transpose()?))
+}
+
+impl Settings {
+    fn new(certificates: &ListenerCertificates, parameters: &TlsParameters) -> Result<Self, Error> {
+        let choice = Choice::new(certificates)?;
+        let mut authorities = certificates.clients.roots.subjects();
+        let front_proxies = certificates.front_proxies.as_ref();
+        authorities.extend(front_proxies.map(|them| them.roots.subjects()).unwrap_or_default());
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let any = Arc::new(AnyCertificate { authorities, provider });
+        let config = |choice: Choice| {
+            let mut config = ServerConfig::builder_with_provider(Arc::new(parameters.provider()))
+                .with_protocol_versions(parameters.versions())
+                .map_err(|why| Error::Tls(why.to_string()))?
+                .with_client_cert_verifier(any.clone())
+                .with_cert_resolver(Arc::new(choice));
+            config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+            Ok::<_, Error>(Arc::new(config))
+        };
+        let by_address = choice.by_address().into_iter();
+        let by_address = by_address.map(|(address, choice)| Ok((address, config(choice)?)));
+        Ok(Self { by_address: by_address.collect::<Result<_, Error>>()?, config: config(choice)? })
     }
 }
 
@@ -65,34 +127,6 @@ fn certified(pair: &Pair) -> Result<CertifiedKey, Error> {
         rustls::Error::InconsistentKeys(_) => pair.mismatch(),
         why => Error::Tls(why.to_string()),
     })
-}
-
-impl Tls {
-    /// Sets up TLS with HTTP/2 and HTTP/1.1 to choose from.
-    pub(crate) fn new(pki: &Pki, parameters: &TlsParameters) -> Result<Self, Error> {
-        let error = |why: &dyn std::fmt::Display| Error::Tls(why.to_string());
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let verifier = |authorities: &RootCertStore| {
-            Chains::verifier(authorities, &provider).map_err(|why| error(&why))
-        };
-        let front_proxy_verifier = if pki.front_proxy_authorities.is_empty() {
-            None
-        } else {
-            Some(verifier(&pki.front_proxy_authorities)?)
-        };
-        let verifier = verifier(&pki.client_authorities)?;
-        let mut authorities = pki.client_authorities.subjects();
-        authorities.extend(pki.front_proxy_authorities.subjects());
-        let any = Arc::new(AnyCertificate { authorities, provider });
-        let serving = Arc::new(Serving::new(&pki.serving)?);
-        let mut config = ServerConfig::builder_with_provider(Arc::new(parameters.provider()))
-            .with_protocol_versions(parameters.versions())
-            .map_err(|why| error(&why))?
-            .with_client_cert_verifier(any)
-            .with_cert_resolver(serving.clone());
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { config: Arc::new(config), verifier, front_proxy_verifier, serving })
-    }
 }
 
 /// Lets every certificate pass whose owner has its key; see [`crate::authentication`].
@@ -170,7 +204,7 @@ impl Chains {
     fn verifier(
         authorities: &RootCertStore,
         provider: &Arc<CryptoProvider>,
-    ) -> Result<Arc<dyn ClientCertVerifier>, VerifierBuilderError> {
+    ) -> Result<Believed, VerifierBuilderError> {
         let (authorities, provider) = (Arc::new(authorities.clone()), provider.clone());
         let of_third_version =
             WebPkiClientVerifier::builder_with_provider(authorities.clone(), provider.clone());

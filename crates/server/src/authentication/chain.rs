@@ -1,49 +1,60 @@
-//! Chains of client certificates that were verified.
+//! Chains of client certificates.
 //!
-//! Upstream verifies a chain at each request. Here the outcome is kept: it stays the same until the first
-//! certificate of the chain ends, and from then on the chain is verified at each request, too.
+//! Upstream verifies a chain at each request. Here the outcome is remembered: it stays the same until the
+//! authorities change, or the first certificate of the chain ends. From then on the chain is verified at each
+//! request, too.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use pintle_auth::Error;
 use pintle_registry::request::Now;
+use rustls::CertificateError;
 use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// A chain that held when the connection began.
+use crate::tls::{Believed, Verifier};
+
+/// A chain that a client has shown.
 pub(super) struct Chain {
-    verifier: Arc<dyn ClientCertVerifier>,
+    verifier: Arc<Verifier>,
     leaf: CertificateDer<'static>,
     others: Box<[CertificateDer<'static>]>,
     /// When the first of its certificates ends.
     first_end_unix_seconds: i64,
     /// When the holder's own ends.
     leaf_end_unix_seconds: i64,
+    outcome: ArcSwapOption<Outcome>,
+}
+
+/// What a verification came to.
+struct Outcome {
+    /// By which authorities.
+    believed: Arc<Believed>,
+    result: Result<(), Error>,
+    /// Until when it stays the same, while the authorities do.
+    until_unix_seconds: i64,
 }
 
 impl Chain {
-    /// Verifies a chain.
-    pub(super) fn verify(
-        verifier: &Arc<dyn ClientCertVerifier>,
+    /// A chain that is not verified yet.
+    pub(super) fn new(
+        verifier: &Arc<Verifier>,
         leaf: &CertificateDer<'_>,
         others: &[CertificateDer<'_>],
-        now: Now,
-    ) -> Result<Self, Error> {
-        let others = others.iter().map(|other| other.clone().into_owned());
-        let mut chain = Self {
+    ) -> Self {
+        let others: Box<[_]> = others.iter().map(|other| other.clone().into_owned()).collect();
+        // One that cannot be read ends at once: nothing is known of how long it holds.
+        let first_end = others.iter().chain([leaf]).map(end).min().unwrap_or(i64::MIN);
+        Self {
             verifier: verifier.clone(),
             leaf: leaf.clone().into_owned(),
-            others: others.collect(),
-            first_end_unix_seconds: i64::MIN,
+            others,
+            first_end_unix_seconds: first_end,
             leaf_end_unix_seconds: end(leaf),
-        };
-        chain.check(now)?;
-        let all = chain.others.iter().chain([&chain.leaf]);
-        // One that cannot be read ends at once: nothing is known of how long it holds.
-        chain.first_end_unix_seconds = all.map(end).min().unwrap_or(i64::MIN);
-        Ok(chain)
+            outcome: ArcSwapOption::empty(),
+        }
     }
 
     /// For how long the holder's certificate is still valid, in seconds.
@@ -53,14 +64,27 @@ impl Chain {
 
     /// Whether it holds now.
     pub(super) fn check(&self, now: Now) -> Result<(), Error> {
-        let seconds = now.unix_seconds();
-        if seconds <= self.first_end_unix_seconds {
-            return Ok(());
+        let (believed, seconds) = (self.verifier.current(), now.unix_seconds());
+        if let Some(outcome) = &*self.outcome.load()
+            && Arc::ptr_eq(&outcome.believed, &believed)
+            && seconds <= outcome.until_unix_seconds
+        {
+            return outcome.result.clone();
         }
-        let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-        let now = UnixTime::since_unix_epoch(seconds);
-        let verified = self.verifier.verify_client_cert(&self.leaf, &self.others, now);
-        verified.map(|_| ()).map_err(|error| Error::Untrusted(error.to_string()))
+        let since = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+        let time = UnixTime::since_unix_epoch(since);
+        let verified = believed.verify_client_cert(&self.leaf, &self.others, time);
+        let until_unix_seconds = match &verified {
+            Ok(_) => self.first_end_unix_seconds,
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+            )) => i64::MIN,
+            Err(_) => i64::MAX,
+        };
+        let result = verified.map(|_| ()).map_err(|error| Error::Untrusted(error.to_string()));
+        let outcome = Outcome { believed, result: result.clone(), until_unix_seconds };
+        self.outcome.store(Some(Arc::new(outcome)));
+        result
     }
 }
 

@@ -6,23 +6,22 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use pintle_auth::User;
-use pintle_registry::request::Now;
 use rustls::pki_types::CertificateDer;
-use rustls::server::danger::ClientCertVerifier;
 
 use super::chain::Chain;
 use crate::config::RequestHeader;
 use crate::header_text::text;
 use crate::query::percent_decode;
+use crate::tls::Verifier;
 
 /// Who may say who asks, and how.
 pub(crate) struct FrontProxy {
-    verifier: Arc<dyn ClientCertVerifier>,
+    verifier: Arc<Verifier>,
     headers: RequestHeader,
 }
 
 impl FrontProxy {
-    pub(crate) const fn new(verifier: Arc<dyn ClientCertVerifier>, headers: RequestHeader) -> Self {
+    pub(crate) const fn new(verifier: Arc<Verifier>, headers: RequestHeader) -> Self {
         Self { verifier, headers }
     }
 
@@ -31,20 +30,18 @@ impl FrontProxy {
         &self.headers
     }
 
-    /// The chain of a certificate whose owner is a front proxy.
+    /// The chain of a certificate whose owner is a front proxy where it holds.
     pub(super) fn chain(
         &self,
         leaf: &CertificateDer<'_>,
         others: &[CertificateDer<'_>],
-        now: Now,
     ) -> Option<Chain> {
         let names = &self.headers.allowed_names;
         let is_named = || {
             let name = pintle_auth::certificate::common_name(leaf);
             name.is_ok_and(|name| names.contains(&name))
         };
-        let chain = Chain::verify(&self.verifier, leaf, others, now).ok()?;
-        (names.is_empty() || is_named()).then_some(chain)
+        (names.is_empty() || is_named()).then(|| Chain::new(&self.verifier, leaf, others))
     }
 
     /// The user that headers name, if they name one.

@@ -88,7 +88,7 @@ const JUNE: i64 = JANUARY + 160 * 86_400;
 
 /// An authority's verifier, and a chain that it trusts. All begin with 2001; the leaf ends with May,
 /// what is between it and the authority with the month before this one.
-fn chain(name: &str, between: u8) -> (Arc<dyn ClientCertVerifier>, Vec<CertificateDer<'static>>) {
+fn chain(name: &str, between: u8) -> (Arc<Verifier>, Vec<CertificateDer<'static>>) {
     let params = |name: &str, is_ca: bool, end: u8| {
         let mut params = rcgen::CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -112,7 +112,10 @@ fn chain(name: &str, between: u8) -> (Arc<dyn ClientCertVerifier>, Vec<Certifica
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier =
         rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-    (verifier.build().unwrap(), vec![leaf.der().clone(), middle.der().clone()])
+    (
+        Arc::new(Verifier::new(verifier.build().unwrap())),
+        vec![leaf.der().clone(), middle.der().clone()],
+    )
 }
 
 /// Who asks at a time over a connection that began with a chain in January.
@@ -123,7 +126,7 @@ async fn ask(
     seconds: i64,
 ) -> Result<String, Error> {
     let at = |seconds: i64| Now { unix_micros: seconds * 1_000_000 };
-    let peer = authentication.peer(chain, at(JANUARY));
+    let peer = authentication.peer(chain);
     let user = authentication.user(&peer, headers, at(seconds), &registry().await)?;
     Ok(user.name.clone())
 }
@@ -175,7 +178,7 @@ async fn a_front_proxy_says_who_asks_and_nobody_else() {
     let registry = registry().await;
     let now = Now { unix_micros: JANUARY * 1_000_000 };
     let ask = |authentication: &Authentication, headers: &HeaderMap| {
-        let peer = authentication.peer(Some(&chain), now);
+        let peer = authentication.peer(Some(&chain));
         authentication.user(&peer, headers, now, &registry).unwrap()
     };
     let named = headers(&[
@@ -282,7 +285,7 @@ fn who_may_not_is_told_so() {
 fn no_other_server_is_told_who_asks() {
     let custom =
         RequestHeader { username_headers: vec!["X-Who".into()], ..RequestHeader::default() };
-    let proxy = FrontProxy::new(Arc::new(NoClientAuth), custom);
+    let proxy = FrontProxy::new(Arc::new(Verifier::new(Arc::new(NoClientAuth))), custom);
     let asked = headers(&[
         ("authorization", "Bearer secret"),
         ("impersonate-user", "root"),

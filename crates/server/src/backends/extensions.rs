@@ -11,9 +11,9 @@ use http_body::Body;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 
-use super::identity::Identity;
+use super::identity::{Identity, identity};
 use super::{Backend, Connections, Failure, Response, Services, Way};
-use crate::pki::Credentials;
+use crate::pki::{Credentials, RenewedCredentials};
 use crate::{Error, trust};
 
 /// The identity is read again after this time: certificates are renewed in their place.
@@ -41,7 +41,8 @@ pub(crate) enum Trust {
 
 /// What was made of the identity that was read last.
 struct Settings {
-    identity: Arc<trust::Identity>,
+    credentials: Arc<Credentials>,
+    identity: trust::Identity,
     read_at: Instant,
     by_trust: HashMap<Trust, Arc<ClientConfig>>,
 }
@@ -52,11 +53,11 @@ impl Extensions {
         services: Arc<Services>,
         way: Way,
         files: Option<&(PathBuf, PathBuf)>,
-        own: Credentials,
+        own: RenewedCredentials,
     ) -> Result<Self, Error> {
         let identity =
             Identity::new(files, ["proxy-client-cert-file", "proxy-client-key-file"], own);
-        let settings = Settings::new(identity.read()?);
+        let settings = Settings::new(identity.credentials()?)?;
         let settings = Mutex::new(settings);
         Ok(Self { services, way, identity, settings, connections: Arc::default() })
     }
@@ -91,19 +92,16 @@ impl Extensions {
     /// The settings for TLS. Where the identity cannot be read again, the one from before holds on.
     fn tls(&self, trust: &Trust) -> Result<Arc<ClientConfig>, String> {
         let mut settings = self.settings.lock();
-        if self.identity.is_in_files() && settings.read_at.elapsed() >= READ_AGAIN_AFTER {
-            match self.identity.read() {
-                Ok(identity) => *settings = Settings::new(identity),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot read the front-proxy certificate again");
-                    settings.read_at = Instant::now();
-                }
+        if settings.read_at.elapsed() >= READ_AGAIN_AFTER {
+            settings.read_at = Instant::now();
+            if let Err(error) = settings.renew(&self.identity) {
+                tracing::warn!(%error, "cannot read the front-proxy certificate again");
             }
         }
         if let Some(config) = settings.by_trust.get(trust) {
             return Ok(config.clone());
         }
-        let identity = Some(&*settings.identity);
+        let identity = Some(&settings.identity);
         let config = Arc::new(match trust {
             Trust::Bundle(pem) => trust::bundle(pem, identity)?,
             Trust::Anyone => trust::anyone(identity)?,
@@ -128,7 +126,17 @@ pub(crate) enum Unreachable {
 }
 
 impl Settings {
-    fn new(identity: trust::Identity) -> Self {
-        Self { identity: Arc::new(identity), read_at: Instant::now(), by_trust: HashMap::new() }
+    fn new(credentials: Arc<Credentials>) -> Result<Self, Error> {
+        let identity = identity(&credentials)?;
+        Ok(Self { credentials, identity, read_at: Instant::now(), by_trust: HashMap::new() })
+    }
+
+    /// Begins anew where the credentials are others.
+    fn renew(&mut self, identity: &Identity) -> Result<(), Error> {
+        let credentials = identity.credentials()?;
+        if *credentials != *self.credentials {
+            *self = Self::new(credentials)?;
+        }
+        Ok(())
     }
 }

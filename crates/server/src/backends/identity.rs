@@ -1,14 +1,15 @@
 //! Who this server is to a backend.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::pki::{self, Credentials};
+use crate::pki::{self, Credentials, RenewedCredentials};
 use crate::{Error, trust};
 
 /// A certificate and its key, and where they come from.
 pub(crate) enum Identity {
-    /// They were made by an authority of the server's own.
-    Own(Credentials),
+    /// They are made by an authority of the server's own.
+    Own(RenewedCredentials),
     /// They are in files, which flags name.
     Files { certificate: PathBuf, key: PathBuf, flags: [&'static str; 2] },
 }
@@ -18,7 +19,7 @@ impl Identity {
     pub(super) fn new(
         files: Option<&(PathBuf, PathBuf)>,
         flags: [&'static str; 2],
-        own: Credentials,
+        own: RenewedCredentials,
     ) -> Self {
         match files {
             None => Self::Own(own),
@@ -28,21 +29,25 @@ impl Identity {
         }
     }
 
-    /// Whether it may change.
-    pub(super) const fn is_in_files(&self) -> bool {
-        matches!(self, Self::Files { .. })
+    /// The certificate and the key of now.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(super) fn credentials(&self) -> Result<Arc<Credentials>, Error> {
+        match self {
+            Self::Own(credentials) => Ok(credentials.load_full()),
+            Self::Files { certificate, key, flags: [certificate_flag, key_flag] } => {
+                Ok(Arc::new(Credentials {
+                    certificate_pem: pki::read(certificate)
+                        .map_err(|error| error.of(certificate_flag))?,
+                    key_pem: pki::read(key).map_err(|error| error.of(key_flag))?,
+                }))
+            }
+        }
     }
+}
 
-    /// As TLS needs it.
-    pub(super) fn read(&self) -> Result<trust::Identity, Error> {
-        let credentials = match self {
-            Self::Own(credentials) => credentials.clone(),
-            Self::Files { certificate, key, flags: [certificate_flag, key_flag] } => Credentials {
-                certificate_pem: pki::read(certificate)
-                    .map_err(|error| error.of(certificate_flag))?,
-                key_pem: pki::read(key).map_err(|error| error.of(key_flag))?,
-            },
-        };
-        trust::Identity::read(&credentials).map_err(Error::Tls)
-    }
+/// Credentials as TLS needs them.
+pub(super) fn identity(credentials: &Credentials) -> Result<trust::Identity, Error> {
+    trust::Identity::read(credentials).map_err(Error::Tls)
 }

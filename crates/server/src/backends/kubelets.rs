@@ -9,13 +9,13 @@ use pintle_effects::Kubelet;
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
-use super::identity::Identity;
+use super::identity::{Identity, identity};
 use super::{Backend, Way};
 use crate::config::KubeletClient;
-use crate::pki::{self, Credentials};
+use crate::pki::{self, RenewedCredentials};
 use crate::{Error, trust};
 
-/// Files are read again after this time: certificates are renewed in their place.
+/// Certificates are read again after this time: they are renewed in their place.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// Connects to kubelets.
@@ -51,7 +51,11 @@ struct Trust {
 
 impl Kubelets {
     /// As the configuration says; `own` is for where it names no certificate.
-    pub(crate) fn new(config: &KubeletClient, way: Way, own: Credentials) -> Result<Self, Error> {
+    pub(crate) fn new(
+        config: &KubeletClient,
+        way: Way,
+        own: RenewedCredentials,
+    ) -> Result<Self, Error> {
         let flags = ["kubelet-client-certificate", "kubelet-client-key"];
         let identity = Identity::new(config.client_files.as_ref(), flags, own);
         let certificate_authority = config.certificate_authority.clone();
@@ -87,7 +91,7 @@ impl Kubelets {
     /// The settings, read again where they may be old. Where that fails, those from before hold on.
     async fn trust(&self) -> Trust {
         let (trust, read_at) = self.trust.lock().clone();
-        if !self.sources.has_files() || read_at.elapsed() < READ_AGAIN_AFTER {
+        if read_at.elapsed() < READ_AGAIN_AFTER {
             return trust;
         }
         let sources = self.sources.clone();
@@ -103,15 +107,11 @@ impl Kubelets {
 }
 
 impl Sources {
-    fn has_files(&self) -> bool {
-        self.certificate_authority.is_some() || self.identity.is_in_files()
-    }
-
     fn read(&self) -> Result<Trust, Error> {
         let authority = self.certificate_authority.as_deref();
         let authority = authority
             .map(|path| pki::read(path).map_err(|e| e.of("kubelet-certificate-authority")));
-        let identity = self.identity.read()?;
+        let identity = identity(&*self.identity.credentials()?)?;
         let anyone = trust::anyone(Some(&identity)).map_err(Error::Tls)?;
         let configured = match authority.transpose()? {
             None => anyone.clone(),

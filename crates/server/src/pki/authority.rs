@@ -60,10 +60,17 @@ pub(crate) struct Profile {
 }
 
 impl Pair {
-    /// Reads the serving certificate and its key that flags name.
-    pub(super) fn read(certificate_path: &Path, key_path: &Path) -> Result<Self, Error> {
-        let of_certificate = |error: Error| error.of("tls-cert-file");
-        let of_key = |error: Error| error.of("tls-private-key-file");
+    /// Reads a serving certificate and its key; `flags` name the two files.
+    ///
+    /// # Errors
+    /// Also if the key is not that of the certificate.
+    pub(super) fn read(
+        certificate_path: &Path,
+        key_path: &Path,
+        flags: [&'static str; 2],
+    ) -> Result<Self, Error> {
+        let of_certificate = |error: Error| error.of(flags[0]);
+        let of_key = |error: Error| error.of(flags[1]);
         let pair = Self {
             certificate_pem: files::read(certificate_path).map_err(of_certificate)?,
             key_pem: files::read(key_path).map_err(of_key)?,
@@ -72,7 +79,7 @@ impl Pair {
         };
         pair.chain().map_err(of_certificate)?;
         pair.key().map_err(of_key)?;
-        Ok(pair)
+        if pair.belongs_together() { Ok(pair) } else { Err(of_key(pair.mismatch())) }
     }
 
     /// The certificate and those behind it.
@@ -199,10 +206,11 @@ impl Authority {
     pub(crate) fn warn(&self, now: SystemTime) {
         if seconds(now + AUTHORITY_WARNING) > self.validity.until {
             tracing::warn!(
-                file = %self.pair.certificate_path.display(),
-                "the authority ends at {}, and with it all its certificates: remove ca.crt and ca.key \
-                 before, start the server again, and give all clients the new authority",
-                date(self.validity.until)
+                "the authority in {} ends at {}, and with it all its certificates: remove this file and {} \
+                 before, start the server again, and give all who trust it the new authority",
+                self.pair.certificate_path.display(),
+                date(self.validity.until),
+                self.pair.key_path.display()
             );
         }
     }

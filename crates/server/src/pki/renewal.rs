@@ -1,29 +1,108 @@
-//! The serving certificate of a server that runs for long.
+//! Certificates of a server that runs for long: those of its own are renewed before they end, and files
+//! that flags name are read again when they change.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use arc_swap::ArcSwap;
+
 use super::authority::{Authority, Pair, Profile};
+use super::listener::{ListenerCertificates, ListenerFiles, Serving};
+use super::{Credentials, RenewedCredentials};
 use crate::Error;
 
-/// What renews the serving certificate while the server runs.
+/// What keeps the certificates up to date.
 pub(crate) struct Renewal {
     pub(super) authority: Authority,
+    pub(super) front_proxy_authority: Authority,
+    /// Where certificates of the server's own are kept; `None` keeps them in memory.
     pub(super) directory: Option<PathBuf>,
-    /// What it is to say, and the one of now; `None` where it was given by flags.
-    pub(super) serving: Option<(Profile, Pair)>,
+    pub(super) files: ListenerFiles,
+    pub(super) serving: Serving,
+    pub(super) admin: (Profile, Pair),
+    pub(super) kubelet_client: ClientRenewal,
+    pub(super) front_proxy_client: ClientRenewal,
+}
+
+/// What others have to learn.
+pub(crate) enum Change {
+    /// The listener has other certificates.
+    Listener(Box<ListenerCertificates>),
+    /// The administrator has another certificate.
+    Admin(Credentials),
+}
+
+/// A client certificate of the server's own.
+pub(super) struct ClientRenewal {
+    profile: Profile,
+    pair: Pair,
+    /// What the server shows to others.
+    pub(super) credentials: RenewedCredentials,
 }
 
 impl Renewal {
-    /// Another serving certificate, where that of now nears its end; warns of an authority that does.
-    pub(crate) fn look(&mut self, now: SystemTime) -> Result<Option<&Pair>, Error> {
-        self.authority.warn(now);
-        let Some((profile, pair)) = &mut self.serving else { return Ok(None) };
-        let directory = self.directory.as_deref();
-        let Some(renewed) = self.authority.renewed(pair, directory, profile, now)? else {
+    /// Whether there are files that may change at any time.
+    pub(crate) fn has_files(&self) -> bool {
+        self.serving.is_given() || !self.files.is_empty()
+    }
+
+    /// The certificates of the listener now.
+    ///
+    /// # Errors
+    /// They cannot be used together.
+    pub(super) fn listener(&self) -> Result<ListenerCertificates, Error> {
+        self.files.with(self.serving.pair(), &self.authority)
+    }
+
+    /// Reads files again that have changed.
+    pub(crate) fn reread(&mut self) -> Result<Option<Change>, Error> {
+        let is_changed = self.serving.refresh();
+        if !self.files.refresh() && !is_changed {
             return Ok(None);
-        };
-        *pair = renewed;
-        Ok(Some(pair))
+        }
+        Ok(Some(Change::Listener(Box::new(self.listener()?))))
+    }
+
+    /// Makes certificates anew that near their end; warns of authorities that do.
+    pub(crate) fn renew(&mut self, now: SystemTime) -> Result<Vec<Change>, Error> {
+        self.authority.warn(now);
+        self.front_proxy_authority.warn(now);
+        let mut changes = Vec::new();
+        let directory = self.directory.as_deref();
+        let (profile, pair) = &mut self.admin;
+        if let Some(renewed) = self.authority.renewed(pair, directory, profile, now)? {
+            *pair = renewed;
+            changes.push(Change::Admin(pair.credentials()));
+        }
+        self.kubelet_client.renew(&self.authority, directory, now)?;
+        self.front_proxy_client.renew(&self.front_proxy_authority, directory, now)?;
+        if let Serving::Own { profile, pair } = &mut self.serving
+            && let Some(renewed) = self.authority.renewed(pair, directory, profile, now)?
+        {
+            *pair = renewed;
+            changes.push(Change::Listener(Box::new(self.listener()?)));
+        }
+        Ok(changes)
+    }
+}
+
+impl ClientRenewal {
+    pub(super) fn new(profile: Profile, pair: Pair) -> Self {
+        let credentials = Arc::new(ArcSwap::from_pointee(pair.credentials()));
+        Self { profile, pair, credentials }
+    }
+
+    fn renew(
+        &mut self,
+        authority: &Authority,
+        directory: Option<&Path>,
+        now: SystemTime,
+    ) -> Result<(), Error> {
+        if let Some(renewed) = authority.renewed(&self.pair, directory, &self.profile, now)? {
+            self.pair = renewed;
+            self.credentials.store(Arc::new(self.pair.credentials()));
+        }
+        Ok(())
     }
 }

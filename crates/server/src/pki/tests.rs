@@ -15,7 +15,7 @@ fn prepare(wanted: &Wanted) -> Result<Pki, Error> {
 }
 
 fn serving(pki: &Pki) -> Vec<u8> {
-    pki.serving.chain().unwrap()[0].to_vec()
+    pki.listener.serving.chain().unwrap()[0].to_vec()
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn what_cannot_be_used_is_named_with_its_flag() {
     fs::write(path("admin.pem"), &made.admin.certificate_pem).unwrap();
     let check = |wanted: Wanted, expected: &str| {
         let error = match prepare(&wanted) {
-            Ok(pki) => crate::tls::Tls::new(&pki, &crate::TlsParameters::default()).err().unwrap(),
+            Ok(_) => panic!("{expected}"),
             Err(error) => error,
         };
         let shown = error.to_string().replace(&directory.path().display().to_string(), "");
@@ -128,7 +128,7 @@ fn what_cannot_be_used_is_named_with_its_flag() {
     );
     check(
         serving("admin.pem", "apiserver.key"),
-        "/apiserver.key: this key is not that of the certificate in /admin.pem",
+        "--tls-private-key-file: /apiserver.key: this key is not that of the certificate in /admin.pem",
     );
 }
 
@@ -174,11 +174,11 @@ fn the_server_is_a_front_proxy_by_an_authority_apart() {
     let again = prepare(&wanted(directory.path())).unwrap();
     assert_eq!(pki.front_proxy.ca_pem, again.front_proxy.ca_pem);
     assert_ne!(pki.front_proxy.ca_pem, pki.ca_pem);
-    assert!(!pki.client_ca_pem.contains(&pki.front_proxy.ca_pem));
-    assert!(pki.front_proxy_authorities.is_empty(), "and this server believes none");
+    assert!(!pki.listener.clients.pem.contains(&pki.front_proxy.ca_pem));
+    assert!(pki.listener.front_proxies.is_none(), "and this server believes none");
     let der = |pem: &str| pem::certificates(Path::new("x"), pem).unwrap().swap_remove(0);
     let (client, authority) =
-        (der(&pki.front_proxy.client.certificate_pem), der(&pki.front_proxy.ca_pem));
+        (der(&pki.front_proxy.client.load().certificate_pem), der(&pki.front_proxy.ca_pem));
     let (_, client) = X509Certificate::from_der(&client).unwrap();
     let (_, authority) = X509Certificate::from_der(&authority).unwrap();
     client.verify_signature(Some(authority.public_key())).unwrap();
@@ -214,7 +214,7 @@ fn no_certificate_outlives_its_authority() {
     ] {
         let pki = Pki::prepare(&wanted, now).unwrap();
         assert_eq!(valid(&pki.ca_pem), authority);
-        for pem in [&pki.serving.certificate_pem, &pki.admin.certificate_pem] {
+        for pem in [&pki.listener.serving.certificate_pem, &pki.admin.certificate_pem] {
             let validity = valid(pem);
             assert_eq!(validity.problem(seconds(now)), None);
             assert!(validity.until <= authority.until, "{validity:?} outlives {authority:?}");
@@ -249,26 +249,78 @@ fn a_certificate_and_a_key_of_two_makings_are_made_anew() {
     fs::copy(other.path().join("apiserver.key"), one.path().join("apiserver.key")).unwrap();
     let second = prepare(&wanted(one.path())).unwrap();
     assert_ne!(serving(&first), serving(&second));
-    crate::tls::Tls::new(&second, &crate::TlsParameters::default()).unwrap();
+    crate::tls::Tls::new(&second.listener, &crate::TlsParameters::default()).unwrap();
 }
 
-/// A server that runs for a year and more shows a certificate that is valid, and asks for no restart.
+/// A server that runs for years shows certificates that are valid, and asks for no restart.
 #[test]
-fn a_serving_certificate_is_renewed_while_the_server_runs() {
+fn certificates_are_renewed_while_the_server_runs() {
     for directory in [None, Some(tempfile::tempdir().unwrap())] {
         let wanted = directory.as_ref().map_or_else(Wanted::default, |it| self::wanted(it.path()));
         let start = SystemTime::now();
-        let Pki { serving, mut renewal, .. } = Pki::prepare(&wanted, start).unwrap();
-        let mut shown = serving.clone();
+        let Pki { listener, mut renewal, admin, kubelet_client, front_proxy, .. } =
+            Pki::prepare(&wanted, start).unwrap();
+        let (mut serving, mut admin) = (listener.serving.certificate_pem, admin.certificate_pem);
         let mut renewed = 0;
         for day in 0..800 {
             let now = start + DAY * day;
-            if let Some(pair) = renewal.look(now).unwrap() {
+            for change in renewal.renew(now).unwrap() {
                 renewed += 1;
-                shown = pair.clone();
+                match change {
+                    Change::Listener(listener) => serving = listener.serving.certificate_pem,
+                    Change::Admin(credentials) => admin = credentials.certificate_pem,
+                }
             }
-            assert_eq!(valid(&shown.certificate_pem).problem(seconds(now)), None, "day {day}");
+            let clients = [&kubelet_client, &front_proxy.client].map(|client| client.load_full());
+            for pem in [&serving, &admin, &clients[0].certificate_pem, &clients[1].certificate_pem]
+            {
+                assert_eq!(valid(pem).problem(seconds(now)), None, "day {day}");
+            }
         }
-        assert_eq!(renewed, 2);
+        assert_eq!(renewed, 4, "the serving certificate and the administrator's, twice each");
     }
+}
+
+/// While one of a pair is new and the other old, and while a file is not there or not whole, what was read
+/// before stays in use; each file counts by itself.
+#[test]
+fn files_are_read_again_and_halves_change_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (one, other) = (prepare(&Wanted::default()).unwrap(), prepare(&Wanted::default()).unwrap());
+    let write = |name: &str, text: &str| fs::write(path(name), text).unwrap();
+    let serving = |pki: &Pki| pki.listener.serving.clone();
+    write("tls.crt", &serving(&one).certificate_pem);
+    write("tls.key", &serving(&one).key_pem);
+    write("ca.crt", &one.ca_pem);
+    let wanted = Wanted {
+        serving_files: Some((path("tls.crt"), path("tls.key"))),
+        client_ca_file: Some(path("ca.crt")),
+        ..Wanted::default()
+    };
+    let mut renewal = prepare(&wanted).unwrap().renewal;
+    let mut look = |expected: Option<(&Pki, &Pki)>| {
+        let Some(change) = renewal.reread().unwrap() else { return assert!(expected.is_none()) };
+        let Change::Listener(listener) = change else { panic!("the administrator's is no file") };
+        let (shown, authority) = expected.expect("nothing has changed");
+        assert_eq!(listener.serving.certificate_pem, serving(shown).certificate_pem);
+        assert!(listener.clients.pem.ends_with(&authority.ca_pem));
+        assert_eq!(listener.clients.roots.len(), 2);
+    };
+    look(None);
+    write("tls.key", &serving(&other).key_pem);
+    look(None);
+    look(None);
+    write("ca.crt", &other.ca_pem);
+    look(Some((&one, &other)));
+    write("tls.crt", &serving(&other).certificate_pem);
+    look(Some((&other, &other)));
+    let half = &one.ca_pem[..one.ca_pem.len() / 2];
+    write("ca.crt", half);
+    look(None);
+    fs::remove_file(path("ca.crt")).unwrap();
+    look(None);
+    write("ca.crt", &one.ca_pem);
+    look(Some((&other, &one)));
+    look(None);
 }

@@ -7,14 +7,19 @@ use pintle_controllers::{Environment, bootstrap};
 use pintle_effects::PortRepair;
 use pintle_kinds::bootstrap::{BootstrapObject, RequestHeader, Settings, objects};
 
-use crate::pki::{OwnFrontProxy, Pki};
+use crate::pki::{ListenerCertificates, OwnFrontProxy};
 use crate::{Config, Error};
 
-/// What is to be there.
-pub(super) fn wanted(config: &Config, address: SocketAddr, pki: &Pki) -> Arc<[BootstrapObject]> {
+/// What is to be there. `own_authority` is that by which extension API servers recognise this one, as PEM.
+pub(super) fn wanted(
+    config: &Config,
+    address: SocketAddr,
+    listener: &ListenerCertificates,
+    own_authority: &str,
+) -> Arc<[BootstrapObject]> {
     let ranges = service_ranges(config);
     let proxy = &config.request_header;
-    let (front_proxy_ca, allowed_names) = front_proxies(config, pki);
+    let (front_proxy_ca, allowed_names) = front_proxies(config, listener, own_authority);
     let allowed_names = texts(&allowed_names);
     let username_headers = texts(&proxy.username_headers);
     let uid_headers = texts(&proxy.uid_headers);
@@ -26,7 +31,7 @@ pub(super) fn wanted(config: &Config, address: SocketAddr, pki: &Pki) -> Arc<[Bo
         // Servers of one etcd say together where they are.
         advertise_address: config.etcd.is_none().then(|| advertised_address(config, address)),
         secure_port: address.port(),
-        client_ca: Some(&pki.client_ca_pem),
+        client_ca: Some(&listener.clients.pem),
         request_header: Some(RequestHeader {
             client_ca: &front_proxy_ca,
             allowed_names: &allowed_names,
@@ -41,12 +46,15 @@ pub(super) fn wanted(config: &Config, address: SocketAddr, pki: &Pki) -> Arc<[Bo
 
 /// Which front proxies extension API servers are to believe: their authorities and their names. Where
 /// files say both who they are and who this server is to them, the server's own authority is none of them.
-fn front_proxies(config: &Config, pki: &Pki) -> (String, Vec<String>) {
-    let own = &pki.front_proxy.ca_pem;
+fn front_proxies(
+    config: &Config,
+    listener: &ListenerCertificates,
+    own: &str,
+) -> (String, Vec<String>) {
     let names = &config.request_header.allowed_names;
     let own_name = OwnFrontProxy::NAME.to_owned();
-    match &pki.front_proxy_ca_pem {
-        None => (own.clone(), vec![own_name]),
+    match listener.front_proxies.as_ref().map(|authorities| &authorities.pem) {
+        None => (own.to_owned(), vec![own_name]),
         Some(given) if config.extensions.client_files.is_some() => (given.clone(), names.clone()),
         Some(given) => {
             let authorities = format!("{}\n{own}", given.trim_end());

@@ -1,6 +1,7 @@
 //! Which controllers run, and what each is given.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use pintle_controllers::definitions::Definitions;
 use pintle_controllers::leader::{Candidate, Ended, Leadership};
@@ -15,6 +16,7 @@ use pintle_controllers::{
 use pintle_effects::PortRepair;
 use pintle_kinds::bootstrap::BootstrapObject;
 use pintle_value::Str;
+use tokio::sync::watch;
 
 use super::background::Background;
 use crate::Config;
@@ -34,7 +36,7 @@ const PROTECTED: [(Controller, Protected); 4] = [
 pub(super) struct Parts<'a> {
     pub(super) environment: Environment,
     /// The objects that the server makes by itself.
-    pub(super) objects: &'a [BootstrapObject],
+    pub(super) objects: watch::Receiver<Arc<[BootstrapObject]>>,
     /// Where members of the cluster reach the server.
     pub(super) advertised: SocketAddr,
     /// What clients must trust, and what makes certificates.
@@ -59,12 +61,14 @@ impl Parts<'_> {
             async move { stopping.wait().await }
         };
         let keys = self.api.authentication.tokens.accounts.keys();
-        let shared_keys =
-            config.etcd.as_ref().map(|_| super::identity::keys(&self.pki.client_ca_pem, keys));
+        let shared_keys = config
+            .etcd
+            .as_ref()
+            .map(|_| super::identity::keys(&self.pki.listener.clients.pem, keys));
         let identity = super::identity::identity(self.advertised, shared_keys);
         let (hostname, holder) = (identity.hostname.clone(), identity.holder.clone());
         let leadership = self.candidacy(config, holder, background);
-        background.spawn(bootstrap::run(environment(), self.objects.to_vec(), stopping()));
+        background.spawn(bootstrap::run(environment(), self.objects.clone(), stopping()));
         background.spawn(definitions.run(stopping()));
         if config.etcd.is_none() {
             background.spawn(expiry::run(environment(), config.event_ttl, stopping()));

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot connect has nothing to say")]
 
 mod aggregation;
+mod certificates;
 mod client;
 mod collected;
 mod egress;

@@ -106,8 +106,6 @@ const HARMLESS: &[&str] = &[
     "encryption-provider-config-automatic-reload",
     // Accounts of tokens are always looked up.
     "service-account-lookup",
-    // A client that asks for the name does not get the certificate, and refuses ours.
-    "tls-sni-cert-key",
     // The server connects to no aggregated servers and no peers.
     "aggregator-reject-forwarding-redirect",
     "peer-advertise-ip",

@@ -20,7 +20,7 @@ fn agreed(
     versions: &[&'static SupportedProtocolVersion],
 ) -> Option<(ProtocolVersion, String, u16)> {
     let pki = Pki::prepare(&Wanted::default(), std::time::SystemTime::now()).unwrap();
-    let tls = Tls::new(&pki, server).unwrap();
+    let tls = Tls::new(&pki.listener, server).unwrap();
     let (_, authority) = x509_parser::pem::parse_x509_pem(pki.ca_pem.as_bytes()).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(authority.contents.into()).unwrap();
@@ -31,7 +31,8 @@ fn agreed(
         .with_no_client_auth();
     let name = ServerName::try_from("localhost").unwrap();
     let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
-    let mut server = ServerConnection::new(tls.config).unwrap();
+    let mut server =
+        ServerConnection::new(tls.config(std::net::Ipv4Addr::LOCALHOST.into())).unwrap();
     while client.is_handshaking() || server.is_handshaking() {
         let (mut there, mut back) = (Vec::new(), Vec::new());
         client.write_tls(&mut there).unwrap();

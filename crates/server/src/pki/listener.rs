@@ -1,0 +1,197 @@
+//! The certificates of the listener: what it shows to clients, and by which authorities it recognises
+//! them. They change while the server runs, with the files that flags name and with time.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+
+use super::authority::{Authority, Pair, Profile};
+use super::followed::Followed;
+use super::validity::{Validity, seconds};
+use super::{Wanted, files, pem};
+use crate::Error;
+
+/// The certificates of the listener at one time.
+#[derive(Clone)]
+pub(crate) struct ListenerCertificates {
+    /// The serving certificate and its key.
+    pub(crate) serving: Pair,
+    /// Further pairs, each with the names that it is for; its own where there are none (SNI).
+    pub(crate) named: Vec<(Vec<String>, Pair)>,
+    /// The authorities of clients.
+    pub(crate) clients: Authorities,
+    /// The authorities of front proxies; `None` where nobody may be one.
+    pub(crate) front_proxies: Option<Authorities>,
+}
+
+/// Authorities.
+#[derive(Clone)]
+pub(crate) struct Authorities {
+    /// As PEM.
+    pub(crate) pem: String,
+    /// As TLS needs them.
+    pub(crate) roots: RootCertStore,
+}
+
+/// Where the serving certificate comes from.
+pub(super) enum Serving {
+    /// Files have it.
+    Given(Followed<Pair>),
+    /// It is the server's own, and is to say this.
+    Own { profile: Profile, pair: Pair },
+}
+
+impl Serving {
+    /// The one in files that flags name; `None` where they name none.
+    pub(super) fn given(wanted: &Wanted) -> Result<Option<Self>, Error> {
+        let given = wanted.serving_files.clone();
+        let given = given.map(|files| pair(files, ["tls-cert-file", "tls-private-key-file"]));
+        Ok(given.transpose()?.map(Self::Given))
+    }
+
+    /// The pair of now.
+    pub(super) const fn pair(&self) -> &Pair {
+        match self {
+            Self::Given(followed) => followed.value(),
+            Self::Own { pair, .. } => pair,
+        }
+    }
+
+    /// Whether files have it.
+    pub(super) const fn is_given(&self) -> bool {
+        matches!(self, Self::Given(_))
+    }
+
+    /// Reads files again that have changed; tells whether they did.
+    pub(super) fn refresh(&mut self) -> bool {
+        match self {
+            Self::Given(followed) => followed.refresh(),
+            Self::Own { .. } => false,
+        }
+    }
+}
+
+/// The other files that flags name, as they were read last.
+pub(super) struct ListenerFiles {
+    named: Vec<(Vec<String>, Followed<Pair>)>,
+    clients: Option<Followed<Authorities>>,
+    front_proxies: Option<Followed<Authorities>>,
+    front_proxies_are_named: bool,
+}
+
+impl ListenerFiles {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One of them cannot be used; the error names its flag.
+    pub(super) fn read(wanted: &Wanted) -> Result<Self, Error> {
+        let named = wanted.named_files.iter().map(|named| {
+            let files = (named.certificate.clone(), named.key.clone());
+            Ok((named.names.clone(), pair(files, [SNI, SNI])?))
+        });
+        Ok(Self {
+            named: named.collect::<Result<_, Error>>()?,
+            clients: authorities(wanted.client_ca_file.as_deref(), "client-ca-file")?,
+            front_proxies: authorities(wanted.front_proxy_ca_file.as_deref(), FRONT_PROXY_CA)?,
+            front_proxies_are_named: wanted.front_proxies_are_named,
+        })
+    }
+
+    /// Whether flags name any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.named.is_empty() && self.clients.is_none() && self.front_proxies.is_none()
+    }
+
+    /// Reads again what has changed; tells whether anything did.
+    pub(super) fn refresh(&mut self) -> bool {
+        let mut is_changed = false;
+        for (_, pair) in &mut self.named {
+            is_changed |= pair.refresh();
+        }
+        for authorities in self.clients.iter_mut().chain(&mut self.front_proxies) {
+            is_changed |= authorities.refresh();
+        }
+        is_changed
+    }
+
+    /// The certificates with the serving pair and the server's own authority.
+    ///
+    /// # Errors
+    /// An authority of clients would be one of front proxies.
+    pub(super) fn with(
+        &self,
+        serving: &Pair,
+        authority: &Authority,
+    ) -> Result<ListenerCertificates, Error> {
+        let pem = authority.certificate_pem().to_owned();
+        let mut clients = Authorities { pem, roots: RootCertStore::empty() };
+        clients.roots.add_parsable_certificates([authority.certificate_der()?]);
+        if let Some(given) = &self.clients {
+            clients.pem.push_str(&given.value().pem);
+            clients.roots.extend(given.value().roots.roots.iter().cloned());
+        }
+        let front_proxies = self.front_proxies.as_ref().map(|given| given.value().clone());
+        let is_clients = |authority| clients.roots.roots.contains(authority);
+        let mut proxies = front_proxies.iter().flat_map(|given| &given.roots.roots);
+        if !self.front_proxies_are_named && proxies.any(is_clients) {
+            return Err(every_client_a_front_proxy());
+        }
+        let named = self.named.iter().map(|(names, pair)| (names.clone(), pair.value().clone()));
+        Ok(ListenerCertificates {
+            serving: serving.clone(),
+            named: named.collect(),
+            clients,
+            front_proxies,
+        })
+    }
+}
+
+const SNI: &str = "tls-sni-cert-key";
+const FRONT_PROXY_CA: &str = "requestheader-client-ca-file";
+
+fn pair(
+    (certificate, key): (PathBuf, PathBuf),
+    flags: [&'static str; 2],
+) -> Result<Followed<Pair>, Error> {
+    Followed::new(vec![certificate.clone(), key.clone()], move || {
+        let pair = Pair::read(&certificate, &key, flags)?;
+        warn_if_invalid(&certificate, &pair.chain()?);
+        Ok(pair)
+    })
+}
+
+fn authorities(
+    path: Option<&Path>,
+    flag: &'static str,
+) -> Result<Option<Followed<Authorities>>, Error> {
+    let Some(path) = path.map(Path::to_owned) else { return Ok(None) };
+    let followed = Followed::new(vec![path.clone()], move || {
+        let text = files::read(&path).map_err(|error| error.of(flag))?;
+        let certificates = pem::certificates(&path, &text).map_err(|error| error.of(flag))?;
+        warn_if_invalid(&path, &certificates);
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates);
+        Ok(Authorities { pem: text, roots })
+    });
+    followed.map(Some)
+}
+
+/// Why an authority of clients must not be one of front proxies, without more.
+fn every_client_a_front_proxy() -> Error {
+    let reason = "it and --client-ca-file, or the server's own authority, contain overlapping certificates; \
+                  --requestheader-allowed-names must be specified to ensure regular client certificates \
+                  cannot set authenticating proxy headers for arbitrary users";
+    Error::Flag { flag: FRONT_PROXY_CA, reason: reason.to_owned() }
+}
+
+/// Tells of certificates that were given and are not valid: they are whoever's who gave them.
+fn warn_if_invalid(path: &Path, certificates: &[CertificateDer<'_>]) {
+    let now = seconds(SystemTime::now());
+    for validity in certificates.iter().filter_map(Validity::of) {
+        if let Some(problem) = validity.problem(now) {
+            tracing::warn!(file = %path.display(), "a certificate is not valid: {problem}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Keeps the certificates of a running server up to date: files that flags name are read again when they
+//! change, and certificates of the server's own are renewed before they end.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use pintle_kinds::bootstrap::BootstrapObject;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::bootstrap;
+use crate::pki::{Change, ListenerCertificates, Renewal, write_private};
+use crate::tls::Tls;
+use crate::{Config, Error, kubeconfig};
+
+/// How often files are looked at. Upstream is told of changes by the system, and looks every minute besides.
+const FILES_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it is looked whether a certificate nears its end, which is told weeks before.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// What depends on the certificates.
+pub(super) struct Certificates {
+    pub(super) renewal: Renewal,
+    pub(super) tls: Arc<Tls>,
+    pub(super) config: Config,
+    /// Where the server listens.
+    pub(super) address: SocketAddr,
+    /// The authority by which extension API servers recognise this one, as PEM.
+    pub(super) front_proxy_ca_pem: String,
+    /// The objects that the server makes by itself: one says by which authorities it recognises clients.
+    pub(super) objects: watch::Sender<Arc<[BootstrapObject]>>,
+    pub(super) kubeconfig: Kubeconfig,
+}
+
+/// The administrator's kubeconfig.
+pub(super) struct Kubeconfig {
+    pub(super) path: PathBuf,
+    pub(super) url: String,
+    pub(super) ca_pem: String,
+}
+
+impl Certificates {
+    /// Works without end.
+    pub(super) async fn run(mut self) {
+        let has_files = self.renewal.has_files();
+        let mut pace = interval(if has_files { FILES_INTERVAL } else { RENEWAL_INTERVAL });
+        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut renewed_at = Instant::now();
+        loop {
+            pace.tick().await;
+            if has_files && let Err(error) = self.reread() {
+                tracing::error!(%error, "the earlier certificates stay in use");
+            }
+            if renewed_at.elapsed() >= RENEWAL_INTERVAL {
+                renewed_at = Instant::now();
+                if let Err(error) = self.renew() {
+                    tracing::error!(%error, "a certificate cannot be renewed");
+                }
+            }
+        }
+    }
+
+    fn reread(&mut self) -> Result<(), Error> {
+        match self.renewal.reread()? {
+            Some(change) => self.take(change),
+            None => Ok(()),
+        }
+    }
+
+    fn renew(&mut self) -> Result<(), Error> {
+        let changes = self.renewal.renew(SystemTime::now())?;
+        changes.into_iter().try_for_each(|change| self.take(change))
+    }
+
+    fn take(&self, change: Change) -> Result<(), Error> {
+        match change {
+            Change::Listener(listener) => self.listen_with(&listener),
+            Change::Admin(admin) => {
+                let Kubeconfig { path, url, ca_pem } = &self.kubeconfig;
+                write_private(path, &kubeconfig::kubeconfig(url, ca_pem, &admin))
+            }
+        }
+    }
+
+    fn listen_with(&self, listener: &ListenerCertificates) -> Result<(), Error> {
+        self.tls.replace(listener)?;
+        let objects =
+            bootstrap::wanted(&self.config, self.address, listener, &self.front_proxy_ca_pem);
+        self.objects.send_replace(objects);
+        Ok(())
+    }
+}
