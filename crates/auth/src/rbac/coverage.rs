@@ -263,14 +263,15 @@ fn with(mut rules: Rules, number: usize) -> Rules {
     rules
 }
 
-/// Puts rules on one resource that differ in their verbs together.
+/// Puts rules of one resource together that differ in their verbs (upstream: `CompactRules`). Each is of one
+/// object at most.
 fn compacted(rules: Vec<Rule>) -> Vec<Rule> {
     let mut compacted: Vec<Rule> = Vec::new();
     let mut known = HashMap::new();
     for mut rule in rules {
-        let is_simple = rule.resource_names.is_empty() && rule.paths.is_empty();
-        if is_simple {
-            let thing = (rule.api_groups.clone(), rule.resources.clone());
+        if rule.paths.is_empty() {
+            let Rule { api_groups, resources, resource_names, .. } = &rule;
+            let thing = (api_groups.clone(), resources.clone(), resource_names.clone());
             let place = *known.entry(thing).or_insert(compacted.len());
             if let Some(other) = compacted.get_mut(place) {
                 other.verbs.append(&mut rule.verbs);

@@ -5,6 +5,8 @@
 
 mod binding;
 mod coverage;
+#[cfg(test)]
+mod recorded;
 mod rule;
 #[cfg(test)]
 mod tests;
