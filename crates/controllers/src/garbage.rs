@@ -39,6 +39,7 @@ use pintle_value::{Str, Value};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
+use crate::extensions::News;
 use crate::retry::Queue;
 use crate::{Environment, target, until};
 use extensions::{Answers, Change, Event, Extensions, OwnerResource};
@@ -55,6 +56,8 @@ const UNDER_WAY_MAX: usize = 64;
 const REQUESTS_MAX: usize = 16;
 /// How long an owner waits for its dependents at extension API servers before it is looked at again.
 const BEHIND_DELAY: Duration = Duration::from_secs(1);
+/// How long an owner is taken to be there whose extension API server does not tell of its end.
+const UNOBSERVED_DELAY: Duration = Duration::from_secs(60);
 /// How many changes are heard before other controllers have their turn: about a millisecond's work.
 const HEARD_AT_ONCE: usize = 256;
 
@@ -116,6 +119,8 @@ struct Collector<'e> {
     /// Owners that are being deleted and wait for their dependents.
     waiting: Waiting,
     unresolved: BTreeSet<Place>,
+    /// Objects that have an owner whose extension API server has not told of it.
+    unobserved: BTreeSet<Place>,
     queue: Queue<Place>,
     extensions: Extensions,
     /// What was answered about the owners of objects that are about to be looked at.
@@ -146,6 +151,7 @@ impl<'e> Collector<'e> {
             gone: Gone::default(),
             waiting: Waiting::default(),
             unresolved: BTreeSet::new(),
+            unobserved: BTreeSet::new(),
             queue: Queue::default(),
             extensions: Extensions::new(environment),
             answers: HashMap::new(),
@@ -346,6 +352,11 @@ impl<'e> Collector<'e> {
                 return;
             }
         };
+        if matches!(news, News::All(_)) {
+            for place in std::mem::take(&mut self.unobserved) {
+                self.bring_up(&place);
+            }
+        }
         let changes = self.extensions.take(&resource, news);
         for (at, change) in changes.into_iter().enumerate() {
             match change {
@@ -368,6 +379,7 @@ impl<'e> Collector<'e> {
         let owners = self.graph.remove(place);
         self.wake(&owners);
         self.unresolved.remove(place);
+        self.unobserved.remove(place);
         self.answers.remove(place);
         self.deferred.remove(place);
     }
@@ -396,6 +408,7 @@ impl<'e> Collector<'e> {
 
     /// Decides about an object.
     fn look_at(&mut self, place: &Place, waited: bool) -> Option<Deed> {
+        self.unobserved.remove(place);
         self.environment.collector.looks.fetch_add(1, Ordering::Relaxed);
         // They are true now, and not the next time.
         let answers = self.answers.remove(place).unwrap_or_default();
@@ -415,6 +428,10 @@ impl<'e> Collector<'e> {
         };
         if judgement.unresolved {
             self.unresolved.insert(place.clone());
+        }
+        if judgement.unobserved {
+            self.unobserved.insert(place.clone());
+            self.queue.hasten(place, UNOBSERVED_DELAY);
         }
         judgement.deed
     }

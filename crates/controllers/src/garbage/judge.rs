@@ -34,6 +34,8 @@ pub(super) struct Judgement {
     pub(super) deed: Option<Deed>,
     /// The object has an owner of a kind that is not served: to be looked at again when kinds change.
     pub(super) unresolved: bool,
+    /// An owner is there, but was not seen yet by whoever follows its collection: its end may never be told.
+    pub(super) unobserved: bool,
 }
 
 /// One write, which fails if the object is no longer what was looked at; or what is to be known first.
@@ -86,7 +88,7 @@ enum Known {
 
 impl Judgement {
     const fn of(deed: Deed) -> Self {
-        Self { deed: Some(deed), unresolved: false }
+        Self { deed: Some(deed), unresolved: false, unobserved: false }
     }
 }
 
@@ -144,7 +146,7 @@ impl Judge<'_> {
                 // An owner that this object cannot have; it is nobody's to collect.
                 None => return Ok(Judgement::default()),
                 Some(Known::Is(Standing::Unknown)) => {
-                    return Ok(Judgement { unresolved: true, deed: None });
+                    return Ok(Judgement { unresolved: true, ..Judgement::default() });
                 }
                 Some(Known::Is(standing)) => standings.push(standing),
                 Some(Known::Open(question)) => open.push(question),
@@ -160,16 +162,16 @@ impl Judge<'_> {
         if !is(Standing::Alive) {
             return self.collect(place, tree, is(Standing::Waiting));
         }
+        let unobserved = owners.iter().any(|owner| self.is_unobserved(place, owner));
         let leaving: Vec<Str> = owners
             .into_iter()
             .zip(&standings)
             .filter(|(_, standing)| **standing != Standing::Alive)
             .map(|(owner, _)| owner.uid)
             .collect();
-        if leaving.is_empty() {
-            return Ok(Judgement::default());
-        }
-        Ok(Judgement::of(Deed::Patch(place.clone(), owners::without(tree, &leaving))))
+        let deed = (!leaving.is_empty())
+            .then(|| Deed::Patch(place.clone(), owners::without(tree, &leaving)));
+        Ok(Judgement { deed, unresolved: false, unobserved })
     }
 
     /// An object without owners that stay goes: after its own dependents if an owner waits for it.
@@ -254,6 +256,15 @@ impl Judge<'_> {
         let tree = object.map(|object| object.excerpt(LIFE)).transpose()?;
         let standing = tree.map_or(Standing::Absent, |tree| Standing::of(&tree, &owner.uid));
         Ok(Some(Known::Is(standing)))
+    }
+
+    /// Whether an extension API server has an owner, as it answered, whose object it has not told of.
+    fn is_unobserved(&self, place: &Place, owner: &Owner) -> bool {
+        self.answers.contains_key(owner)
+            && self.extensions.named(owner).is_some_and(|resource| {
+                let namespace = namespace_of_owner(place, resource.namespaced).unwrap_or_default();
+                !self.extensions.was_alive(resource, namespace, owner)
+            })
     }
 
     /// What decides about an object's life; nothing where it is gone.
