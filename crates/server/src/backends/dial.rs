@@ -79,7 +79,7 @@ pub(super) fn host(authority: &str) -> &str {
 }
 
 impl Failure {
-    fn of_handshake(why: &std::io::Error) -> Self {
+    pub(super) fn of_handshake(why: &std::io::Error) -> Self {
         let cause = why.get_ref().and_then(|cause| cause.downcast_ref());
         match cause {
             Some(rustls::Error::InvalidCertificate(reason)) => {

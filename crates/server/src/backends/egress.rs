@@ -8,10 +8,12 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::dial::{self, Stream};
+use super::dial::{self, Failure, Stream};
 use crate::config::{Egress, EgressSelector, EgressTls, Transport};
+use crate::metrics::{DialStage, Dials};
 use crate::pki::{self, Credentials};
 use crate::{Error, trust};
 
@@ -26,8 +28,14 @@ pub(crate) enum Way {
     Proxy(Arc<Proxy>),
 }
 
+/// A proxy.
+pub(crate) struct Proxy {
+    address: Address,
+    dials: Arc<Dials>,
+}
+
 /// Where a proxy is.
-pub(crate) enum Proxy {
+enum Address {
     Tcp { authority: String, tls: Option<(ServerName<'static>, Arc<ClientConfig>)> },
     Unix(PathBuf),
 }
@@ -49,27 +57,31 @@ pub(crate) struct Ways {
     pub(crate) cluster: Way,
     /// To what is named by its URL.
     pub(crate) control_plane: Way,
+    /// How it goes with proxies.
+    pub(crate) dials: Arc<Dials>,
 }
 
 impl Ways {
     /// As they are configured; certificates and keys are read.
     pub(crate) fn new(selector: &EgressSelector) -> Result<Self, Error> {
-        let cluster = Way::new(&selector.cluster)?;
-        Ok(Self { cluster, control_plane: Way::new(&selector.control_plane)? })
+        let dials = Arc::<Dials>::default();
+        let cluster = Way::new(&selector.cluster, &dials)?;
+        let control_plane = Way::new(&selector.control_plane, &dials)?;
+        Ok(Self { cluster, control_plane, dials })
     }
 }
 
 impl Way {
-    fn new(egress: &Egress) -> Result<Self, Error> {
-        let proxy = match egress {
+    fn new(egress: &Egress, dials: &Arc<Dials>) -> Result<Self, Error> {
+        let address = match egress {
             Egress::Direct => return Ok(Self::Direct),
-            Egress::HttpConnect(Transport::Unix(path)) => Proxy::Unix(path.clone()),
+            Egress::HttpConnect(Transport::Unix(path)) => Address::Unix(path.clone()),
             Egress::HttpConnect(Transport::Tcp(authority, tls)) => {
                 let tls = tls.as_ref().map(|tls| read(authority, tls)).transpose()?;
-                Proxy::Tcp { authority: authority.clone(), tls }
+                Address::Tcp { authority: authority.clone(), tls }
             }
         };
-        Ok(Self::Proxy(Arc::new(proxy)))
+        Ok(Self::Proxy(Arc::new(Proxy { address, dials: dials.clone() })))
     }
 }
 
@@ -84,18 +96,42 @@ fn read(
     let failed = |why: String| Error::Tls(why).of(FLAG);
     let identity = trust::Identity::read(&credentials).map_err(failed)?;
     let config = trust::bundle(bundle.as_bytes(), Some(&identity)).map_err(failed)?;
-    let name = dial::server_name(dial::host(authority)).map_err(failed)?;
+    let name = tls.server_name.as_deref().unwrap_or_else(|| dial::host(authority));
+    let name = dial::server_name(name).map_err(failed)?;
     Ok((name, Arc::new(config)))
 }
 
 impl Proxy {
     /// A connection through the proxy.
     pub(super) async fn dial(&self, to: &str) -> Result<Box<dyn Stream>, String> {
-        let (name, mut stream): (_, Box<dyn Stream>) = match self {
+        let (transport, began) = (self.address.transport(), Instant::now());
+        self.dials.begin(transport);
+        let connected = self.address.connect().await;
+        let (name, mut stream) =
+            connected.inspect_err(|_| self.dials.fail(transport, DialStage::Connect))?;
+        connect(&mut stream, to, &name)
+            .await
+            .inspect_err(|_| self.dials.fail(transport, DialStage::Proxy))?;
+        self.dials.took(transport, began.elapsed());
+        Ok(stream)
+    }
+}
+
+impl Address {
+    const fn transport(&self) -> &'static str {
+        match self {
+            Self::Tcp { .. } => "tcp",
+            Self::Unix(_) => "uds",
+        }
+    }
+
+    /// A connection to the proxy, and the proxy's name in messages.
+    async fn connect(&self) -> Result<(String, Box<dyn Stream>), String> {
+        match self {
             Self::Unix(path) => {
                 let failed = |why: std::io::Error| format!("dial unix {}: {why}", path.display());
                 let stream = UnixStream::connect(path).await.map_err(failed)?;
-                (path.display().to_string(), Box::new(stream))
+                Ok((path.display().to_string(), Box::new(stream)))
             }
             Self::Tcp { authority, tls } => {
                 let stream = dial::dial(authority).await?;
@@ -104,14 +140,12 @@ impl Proxy {
                     Some((name, config)) => {
                         let connector = TlsConnector::from(config.clone());
                         let encrypted = connector.connect(name.clone(), stream).await;
-                        Box::new(encrypted.map_err(|why| format!("proxy {authority}: {why}"))?)
+                        Box::new(encrypted.map_err(|why| Failure::of_handshake(&why).to_string())?)
                     }
                 };
-                (authority.clone(), stream)
+                Ok((authority.clone(), stream))
             }
-        };
-        connect(&mut stream, to, &name).await?;
-        Ok(stream)
+        }
     }
 }
 

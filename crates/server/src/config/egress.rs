@@ -45,6 +45,8 @@ pub struct EgressTls {
     pub client_cert: PathBuf,
     /// Its key.
     pub client_key: PathBuf,
+    /// The name that its certificate must have; the URL's host where there is none.
+    pub server_name: Option<String>,
 }
 
 impl EgressSelector {
@@ -141,7 +143,7 @@ fn transport_of(said: &Value) -> Result<Transport, String> {
 }
 
 fn tls_of(said: &Value) -> Result<EgressTls, String> {
-    only(said, &["caBundle", "clientCert", "clientKey"])?;
+    only(said, &["caBundle", "clientCert", "clientKey", "tlsServerName"])?;
     let file = |member| Some(text(said, member)).filter(|name| !name.is_empty()).map(PathBuf::from);
     let required = |member| {
         file(member).ok_or_else(|| wrong("tlsConfig", &format!("Using TLS requires {member}")))
@@ -150,6 +152,7 @@ fn tls_of(said: &Value) -> Result<EgressTls, String> {
         ca_bundle: file("caBundle"),
         client_cert: required("clientCert")?,
         client_key: required("clientKey")?,
+        server_name: Some(text(said, "tlsServerName").to_owned()).filter(|name| !name.is_empty()),
     })
 }
 
@@ -201,12 +204,13 @@ mod tests {
         let direct = "{name: etcd, connection: {proxyProtocol: Direct}}";
         assert_eq!(read(direct).unwrap(), EgressSelector::default());
         let both = "{name: Cluster, connection: {proxyProtocol: HTTPConnect, transport: {tcp: {url: 'https://p:8131', \
-            tlsConfig: {caBundle: a, clientCert: b, clientKey: c}}}}}, \
+            tlsConfig: {caBundle: a, clientCert: b, clientKey: c, tlsServerName: d}}}}}, \
             {name: controlplane, connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: /s}}}}";
         let tls = EgressTls {
             ca_bundle: Some("a".into()),
             client_cert: "b".into(),
             client_key: "c".into(),
+            server_name: Some("d".to_owned()),
         };
         let expected = EgressSelector {
             cluster: Egress::HttpConnect(Transport::Tcp("p:8131".to_owned(), Some(tls))),

@@ -4,9 +4,15 @@ use std::sync::Arc;
 
 use http::Method;
 use parking_lot::Mutex;
-use pintle_server::{Egress, ProxiedAddresses, Transport};
+use pintle_server::{Config, Egress, EgressTls, ProxiedAddresses, Server, Transport};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::RootCertStore;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::server::WebPkiClientVerifier;
+use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio_rustls::TlsAcceptor;
 
 use super::client::{PODS, get, read, request, send, server};
 use super::kubelet::Kubelet;
@@ -92,4 +98,121 @@ async fn what_a_proxy_refuses_is_told() {
     let (code, text) = get(&server, &format!("{PODS}/p/log?container=c")).await;
     let why = format!("while dialing 127.0.0.1:{}, code 403: 403 Forbidden", kubelet.port);
     assert!(code == 500 && text.contains(&why), "{text}");
+}
+
+/// An authority of proxies and of their clients, its files, and a client's.
+struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    directory: TempDir,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("ca.crt"), issuer.pem()).unwrap();
+        let authority = Self { issuer, directory };
+        let (certificate, key) = authority.certify("client");
+        std::fs::write(authority.directory.path().join("client.crt"), certificate.pem()).unwrap();
+        let path = authority.directory.path().join("client.key");
+        std::fs::write(path, key.serialize_pem()).unwrap();
+        authority
+    }
+
+    fn certify(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new([name.to_owned()]).unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap(), key)
+    }
+
+    /// A proxy called `proxy.test` that lets in whoever has a certificate of this authority.
+    async fn proxy(&self) -> (String, Asked) {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(self.issuer.der().clone()).unwrap();
+        let clients =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+        let (certificate, key) = self.certify("proxy.test");
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(clients.build().unwrap())
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap();
+        let (acceptor, asked) = (TlsAcceptor::from(Arc::new(config)), Asked::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap().to_string();
+        let known = asked.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, known) = (acceptor.clone(), known.clone());
+                tokio::spawn(async move {
+                    if let Ok(stream) = acceptor.accept(stream).await {
+                        tunnel(stream, known, false).await;
+                    }
+                });
+            }
+        });
+        (at, asked)
+    }
+
+    /// What believes proxies of this authority, as a client of another's.
+    fn tls(&self, client: &Self, server_name: Option<&str>) -> EgressTls {
+        let (own, client) = (self.directory.path(), client.directory.path());
+        EgressTls {
+            ca_bundle: Some(own.join("ca.crt")),
+            client_cert: client.join("client.crt"),
+            client_key: client.join("client.key"),
+            server_name: server_name.map(str::to_owned),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_and_the_server_show_each_other_who_they_are() {
+    let (authority, another) = (Authority::new(), Authority::new());
+    let kubelet = Kubelet::start(false).await;
+    let (at, asked) = authority.proxy().await;
+    let named = Some("proxy.test");
+    // The name, the authority and the client's certificate must be right.
+    for (tls, why) in [
+        (authority.tls(&authority, named), None),
+        (authority.tls(&authority, None), Some("not valid for name")),
+        (another.tls(&authority, named), Some("x509: certificate signed by unknown authority")),
+        (authority.tls(&another, named), Some("CONNECT")),
+    ] {
+        let egress = Egress::HttpConnect(Transport::Tcp(at.clone(), Some(tls)));
+        let server = server(&kubelet, |config| config.egress.cluster = egress).await;
+        let (code, text) = get(&server, &format!("{PODS}/p/log?container=c")).await;
+        match why {
+            None => assert_eq!(code, 200, "{text}"),
+            Some(why) => assert!(code == 500 && text.contains(why), "{why}: {text}"),
+        }
+        assert_eq!(asked.lock().len(), 1, "only the first may ask");
+        let (_, metrics) = get(&server, "/metrics").await;
+        let dials = "apiserver_egress_dialer_dial";
+        let started =
+            format!("{dials}_start_total{{protocol=\"http_connect\",transport=\"tcp\"}} 1");
+        let took = format!(
+            "{dials}_duration_seconds_count{{protocol=\"http_connect\",transport=\"tcp\"}} 1"
+        );
+        assert!(metrics.contains(&started));
+        assert_eq!(metrics.contains(&took), why.is_none());
+        assert_eq!(metrics.contains(&format!("{dials}_failure_count{{")), why.is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_server_does_not_start_without_what_it_shows_a_proxy() {
+    let authority = Authority::new();
+    std::fs::remove_file(authority.directory.path().join("client.key")).unwrap();
+    let mut config = Config::ephemeral();
+    let tls = authority.tls(&authority, None);
+    config.egress.cluster =
+        Egress::HttpConnect(Transport::Tcp("127.0.0.1:1".to_owned(), Some(tls)));
+    let why = Server::start(config).await.err().unwrap().to_string();
+    assert!(why.starts_with("--egress-selector-config-file"), "{why}");
 }

@@ -1,7 +1,10 @@
 //! What the server relays between its clients and others.
 
 use super::Stability::Alpha;
-use super::{Family, counter, families};
+use super::{Family, counter, families, seconds};
+use pintle_measure::nanoseconds;
+
+pub(crate) static DIAL_BOUNDS: [u64; 6] = nanoseconds([0.005, 0.025, 0.1, 0.5, 2.5, 12.5]);
 
 families! {
     WEBSOCKETS = counter("apiserver_websocket_streaming_requests_total", Alpha, &["proxy_type", "subresource"],
@@ -14,4 +17,10 @@ families! {
         "Logs of pods that were asked for, by whether the kubelet has to show who it is.");
     LOGS_OF_STRANGERS = counter("kube_apiserver_pod_logs_backend_tls_failure_total", Alpha, &[],
         "Logs of pods that were not read because the kubelet could not show who it is.");
+    DIAL_STARTS = counter("apiserver_egress_dialer_dial_start_total", Alpha, &["protocol", "transport"],
+        "Connections through a proxy that were begun.");
+    DIAL_DURATION = seconds("apiserver_egress_dialer_dial_duration_seconds", Alpha, &["protocol", "transport"], &DIAL_BOUNDS,
+        "How long it took until connections through a proxy were there.");
+    DIAL_FAILURES = counter("apiserver_egress_dialer_dial_failure_count", Alpha, &["protocol", "stage", "transport"],
+        "Connections through a proxy that failed, by whether the proxy was not reached or did not reach the backend.");
 }

@@ -1,0 +1,61 @@
+//! Connections through proxies (`--egress-selector-config-file`), measured.
+
+use std::time::Duration;
+
+use pintle_measure::{Counter, Distribution, Series};
+
+use super::families::{DIAL_BOUNDS, DIAL_DURATION, DIAL_FAILURES, DIAL_STARTS};
+use super::family::Page;
+
+/// The protocol that is spoken with every proxy.
+const PROTOCOL: &str = "http_connect";
+
+/// The measures of connections, by the transport (`tcp` or `uds`) to the proxy.
+pub(crate) struct Dials {
+    started: Series<2, Counter>,
+    durations: Series<2, Distribution>,
+    failed: Series<3, Counter>,
+}
+
+/// What failed.
+#[derive(Clone, Copy)]
+pub(crate) enum DialStage {
+    /// The connection to the proxy.
+    Connect,
+    /// The proxy's connection to the backend.
+    Proxy,
+}
+
+impl Default for Dials {
+    fn default() -> Self {
+        let (started, failed) = (Series::default(), Series::default());
+        Self { started, durations: Series::new(|| Distribution::new(&DIAL_BOUNDS)), failed }
+    }
+}
+
+impl Dials {
+    /// Counts a connection that is begun.
+    pub(crate) fn begin(&self, transport: &str) {
+        self.started.with([PROTOCOL, transport]).add(1);
+    }
+
+    /// Counts how long it took until a connection was there.
+    pub(crate) fn took(&self, transport: &str, duration: Duration) {
+        self.durations.with([PROTOCOL, transport]).took(duration);
+    }
+
+    /// Counts a connection that failed.
+    pub(crate) fn fail(&self, transport: &str, stage: DialStage) {
+        let stage = match stage {
+            DialStage::Connect => "connect",
+            DialStage::Proxy => "proxy",
+        };
+        self.failed.with([PROTOCOL, stage, transport]).add(1);
+    }
+
+    pub(super) fn write(&self, page: &mut Page) {
+        super::counters(page, &DIAL_STARTS, &self.started);
+        super::distributions(page, &DIAL_DURATION, &self.durations);
+        super::counters(page, &DIAL_FAILURES, &self.failed);
+    }
+}
