@@ -19,7 +19,7 @@ use pintle_registry::Registry;
 use crate::backends::{Backend, Extensions, Unreachable};
 use crate::discovery::{Extension, ExtensionSet};
 use discovery::Discovered;
-pub(crate) use documents::V2;
+pub(crate) use documents::{Converted, V2};
 pub(crate) use proxy::Handed;
 pub(crate) use services::ApiService;
 use services::ApiServices;
@@ -50,7 +50,13 @@ impl Aggregation {
         let (group, version) = (parts.next()?, parts.next());
         let current = self.services.current();
         match version {
-            Some(version) => current.of(group, version).cloned(),
+            Some(version) => {
+                let has_v2_only = |service: &&Arc<ApiService>| {
+                    let said = document.and_then(|_| self.discovered.of(&service.name));
+                    said.is_some_and(|said| said.documents.converted.is_some())
+                };
+                current.of(group, version).filter(|service| !has_v2_only(service)).cloned()
+            }
             None if document.is_some() => {
                 let has = |service: &Arc<ApiService>| {
                     let said = self.discovered.of(&service.name);
@@ -93,6 +99,16 @@ impl Aggregation {
             documents.extend(said.documents.group_hash.clone().map(|hash| (group, hash)));
         }
         documents
+    }
+
+    /// Documents of version 3 that were made of others' documents of version 2, by their paths in the list.
+    pub(crate) fn openapi_converted(&self) -> BTreeMap<String, Arc<Converted>> {
+        let current = self.services.current();
+        let converted = current.all().filter_map(|service| {
+            let converted = self.discovered.of(&service.name)?.documents.converted.clone()?;
+            Some((format!("apis/{}/{}", service.group, service.version), converted))
+        });
+        converted.collect()
     }
 
     /// What others' documents of version 2 say of their versions.

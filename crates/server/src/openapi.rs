@@ -20,7 +20,7 @@ use pintle_registry::{Resource, work};
 use pintle_schema::openapi::{self, GroupVersion, Page, Source};
 use sha2::{Digest, Sha512};
 
-use crate::aggregation::V2;
+use crate::aggregation::{Converted, V2};
 use crate::body::{Body, Ready};
 use crate::handlers::Call;
 use crate::header_text;
@@ -59,6 +59,8 @@ struct Index {
     extensions: BTreeMap<String, String>,
     /// What those say in version 2.
     v2: Vec<Arc<V2>>,
+    /// What was made of that where those have no documents of version 3, by the documents' paths in the list.
+    converted: BTreeMap<String, Arc<Converted>>,
 }
 
 /// A document.
@@ -155,14 +157,19 @@ impl OpenApi {
             return known;
         }
         work::ahead(usize::MAX).await;
-        let (extensions, v2) = (call.api.aggregation.openapi(), call.api.aggregation.openapi_v2());
+        let aggregation = &call.api.aggregation;
+        let (mut extensions, v2) = (aggregation.openapi(), aggregation.openapi_v2());
+        let converted = aggregation.openapi_converted();
+        let of_converted = converted.iter().map(|(path, made)| (path.clone(), made.hash.clone()));
+        extensions.extend(of_converted.clone());
         let (cbor, open_id) = (call.api.settings.cbor, open_id(call));
         let mut hashes = hashes(&resources, &extensions, cbor, open_id);
+        hashes.extend(of_converted.map(|(path, hash)| (format!("{V3}/{path}"), hash)));
         if let Some(hash) = hashes.get_mut(V2_PATH).filter(|_| !v2.is_empty()) {
             let others = v2.iter().map(|other| other.hash.as_str());
             *hash = hex([hash.as_str()].into_iter().chain(others).collect::<String>().as_bytes());
         }
-        let index = Arc::new(Index { numbers, hashes, extensions, v2 });
+        let index = Arc::new(Index { numbers, hashes, extensions, v2, converted });
         let mut kept = self.kept.lock();
         kept.documents.retain(|(path, _), _| index.hashes.get(path) == known.hashes.get(path));
         kept.index = index.clone();
@@ -378,6 +385,9 @@ fn write(
                 documents.push((path.clone(), hash));
             }
             sink(&openapi::v3_index(documents.iter().map(|(path, hash)| (&**path, *hash))));
+        }
+        Wanted::V3(path) if index.converted.contains_key(path) => {
+            index.converted.get(path).into_iter().for_each(|made| sink(&made.json));
         }
         Wanted::V3(path) => {
             let page = pages(&versions, source.open_id).find(|page| page.path() == *path);

@@ -6,6 +6,7 @@
 //!
 //! Must not know: where the resources come from, or how they are served.
 
+mod conversion;
 mod described;
 mod excerpt;
 mod json;
@@ -22,6 +23,7 @@ use operations::Parameter;
 
 use crate::table::Schema;
 
+pub use conversion::v3_from_v2;
 pub use described::{Described, Write};
 pub use excerpt::Excerpt;
 pub use message::{v2_message, v3_message};

@@ -261,3 +261,22 @@ async fn a_connection_that_an_extension_upgrades_is_the_clients() {
     let refused = send(&server, asked("/apis/a.io/v1/nothing")).await;
     assert_eq!(refused.status(), 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openapi_v2_of_extensions_becomes_v3_where_they_have_none() {
+    const PATH: &str = "/openapi/v3/apis/a.io/v1";
+    let extension = Extension::start().await;
+    extension.leave_openapi_v2();
+    let server = server(&extension).await;
+    let index = see(&server, "/openapi/v3", "application/json", PATH).await;
+    let (_, hash) = index.split_once(&format!("{PATH}?hash=")).unwrap();
+    let (hash, _) = hash.split_once('"').unwrap();
+    let (code, document) = get(&server, &format!("{PATH}?hash={hash}")).await;
+    let list = r##""io.a.v1.ThingList":{"properties":{"metadata":{"$ref":"#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"}},"type":"object"}"##;
+    assert!(code == 200 && document.contains(list), "{document}");
+    assert!(document.contains(r#""openapi":"3.0.0""#) && document.contains("listThings"));
+    let mut message = request(Method::GET, PATH);
+    let accept = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
+    message.headers_mut().insert(ACCEPT, accept.parse().unwrap());
+    assert_eq!(send(&server, message).await.status(), 200);
+}

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -42,6 +42,8 @@ struct State {
     /// Who deleted them, and with what options.
     deletions: Mutex<Vec<String>>,
     parts: Parts,
+    /// It has documents of OpenAPI 2.0 only.
+    has_v2_only: AtomicBool,
 }
 
 impl Extension {
@@ -73,6 +75,11 @@ impl Extension {
     /// Lets it answer to everything with a code; with 200 as it should.
     pub(crate) fn set_answer(&self, code: u16) {
         self.state.code.store(if code == 200 { 0 } else { code }, Ordering::SeqCst);
+    }
+
+    /// Leaves it documents of OpenAPI 2.0 only.
+    pub(crate) fn leave_openapi_v2(&self) {
+        self.state.has_v2_only.store(true, Ordering::SeqCst);
     }
 
     /// What it keeps under `/apis/a.io/v1/parts`.
@@ -142,6 +149,9 @@ async fn answer(request: Request<Incoming>, shown: &str, state: &State) -> Respo
     match request.uri().path() {
         "/apis/a.io/v1" => json(RESOURCES),
         "/openapi/v2" => json(OPENAPI_V2),
+        path if path.starts_with("/openapi/v3") && state.has_v2_only.load(Ordering::SeqCst) => {
+            text(StatusCode::NOT_FOUND, "404 page not found")
+        }
         "/openapi/v3" => json(OPENAPI_V3),
         "/openapi/v3/apis/a.io" => json(r#"{"openapi":"3.0.0","paths":{"/apis/a.io/":{}}}"#),
         "/apis/a.io/v1/namespaces/doomed/things" => state.content(request).await,
