@@ -136,7 +136,7 @@ pub(crate) async fn shown(
         return Ok(object);
     }
     match converter(version).filter(|_| version.resource != write.resource.resource) {
-        Some(converter) => object = first(converter.from_storage(vec![object]).await?),
+        Some(converter) => object = first(converter.to_own_form(vec![object]).await?),
         None => version.to_served(&mut object),
     }
     version.stamp(&mut object);
@@ -153,7 +153,7 @@ pub(crate) async fn taken(
         return Ok(object);
     }
     match converter(write.resource).filter(|_| version.resource != write.resource.resource) {
-        Some(converter) => Ok(first(converter.from_storage(vec![object]).await?)),
+        Some(converter) => Ok(first(converter.to_own_form(vec![object]).await?)),
         None => {
             version.to_stored(&mut object);
             Ok(object)

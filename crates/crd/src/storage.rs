@@ -94,7 +94,7 @@ impl StorageConverter for VersionConverter {
         })
     }
 
-    fn from_storage(&self, mut objects: Vec<Value>) -> pintle_registry::Converting<'_> {
+    fn to_own_form(&self, mut objects: Vec<Value>) -> pintle_registry::Converting<'_> {
         Box::pin(async move {
             for object in &mut objects {
                 self.refresh(object)?;

@@ -232,7 +232,7 @@ pub trait StorageConverter: Send + Sync {
     fn to_storage(&self, objects: Vec<Value>) -> Converting<'_>;
 
     /// From the stored form to the strategy's, by the definition as it is now.
-    fn from_storage(&self, objects: Vec<Value>) -> Converting<'_>;
+    fn to_own_form(&self, objects: Vec<Value>) -> Converting<'_>;
 
     /// Objects of any of the kind's versions as objects of this one.
     fn convert<'a>(&'a self, objects: Vec<Value>, version: &'a str) -> Converting<'a>;

@@ -251,7 +251,7 @@ impl Resource {
         match self.converter() {
             Some(converter) if !self.is_stored_form(object) => {
                 work::ahead(self.work(object.size())).await;
-                let read = converter.from_storage(vec![tree]).await?;
+                let read = converter.to_own_form(vec![tree]).await?;
                 Ok(read.into_iter().next().unwrap_or_default())
             }
             _ => Ok(tree),
@@ -273,7 +273,7 @@ impl Resource {
     /// A tree as it would be read after it was stored: the storage version may lack some of its fields.
     pub(crate) async fn read_back(&self, tree: Value) -> Result<Value, Status> {
         let Some(converter) = self.converter() else { return Ok(tree) };
-        let read = converter.from_storage(converter.to_storage(vec![tree]).await?).await?;
+        let read = converter.to_own_form(converter.to_storage(vec![tree]).await?).await?;
         Ok(read.into_iter().next().unwrap_or_default())
     }
 
@@ -291,7 +291,7 @@ impl Resource {
         }
         work::ahead(self.work(unread.iter().map(|object| object.size()).sum())).await;
         let trees = unread.iter().map(|object| self.stored_tree(object));
-        let read = converter.from_storage(trees.collect::<Result<_, _>>()?).await?;
+        let read = converter.to_own_form(trees.collect::<Result<_, _>>()?).await?;
         for (object, tree) in unread.iter_mut().zip(read) {
             let mut bytes = Vec::with_capacity(object.size());
             pintle_schema::encode::write(&self.schema, self.ty, &tree, &mut bytes);

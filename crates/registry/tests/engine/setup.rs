@@ -132,7 +132,7 @@ impl StorageConverter for Forgets {
         Box::pin(async { Ok(objects) })
     }
 
-    fn from_storage(&self, objects: Vec<Value>) -> Converting<'_> {
+    fn to_own_form(&self, objects: Vec<Value>) -> Converting<'_> {
         Box::pin(async { Ok(objects) })
     }
 
