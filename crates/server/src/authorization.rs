@@ -1,6 +1,5 @@
 //! Who may do what: the authorizers of the configured modes, with what they go by from the registry.
 
-mod answers;
 mod chain;
 mod escalation;
 mod followed;

@@ -11,6 +11,7 @@
 //! copy of a collection.
 
 mod aggregation;
+mod answers;
 mod api;
 mod audit_id;
 mod authentication;
@@ -41,6 +42,7 @@ mod pki;
 mod probe;
 mod query;
 mod relay;
+mod reloads;
 mod request_info;
 mod respond;
 mod runtime;

@@ -2,20 +2,25 @@
 
 use std::time::Duration;
 
-use pintle_measure::{Counter, Distribution, Gauge, Series};
-use sha2::{Digest, Sha256};
+use pintle_measure::{Counter, Distribution, Series};
 
 use crate::metrics::{CONDITION_BOUNDS, WEBHOOK_BOUNDS};
-use crate::server::own_name;
+use crate::reloads::Reloads;
 
 /// What there is to count of authorizers.
-#[derive(Default)]
 pub(crate) struct Measures {
     /// By an authorizer's name and mode. `system:masters` comes before them all and is not counted, as
     /// upstream has it.
     pub(crate) decisions: Series<2, Decisions>,
     pub(crate) webhooks: WebhookMeasures,
     pub(crate) reloads: Reloads,
+}
+
+impl Default for Measures {
+    fn default() -> Self {
+        let (decisions, webhooks) = (Series::default(), WebhookMeasures::default());
+        Self { decisions, webhooks, reloads: Reloads::new("authorization") }
+    }
 }
 
 /// What an authorizer has decided.
@@ -70,55 +75,4 @@ impl WebhookMeasures {
             Err(_) => self.condition_errors.with(labels).add(1),
         }
     }
-}
-
-/// How the configuration was read again, by a hash of the server's name.
-pub(crate) struct Reloads {
-    server: String,
-    /// By `success` and `failure`.
-    pub(crate) total: Series<2, Counter>,
-    pub(crate) last_unix_seconds: Series<2, Gauge>,
-    /// 1 for the hash of the configuration that counts, 0 for those before.
-    pub(crate) config: Series<2, Gauge>,
-}
-
-impl Default for Reloads {
-    fn default() -> Self {
-        Self {
-            server: hash(own_name().as_bytes()),
-            total: Series::default(),
-            last_unix_seconds: Series::default(),
-            config: Series::with_max(CONFIGS_MAX, Gauge::default),
-        }
-    }
-}
-
-/// How many configurations are told of.
-const CONFIGS_MAX: usize = 16;
-
-impl Reloads {
-    /// Tells which configuration counts.
-    pub(super) fn taken(&self, said: &[u8]) {
-        self.config.all().iter().for_each(|(_, gauge)| gauge.set(0));
-        self.config.with([&self.server, &hash(said)]).set(1);
-    }
-
-    /// Counts an attempt.
-    pub(super) fn ended(&self, why: Option<&str>, unix_seconds: i64) {
-        let status = if why.is_none() { "success" } else { "failure" };
-        match why {
-            None => {
-                tracing::info!("the authorization configuration has changed and counts from now on")
-            }
-            Some(why) => tracing::error!("the authorization configuration stays as it was: {why}"),
-        }
-        self.total.with([&self.server, status]).add(1);
-        self.last_unix_seconds.with([&self.server, status]).set(unix_seconds);
-    }
-}
-
-fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
 }

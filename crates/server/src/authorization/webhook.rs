@@ -15,8 +15,8 @@ use pintle_value::{Value, json};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 
-use super::answers::Answers;
 use super::measures::Measures;
+use crate::answers::Answers;
 use crate::backends::Way;
 use crate::server::random;
 use crate::webhooks::Remote;
@@ -29,6 +29,8 @@ const BACKOFF: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How many questions are open at a time; others wait.
 const QUESTIONS_MAX: usize = 512;
+/// How many answers are remembered.
+const ANSWERS_MAX: usize = 8192;
 /// Of how many bytes a question may be, as far as clients choose them, for its answer to be remembered.
 const REMEMBERED_MAX: usize = 10_000;
 
@@ -43,7 +45,7 @@ struct Asker {
     name: String,
     settings: configuration::Webhook,
     remote: Remote,
-    answers: Answers,
+    answers: Answers<Verdict>,
     open: Semaphore,
     measures: Arc<Measures>,
 }
@@ -68,7 +70,7 @@ impl Webhook {
     ) -> Result<Self, String> {
         let remote = Remote::read(&settings.kubeconfig, way);
         let remote = remote.map_err(|why| format!("{}: {why}", settings.kubeconfig.display()))?;
-        let (answers, open) = (Answers::default(), Semaphore::new(QUESTIONS_MAX));
+        let (answers, open) = (Answers::new(ANSWERS_MAX), Semaphore::new(QUESTIONS_MAX));
         let asker = Asker { name, settings, remote, answers, open, measures };
         Ok(Self { asker: Arc::new(asker), runtime })
     }
