@@ -20,11 +20,13 @@ mod conditions;
 pub mod configuration;
 mod der;
 pub mod distinguished_name;
+pub mod jwt;
 mod mode;
 pub mod node;
 pub mod rbac;
 pub mod review;
 pub mod token;
+pub mod token_review;
 
 pub use attributes::{Attributes, Objects, Subject};
 pub use authorizer::{
@@ -52,6 +54,9 @@ pub enum Error {
     /// The token is that of a service account, and does not hold.
     #[error("{0}")]
     Account(String),
+    /// The token is that of an OpenID provider or of a webhook, and does not hold.
+    #[error("{0}")]
+    External(String),
     /// A key cannot be used.
     #[error("the key cannot be used: {0}")]
     Key(&'static str),

@@ -13,7 +13,7 @@
 //! | `functions`, `library` | what a function is; the tables of all functions |
 //! | `scope`, `parser`, `checker`, `cost` | names, text to tree, tree to types, types to cost |
 //! | `plan` | what evaluation runs |
-//! | `program`, `composition`, `environment` | what callers use |
+//! | `program`, `composition`, `environment`, `selects` | what callers use |
 //!
 //! Must not know: definitions of resources, requests, storage. Nothing here does I/O or looks at the
 //! clock. Schemas are not known either: callers make [`Declaration`]s of them.
@@ -44,6 +44,7 @@ mod pattern;
 mod plan;
 mod program;
 mod scope;
+mod selects;
 mod semver;
 mod source;
 #[cfg(test)]
@@ -63,6 +64,8 @@ pub use error::{CompileError, EvalError};
 pub use escape::{escape, is_reserved, unescape};
 pub use pattern::Pattern;
 pub use program::Program;
+pub use selects::selects;
 pub use source::{Issue, Issues};
 pub use types::Type;
 pub use types::declaration::{Declaration, Field, List, Map, Merge, Object, SIZE_MAX};
+pub use url::Url;

@@ -8,7 +8,7 @@ use crate::address;
 
 /// A URL in its parts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Url {
+pub struct Url {
     pub(crate) scheme: String,
     /// What follows the scheme where no slash does.
     opaque: String,
@@ -120,6 +120,34 @@ fn scheme(text: &str) -> Result<(&str, &str), String> {
 }
 
 impl Url {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// Go's words for what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        parse_reference(text)
+    }
+
+    /// In small letters; `""` where there is none.
+    pub fn scheme(&self) -> &str {
+        &self.scheme
+    }
+
+    /// Whether it names a user.
+    pub const fn has_user(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// What stands behind `?`.
+    pub fn written_query(&self) -> &str {
+        self.query.as_deref().unwrap_or_default()
+    }
+
+    /// What stands behind `#`.
+    pub fn fragment(&self) -> &str {
+        self.fragment.as_deref().unwrap_or_default()
+    }
+
     fn set_authority(&mut self, authority: &str) -> Result<(), String> {
         let Some((user, host_part)) = authority.rsplit_once('@') else {
             self.host = host(&self.scheme, authority)?;

@@ -5,6 +5,7 @@ mod admission;
 mod egress;
 mod etcd;
 mod extensions;
+mod external;
 mod kubelets;
 mod tls;
 

@@ -41,6 +41,13 @@ impl<A: Clone> Answers<A> {
             order.pop_front().map(|oldest| by_question.remove(&oldest));
         }
     }
+
+    /// Forgets all answers.
+    pub(crate) fn clear(&self) {
+        let Cached { by_question, order } = &mut *self.cached.lock();
+        by_question.clear();
+        order.clear();
+    }
 }
 
 #[cfg(test)]
@@ -63,5 +70,7 @@ mod tests {
         assert_eq!(answers.get(b"0"), None, "it was the oldest");
         assert!(answers.get(b"1").is_some());
         assert_eq!(answers.cached.lock().by_question.len(), ANSWERS_MAX);
+        answers.clear();
+        assert_eq!(answers.get(b"1"), None, "all are forgotten");
     }
 }

@@ -237,7 +237,7 @@ impl Api {
     ) -> Result<Permitted, Refusal> {
         let info = asked.info;
         let timeout = self.timeout(info, asked.query)?;
-        let (user, now) = self.identify(peer, conduct, asked, began)?;
+        let (user, now) = self.identify(peer, conduct, asked, began).await?;
         let asked_at = Instant::now();
         let question = Attributes { user: &user, verb: info.verb, subject: info.subject() };
         let ruling = if self.authorizer.asks() {
@@ -254,7 +254,7 @@ impl Api {
     }
 
     /// Who a request is done as, and when.
-    fn identify(
+    async fn identify(
         &self,
         peer: &Peer,
         conduct: &Conduct,
@@ -264,7 +264,8 @@ impl Api {
         let (headers, info, now) = (&asked.head.headers, asked.info, now());
         let access = &self.metrics.access;
         peer.certificate_remaining_seconds(now).into_iter().for_each(|s| access.certificate(s));
-        let known = self.authentication.user(peer, headers, now, &self.registry);
+        let shown = (headers, info.path.as_str());
+        let known = self.authentication.user(peer, shown, now, &self.registry).await;
         let authenticated = Instant::now();
         access.authenticated(known.as_deref(), authenticated - began);
         conduct.asked(known.as_deref().ok(), asked.head.version);

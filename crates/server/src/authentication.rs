@@ -6,6 +6,7 @@
 //! and the chain is verified here at the requests, by the authorities of the time ([`chain`]).
 
 mod chain;
+pub(crate) mod external;
 mod front_proxy;
 pub(crate) mod impersonation;
 mod relayed;
@@ -62,6 +63,8 @@ pub(crate) struct Authentication {
     pub(crate) tokens: Tokens,
     /// Who comes without credentials; `None` where nobody may.
     pub(crate) anonymous: Option<Arc<User>>,
+    /// The paths for which one may come without credentials; all where there are none.
+    pub(crate) anonymous_paths: Vec<String>,
 }
 
 impl Peer {
@@ -92,10 +95,10 @@ impl Authentication {
 
     /// Who makes a request. One credential that holds is enough; one that does not hold is an error,
     /// never anonymity (AUTHN-03).
-    pub(crate) fn user(
+    pub(crate) async fn user(
         &self,
         peer: &Peer,
-        headers: &HeaderMap,
+        (headers, path): (&HeaderMap, &str),
         now: Now,
         registry: &Registry,
     ) -> Result<Arc<User>, Error> {
@@ -115,16 +118,23 @@ impl Authentication {
         let among_subprotocols = websocket::bearer_token(headers)?;
         if let Some(token) = bearer_token(headers)?.or(among_subprotocols.as_deref()) {
             let audiences = self.tokens.api_audiences();
-            return Ok(self.tokens.authenticate(token, audiences, now, registry)?.user);
+            return Ok(self.tokens.authenticate(token, audiences, now, registry).await?.user);
         }
         match refusal {
             Some(error) => Err(error),
-            None => self.anonymous.clone().ok_or(Error::Missing),
+            None => self.anonymous_at(path).ok_or(Error::Missing),
         }
     }
 
+    /// Who comes without credentials to a path, if anybody may.
+    fn anonymous_at(&self, path: &str) -> Option<Arc<User>> {
+        let paths = &self.anonymous_paths;
+        let is_open = paths.is_empty() || paths.iter().any(|open| open == path);
+        self.anonymous.clone().filter(|_| is_open)
+    }
+
     /// Whose a token is, for a review; `audiences` are those that it is to be for, none for the API's.
-    pub(crate) fn review(
+    pub(crate) async fn review(
         &self,
         token: &str,
         audiences: &[String],
@@ -132,7 +142,7 @@ impl Authentication {
         registry: &Registry,
     ) -> Result<Authenticated, Error> {
         let audiences = if audiences.is_empty() { self.tokens.api_audiences() } else { audiences };
-        self.tokens.authenticate(token, audiences, now, registry)
+        self.tokens.authenticate(token, audiences, now, registry).await
     }
 }
 

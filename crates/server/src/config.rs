@@ -21,7 +21,9 @@ use pintle_kinds::RuntimeConfig;
 use pintle_layout::MediaType;
 
 use crate::{Cors, FeatureGates, TlsParameters};
-pub use access::{AuthorizationFiles, RequestHeader, ServiceAccounts};
+pub use access::{
+    AuthorizationFiles, ExternalTokens, OidcFlags, RequestHeader, ServiceAccounts, TokenWebhook,
+};
 pub use connections::ConnectionLimits;
 pub use egress::{Egress, EgressSelector, EgressTls, Transport};
 pub use extensions::Extensions;
@@ -114,6 +116,8 @@ pub struct Config {
     pub cors: Cors,
     /// Whether one may come without credentials; nobody may where everyone may do everything.
     pub anonymous_auth: bool,
+    /// Whose tokens of others hold.
+    pub external_tokens: ExternalTokens,
     /// Which admission plugins run.
     pub admission_plugins: Plugins,
     /// Which controllers run.
@@ -176,6 +180,7 @@ impl Default for Config {
             anonymous_auth: true,
             authorization_modes: vec![Mode::Rbac],
             authorization_files: AuthorizationFiles::default(),
+            external_tokens: ExternalTokens::default(),
             admission_plugins: Plugins::default(),
             controllers: Selection::default(),
             namespace_deletion_delay: Duration::ZERO,

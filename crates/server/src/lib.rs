@@ -58,7 +58,8 @@ mod zpages;
 
 pub use config::{
     AuthorizationFiles, Config, ConnectionLimits, Egress, EgressSelector, EgressTls, Extensions,
-    KubeletClient, NamedServingFiles, ProxiedAddresses, RequestHeader, ServiceAccounts, Transport,
+    ExternalTokens, KubeletClient, NamedServingFiles, OidcFlags, ProxiedAddresses, RequestHeader,
+    ServiceAccounts, TokenWebhook, Transport,
 };
 pub use cors::Cors;
 pub use error::Error;

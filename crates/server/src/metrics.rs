@@ -38,7 +38,7 @@ use crate::webhooks::Webhooks;
 use access::Access;
 pub(crate) use egress::{DialStage, Dials};
 use families as f;
-pub(crate) use families::{CONDITION_BOUNDS, NODE_GRAPH_BOUNDS, WEBHOOK_BOUNDS};
+pub(crate) use families::{CONDITION_BOUNDS, JWT_BOUNDS, NODE_GRAPH_BOUNDS, WEBHOOK_BOUNDS};
 use family::{Family, Page};
 use requests::Requests;
 pub(crate) use requests::{Answered, ResourceRequests, Route};
@@ -180,7 +180,11 @@ impl Metrics {
         access::write_authorization(&self.sources.authorization, &mut page);
         let graph = self.sources.node_graph.iter();
         graph.for_each(|measures| access::write_node_graph(measures, &mut page));
-        access::write_tokens(api.authentication.tokens.accounts.measures(), &mut page);
+        let tokens = &api.authentication.tokens;
+        access::write_tokens(tokens.accounts.measures(), &mut page);
+        if let Some(external) = &tokens.external {
+            access::write_external(&external.measures, &mut page);
+        }
         distributions(&mut page, &f::WATCH_LIST_DURATION, &self.watch_lists);
         gauges(&mut page, &f::DEPRECATED, &self.deprecated);
         self.write_field_validations(&mut page);

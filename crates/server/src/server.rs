@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use pintle_auth::User;
+use pintle_auth::jwt::Anonymous;
 use pintle_controllers::Environment;
 use pintle_controllers::definitions::Definitions;
 use pintle_registry::{Options, Registry, ResourceDefinition, admission};
@@ -141,6 +142,9 @@ impl Server {
         }
         .start(definitions, port_repair, &config, &mut background);
         background.spawn(authorization.keep_up());
+        if let Some(external) = api.authentication.tokens.external.clone() {
+            background.spawn(external.keep_up());
+        }
         background.spawn(compaction::run(registry, config.watch_history, config.etcd.is_none()));
         manifests::apply(&environment, &config).await?;
         let access = Access::new(&config, address, &pki)?;
@@ -259,7 +263,7 @@ fn prepare_certificates(
         let wanted = wanted_certificates(&config);
         let pki = Pki::prepare(&wanted, SystemTime::now())?;
         let tls = Arc::new(Tls::new(&pki.listener, &config.tls_parameters)?);
-        let tokens = tokens::prepare(&config, wanted.directory.as_deref())?;
+        let tokens = tokens::prepare(&config, wanted.directory.as_deref(), ways.clone())?;
         let kubelets =
             Kubelets::new(&config.kubelets, ways.cluster.clone(), pki.kubelet_client.clone())?;
         let files = config.extensions.client_files.as_ref();
@@ -368,6 +372,9 @@ fn api(
 ) -> Arc<Api> {
     let mut seed = [0; 8];
     random(&mut seed);
+    let of_file = tokens.external.as_ref().and_then(|external| external.anonymous().cloned());
+    let anonymous =
+        of_file.unwrap_or_else(|| Anonymous { enabled: config.anonymous_auth, paths: Vec::new() });
     let has = |feature| config.feature_gates.has(feature);
     Arc::new(Api {
         registry,
@@ -377,8 +384,10 @@ fn api(
                 .front_proxies
                 .clone()
                 .map(|verifier| FrontProxy::new(verifier, config.request_header.clone())),
+            anonymous: may_be_anonymous(&anonymous, authorization)
+                .then(|| Arc::new(User::anonymous())),
+            anonymous_paths: anonymous.paths,
             tokens,
-            anonymous: may_be_anonymous(config, authorization).then(|| Arc::new(User::anonymous())),
         },
         tokens: issuer,
         kubelets: backends.kubelets,
@@ -414,14 +423,14 @@ fn api(
 
 /// Whether one may come without credentials. Where everyone may do everything, nobody may, as upstream has
 /// it: whoever reaches the server would be its administrator.
-fn may_be_anonymous(config: &Config, authorization: &Authorization) -> bool {
+fn may_be_anonymous(anonymous: &Anonymous, authorization: &Authorization) -> bool {
     let all_may_all = authorization.is_open();
-    if config.anonymous_auth && all_may_all {
+    if anonymous.enabled && all_may_all {
         tracing::warn!(
-            "--anonymous-auth is switched off, for --authorization-mode has AlwaysAllow; use another mode"
+            "anonymous requests are refused, because --authorization-mode has AlwaysAllow; use another mode"
         );
     }
-    config.anonymous_auth && !all_may_all
+    anonymous.enabled && !all_may_all
 }
 
 /// An address that clients on this machine can connect to.

@@ -11,6 +11,7 @@ use pintle_server::{
 };
 
 use super::duration;
+use super::external::ExternalTokenFlags;
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Authentication and authorization")]
@@ -18,11 +19,10 @@ pub(super) struct AccessFlags {
     /// Further authorities for client certificates, as PEM: common names are users, organizations groups
     #[arg(long, value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
-    /// Let requests without credentials in, as system:anonymous; never with AlwaysAllow
+    /// Let requests without credentials in, as system:anonymous; never with AlwaysAllow [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-          default_value = "true", default_missing_value = "true",
-          value_parser = BoolishValueParser::new())]
-    anonymous_auth: bool,
+          default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    anonymous_auth: Option<bool>,
     #[command(flatten)]
     authorization: AuthorizationFlags,
     /// Tokens and whose they are, as CSV: token,user,uid,"group1,group2"
@@ -34,6 +34,8 @@ pub(super) struct AccessFlags {
           default_value = "false", default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     enable_bootstrap_token_auth: bool,
+    #[command(flatten)]
+    external: ExternalTokenFlags,
     #[command(flatten)]
     service_accounts: ServiceAccountFlags,
     #[command(flatten)]
@@ -155,7 +157,8 @@ impl AccessFlags {
     /// Puts what the flags say into the configuration.
     pub(super) fn apply(self, config: &mut Config) -> anyhow::Result<()> {
         config.client_ca_file = self.client_ca_file;
-        config.anonymous_auth = self.anonymous_auth;
+        config.anonymous_auth = self.anonymous_auth.unwrap_or(true);
+        config.external_tokens = self.external.read(self.anonymous_auth.is_some())?;
         self.authorization.apply(config)?;
         config.token_auth_file = self.token_auth_file;
         config.bootstrap_tokens = self.enable_bootstrap_token_auth;

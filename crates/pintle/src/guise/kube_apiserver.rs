@@ -297,7 +297,10 @@ mod tests {
     fn what_would_protect_keeps_the_server_from_starting() {
         for (line, named) in [
             ("--audit-policy-file=p --secure-port=1", "--audit-policy-file=p: "),
-            ("--oidc-issuer-url=u --oidc-client-id=c", "--oidc-issuer-url=u, --oidc-client-id=c: "),
+            (
+                "--audit-policy-file=p --audit-log-path=l",
+                "--audit-policy-file=p, --audit-log-path=l: ",
+            ),
             ("--allow-privileged=true --allow-privileged=false", "--allow-privileged=false: "),
             ("--insecure-port=1 --nonsense", "unknown flags: --insecure-port, --nonsense"),
         ] {

@@ -31,8 +31,10 @@ fn authentication(anonymous: bool, front_proxy: Option<FrontProxy>) -> Authentic
             accounts: AccountTokens::new(Vec::new(), Vec::new(), audiences),
             uses: Arc::default(),
             bootstrap: false,
+            external: None,
         },
         anonymous: anonymous.then(|| Arc::new(User::anonymous())),
+        anonymous_paths: Vec::new(),
     }
 }
 
@@ -127,7 +129,7 @@ async fn ask(
 ) -> Result<String, Error> {
     let at = |seconds: i64| Now { unix_micros: seconds * 1_000_000 };
     let peer = authentication.peer(chain);
-    let user = authentication.user(&peer, headers, at(seconds), &registry().await)?;
+    let user = authentication.user(&peer, (headers, "/"), at(seconds), &registry().await).await?;
     Ok(user.name.clone())
 }
 
@@ -177,9 +179,9 @@ async fn a_front_proxy_says_who_asks_and_nobody_else() {
     let (with, without) = (authentication(true, Some(proxy())), authentication(true, None));
     let registry = registry().await;
     let now = Now { unix_micros: JANUARY * 1_000_000 };
-    let ask = |authentication: &Authentication, headers: &HeaderMap| {
+    let ask = async |authentication: &Authentication, headers: &HeaderMap| {
         let peer = authentication.peer(Some(&chain));
-        authentication.user(&peer, headers, now, &registry).unwrap()
+        authentication.user(&peer, (headers, "/"), now, &registry).await.unwrap()
     };
     let named = headers(&[
         ("x-remote-user", "ann"),
@@ -188,12 +190,12 @@ async fn a_front_proxy_says_who_asks_and_nobody_else() {
         ("x-remote-group", "ops"),
         ("x-remote-extra-example.com%2fteam", "a"),
     ]);
-    let user = ask(&with, &named);
+    let user = ask(&with, &named).await;
     assert_eq!((user.name.as_str(), user.uid.as_str()), ("ann", "7"));
     assert_eq!(user.groups, ["dev", "ops", "system:authenticated"]);
     assert_eq!(user.extra, [("example.com/team".to_owned(), vec!["a".to_owned()])]);
-    assert_eq!(ask(&without, &named).name, "system:anonymous");
-    assert_eq!(ask(&with, &HeaderMap::new()).name, "system:anonymous");
+    assert_eq!(ask(&without, &named).await.name, "system:anonymous");
+    assert_eq!(ask(&with, &HeaderMap::new()).await.name, "system:anonymous");
     let latin =
         |name, bytes| (HeaderName::from_static(name), HeaderValue::from_bytes(bytes).unwrap());
     let user = ask(
@@ -204,11 +206,12 @@ async fn a_front_proxy_says_who_asks_and_nobody_else() {
             latin("x-remote-group", b"k\xf6che"),
             latin("x-remote-extra-a", b"\xff"),
         ]),
-    );
+    )
+    .await;
     assert_eq!(user.name, "jürgen");
     assert_eq!(user.groups, ["köche", "k\u{fffd}che", "system:authenticated"]);
     assert_eq!(user.extra, [("a".to_owned(), vec!["\u{fffd}".to_owned()])]);
-    let user = ask(&with, &HeaderMap::from_iter([latin("x-remote-user", b"j\xfcrgen")]));
+    let user = ask(&with, &HeaderMap::from_iter([latin("x-remote-user", b"j\xfcrgen")])).await;
     assert_eq!(user.name, "j\u{fffd}rgen");
 }
 

@@ -15,6 +15,8 @@ use pintle_registry::Registry;
 use pintle_registry::request::Now;
 use pintle_value::{Str, Value};
 
+use super::external::External;
+
 /// The tokens that are known.
 pub(crate) struct Tokens {
     /// Those from a file.
@@ -25,6 +27,8 @@ pub(crate) struct Tokens {
     pub(crate) uses: Arc<Uses>,
     /// Whether bootstrap tokens hold.
     pub(crate) bootstrap: bool,
+    /// Those that others issue; `None` where nobody else's hold.
+    pub(crate) external: Option<Arc<External>>,
 }
 
 impl Tokens {
@@ -33,8 +37,30 @@ impl Tokens {
         self.accounts.api_audiences()
     }
 
-    /// Whose a token is that is for one of these audiences at least.
-    pub(super) fn authenticate(
+    /// Whose a token is that is for one of these audiences at least. Others are asked about those that are
+    /// none of this server's.
+    pub(super) async fn authenticate(
+        &self,
+        token: &str,
+        audiences: &[String],
+        now: Now,
+        registry: &Registry,
+    ) -> Result<Authenticated, Error> {
+        let refusal = match self.own(token, audiences, now, registry) {
+            Ok(found) => return Ok(found),
+            Err(why) => why,
+        };
+        let Some(external) = &self.external else { return Err(refusal) };
+        match external.authenticate(token, audiences, now).await {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => Err(refusal),
+            Err(why) if refusal == Error::Token => Err(why),
+            Err(why) => Err(Error::External(format!("{refusal}, {why}"))),
+        }
+    }
+
+    /// Whose a token is that this server knows by itself.
+    fn own(
         &self,
         token: &str,
         audiences: &[String],

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pintle_auth::configuration::{self, Configured};
+pub use pintle_auth::jwt::OidcFlags;
 use pintle_auth::review::ReviewVersion;
 use pintle_auth::{Decision, Mode};
 
@@ -60,6 +61,30 @@ impl AuthorizationFiles {
         };
         Ok(Configured { mode: Mode::Webhook, name: "default".to_owned(), webhook: Some(webhook) })
     }
+}
+
+/// Whose tokens of others hold: `--authentication-config`, `--oidc-…`, `--authentication-token-webhook-…`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExternalTokens {
+    /// An AuthenticationConfiguration.
+    pub config: Option<PathBuf>,
+    /// The issuer of the flags.
+    pub oidc: Option<OidcFlags>,
+    /// The webhook that is asked about tokens that nobody else knows.
+    pub webhook: Option<TokenWebhook>,
+    /// Whether `--anonymous-auth` is given: then the file must not say who may be anonymous.
+    pub anonymous_is_given: bool,
+}
+
+/// A webhook that is asked about tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenWebhook {
+    /// The kubeconfig that says where it is.
+    pub kubeconfig: PathBuf,
+    /// The version of the reviews that it is asked by.
+    pub version: ReviewVersion,
+    /// How long its answers are cached; zero for not at all.
+    pub ttl: Duration,
 }
 
 /// Service accounts' tokens: `--service-account-…` and `--api-audiences`.

@@ -13,17 +13,24 @@ use crate::options::{Write, write_options};
 use crate::respond::{self, Response};
 use crate::target::Found;
 
-/// Fills in a review's status.
-type Answer = fn(&Call<'_>, &Found, &mut Value) -> Result<(), Status>;
+/// How a review's status is filled in.
+enum Answer {
+    /// By what this server knows.
+    Known(fn(&Call<'_>, &Found, &mut Value) -> Result<(), Status>),
+    /// By asking whose the token is, perhaps of other servers.
+    Token,
+}
+
+use Answer::{Known, Token};
 
 /// The reviews that there are.
 const REVIEWS: &[(&str, &str, Answer)] = &[
-    ("authentication.k8s.io", "selfsubjectreviews", self_subject),
-    ("authentication.k8s.io", "tokenreviews", token),
-    ("authorization.k8s.io", "localsubjectaccessreviews", local_subject_access),
-    ("authorization.k8s.io", "selfsubjectaccessreviews", self_subject_access),
-    ("authorization.k8s.io", "selfsubjectrulesreviews", self_subject_rules),
-    ("authorization.k8s.io", "subjectaccessreviews", subject_access),
+    ("authentication.k8s.io", "selfsubjectreviews", Known(self_subject)),
+    ("authentication.k8s.io", "tokenreviews", Token),
+    ("authorization.k8s.io", "localsubjectaccessreviews", Known(local_subject_access)),
+    ("authorization.k8s.io", "selfsubjectaccessreviews", Known(self_subject_access)),
+    ("authorization.k8s.io", "selfsubjectrulesreviews", Known(self_subject_rules)),
+    ("authorization.k8s.io", "subjectaccessreviews", Known(subject_access)),
 ];
 
 /// POST of a review.
@@ -44,7 +51,10 @@ pub(super) async fn create(
     let body = Body { bytes, encoding };
     let context = call.context();
     let mut review = call.api.registry.receive(&found.target, &body, &options, &context).await?;
-    answer(call, found, &mut review)?;
+    match answer {
+        Known(answer) => answer(call, found, &mut review)?,
+        Token => token(call, &mut review).await?,
+    }
     let json = rendering.value(&review, &resource.schema.get(resource.ty).name)?;
     Ok(respond::object(201, json, rendering.type_name(), negotiated))
 }
@@ -58,14 +68,14 @@ fn self_subject(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<(), St
     Ok(())
 }
 
-fn token(call: &Call<'_>, _: &Found, review: &mut Value) -> Result<(), Status> {
+async fn token(call: &Call<'_>, review: &mut Value) -> Result<(), Status> {
     let token = review.str_at(&["spec", "token"]).unwrap_or_default();
     if token.is_empty() {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
     let audiences = review.at(&["spec", "audiences"]).map(texts).unwrap_or_default();
     let api = call.api;
-    let found = api.authentication.review(token, &audiences, call.now, &api.registry);
+    let found = api.authentication.review(token, &audiences, call.now, &api.registry).await;
     let mut status = Map::new();
     match found {
         Ok(found) => {

@@ -14,6 +14,7 @@ use super::families::{
 use super::family::Page;
 use super::requests::total;
 use super::{counters, distributions, gauges};
+use crate::authentication::external;
 use crate::authorization::{GraphMeasures, Measures};
 
 /// The measures of authentication and authorization.
@@ -156,6 +157,17 @@ pub(super) fn write_authorization(measures: &Measures, page: &mut Page) {
     counters(page, &f::AUTHORIZATION_RELOADS, &measures.reloads.total);
     gauges(page, &f::AUTHORIZATION_RELOADED, &measures.reloads.last_unix_seconds);
     gauges(page, &f::AUTHORIZATION_CONFIG, &measures.reloads.config);
+}
+
+/// Writes how the tokens of others do.
+pub(super) fn write_external(measures: &external::Measures, page: &mut Page) {
+    counters(page, &f::AUTHENTICATION_RELOADS, &measures.reloads.total);
+    gauges(page, &f::AUTHENTICATION_RELOADED, &measures.reloads.last_unix_seconds);
+    gauges(page, &f::AUTHENTICATION_CONFIG, &measures.reloads.config);
+    let providers = &measures.providers;
+    distributions(page, &f::JWT_DURATION, &providers.latencies);
+    gauges(page, &f::JWT_KEYS_FETCHED, &providers.fetched_unix_seconds);
+    gauges(page, &f::JWT_KEYS, &providers.key_sets);
 }
 
 /// Writes how long changes of the graph of nodes took.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use pintle_auth::token::{AccountTokens, Issuer, PublicKey, SigningKey, TokenList, public_keys};
 
 use crate::authentication::Tokens;
+use crate::authentication::external::External;
+use crate::backends::Ways;
 use crate::pki::signing_key_pem;
 use crate::token_issuer::TokenIssuer;
 use crate::{Config, Error, ServiceAccounts};
@@ -14,6 +16,7 @@ use crate::{Config, Error, ServiceAccounts};
 pub(super) fn prepare(
     config: &Config,
     directory: Option<&Path>,
+    ways: Ways,
 ) -> Result<(Tokens, TokenIssuer), Error> {
     let accounts = &config.service_accounts;
     let key = match &accounts.signing_key_file {
@@ -54,9 +57,15 @@ pub(super) fn prepare(
         extends: accounts.extend_token_expiration,
         jwks_uri: accounts.jwks_uri.clone(),
     };
+    let settings = &config.external_tokens;
+    let has_external =
+        settings.config.is_some() || settings.oidc.is_some() || settings.webhook.is_some();
+    let external = has_external
+        .then(|| External::new(config, issuers.clone(), audiences.clone(), ways).map(Arc::new))
+        .transpose()?;
     let accounts = AccountTokens::new(keys, issuers, audiences);
     let bootstrap = config.bootstrap_tokens;
-    Ok((Tokens { list, accounts, uses: Arc::default(), bootstrap }, issuing))
+    Ok((Tokens { list, accounts, uses: Arc::default(), bootstrap, external }, issuing))
 }
 
 /// What is in a file, as `parse` understands it.

@@ -15,6 +15,8 @@ pub(crate) static CONDITION_BOUNDS: [u64; 7] =
     nanoseconds([0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25]);
 pub(crate) static WEBHOOK_BOUNDS: [u64; 11] =
     nanoseconds([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
+pub(crate) static JWT_BOUNDS: [u64; 12] =
+    nanoseconds([0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
 pub(crate) static NODE_GRAPH_BOUNDS: [u64; 12] = doubling(MILLISECOND / 10);
 /// In seconds: from half an hour to a year.
 pub(crate) static EXPIRATION_BOUNDS: [u64; 14] = [
@@ -29,6 +31,18 @@ families! {
         "Attempts to find out who asks.");
     AUTHENTICATION_DURATION = seconds("authentication_duration_seconds", Alpha, &["result"], &ACCESS_BOUNDS,
         "How long it took to find out who asks.");
+    AUTHENTICATION_RELOADS = counter("apiserver_authentication_config_controller_automatic_reloads_total", Beta, &["apiserver_id_hash", "status"],
+        "Attempts to take over a changed authentication configuration.");
+    AUTHENTICATION_RELOADED = gauge("apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds", Beta, &["apiserver_id_hash", "status"],
+        "When a changed authentication configuration was last taken over, or last refused.");
+    AUTHENTICATION_CONFIG = gauge("apiserver_authentication_config_controller_last_config_info", Alpha, &["apiserver_id_hash", "hash"],
+        "The authentication configuration that was taken over last, by its hash.");
+    JWT_DURATION = seconds("apiserver_authentication_jwt_authenticator_latency_seconds", Alpha, &["jwt_issuer_hash", "result"], &JWT_BOUNDS,
+        "How long the verification of an OpenID provider's token took.");
+    JWT_KEYS_FETCHED = gauge("apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds", Alpha, &["apiserver_id_hash", "jwt_issuer_hash", "result"],
+        "When the keys of an OpenID provider were last fetched.");
+    JWT_KEYS = gauge("apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info", Alpha, &["apiserver_id_hash", "hash", "jwt_issuer_hash"],
+        "The keys of an OpenID provider that were fetched last, by their hash.");
     AUTHORIZATIONS = counter("authorization_attempts_total", Alpha, &["result"],
         "Requests that were ruled on.");
     AUTHORIZATION_DURATION = seconds("authorization_duration_seconds", Alpha, &["result"], &ACCESS_BOUNDS,

@@ -1,0 +1,290 @@
+//! Tokens that others issue: those of OpenID providers, and those that a webhook knows. They are asked about
+//! after this server's own tokens, in this order (upstream: `pkg/kubeapiserver/authenticator`).
+//!
+//! A token that holds is cached for a short while by a keyed hash, so that the cache gives no token away.
+//! A failure is never cached.
+
+mod fetch;
+mod provider;
+mod webhook;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use aws_lc_rs::hmac;
+use pintle_auth::jwt::{Anonymous, Configuration, Egress, Issuer, WebToken};
+use pintle_auth::token::Authenticated;
+use pintle_auth::{Error, User};
+use pintle_registry::request::Now;
+use pintle_value::yaml;
+
+use crate::answers::Answers;
+use crate::api::now;
+use crate::backends::{Way, Ways};
+use crate::config::Config;
+use crate::reloads::Reloads;
+use crate::server::random;
+use provider::Provider;
+pub(crate) use provider::ProviderMeasures;
+use webhook::Webhook;
+
+/// For how long a verified token counts without being verified again, as upstream has it.
+const TTL: Duration = Duration::from_secs(10);
+/// How many verified tokens are cached.
+const TOKENS_MAX: usize = 32 * 1024;
+/// How often the configuration's file is read.
+const PACE: Duration = Duration::from_secs(1);
+/// How long the providers of a new configuration have to answer before it is given up.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+
+const CONFIG: &str = "authentication-config";
+
+/// The tokens of others.
+pub(crate) struct External {
+    providers: ArcSwap<Vec<Arc<Provider>>>,
+    webhook: Option<Webhook>,
+    verified: Answers<Authenticated>,
+    /// The key of the hashes by which tokens are cached.
+    key: hmac::Key,
+    api_audiences: Vec<String>,
+    pub(crate) measures: Measures,
+    source: Source,
+}
+
+/// What is measured of the tokens of others.
+pub(crate) struct Measures {
+    pub(crate) reloads: Reloads,
+    pub(crate) providers: Arc<ProviderMeasures>,
+}
+
+/// Where the configuration comes from, and what new providers are made with.
+struct Source {
+    /// The configuration's file, and what it said at the start.
+    file: Option<(PathBuf, Vec<u8>)>,
+    /// Who may be anonymous, as the file said at the start: that must not change.
+    anonymous: Option<Anonymous>,
+    /// The issuers of service accounts' tokens, which no provider may be.
+    disallowed: Vec<String>,
+    ways: Ways,
+}
+
+impl External {
+    /// Reads the configuration. Providers are asked later, in [`External::keep_up`].
+    ///
+    /// # Errors
+    /// What is wrong with a flag or a file that it names.
+    pub(crate) fn new(
+        config: &Config,
+        disallowed: Vec<String>,
+        api_audiences: Vec<String>,
+        ways: Ways,
+    ) -> Result<Self, crate::Error> {
+        let settings = &config.external_tokens;
+        let refused = |flag, reason| crate::Error::Flag { flag, reason };
+        let mut file = None;
+        let configuration = match &settings.config {
+            None => Configuration::default(),
+            Some(path) => {
+                let content = fs::read(path).map_err(|why| {
+                    crate::Error::File { action: "read", path: path.clone(), why }.of(CONFIG)
+                })?;
+                let found = read(&content, &disallowed)
+                    .map_err(|why| refused(CONFIG, format!("{}: {why}", path.display())))?;
+                file = Some((path.clone(), content));
+                found
+            }
+        };
+        if configuration.anonymous.is_some() && settings.anonymous_is_given {
+            let reason = "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous \
+                          field is configured in authentication configuration file";
+            return Err(refused(CONFIG, reason.to_owned()));
+        }
+        let mut issuers = configuration.issuers;
+        if let Some(flags) = &settings.oidc {
+            let issuer = flags.issuer(&disallowed);
+            issuers.push(issuer.map_err(|why| refused("oidc-issuer-url", why.to_string()))?);
+        }
+        let webhook = settings.webhook.as_ref().map(|webhook| {
+            let way = ways.control_plane.clone();
+            Webhook::new(webhook, &api_audiences, way).map_err(|why| {
+                let reason = format!("{}: {why}", webhook.kubeconfig.display());
+                refused("authentication-token-webhook-config-file", reason)
+            })
+        });
+        let measures =
+            Measures { reloads: Reloads::new("authentication"), providers: Arc::default() };
+        file.iter().for_each(|(_, content)| measures.reloads.taken(content));
+        let anonymous = configuration.anonymous;
+        let source = Source { file, anonymous, disallowed, ways };
+        let providers = source.providers(issuers, &measures.providers);
+        let flag = if source.file.is_some() { CONFIG } else { "oidc-ca-file" };
+        let providers = providers.map_err(|reason| refused(flag, reason))?;
+        let mut secret = [0; 32];
+        random(&mut secret);
+        Ok(Self {
+            providers: ArcSwap::from_pointee(providers),
+            webhook: webhook.transpose()?,
+            verified: Answers::new(TOKENS_MAX),
+            key: hmac::Key::new(hmac::HMAC_SHA256, &secret),
+            api_audiences,
+            measures,
+            source,
+        })
+    }
+
+    /// Who may be anonymous, where the file says so.
+    pub(crate) const fn anonymous(&self) -> Option<&Anonymous> {
+        self.source.anonymous.as_ref()
+    }
+
+    /// Whose a token is that is for one of these audiences at least; `None` if nobody knows it.
+    ///
+    /// # Errors
+    /// Why a token does not hold, of one that a provider issued or a webhook was asked about.
+    pub(crate) async fn authenticate(
+        &self,
+        token: &str,
+        audiences: &[String],
+        now: Now,
+    ) -> Result<Option<Authenticated>, Error> {
+        let providers = self.providers.load_full();
+        if providers.is_empty() && self.webhook.is_none() {
+            return Ok(None);
+        }
+        let key = self.cache_key(token, audiences);
+        if let Some(found) = self.verified.get(&key) {
+            return Ok(Some(found));
+        }
+        let mut refusal = None;
+        match of_a_provider(&providers, token, now).await {
+            Some(Ok(user)) => {
+                let Some(found) = self.for_the_api(user, audiences) else { return Ok(None) };
+                self.verified.put(key, found.clone(), Instant::now() + TTL);
+                return Ok(Some(found));
+            }
+            Some(Err(why)) => refusal = Some(why),
+            None => {}
+        }
+        if let Some(webhook) = &self.webhook {
+            match webhook.authenticate(token, audiences, &key).await {
+                Ok(Some(found)) => return Ok(Some(found)),
+                Ok(None) => {}
+                Err(why) => {
+                    refusal = Some(refusal.map_or(why.clone(), |first| format!("{first}, {why}")))
+                }
+            }
+        }
+        refusal.map_or(Ok(None), |why| Err(Error::External(why)))
+    }
+
+    /// The hash of a token and what it is to be for.
+    fn cache_key(&self, token: &str, audiences: &[String]) -> Box<[u8]> {
+        let mut context = hmac::Context::with_key(&self.key);
+        for text in audiences.iter().map(String::as_str).chain([token]) {
+            context.update(&(text.len() as u64).to_be_bytes());
+            context.update(text.as_bytes());
+        }
+        context.sign().as_ref().into()
+    }
+
+    /// A provider's tokens do not name the API's audiences: they count for all of them.
+    fn for_the_api(&self, user: User, audiences: &[String]) -> Option<Authenticated> {
+        let known = self.api_audiences.iter();
+        let common: Vec<_> = known.filter(|known| audiences.contains(known)).cloned().collect();
+        let user = Arc::new(user.authenticated());
+        (!common.is_empty()).then_some(Authenticated { user, audiences: common })
+    }
+
+    /// Asks the providers for their keys until they answer, and reads the configuration again when its file
+    /// changes. A file that is wrong changes nothing.
+    pub(crate) async fn keep_up(self: Arc<Self>) {
+        let first = self.providers.load_full();
+        let started = async {
+            futures_util::future::join_all(first.iter().map(|one| one.initialize())).await;
+        };
+        tokio::join!(started, self.follow_file());
+    }
+
+    async fn follow_file(&self) {
+        let Some((path, content)) = &self.source.file else { return };
+        let (mut known, mut is_missing) = (content.clone(), false);
+        let mut pace = tokio::time::interval(PACE);
+        loop {
+            pace.tick().await;
+            let content = match fs::read(path) {
+                Ok(content) if content == known => {
+                    is_missing = false;
+                    continue;
+                }
+                Ok(content) => content,
+                Err(_) if is_missing => continue,
+                Err(why) => {
+                    is_missing = true;
+                    self.measures.reloads.ended(Some(&why.to_string()), now().unix_seconds());
+                    continue;
+                }
+            };
+            let ended = self.reload(&content).await;
+            self.measures.reloads.ended(ended.err().as_deref(), now().unix_seconds());
+            (known, is_missing) = (content, false);
+        }
+    }
+
+    /// Takes a new configuration over once all its providers have answered.
+    async fn reload(&self, content: &[u8]) -> Result<(), String> {
+        let configuration = read(content, &self.source.disallowed)?;
+        if configuration.anonymous != self.source.anonymous {
+            return Err("anonymous: Forbidden: changed from initial configuration file".to_owned());
+        }
+        let providers = self.source.providers(configuration.issuers, &self.measures.providers)?;
+        let ready = futures_util::future::join_all(providers.iter().map(|one| one.initialize()));
+        if tokio::time::timeout(READY_TIMEOUT, ready).await.is_err() {
+            let silent = providers.iter().filter_map(|one| one.health().err());
+            return Err(silent.collect::<Vec<_>>().join(", "));
+        }
+        self.providers.store(Arc::new(providers));
+        self.verified.clear();
+        self.measures.reloads.taken(content);
+        Ok(())
+    }
+}
+
+impl Source {
+    fn providers(
+        &self,
+        issuers: Vec<Issuer>,
+        measures: &Arc<ProviderMeasures>,
+    ) -> Result<Vec<Arc<Provider>>, String> {
+        let of = |issuer: Issuer| {
+            let way = match issuer.egress {
+                None => Way::Direct,
+                Some(Egress::ControlPlane) => self.ways.control_plane.clone(),
+                Some(Egress::Cluster) => self.ways.cluster.clone(),
+            };
+            Provider::new(issuer, way, measures.clone()).map(Arc::new)
+        };
+        issuers.into_iter().map(of).collect()
+    }
+}
+
+fn read(content: &[u8], disallowed: &[String]) -> Result<Configuration, String> {
+    let file = yaml::parse(content).map_err(|why| why.to_string())?;
+    Configuration::read(&file, disallowed).map_err(|why| why.to_string())
+}
+
+/// What the provider that a token names says of it; `None` if it names none that is known.
+async fn of_a_provider(
+    providers: &[Arc<Provider>],
+    token: &str,
+    now: Now,
+) -> Option<Result<User, String>> {
+    if providers.is_empty() {
+        return None;
+    }
+    let token = WebToken::parse(token)?;
+    let provider = providers.iter().find(|one| one.issuer.url == token.issuer())?;
+    Some(provider.authenticate(&token, now.unix_seconds()).await)
+}

@@ -1,0 +1,122 @@
+//! A webhook that knows tokens (upstream: `plugin/pkg/authenticator/token/webhook`).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use pintle_auth::review::ReviewVersion;
+use pintle_auth::token::Authenticated;
+use pintle_auth::token_review::{self, Verdict};
+use tokio::sync::Semaphore;
+
+use crate::answers::Answers;
+use crate::backends::Way;
+use crate::config::TokenWebhook;
+use crate::server::random;
+use crate::webhooks::Remote;
+
+/// How often the webhook is asked about one token at most, if it says that it cannot answer for the moment.
+const ATTEMPTS_MAX: u32 = 5;
+/// How long is waited between the first two attempts; then half as much longer each time.
+const BACKOFF: Duration = Duration::from_millis(500);
+/// How long one answer may take, and how long all attempts together.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// How many tokens the webhook is asked about at a time; others wait.
+const QUESTIONS_MAX: usize = 512;
+/// How many tokens that hold are cached, and how many that do not.
+const TOKENS_MAX: usize = 8192;
+
+/// The webhook.
+pub(super) struct Webhook {
+    remote: Remote,
+    version: ReviewVersion,
+    ttl: Duration,
+    api_audiences: Vec<String>,
+    holding: Answers<Authenticated>,
+    /// The tokens that it does not know. Those that it could not answer about are not among them.
+    unknown: Answers<()>,
+    open: Semaphore,
+}
+
+impl Webhook {
+    /// # Errors
+    /// What is wrong with the kubeconfig.
+    pub(super) fn new(
+        settings: &TokenWebhook,
+        api_audiences: &[String],
+        way: Way,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            remote: Remote::read(&settings.kubeconfig, way)?,
+            version: settings.version,
+            ttl: settings.ttl,
+            api_audiences: api_audiences.to_vec(),
+            holding: Answers::new(TOKENS_MAX),
+            unknown: Answers::new(TOKENS_MAX),
+            open: Semaphore::new(QUESTIONS_MAX),
+        })
+    }
+
+    /// Whose a token is; `None` if the webhook does not know it. `key` is the hash of the question.
+    ///
+    /// # Errors
+    /// Why the webhook did not answer.
+    pub(super) async fn authenticate(
+        &self,
+        token: &str,
+        audiences: &[String],
+        key: &[u8],
+    ) -> Result<Option<Authenticated>, String> {
+        if let Some(found) = self.holding.get(key) {
+            return Ok(Some(found));
+        }
+        if self.unknown.get(key).is_some() {
+            return Ok(None);
+        }
+        let body = Bytes::from(token_review::request(token, audiences, self.version));
+        let asked = tokio::time::timeout(TIMEOUT, self.attempts(body)).await;
+        let asked = asked.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+        let verdict = asked.inspect_err(|why| {
+            tracing::error!("the token webhook did not answer: {why}");
+        })?;
+        let until = Instant::now() + self.ttl;
+        let found = self.for_these(verdict, audiences);
+        match &found {
+            _ if self.ttl.is_zero() => {}
+            Some(found) => self.holding.put(key.into(), found.clone(), until),
+            None => self.unknown.put(key.into(), (), until),
+        }
+        Ok(found)
+    }
+
+    /// What a verdict means for those who ask for these audiences. A webhook that names none knows of none:
+    /// its tokens are for the API.
+    fn for_these(&self, verdict: Verdict, audiences: &[String]) -> Option<Authenticated> {
+        let Verdict::Holds(user, named) = verdict else { return None };
+        let own = if named.is_empty() { &self.api_audiences } else { &named };
+        let common: Vec<String> =
+            audiences.iter().filter(|audience| own.contains(audience)).cloned().collect();
+        let user = Arc::new(user.authenticated());
+        (!common.is_empty()).then_some(Authenticated { user, audiences: common })
+    }
+
+    /// Asks until there is an answer, or a failure that is no passing one.
+    async fn attempts(&self, body: Bytes) -> Result<Verdict, String> {
+        let _permit = self.open.acquire().await.map_err(|_| "closed".to_owned())?;
+        let (mut pause, mut attempt) = (BACKOFF, 1);
+        loop {
+            let why = match self.remote.post(body.clone(), ATTEMPT_TIMEOUT).await {
+                Ok(answer) => return token_review::verdict(&answer, self.version),
+                Err(why) => why,
+            };
+            if attempt == ATTEMPTS_MAX || !matches!(why.code, 429 | 500 | 504) {
+                return Err(why.to_string());
+            }
+            let mut byte = [0];
+            random(&mut byte);
+            tokio::time::sleep(pause + pause * u32::from(byte[0]) / (5 * 256)).await;
+            (pause, attempt) = (pause * 3 / 2, attempt + 1);
+        }
+    }
+}
