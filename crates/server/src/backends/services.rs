@@ -1,6 +1,7 @@
 //! Where services are: at their cluster address, where something routes it; or, where nothing does, at one
 //! of their endpoints (upstream: `apiserver/pkg/util/proxy`).
 
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, Weak};
 
 use pintle_meta::GroupVersionResource;
@@ -28,8 +29,8 @@ const OWN: (&str, &str, u16) = ("default", "kubernetes", 443);
 
 impl Services {
     /// `by_endpoints` is `--enable-aggregator-routing`; `own` is where this server reaches itself.
-    pub(crate) fn new(by_endpoints: bool, own: String) -> Self {
-        Self { registry: OnceLock::new(), by_endpoints, own }
+    pub(crate) fn new(by_endpoints: bool, own: SocketAddr) -> Self {
+        Self { registry: OnceLock::new(), by_endpoints, own: own.to_string() }
     }
 
     /// Services are those of a registry, which owns whoever owns this.
