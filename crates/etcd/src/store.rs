@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pintle_store::{
     At, BoxFuture, Error, Follower, Group, Grouping, Key, Layout, Opening, Record, Revision, Store,
-    Write,
+    Transformer, Write,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -44,6 +44,8 @@ pub struct Options {
     pub tls: Tls,
     /// Below which all keys are.
     pub prefix: String,
+    /// What encrypts values; `None` where nothing does.
+    pub transformer: Option<Arc<dyn Transformer>>,
     /// How often the database is compacted, in turns with other servers; `None` for never.
     pub compaction_interval: Option<Duration>,
     /// How long a lease is given to further writes.
@@ -65,6 +67,7 @@ impl Default for Options {
             endpoints: Vec::new(),
             tls: Tls::default(),
             prefix: "/registry".to_owned(),
+            transformer: None,
             compaction_interval: Some(Duration::from_secs(300)),
             lease_reuse: REUSE,
             health_patience: Duration::from_secs(2),
@@ -96,7 +99,7 @@ impl EtcdOpening {
         options: Options,
         layout: Arc<dyn Layout>,
     ) -> Result<Self, EtcdError> {
-        let translation = Translation::new(layout, &options.prefix);
+        let translation = Translation::new(layout, options.transformer.clone(), &options.prefix);
         let reading = Reading { etcd, translation, measures: options.measures.clone() };
         let begin = async {
             let status = reading.etcd.status().await?;
@@ -282,7 +285,7 @@ impl Store for EtcdStore {
             let translation = &self.reading.translation;
             let read = self.reading.key(&key, None).await;
             let (kept, _) = read.map_err(|why| Error::Failed { reason: why.to_string() })?;
-            Ok(kept.is_none_or(|kept| translation.layout().is_current(&key, &kept.value)))
+            Ok(kept.is_none_or(|kept| translation.is_current(&key, &kept)))
         })
     }
 

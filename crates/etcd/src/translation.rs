@@ -1,9 +1,12 @@
 //! Between records and what etcd keeps of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use pintle_store::{Key, Kind, Layout, Record, Revision};
+use pintle_store::{
+    Key, Kind, Layout, Mismatch, Record, Revision, TransformError, Transformer, undecryptable,
+};
 
 use crate::messages::KeyValue;
 
@@ -11,14 +14,19 @@ use crate::messages::KeyValue;
 #[derive(Clone)]
 pub(crate) struct Translation {
     layout: Arc<dyn Layout>,
+    transformer: Option<Arc<dyn Transformer>>,
     /// Ends with a slash.
     prefix: Arc<str>,
 }
 
 impl Translation {
     /// Keys lie below `prefix`, whose slashes at the ends do not matter.
-    pub(crate) fn new(layout: Arc<dyn Layout>, prefix: &str) -> Self {
-        Self { layout, prefix: format!("/{}/", prefix.trim_matches('/')).into() }
+    pub(crate) fn new(
+        layout: Arc<dyn Layout>,
+        transformer: Option<Arc<dyn Transformer>>,
+        prefix: &str,
+    ) -> Self {
+        Self { layout, transformer, prefix: format!("/{}/", prefix.trim_matches('/')).into() }
     }
 
     /// All keys of the store: the first one, and the one that ends them.
@@ -51,22 +59,62 @@ impl Translation {
         self.layout.key(path.strip_prefix(&*self.prefix)?)
     }
 
-    pub(crate) fn layout(&self) -> &dyn Layout {
-        &*self.layout
+    /// What is kept of a value that is written at a path, but for when it expires.
+    pub(crate) fn encode(
+        &self,
+        key: &Key,
+        path: &[u8],
+        value: &[u8],
+        kind: Kind,
+    ) -> Result<Bytes, Mismatch> {
+        let bytes = self.layout.encode(key, value, kind)?;
+        let Some(transformer) = &self.transformer else { return Ok(bytes) };
+        let stored = transformer.to_storage(key, path, bytes);
+        stored.map_err(|TransformError(why)| Mismatch { key: key.clone(), why })
     }
 
-    /// The record of what is kept; `None` for what is not the store's. What cannot be decoded comes as
-    /// it is kept.
+    /// After how long what is kept of a key expires.
+    pub(crate) fn lifetime(&self, key: &Key) -> Option<Duration> {
+        self.layout.lifetime(key)
+    }
+
+    /// Whether what is kept of a key has the form in which it would be written now.
+    pub(crate) fn is_current(&self, key: &Key, kept: &KeyValue) -> bool {
+        match self.plain(key, kept) {
+            Ok((_, is_stale)) if is_stale => false,
+            Ok((plain, _)) => self.layout.is_current(key, &plain),
+            Err(_) => true, // what cannot be read cannot be written again
+        }
+    }
+
+    /// The record of what is kept; `None` for what is not the store's. What cannot be decoded comes as it is
+    /// kept, and in place of what cannot be decrypted comes the reason.
     pub(crate) fn record(&self, kept: &KeyValue) -> Option<Record> {
         let key = self.key(&kept.key)?;
         let revision = revision(kept.mod_revision);
-        let bytes = self.layout.decode(&key, &kept.value, revision).unwrap_or_else(|why| {
-            tracing::warn!(%why, %revision, "a stored value cannot be decoded");
-            Bytes::copy_from_slice(&kept.value)
+        let decoded = match self.plain(&key, kept) {
+            Ok((plain, _)) => {
+                self.layout.decode(&key, &plain, revision).map_err(|why| (why, kept.value.clone()))
+            }
+            Err(why) => {
+                let bytes = undecryptable(&why);
+                Err((Mismatch { key: key.clone(), why: why.0 }, bytes))
+            }
+        };
+        let bytes = decoded.unwrap_or_else(|(why, bytes)| {
+            tracing::warn!(%why, %revision, "a stored value cannot be read");
+            bytes
         });
         let is_new = kept.create_revision == kept.mod_revision;
         let kind = if is_new { Kind::Created } else { Kind::Updated };
         Some(Record { revision, key, kind, body: 0..bytes.len(), bytes, note: None })
+    }
+
+    /// What is kept of a key, decrypted, and whether it would be encrypted otherwise now.
+    fn plain(&self, key: &Key, kept: &KeyValue) -> Result<(Bytes, bool), TransformError> {
+        let Some(transformer) = &self.transformer else { return Ok((kept.value.clone(), false)) };
+        let plain = transformer.to_value(key, &kept.key, kept.value.clone())?;
+        Ok((plain.value, plain.is_stale))
     }
 
     /// The record of a deletion by another process, whose last state is not known here.
@@ -101,7 +149,65 @@ pub(crate) fn number(revision: Revision) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use pintle_store::{Transformed, why_undecryptable};
+
     use super::*;
+    use crate::tests::plain;
+
+    /// Stores a value behind the path that it is written at.
+    #[derive(Debug)]
+    struct Bound;
+
+    impl Transformer for Bound {
+        fn to_storage(&self, _: &Key, path: &[u8], value: Bytes) -> Result<Bytes, TransformError> {
+            Ok([path, b"|", &value].concat().into())
+        }
+
+        fn to_value(
+            &self,
+            _: &Key,
+            path: &[u8],
+            stored: Bytes,
+        ) -> Result<Transformed, TransformError> {
+            let value = stored.strip_prefix(path).and_then(|rest| rest.strip_prefix(b"|"));
+            let value = value.ok_or_else(|| TransformError("not from here".to_owned()))?;
+            let is_stale = value.starts_with(b"old");
+            Ok(Transformed { value: Bytes::copy_from_slice(value), is_stale })
+        }
+
+        fn fingerprint(&self) -> u64 {
+            1
+        }
+    }
+
+    /// What cannot be decrypted is not shown as it is stored, even where that is a value.
+    #[test]
+    fn values_are_bound_to_the_whole_path() {
+        let translation = Translation::new(plain(), Some(Arc::new(Bound)), "registry");
+        let key = Key { collection: "things".into(), item: "a".into() };
+        let path = translation.path(&key);
+        let stored = translation.encode(&key, &path, b"new", Kind::Created).unwrap();
+        assert_eq!(stored, &b"/registry/things/a|new"[..]);
+        let kept = |value: &[u8]| KeyValue {
+            key: path.clone(),
+            value: Bytes::copy_from_slice(value),
+            ..KeyValue::default()
+        };
+        for (stored, value, is_current) in [
+            (&b"/registry/things/a|new"[..], Ok("new"), true),
+            (b"/registry/things/a|old", Ok("old"), false),
+            (b"/registry/things/b|new", Err("not from here"), true),
+            (b"{}", Err("not from here"), true),
+        ] {
+            let record = translation.record(&kept(stored)).unwrap();
+            let read = match why_undecryptable(&record.bytes) {
+                Some(why) => Err(why),
+                None => Ok(std::str::from_utf8(&record.bytes).unwrap()),
+            };
+            assert_eq!(read, value);
+            assert_eq!(translation.is_current(&key, &kept(stored)), is_current);
+        }
+    }
 
     #[test]
     fn prefixes_end() {

@@ -206,17 +206,17 @@ impl Writing {
     /// Translates a write.
     async fn ready(&self, planned: &Planned) -> Result<Ready, Error> {
         let Planned { write, kind, expected, .. } = planned;
-        let layout = self.reading.translation.layout();
+        let translation = &self.reading.translation;
+        let path = translation.path(&write.key);
         let template = write.change.template().clone();
         let (kept, lease) = match kind {
             Kind::Deleted => (None, 0),
             Kind::Created | Kind::Updated => {
-                let kept = layout.encode(&write.key, template.value(), *kind);
+                let kept = translation.encode(&write.key, &path, template.value(), *kind);
                 let kept = kept.map_err(|why| Error::Failed { reason: why.to_string() })?;
                 (Some(kept), self.lease(&write.key).await?)
             }
         };
-        let path = self.reading.translation.path(&write.key);
         let (key, note, fate) = (write.key.clone(), write.note.clone(), Mutex::default());
         let (kind, expected) = (*kind, *expected);
         let own = OwnWrite { path, key, kind, expected, kept, template, note, fate };
@@ -225,7 +225,7 @@ impl Writing {
 
     /// The lease of what is kept for a while; 0 for what stays.
     async fn lease(&self, key: &Key) -> Result<i64, Error> {
-        match self.reading.translation.layout().lifetime(key) {
+        match self.reading.translation.lifetime(key) {
             None => Ok(0),
             Some(lifetime) => {
                 self.leases.lease(&*self.reading.etcd, lifetime).await.map_err(unsent)
@@ -247,7 +247,7 @@ impl Writing {
         self.leases.forget().await;
         for (write, planned) in writes.iter_mut().zip(planned) {
             let key = &planned.write.key;
-            let lifetime = self.reading.translation.layout().lifetime(key);
+            let lifetime = self.reading.translation.lifetime(key);
             if let Some(lifetime) = lifetime.filter(|_| write.lease != 0) {
                 write.lease = self.leases.lease(&*self.reading.etcd, lifetime).await?;
             }

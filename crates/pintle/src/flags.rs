@@ -3,6 +3,7 @@
 mod access;
 mod admission;
 mod egress;
+mod encryption;
 mod etcd;
 mod extensions;
 mod external;
@@ -23,6 +24,7 @@ use pintle_server::{
 
 use crate::convert::Convert;
 use access::AccessFlags;
+use encryption::EncryptionFlags;
 use etcd::EtcdFlags;
 use extensions::ExtensionFlags;
 use kubelets::KubeletFlags;
@@ -113,6 +115,8 @@ pub(crate) struct Serve {
     storage: StorageFlags,
     #[command(flatten)]
     etcd: EtcdFlags,
+    #[command(flatten)]
+    encryption: EncryptionFlags,
     #[command(flatten)]
     serving: ServingFlags,
     #[command(flatten)]
@@ -290,7 +294,18 @@ impl Serve {
 
     /// The configuration that the flags say.
     pub(crate) fn config(self) -> anyhow::Result<Config> {
-        let Self { storage, etcd, serving, access, kubelets, extensions, api, limits, .. } = self;
+        let Self {
+            storage,
+            etcd,
+            encryption,
+            serving,
+            access,
+            kubelets,
+            extensions,
+            api,
+            limits,
+            ..
+        } = self;
         let runtime_config = RuntimeConfig::parse(api.runtime_config.iter().map(String::as_str))
             .context("--runtime-config")?;
         let feature_gates = FeatureGates::parse(api.feature_gates.iter().map(String::as_str))?;
@@ -311,6 +326,7 @@ impl Serve {
             ephemeral: storage.ephemeral,
             storage_media_type: etcd.media_type(),
             etcd: etcd.options()?,
+            encryption: encryption.file()?,
             fsync: !storage.unsafe_no_fsync,
             kubeconfig: storage.kubeconfig,
             watch_history: storage.watch_history,

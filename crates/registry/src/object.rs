@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use pintle_meta::Status;
-use pintle_store::{Kind, Record, Revision, Template};
+use pintle_store::{Kind, Record, Revision, Template, why_undecryptable};
 use pintle_value::{Str, Value, json};
 
 use crate::encodings::Encodings;
@@ -49,8 +49,8 @@ pub struct Unreadable {
     pub item: Arc<str>,
     /// The write that made this version of it.
     pub revision: Revision,
-    /// What is wrong with its bytes.
-    pub why: pintle_value::Error,
+    /// What is wrong with its bytes, or why they could not be decrypted.
+    pub why: String,
 }
 
 impl From<Unreadable> for Status {
@@ -239,6 +239,7 @@ impl Object {
     }
 
     fn unreadable(&self, why: pintle_value::Error) -> Unreadable {
+        let why = why_undecryptable(&self.bytes).map_or_else(|| why.to_string(), str::to_owned);
         Unreadable { item: self.item.clone(), revision: self.revision, why }
     }
 

@@ -4,6 +4,7 @@
 mod access;
 mod connections;
 mod egress;
+mod encryption;
 mod extensions;
 mod kubelets;
 mod proxies;
@@ -26,6 +27,7 @@ pub use access::{
 };
 pub use connections::ConnectionLimits;
 pub use egress::{Egress, EgressSelector, EgressTls, Transport};
+pub use encryption::EncryptionFile;
 pub use extensions::Extensions;
 pub use kubelets::KubeletClient;
 pub use proxies::ProxiedAddresses;
@@ -43,6 +45,8 @@ pub struct Config {
     pub etcd: Option<pintle_etcd::Options>,
     /// As what etcd keeps objects of built-in kinds.
     pub storage_media_type: MediaType,
+    /// The file that says which values are encrypted where they are stored, and how.
+    pub encryption: Option<EncryptionFile>,
     /// Writes are on disk before they are acknowledged.
     pub fsync: bool,
     /// Where the administrator's kubeconfig goes; `admin.kubeconfig` in the data directory (or in a
@@ -140,6 +144,7 @@ impl Default for Config {
             data_dir: PathBuf::from(".pintle"),
             ephemeral: false,
             etcd: None,
+            encryption: None,
             storage_media_type: MediaType::default(),
             fsync: true,
             kubeconfig: None,

@@ -23,6 +23,7 @@ mod config;
 mod connection;
 mod cors;
 mod discovery;
+mod encryption;
 mod error;
 mod feature_gates;
 mod handlers;
@@ -57,9 +58,9 @@ mod websocket;
 mod zpages;
 
 pub use config::{
-    AuthorizationFiles, Config, ConnectionLimits, Egress, EgressSelector, EgressTls, Extensions,
-    ExternalTokens, KubeletClient, NamedServingFiles, OidcFlags, ProxiedAddresses, RequestHeader,
-    ServiceAccounts, TokenWebhook, Transport,
+    AuthorizationFiles, Config, ConnectionLimits, Egress, EgressSelector, EgressTls,
+    EncryptionFile, Extensions, ExternalTokens, KubeletClient, NamedServingFiles, OidcFlags,
+    ProxiedAddresses, RequestHeader, ServiceAccounts, TokenWebhook, Transport,
 };
 pub use cors::Cors;
 pub use error::Error;

@@ -34,6 +34,7 @@ use pintle_meta::GroupVersionResource;
 use crate::Config;
 use crate::api::Api;
 use crate::authorization::{self, GraphMeasures};
+use crate::reloads::Reloads;
 use crate::webhooks::Webhooks;
 use access::Access;
 pub(crate) use egress::{DialStage, Dials};
@@ -61,6 +62,8 @@ pub(crate) struct Sources {
     authorization: Arc<authorization::Measures>,
     /// How long changes of the graph of nodes took, where there is one.
     node_graph: Option<Arc<GraphMeasures>>,
+    /// How the configuration of encryption is read again, where there is one.
+    encryption: Option<Arc<Reloads>>,
     /// Each feature gate with its stage, and whether it is on.
     features: Vec<(&'static str, &'static str, bool)>,
     /// See [`Config`].
@@ -73,6 +76,8 @@ pub(crate) struct Measured {
     pub(crate) effects: Arc<pintle_effects::Measures>,
     pub(crate) authorization: Arc<authorization::Measures>,
     pub(crate) node_graph: Option<Arc<GraphMeasures>>,
+    /// How the configuration of encryption is read again, where there is one.
+    pub(crate) encryption: Option<Arc<Reloads>>,
 }
 
 impl Sources {
@@ -83,7 +88,7 @@ impl Sources {
         webhooks: Arc<Webhooks>,
         measures: Measured,
     ) -> Self {
-        let Measured { admission, effects, authorization, node_graph } = measures;
+        let Measured { admission, effects, authorization, node_graph, encryption } = measures;
         Self {
             webhooks,
             admission,
@@ -91,6 +96,7 @@ impl Sources {
             effects,
             authorization,
             node_graph,
+            encryption,
             node_ports: config.service_node_port_range,
             collector: environment.collector.clone(),
             queues: environment.queues.clone(),
@@ -180,6 +186,8 @@ impl Metrics {
         access::write_authorization(&self.sources.authorization, &mut page);
         let graph = self.sources.node_graph.iter();
         graph.for_each(|measures| access::write_node_graph(measures, &mut page));
+        let encryption = self.sources.encryption.iter();
+        encryption.for_each(|reloads| stored::write_encryption(reloads, &mut page));
         let tokens = &api.authentication.tokens;
         access::write_tokens(tokens.accounts.measures(), &mut page);
         if let Some(external) = &tokens.external {

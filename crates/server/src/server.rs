@@ -34,6 +34,7 @@ use crate::authorization::{self, Authorization, Authorized, NoEscalation, Valida
 use crate::backends::{Extensions, Kubelets, Services, Ways};
 use crate::compute::Compute;
 use crate::discovery::Discovery;
+use crate::encryption::Encryption;
 use crate::feature_gates::Feature;
 use crate::kubeconfig;
 use crate::lifecycle::Lifecycle;
@@ -105,10 +106,12 @@ impl Server {
         let services = Arc::new(Services::new(config.extensions.by_endpoints, reachable(address)));
         let ways = Ways::new(&config.egress)?;
         let certificates = prepare_certificates(config.clone(), services.clone(), ways.clone());
-        let store = store::open(&config).await?;
+        let encryption = config.encryption.as_ref().map(Encryption::open).transpose()?;
+        let store = store::open(&config, encryption.as_ref()).await?;
         phases.end("store");
         let webhooks = Arc::new(Webhooks::new(services.clone(), ways));
-        let (registry, authorization, measured) = registry(&config, store, &webhooks).await?;
+        let (registry, authorization, mut measured) = registry(&config, store, &webhooks).await?;
+        measured.encryption = encryption.as_ref().map(Encryption::reloads);
         services.find_in(&registry);
         phases.end("registry");
         let Prepared { pki, tls, tokens, backends } =
@@ -141,10 +144,7 @@ impl Server {
             api: &api,
         }
         .start(definitions, port_repair, &config, &mut background);
-        background.spawn(authorization.keep_up());
-        if let Some(external) = api.authentication.tokens.external.clone() {
-            background.spawn(external.keep_up());
-        }
+        keep_up(&mut background, &api, authorization, encryption);
         background.spawn(compaction::run(registry, config.watch_history, config.etcd.is_none()));
         manifests::apply(&environment, &config).await?;
         let access = Access::new(&config, address, &pki)?;
@@ -290,6 +290,22 @@ fn wanted_certificates(config: &Config) -> Wanted {
     }
 }
 
+/// Keeps up with what configuration files say, and with what was learnt from elsewhere.
+fn keep_up(
+    background: &mut Background,
+    api: &Api,
+    authorization: Authorization,
+    encryption: Option<Encryption>,
+) {
+    background.spawn(authorization.keep_up());
+    if let Some(external) = api.authentication.tokens.external.clone() {
+        background.spawn(external.keep_up());
+    }
+    if let Some(encryption) = encryption {
+        background.spawn(encryption.follow_file());
+    }
+}
+
 /// The registry, with who may do what in it, and what is measured of both.
 async fn registry(
     config: &Config,
@@ -307,6 +323,7 @@ async fn registry(
         effects,
         authorization: authorization.measures.clone(),
         node_graph: authorization.nodes().map(|nodes| nodes.measures.clone()),
+        encryption: None,
     };
     Ok((registry, authorization, measured))
 }

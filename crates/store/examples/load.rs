@@ -69,7 +69,12 @@ fn open(dir: Option<&Path>) -> Result<Arc<dyn Store>> {
 
 fn options(dir: &Path) -> Options {
     let dir = dir.to_owned();
-    Options { dir, durability: Durability::Disk, history_bytes_max: HISTORY_BYTES_MAX }
+    Options {
+        dir,
+        durability: Durability::Disk,
+        history_bytes_max: HISTORY_BYTES_MAX,
+        transformer: None,
+    }
 }
 
 /// How long a server takes until it has everything.

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::compaction::{Compaction, State, Step};
-use crate::engine::Batch;
+use crate::engine::{Batch, Moved};
 use crate::history::History;
 use crate::index::Version;
 use crate::local::Shared;
@@ -267,7 +267,7 @@ impl Committer {
         let mut batch = Batch { records, floor, garbage };
         if !batch.is_empty() {
             match self.shared.engine.commit(&batch) {
-                Ok(removed) => self.count(&batch, removed),
+                Ok(moved) => self.count(moved),
                 Err(failure) => {
                     let unknown = Error::Unknown { reason: failure.0.clone() };
                     let failed = failure.clone().into();
@@ -288,8 +288,7 @@ impl Committer {
     }
 
     /// Takes account of what a committed batch did to the medium.
-    fn count(&mut self, batch: &Batch, removed: u64) {
-        let written: u64 = batch.records.iter().map(|record| encoding::size(record) as u64).sum();
+    fn count(&mut self, Moved { written, removed }: Moved) {
         self.record_bytes = (self.record_bytes + written).saturating_sub(removed);
         self.trim_due |= removed > 0;
     }

@@ -19,10 +19,10 @@ const DELETED: u8 = 3;
 /// The checksum, the kind, and the lengths of the key's two parts.
 const HEADER_LEN: usize = 4 + 1 + 4 + 4;
 
-/// A record's bytes, without its revision, under which they are stored.
-pub(crate) fn encode(record: &Record) -> Result<Vec<u8>, Failure> {
+/// A record's bytes, without its revision, under which they are stored, with what is stored of its value.
+pub(crate) fn encode(record: &Record, value: &[u8]) -> Result<Vec<u8>, Failure> {
     let Key { collection, item } = &record.key;
-    let mut bytes = Vec::with_capacity(size(record));
+    let mut bytes = Vec::with_capacity(HEADER_LEN + collection.len() + item.len() + value.len());
     bytes.extend_from_slice(&[0; 4]);
     bytes.push(match record.kind {
         Kind::Created => CREATED,
@@ -33,13 +33,13 @@ pub(crate) fn encode(record: &Record) -> Result<Vec<u8>, Failure> {
     bytes.extend_from_slice(&length(item)?);
     bytes.extend_from_slice(collection.as_bytes());
     bytes.extend_from_slice(item.as_bytes());
-    bytes.extend_from_slice(&record.bytes[record.body.clone()]);
+    bytes.extend_from_slice(value);
     let checksum = checksum(record.revision, &bytes[4..]);
     bytes[..4].copy_from_slice(&checksum.to_be_bytes());
     Ok(bytes)
 }
 
-/// The record of a revision, from its bytes.
+/// The record of a revision, from its bytes, with what is stored of its value.
 pub(crate) fn decode(revision: Revision, bytes: &[u8]) -> Result<Record, Failure> {
     let sound = bytes
         .split_first_chunk()

@@ -12,6 +12,8 @@
 //!   again ([`Engine::reopen`]) before it is asked to commit again, and what it holds then survives a
 //!   crash.
 
+mod cipher;
+mod conversion;
 mod directory;
 mod disk;
 mod memory;
@@ -43,10 +45,17 @@ impl Batch {
     }
 }
 
+/// What a batch did to the medium, in bytes of records as they are stored.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moved {
+    pub(crate) written: u64,
+    pub(crate) removed: u64,
+}
+
 /// A log of records on some medium.
 pub(crate) trait Engine: Send + Sync {
-    /// Does all of the batch, durably, or fails. Returns the bytes of the records that it removed.
-    fn commit(&self, batch: &Batch) -> Result<u64, Failure>;
+    /// Does all of the batch, durably, or fails. Returns the bytes of the records that it wrote and removed.
+    fn commit(&self, batch: &Batch) -> Result<Moved, Failure>;
 
     /// The record of a revision, if there is one.
     fn read(&self, revision: Revision) -> Result<Option<Record>, Failure>;
@@ -67,6 +76,18 @@ pub(crate) trait Engine: Send + Sync {
         None
     }
 
+    /// Stores all records as they would be stored now, and leaves nothing of how they were stored before. To
+    /// be asked when all of them have been read, and before anything is committed.
+    fn convert(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Whether the record of a revision is stored as it would be stored now.
+    fn is_current(&self, revision: Revision) -> Result<bool, Failure> {
+        let _ = revision;
+        Ok(true)
+    }
+
     /// Opens the medium again after it failed: it is asked first whether it has room.
     fn reopen(&self) -> Result<(), Failure>;
 }
@@ -81,6 +102,16 @@ pub(crate) trait Place: Debug + Send + Sync {
 
     /// Says that the new database is whole: a crash before this leaves no store, not half of one.
     fn keep(&self) -> Result<(), Failure>;
+
+    /// What a database is written to that is to replace this one. What was in it before is gone.
+    fn replacement(&self) -> Result<Box<dyn Medium>, Failure>;
+
+    /// Puts the replacement, which is whole and on disk, in the database's place. A crash leaves one or the
+    /// other.
+    fn replace(&self) -> Result<(), Failure>;
+
+    /// Removes a replacement that a crash left.
+    fn discard_replacement(&self) -> Result<(), Failure>;
 
     /// Takes the database into use; returns whether its last user [left](Self::leave) it.
     fn enter(&self) -> Result<bool, Failure>;

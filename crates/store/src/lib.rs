@@ -39,6 +39,7 @@ mod replay;
 mod template;
 #[cfg(test)]
 mod tests;
+mod transformer;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -49,6 +50,7 @@ pub use layout::{Layout, Mismatch};
 pub use opening::LocalOpening;
 pub use record::{Key, Kind, Record, Revision};
 pub use template::Template;
+pub use transformer::{TransformError, Transformed, Transformer, undecryptable, why_undecryptable};
 
 /// A boxed future, so that [`Store`] can be a trait object.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -71,6 +73,8 @@ pub struct Options {
     pub durability: Durability,
     /// How much of the past is kept at most, in bytes of the records written.
     pub history_bytes_max: u64,
+    /// What encrypts values on the disk; `None` where nothing does.
+    pub transformer: Option<Arc<dyn Transformer>>,
 }
 
 /// What must have happened before a write is visible and acknowledged.
@@ -86,7 +90,8 @@ pub enum Durability {
 
 /// Opens the store in a directory, or begins one. Only one process can have it open.
 pub fn open(options: &Options) -> Result<LocalOpening, Error> {
-    let engine = engine::DiskEngine::open(&options.dir, options.durability)?;
+    let engine =
+        engine::DiskEngine::open(&options.dir, options.durability, options.transformer.clone())?;
     LocalOpening::of(engine, options.history_bytes_max)
 }
 

@@ -63,6 +63,7 @@ impl LocalOpening {
             portion.give(&**follower);
         }
         let Recovery { mut index, log, .. } = recovery;
+        self.engine.convert()?;
         self.engine.trim(log.record_bytes)?;
         index.pack();
         let followers = follower.into_iter().collect();

@@ -269,7 +269,7 @@ impl Campaign {
 
 /// Whether a record is what happened to its key at its revision.
 fn has(history: &History, record: &Record) -> bool {
-    let translation = Translation::new(plain(), "registry");
+    let translation = Translation::new(plain(), None, "registry");
     let path = translation.path(&record.key);
     let events = history.get(&record.revision.0.cast_signed());
     events.into_iter().flatten().any(|event| {

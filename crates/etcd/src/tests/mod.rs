@@ -64,6 +64,6 @@ impl Layout for Plain {
     }
 }
 
-fn plain() -> Arc<dyn Layout> {
+pub(crate) fn plain() -> Arc<dyn Layout> {
     Arc::new(Plain::default())
 }

@@ -5,6 +5,8 @@ use pintle_registry::measures::{Reads, Stored};
 
 use super::families as f;
 use super::family::{Number, Page};
+use super::{counters, gauges};
+use crate::reloads::Reloads;
 
 /// What the only store is called: Pintle's own one, and etcd, by the name that upstream gives the first.
 const STORE: &str = "pintle";
@@ -31,6 +33,13 @@ impl Named {
 /// The group and the resource that a collection is of.
 pub(super) fn group_resource(collection: &str) -> [&str; 2] {
     collection.split_once('/').map_or(["", collection], |(group, resource)| [group, resource])
+}
+
+/// Writes how the configuration of encryption is read again.
+pub(super) fn write_encryption(reloads: &Reloads, page: &mut Page) {
+    counters(page, &f::ENCRYPTION_RELOADS, &reloads.total);
+    gauges(page, &f::ENCRYPTION_RELOADED, &reloads.last_unix_seconds);
+    gauges(page, &f::ENCRYPTION_CONFIG, &reloads.config);
 }
 
 /// Writes all of this.

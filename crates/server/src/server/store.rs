@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pintle_store::{Durability, Opening, Options};
 
+use crate::encryption::Encryption;
 use crate::pki::make_private_directory;
 use crate::{Config, Error};
 
@@ -19,11 +20,16 @@ const EVENT_TTL: Duration = Duration::from_secs(3600);
 const STORE: &str = "store";
 
 /// Opens the store that the configuration says, or begins one.
-pub(super) async fn open(config: &Config) -> Result<Box<dyn Opening>, Error> {
+pub(super) async fn open(
+    config: &Config,
+    encryption: Option<&Encryption>,
+) -> Result<Box<dyn Opening>, Error> {
+    let transformer = encryption.map(Encryption::transformer);
     if let Some(etcd) = &config.etcd {
         let event_ttl = config.event_ttl.unwrap_or(EVENT_TTL);
         let layout = Arc::new(pintle_layout::Upstream::new(config.storage_media_type, event_ttl));
-        return Ok(Box::new(pintle_etcd::open(etcd, layout).await?));
+        let options = pintle_etcd::Options { transformer, ..etcd.clone() };
+        return Ok(Box::new(pintle_etcd::open(&options, layout).await?));
     }
     if config.ephemeral {
         return Ok(Box::new(pintle_store::memory(EPHEMERAL_HISTORY_BYTES_MAX)?));
@@ -33,6 +39,7 @@ pub(super) async fn open(config: &Config) -> Result<Box<dyn Opening>, Error> {
         dir: config.data_dir.join(STORE),
         durability: if config.fsync { Durability::Disk } else { Durability::System },
         history_bytes_max: config.watch_history_bytes as u64,
+        transformer,
     };
     match pintle_store::open(&options) {
         Ok(opening) => Ok(Box::new(opening)),

@@ -182,7 +182,7 @@ impl Files {
 }
 
 /// Asks again until the answer is as expected.
-async fn until<T: PartialEq + std::fmt::Debug>(expected: T, ask: impl AsyncFn() -> T) {
+pub(crate) async fn until<T: PartialEq + std::fmt::Debug>(expected: T, ask: impl AsyncFn() -> T) {
     let began = Instant::now();
     loop {
         let found = ask().await;

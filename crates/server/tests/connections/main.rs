@@ -8,6 +8,7 @@ mod certificates;
 mod client;
 mod collected;
 mod egress;
+mod encryption;
 mod extension;
 mod kubelet;
 mod logs;

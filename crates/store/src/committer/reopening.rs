@@ -7,7 +7,8 @@
 use std::time::{Duration, Instant};
 
 use super::Committer;
-use crate::engine::{Batch, Failure};
+use crate::encoding;
+use crate::engine::{Batch, Failure, Moved};
 use crate::local::Shared;
 
 /// How long a medium that failed is left alone before it is opened again: at first, and at most, for
@@ -89,7 +90,8 @@ impl Committer {
             return Err(Failure(format!("after revision {head} is what nobody wrote")));
         }
         self.compaction.undo(floor, &batch.garbage);
-        self.count(batch, 0);
+        let written = batch.records.iter().map(|record| encoding::size(record) as u64).sum();
+        self.count(Moved { written, removed: 0 });
         self.show(&mut batch.records);
         Ok(())
     }

@@ -1,5 +1,9 @@
 use super::*;
 
+fn encode(record: &Record) -> Result<Vec<u8>, Failure> {
+    super::encode(record, &record.bytes[record.body.clone()])
+}
+
 fn record(kind: Kind, item: &str, value: &'static [u8]) -> Record {
     let key = Key { collection: "things".into(), item: item.into() };
     let bytes = Bytes::from_static(value);

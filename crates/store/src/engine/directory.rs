@@ -24,8 +24,10 @@ use super::rewrite::{self, Medium};
 use super::{Failure, Place};
 use crate::{Durability, Error};
 
-/// The storage format that this version reads and writes.
+/// The storage format of a store whose values are plain, and of one whose values may be encrypted. They do
+/// not differ otherwise.
 const FORMAT: u32 = 1;
+const ENCRYPTED_FORMAT: u32 = 2;
 
 /// The file that is locked while a process has the store open. It is empty, and stays.
 const LOCK: &str = "lock";
@@ -103,25 +105,47 @@ impl Directory {
 
     /// Writes the format where it is looked for when there is a database.
     fn begin(&self) -> Result<(), Failure> {
+        self.write_format(FORMAT)?;
+        self.is_new.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn write_format(&self, format: u32) -> Result<(), Failure> {
         let write = || {
             let mut file = File::create(self.path.join(UNFINISHED_FORMAT_FILE))?;
-            file.write_all(format!("{FORMAT_PREFIX}{FORMAT}\n").as_bytes())?;
+            file.write_all(format!("{FORMAT_PREFIX}{format}\n").as_bytes())?;
             file.sync_all()
         };
         write().map_err(|e| failure(&self.path, e))?;
-        self.sync()?;
-        self.is_new.store(true, Ordering::Relaxed);
-        Ok(())
+        self.sync()
+    }
+
+    /// Opens one of the files of a database.
+    fn database_file(&self, name: &str, is_new: bool) -> Result<Box<dyn Medium>, Failure> {
+        let path = self.path.join(name);
+        let mut options = File::options();
+        options.read(true).write(true).create(is_new).truncate(is_new);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let opened = options.open(&path).and_then(|file| Ok((file.try_clone()?, file)));
+        let (file, holes) = opened.map_err(|e| failure(&path, e))?;
+        let database = FileBackend::new(file).map_err(|e| Failure(e.to_string()))?;
+        let synced = self.durability == Durability::Disk;
+        Ok(Box::new(DatabaseFile { database, holes, synced }))
     }
 
     fn check_format(&self, name: &str) -> Result<(), Error> {
         let path = self.path.join(name);
         let found = parse(&fs::read(&path).map_err(|e| failure(&path, e))?);
-        if found == FORMAT { Ok(()) } else { Err(self.unknown_format(found)) }
+        if found == FORMAT || found == ENCRYPTED_FORMAT {
+            Ok(())
+        } else {
+            Err(self.unknown_format(found))
+        }
     }
 
     fn unknown_format(&self, found: u32) -> Error {
-        Error::Format { path: self.path.display().to_string(), found, supported: FORMAT }
+        Error::Format { path: self.path.display().to_string(), found, supported: ENCRYPTED_FORMAT }
     }
 
     /// Whether there is a file; a link that leads nowhere is one, too.
@@ -159,16 +183,26 @@ impl Place for Directory {
 
     fn storage(&self) -> Result<Box<dyn Medium>, Failure> {
         let is_new = self.is_new();
-        let path = self.path.join(if is_new { UNFINISHED_DATABASE } else { DATABASE });
-        let mut options = File::options();
-        options.read(true).write(true).create(is_new).truncate(is_new);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let opened = options.open(&path).and_then(|file| Ok((file.try_clone()?, file)));
-        let (file, holes) = opened.map_err(|e| failure(&path, e))?;
-        let database = FileBackend::new(file).map_err(|e| Failure(e.to_string()))?;
-        let synced = self.durability == Durability::Disk;
-        Ok(Box::new(DatabaseFile { database, holes, synced }))
+        self.database_file(if is_new { UNFINISHED_DATABASE } else { DATABASE }, is_new)
+    }
+
+    fn replacement(&self) -> Result<Box<dyn Medium>, Failure> {
+        self.database_file(UNFINISHED_DATABASE, true)
+    }
+
+    fn replace(&self) -> Result<(), Failure> {
+        // Before the first encrypted value, so that no version that does not know them takes them for plain.
+        self.write_format(ENCRYPTED_FORMAT)?;
+        self.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)?;
+        self.rename(UNFINISHED_DATABASE, DATABASE)
+    }
+
+    fn discard_replacement(&self) -> Result<(), Failure> {
+        let path = self.path.join(UNFINISHED_DATABASE);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(failure(&path, e)),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     fn keep(&self) -> Result<(), Failure> {

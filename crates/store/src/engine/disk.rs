@@ -8,26 +8,31 @@ use std::io;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard};
 use redb::{Builder, Database, ReadableDatabase, StorageBackend, TableDefinition, TableError};
 
+use super::cipher::Cipher;
+use super::conversion::convert;
 use super::directory::Directory;
 use super::rewrite::{Medium, rewrite};
-use super::{Batch, Engine, Failure, Place, Visitor};
-use crate::{Durability, Error, Record, Revision, encoding};
+use super::{Batch, Engine, Failure, Moved, Place, Visitor};
+use crate::{Durability, Error, Record, Revision, Transformer};
 
 /// Each record, under its revision.
-const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
+pub(super) const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
 
 /// Numbers about the log, by name.
-const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
+pub(super) const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
 const FLOOR: &str = "floor";
+/// The fingerprint of the configuration by which all values in the file, also those in unused pages, are
+/// encrypted; 0 or nothing where that cannot be said.
+pub(super) const ENCRYPTION: &str = "encryption";
 
 /// What redb may keep in memory, and does once the log has been read. Little is read back, for whoever
 /// follows the store has the values; measured, 1 MiB to 32 MiB write equally fast.
-const CACHE_BYTES: usize = 1 << 20;
+pub(super) const CACHE_BYTES: usize = 1 << 20;
 
 /// The file is made smaller if it is larger than this and this many times as large as its records.
 /// Space that compaction frees is used again, but redb gives hardly any back by itself. The factor is
@@ -42,6 +47,9 @@ pub(crate) struct DiskEngine {
     /// `None` while the database is opened again, and after that failed.
     database: RwLock<Option<Open>>,
     place: Box<dyn Place>,
+    cipher: Cipher,
+    /// What the file says of its [`ENCRYPTION`].
+    encryption: AtomicU64,
 }
 
 /// An open database.
@@ -53,12 +61,19 @@ struct Open {
 
 impl DiskEngine {
     /// Opens the log in a directory, or begins one.
-    pub(crate) fn open(path: &Path, durability: Durability) -> Result<Self, Error> {
-        Ok(Self::at(Directory::claim(path, durability)?)?)
+    pub(crate) fn open(
+        path: &Path,
+        durability: Durability,
+        transformer: Option<Arc<dyn Transformer>>,
+    ) -> Result<Self, Error> {
+        Ok(Self::at(Directory::claim(path, durability)?, transformer)?)
     }
 
     /// Opens the log at a place, or begins one.
-    pub(crate) fn at(place: impl Place + 'static) -> Result<Self, Failure> {
+    pub(crate) fn at(
+        place: impl Place + 'static,
+        transformer: Option<Arc<dyn Transformer>>,
+    ) -> Result<Self, Failure> {
         let is_new = place.is_new();
         let is_on_disk = place.enter()?;
         let open = Open::at(&place, is_on_disk)?;
@@ -66,7 +81,9 @@ impl DiskEngine {
         if is_new {
             place.keep()?;
         }
-        Ok(Self { database: RwLock::new(Some(open)), place: Box::new(place) })
+        let encryption = AtomicU64::new(open.number(ENCRYPTION)?);
+        let (database, place) = (RwLock::new(Some(open)), Box::new(place));
+        Ok(Self { database, place, cipher: Cipher::new(transformer), encryption })
     }
 
     /// Moves the records together and makes the file as small as it can be.
@@ -75,6 +92,20 @@ impl DiskEngine {
         let Open { database, .. } = open.as_mut().ok_or_else(not_open)?;
         database.compact().map_err(failure)?;
         Ok(())
+    }
+
+    /// A record, and whether it would be stored otherwise now.
+    fn look_up(&self, revision: Revision) -> Result<Option<(Record, bool)>, Failure> {
+        let database = self.database()?;
+        let log = database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)?;
+        let bytes = log.get(revision.0).map_err(failure)?;
+        bytes.map(|bytes| self.cipher.decode(revision, bytes.value())).transpose()
+    }
+
+    /// Whether the file is about to have values of another configuration than it says.
+    fn is_mixed(&self) -> bool {
+        let said = self.encryption.load(Ordering::Relaxed);
+        said != 0 && said != self.cipher.fingerprint()
     }
 
     /// The database, which is not closed while it is used.
@@ -117,6 +148,13 @@ impl Open {
         Ok(open)
     }
 
+    /// A number about the log; 0 where it was not written yet.
+    fn number(&self, name: &str) -> Result<u64, Failure> {
+        let read = self.database.begin_read().map_err(failure)?;
+        let numbers = read.open_table(NUMBERS).map_err(failure)?;
+        Ok(numbers.get(name).map_err(failure)?.map_or(0, |number| number.value()))
+    }
+
     /// Writes an empty log.
     fn begin(&self) -> Result<(), Failure> {
         let write = self.database.begin_write().map_err(failure)?;
@@ -131,33 +169,40 @@ impl Engine for DiskEngine {
         self.place.size().ok()
     }
 
-    fn commit(&self, batch: &Batch) -> Result<u64, Failure> {
+    fn commit(&self, batch: &Batch) -> Result<Moved, Failure> {
         let write = self.database()?.begin_write().map_err(failure)?;
-        let mut removed = 0;
+        let mut moved = Moved::default();
         {
             let mut log = write.open_table(LOG).map_err(failure)?;
             for record in &batch.records {
-                let bytes = encoding::encode(record)?;
+                let bytes = self.cipher.encode(record)?;
+                moved.written += bytes.len() as u64;
                 log.insert(record.revision.0, &*bytes).map_err(failure)?;
             }
             for revision in &batch.garbage {
                 let record = log.remove(revision.0).map_err(failure)?;
-                removed += record.map_or(0, |record| record.value().len() as u64);
+                moved.removed += record.map_or(0, |record| record.value().len() as u64);
             }
         }
-        if let Some(floor) = batch.floor {
+        let is_mixed = self.is_mixed();
+        if batch.floor.is_some() || is_mixed {
             let mut numbers = write.open_table(NUMBERS).map_err(failure)?;
-            numbers.insert(FLOOR, floor.0).map_err(failure)?;
+            if let Some(floor) = batch.floor {
+                numbers.insert(FLOOR, floor.0).map_err(failure)?;
+            }
+            if is_mixed {
+                numbers.insert(ENCRYPTION, 0).map_err(failure)?;
+            }
         }
         write.commit().map_err(failure)?;
-        Ok(removed)
+        if is_mixed {
+            self.encryption.store(0, Ordering::Relaxed);
+        }
+        Ok(moved)
     }
 
     fn read(&self, revision: Revision) -> Result<Option<Record>, Failure> {
-        let database = self.database()?;
-        let log = database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)?;
-        let bytes = log.get(revision.0).map_err(failure)?;
-        bytes.map(|bytes| encoding::decode(revision, bytes.value())).transpose()
+        Ok(self.look_up(revision)?.map(|(record, _)| record))
     }
 
     fn scan(&self, after: Revision, visitor: &mut Visitor<'_>) -> Result<(), Failure> {
@@ -166,7 +211,8 @@ impl Engine for DiskEngine {
         let log = database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)?;
         for row in log.range::<u64>(later).map_err(failure)? {
             let (revision, bytes) = row.map_err(failure)?;
-            if !visitor(encoding::decode(Revision(revision.value()), bytes.value())?)? {
+            let (record, _) = self.cipher.decode(Revision(revision.value()), bytes.value())?;
+            if !visitor(record)? {
                 break;
             }
         }
@@ -174,10 +220,33 @@ impl Engine for DiskEngine {
     }
 
     fn floor(&self) -> Result<Revision, Failure> {
-        let read = self.database()?.begin_read().map_err(failure)?;
-        let numbers = read.open_table(NUMBERS).map_err(failure)?;
-        let floor = numbers.get(FLOOR).map_err(failure)?;
-        Ok(Revision(floor.map_or(0, |floor| floor.value())))
+        let open = self.database.read();
+        Ok(Revision(open.as_ref().ok_or_else(not_open)?.number(FLOOR)?))
+    }
+
+    fn convert(&self) -> Result<(), Failure> {
+        let wanted = self.cipher.fingerprint();
+        let is_as_wanted = self.encryption.load(Ordering::Relaxed) == wanted;
+        if !self.cipher.is_on() || is_as_wanted && !self.cipher.found_stale() {
+            return self.place.discard_replacement();
+        }
+        let mut open = self.database.write();
+        let Open { database, .. } = open.as_ref().ok_or_else(not_open)?;
+        tracing::info!("the store is written again, as its encryption is configured now");
+        convert(database, &*self.place, &self.cipher)?;
+        drop(open.take()); // its file is about to lose its name
+        let replaced = self.place.replace();
+        *open = Some(Open::at(&*self.place, true)?);
+        replaced?;
+        self.encryption.store(wanted, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn is_current(&self, revision: Revision) -> Result<bool, Failure> {
+        if !self.cipher.is_on() {
+            return Ok(true);
+        }
+        Ok(self.look_up(revision)?.is_none_or(|(_, is_stale)| !is_stale))
     }
 
     fn trim(&self, record_bytes: u64) -> Result<(), Failure> {
@@ -200,7 +269,7 @@ impl Engine for DiskEngine {
 
 /// Whether all that was written is known to be on disk.
 #[derive(Debug, Default)]
-struct Synced {
+pub(super) struct Synced {
     is_behind: AtomicBool,
     has_failed: AtomicBool,
 }
@@ -220,9 +289,9 @@ impl Synced {
 
 /// A database's storage, and what is known of it.
 #[derive(Debug)]
-struct Observed {
-    storage: Box<dyn Medium>,
-    synced: Arc<Synced>,
+pub(super) struct Observed {
+    pub(super) storage: Box<dyn Medium>,
+    pub(super) synced: Arc<Synced>,
 }
 
 impl StorageBackend for Observed {
@@ -251,6 +320,6 @@ fn not_open() -> Failure {
     Failure("its database is not open".to_owned())
 }
 
-fn failure(error: impl Display) -> Failure {
+pub(super) fn failure(error: impl Display) -> Failure {
     Failure(error.to_string())
 }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use parking_lot::RwLock;
 
-use super::{Batch, Engine, Failure, Visitor};
+use super::{Batch, Engine, Failure, Moved, Visitor};
 use crate::{Record, Revision, encoding};
 
 /// A log in memory. It holds the very bytes that its readers get, not a copy of them.
@@ -21,20 +21,21 @@ struct Log {
 }
 
 impl Engine for MemoryEngine {
-    fn commit(&self, batch: &Batch) -> Result<u64, Failure> {
+    fn commit(&self, batch: &Batch) -> Result<Moved, Failure> {
         let mut log = self.log.write();
-        let mut removed = 0;
+        let mut moved = Moved::default();
         for record in &batch.records {
+            moved.written += encoding::size(record) as u64;
             log.records.insert(record.revision, kept(record));
         }
         for revision in &batch.garbage {
             let record = log.records.remove(revision);
-            removed += record.map_or(0, |record| encoding::size(&record) as u64);
+            moved.removed += record.map_or(0, |record| encoding::size(&record) as u64);
         }
         if let Some(floor) = batch.floor {
             log.floor = floor;
         }
-        Ok(removed)
+        Ok(moved)
     }
 
     fn read(&self, revision: Revision) -> Result<Option<Record>, Failure> {

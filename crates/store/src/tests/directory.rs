@@ -88,8 +88,8 @@ async fn a_new_store_that_only_lacks_its_format_is_one() {
     assert_eq!(open(dir.path()).unwrap().head(), Revision(1));
     assert_eq!(fs::read(&format).unwrap(), b"pintle-store 1\n");
     fs::remove_file(&format).unwrap();
-    fs::write(&unfinished, "pintle-store 2\n").unwrap();
-    assert!(matches!(open(dir.path()).err(), Some(Error::Format { found: 2, .. })));
+    fs::write(&unfinished, "pintle-store 3\n").unwrap();
+    assert!(matches!(open(dir.path()).err(), Some(Error::Format { found: 3, .. })));
 }
 
 /// What is lost is never taken for what has not begun: a directory is refused, and not touched.
@@ -237,7 +237,7 @@ async fn other_formats_are_not_touched() {
     let format = dir.path().join("format");
     assert_eq!(fs::read(&format).unwrap(), b"pintle-store 1\n");
     let rows: [(&[u8], u32); 8] = [
-        (b"pintle-store 2\n", 2),
+        (b"pintle-store 3\n", 3),
         (b"pintle-store 4294967295\n", 4_294_967_295),
         (b"pintle-store 4294967296\n", 0),
         (b"pintle-store 1", 0),
@@ -250,7 +250,7 @@ async fn other_formats_are_not_touched() {
         fs::write(&format, written).unwrap();
         let before = contents(dir.path());
         let path = dir.path().display().to_string();
-        let expected = Error::Format { path, found, supported: 1 };
+        let expected = Error::Format { path, found, supported: 2 };
         assert_eq!(open(dir.path()).err(), Some(expected), "{}", written.escape_ascii());
         assert_eq!(contents(dir.path()), before);
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::storage::{Fault, Storage};
 use super::*;
 use crate::At;
-use crate::engine::{Batch, DiskEngine, Engine, Failure, MemoryEngine, Visitor};
+use crate::engine::{Batch, DiskEngine, Engine, Failure, MemoryEngine, Moved, Visitor};
 
 /// What a medium does at its last commit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +38,7 @@ impl Faulty {
 }
 
 impl Engine for Faulty {
-    fn commit(&self, batch: &Batch) -> Result<u64, Failure> {
+    fn commit(&self, batch: &Batch) -> Result<Moved, Failure> {
         match self.commits_left.fetch_sub(1, Ordering::Relaxed) {
             0 => panic!("a medium that failed is not asked again before it was opened again"),
             1 => match self.end {
@@ -245,9 +245,9 @@ async fn storage_that_fails() {
     for at in (1..30).chain((30..200).step_by(13)) {
         for fault in [Fault::Error { at }, Fault::Broken { at }] {
             let storage = Storage::with_chance(at);
-            drop(DiskEngine::at(storage.clone()).unwrap());
+            drop(DiskEngine::at(storage.clone(), None).unwrap());
             storage.fail(fault);
-            let Ok(engine) = DiskEngine::at(storage.clone()) else {
+            let Ok(engine) = DiskEngine::at(storage.clone(), None) else {
                 assert!(storage.has_failed());
                 continue;
             };
@@ -265,7 +265,7 @@ async fn storage_that_fails() {
             let head = store.commit(create("more", "x")).await.unwrap().revision;
             drop(store);
 
-            let store = open(DiskEngine::at(storage.after_exit()).unwrap());
+            let store = open(DiskEngine::at(storage.after_exit(), None).unwrap());
             for seen in [seen, followed(&store).await] {
                 seen.check_complete(Revision(0), head);
                 assert_eq!(seen.0.lock()[..acknowledged.len()], acknowledged, "failed at {at}");
@@ -278,7 +278,7 @@ async fn storage_that_fails() {
 #[tokio::test]
 async fn compaction_when_nobody_writes() {
     let storage = Storage::default();
-    let store = open(DiskEngine::at(storage.clone()).unwrap());
+    let store = open(DiskEngine::at(storage.clone(), None).unwrap());
     let updates = 5_000u64;
     store.commit(create("a", "x")).await.unwrap();
     for revision in 1..=updates {

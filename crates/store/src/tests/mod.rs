@@ -51,7 +51,7 @@ fn opening(dir: &TempDir) -> LocalOpening {
 
 /// A store in a directory that keeps all of its history.
 fn options(dir: &Path, durability: Durability) -> Options {
-    Options { dir: dir.to_owned(), durability, history_bytes_max: u64::MAX }
+    Options { dir: dir.to_owned(), durability, history_bytes_max: u64::MAX, transformer: None }
 }
 
 /// A store in memory that keeps all of its history.

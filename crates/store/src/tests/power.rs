@@ -107,14 +107,14 @@ fn check_seed(seed: u64) {
     let mut chance = Chance::new(seed);
     let mut storage = Storage::with_chance(seed);
     let mut possible = vec![Model::default()];
-    drop(DiskEngine::at(storage.clone()).unwrap());
+    drop(DiskEngine::at(storage.clone(), None).unwrap());
     for round in 0..8 {
         // A failure can come while the one before is repaired.
         let at = 1 + chance.below(if round % 2 == 0 { 150 } else { 12 });
         let power_fails = chance.below(2) == 0;
         let error = if chance.below(2) == 0 { Fault::Error { at } } else { Fault::Broken { at } };
         storage.fail(if power_fails { Fault::PowerFailure { at } } else { error });
-        match DiskEngine::at(storage.clone()) {
+        match DiskEngine::at(storage.clone(), None) {
             Err(error) => assert!(storage.has_failed(), "seed {seed}, round {round}: {error:?}"),
             Ok(engine) => match found(&engine, &possible) {
                 Err(error) => assert!(storage.has_failed(), "seed {seed}, {round}: {error:?}"),
@@ -123,7 +123,7 @@ fn check_seed(seed: u64) {
         }
         storage = next_storage(&storage, power_fails, &mut chance);
     }
-    let engine = DiskEngine::at(storage.clone());
+    let engine = DiskEngine::at(storage.clone(), None);
     let engine = engine.unwrap_or_else(|e| panic!("seed {seed}, at the end: {e:?}"));
     found(&engine, &possible).unwrap();
     assert!(storage.is_honest(), "seed {seed}");
@@ -141,12 +141,12 @@ fn lost_synchronisations_are_found() {
     let storage = Storage::default();
     let mut chance = Chance::new(1);
     let states = |storage: &Storage, model, chance: &mut Chance| {
-        work(&DiskEngine::at(storage.clone()).unwrap(), storage, model, chance)
+        work(&DiskEngine::at(storage.clone(), None).unwrap(), storage, model, chance)
     };
     let before = states(&storage, Model::default(), &mut chance).remove(0);
     let old = storage.after_exit();
     let after = states(&storage, before.clone(), &mut chance).remove(0);
-    let engine = DiskEngine::at(old).unwrap();
+    let engine = DiskEngine::at(old, None).unwrap();
     assert_eq!(Model::read(&engine, before.newest).unwrap(), before);
     assert_ne!(Model::read(&engine, after.newest).unwrap(), after);
 }
@@ -157,9 +157,9 @@ fn lost_synchronisations_are_found() {
 fn failed_synchronisations_lie() {
     let lies = (0..50).filter(|seed| {
         let storage = Storage::with_chance(*seed);
-        drop(DiskEngine::at(storage.clone()).unwrap());
+        drop(DiskEngine::at(storage.clone(), None).unwrap());
         let mut chance = Chance::new(*seed);
-        let engine = DiskEngine::at(storage.clone()).unwrap();
+        let engine = DiskEngine::at(storage.clone(), None).unwrap();
         storage.fail(Fault::Error { at: 1 + chance.below(60) });
         let left = work_until_it_fails(&engine, &mut chance);
         drop(engine);

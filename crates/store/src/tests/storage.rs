@@ -283,6 +283,18 @@ impl Place for Storage {
         self.0.lock().closed = true;
     }
 
+    fn replacement(&self) -> Result<Box<dyn Medium>, Failure> {
+        Err(Failure("there is room for one database only".to_owned()))
+    }
+
+    fn replace(&self) -> Result<(), Failure> {
+        Err(Failure("there is room for one database only".to_owned()))
+    }
+
+    fn discard_replacement(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     fn check_room(&self) -> Result<(), Failure> {
         match self.0.lock().fault {
             Some(Fault::Broken { .. }) => Err(Failure("no".to_owned())),

@@ -40,7 +40,6 @@ const PROTECTING: &[&str] = &[
     "audit-log-path",
     "audit-policy-file",
     "audit-webhook-config-file",
-    "encryption-provider-config",
     // A key that never leaves another process.
     "service-account-signing-endpoint",
     "strict-transport-security-directives",
@@ -90,7 +89,6 @@ const HARMLESS: &[&str] = &[
     "audit-webhook-truncate-max-batch-size",
     "audit-webhook-truncate-max-event-size",
     "audit-webhook-version",
-    "encryption-provider-config-automatic-reload",
     // Accounts of tokens are always looked up.
     "service-account-lookup",
     // The server connects to no aggregated servers and no peers.

@@ -20,6 +20,12 @@ families! {
         "Bytes of the JSON of the objects that are stored.");
     STORAGE_SIZE = gauge("apiserver_storage_size_bytes", Stable, &["storage_cluster_id"],
         "Bytes of the database on the disk.");
+    ENCRYPTION_RELOADS = counter("apiserver_encryption_config_controller_automatic_reloads_total", Alpha, &["apiserver_id_hash", "status"],
+        "Attempts to take over a changed configuration of encryption.");
+    ENCRYPTION_RELOADED = gauge("apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds", Alpha, &["apiserver_id_hash", "status"],
+        "When that was tried last.");
+    ENCRYPTION_CONFIG = gauge("apiserver_encryption_config_controller_last_config_info", Alpha, &["apiserver_id_hash", "hash"],
+        "The configuration of encryption that was taken over last, by its hash.");
     STORAGE_EVENTS = counter("apiserver_storage_events_received_total", Beta, RESOURCE,
         "Changes that came from the store.");
     DECODE_ERRORS = counter("apiserver_storage_decode_errors_total", Alpha, RESOURCE,

@@ -1,0 +1,220 @@
+//! The providers of a rule, with their keys.
+
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use pintle_meta::{duration, field};
+use pintle_value::{Path, Value};
+use zeroize::Zeroizing;
+
+use super::Reader;
+
+const NAMES: [&str; 5] = ["aesgcm", "aescbc", "secretbox", "identity", "kms"];
+
+/// How long a plugin may take where nothing is said.
+const KMS_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How values are encrypted.
+#[derive(Debug)]
+pub enum Provider {
+    /// AES-GCM, with keys of 16, 24 or 32 bytes.
+    AesGcm(Vec<Key>),
+    /// AES-CBC, with keys of 16, 24 or 32 bytes.
+    AesCbc(Vec<Key>),
+    /// XSalsa20 and Poly1305, with keys of 32 bytes.
+    Secretbox(Vec<Key>),
+    /// Not at all.
+    Identity,
+    /// By keys that a plugin encrypts.
+    Kms(Kms),
+}
+
+/// A key and its name, which values that it encrypted begin with.
+pub struct Key {
+    /// Not empty.
+    pub name: String,
+    /// The bytes, wiped when this is dropped.
+    pub secret: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A plugin of the Key Management Service's API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kms {
+    /// `v1` or `v2`.
+    pub version: String,
+    /// What values begin with that were encrypted by its keys.
+    pub name: String,
+    /// `unix://` and a path; one that begins with `@` is an abstract name.
+    pub endpoint: String,
+    /// How long it may take to answer.
+    pub timeout: Duration,
+}
+
+impl Reader {
+    pub(super) fn provider(&mut self, said: &Value, at: &Path) -> Option<Provider> {
+        self.only(said, at, &NAMES);
+        let is_there = |name: &&&str| said.get(name).is_some_and(|value| !value.is_null());
+        let found: Vec<&str> = NAMES.iter().filter(is_there).copied().collect();
+        let [name] = found[..] else {
+            let why = match found[..] {
+                [] => {
+                    "provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, \
+                     Secretbox, Identity"
+                }
+                _ => {
+                    "more than one provider specified in a single element, should split into different \
+                     list elements"
+                }
+            };
+            // The names alone: upstream shows the whole element, with its secrets.
+            let shown = Value::Array(found.into_iter().map(Value::from).collect());
+            self.errors.push(field::Error::invalid(at, &shown, why));
+            return None;
+        };
+        let (value, at) = (said.get(name)?, at.field(name));
+        Some(match name {
+            "aesgcm" => Provider::AesGcm(self.keys(value, &at, &[16, 24, 32])),
+            "aescbc" => Provider::AesCbc(self.keys(value, &at, &[16, 24, 32])),
+            "secretbox" => Provider::Secretbox(self.keys(value, &at, &[32])),
+            "identity" => {
+                self.only(value, &at, &[]);
+                Provider::Identity
+            }
+            _ => Provider::Kms(self.kms(value, &at)),
+        })
+    }
+
+    fn keys(&mut self, said: &Value, at: &Path, lengths: &[usize]) -> Vec<Key> {
+        self.only(said, at, &["keys"]);
+        let at = at.field("keys");
+        let listed = self.list(said, "keys", &at);
+        if listed.is_empty() {
+            self.errors.push(field::Error::required(&at, "at least one keys is required"));
+        }
+        let mut keys = Vec::new();
+        for (index, key) in listed.iter().enumerate() {
+            keys.extend(self.key(key, &at.index(index), lengths));
+        }
+        keys
+    }
+
+    fn key(&mut self, said: &Value, at: &Path, lengths: &[usize]) -> Option<Key> {
+        self.only(said, at, &["name", "secret"]);
+        let name = self.member(said, "name", at);
+        if name.is_empty() {
+            let why = "name is a mandatory field for a key";
+            self.errors.push(field::Error::required(&at.field("name"), why));
+        }
+        let text = self.secret(said, "secret", at);
+        let at = at.field("secret");
+        if text.is_empty() {
+            let why = "secret is a mandatory field for a key";
+            self.errors.push(field::Error::required(&at, why));
+            return None;
+        }
+        let Ok(secret) = BASE64_STANDARD.decode(text.as_bytes()).map(Zeroizing::new) else {
+            let why = "secrets must be base64 encoded";
+            self.errors.push(field::Error::invalid(&at, &"REDACTED".into(), why));
+            return None;
+        };
+        if !lengths.contains(&secret.len()) {
+            let expected: Vec<String> = lengths.iter().map(usize::to_string).collect();
+            let why = format!(
+                "secret is not of the expected length, got {}, expected one of [{}]",
+                secret.len(),
+                expected.join(" ")
+            );
+            self.errors.push(field::Error::invalid(&at, &"REDACTED".into(), why));
+            return None;
+        }
+        Some(Key { name, secret })
+    }
+
+    fn kms(&mut self, said: &Value, at: &Path) -> Kms {
+        self.only(said, at, &["apiVersion", "name", "cachesize", "endpoint", "timeout"]);
+        let mut version = self.member(said, "apiVersion", at);
+        if version.is_empty() {
+            version = "v1".to_owned(); // upstream's default
+        }
+        let name = self.member(said, "name", at);
+        self.kms_name(&name, &version, &at.field("name"));
+        let timeout = self.kms_timeout(said, &at.field("timeout"));
+        let endpoint = self.member(said, "endpoint", at);
+        self.kms_endpoint(&endpoint, &at.field("endpoint"));
+        self.kms_cache_size(said.get("cachesize"), &version, &at.field("cachesize"));
+        if version != "v1" && version != "v2" {
+            let why =
+                "unsupported apiVersion apiVersion for KMS provider, only v1 and v2 are supported";
+            let at = at.field("apiVersion");
+            self.errors.push(field::Error::invalid(&at, &version.as_str().into(), why));
+        }
+        self.kms_names.insert(name.clone());
+        Kms { version, name, endpoint, timeout }
+    }
+
+    fn kms_name(&mut self, name: &str, version: &str, at: &Path) {
+        if name.is_empty() {
+            let why = "name is a mandatory field for a provider";
+            self.errors.push(field::Error::required(at, why));
+        }
+        if version != "v1" && name.contains(':') {
+            let why = format!("invalid KMS provider name {name}, must not contain ':'");
+            self.errors.push(field::Error::invalid(at, &name.into(), why));
+        }
+        let is_unique = self.reloaded || version != "v1";
+        if is_unique && self.kms_names.contains(name) {
+            let why = format!("duplicate KMS provider name {name}, names must be unique");
+            self.errors.push(field::Error::invalid(at, &name.into(), why));
+        }
+    }
+
+    fn kms_timeout(&mut self, said: &Value, at: &Path) -> Duration {
+        let Some(value) = said.get("timeout").filter(|value| !value.is_null()) else {
+            return KMS_TIMEOUT;
+        };
+        match duration::parse(value.as_str().unwrap_or_default()).map(u64::try_from) {
+            Ok(Ok(nanoseconds)) if nanoseconds > 0 => Duration::from_nanos(nanoseconds),
+            Ok(_) => {
+                let why = "timeout should be a positive value";
+                self.errors.push(field::Error::invalid(at, value, why));
+                KMS_TIMEOUT
+            }
+            Err(why) => {
+                self.malformed.push(format!("{:?}: {why}", at.as_str()));
+                KMS_TIMEOUT
+            }
+        }
+    }
+
+    fn kms_endpoint(&mut self, endpoint: &str, at: &Path) {
+        if endpoint.is_empty() {
+            let shown = "".into();
+            let why = "endpoint is a mandatory field for a kms";
+            return self.errors.push(field::Error::invalid(at, &shown, why));
+        }
+        let scheme = endpoint.split_once(':').map_or("", |(scheme, _)| scheme);
+        if scheme != "unix" {
+            let why =
+                format!("unsupported scheme {scheme:?} for KMS provider, only unix is supported");
+            self.errors.push(field::Error::invalid(at, &endpoint.into(), why));
+        }
+    }
+
+    fn kms_cache_size(&mut self, size: Option<&Value>, version: &str, at: &Path) {
+        let why = match size {
+            None | Some(Value::Null) => return,
+            Some(_) if version != "v1" => "cachesize is not supported in v2",
+            Some(Value::Int(0)) => "cachesize should be a positive value, or negative to disable",
+            Some(_) => return,
+        };
+        self.errors.push(field::Error::invalid(at, size.unwrap_or(&Value::Null), why));
+    }
+}

@@ -1,0 +1,183 @@
+//! The providers of each resource, and [`Transformer`] by them.
+//! upstream: `apiserver/pkg/server/options/encryptionconfig/config.go`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pintle_store::{Key as StoreKey, TransformError, Transformed, Transformer};
+use sha2::{Digest, Sha256};
+
+use crate::cbc::Cbc;
+use crate::chain::{Chain, Link, Step, identity};
+use crate::gcm::Gcm;
+use crate::secretbox::Secretbox;
+use crate::{Configuration, Error, GroupResource, Key, Provider};
+
+const UNMATCHED: &str = "no matching prefix found";
+const UNMATCHED_AES: &str = "no matching key was found for the provided AES transformer";
+const UNMATCHED_SECRETBOX: &str =
+    "no matching key was found for the provided Secretbox transformer";
+
+/// Upstream's answer to the first version of the plugins' API, with its two spaces.
+const KMS_V1: &str = "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 \
+                      instead.  Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature.";
+
+/// The providers of a configuration.
+pub struct Providers {
+    by_resource: BTreeMap<GroupResource, Chain>,
+    fingerprint: u64,
+}
+
+impl fmt::Debug for Providers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.by_resource.keys().map(ToString::to_string)).finish()
+    }
+}
+
+impl Providers {
+    /// The providers that a configuration says.
+    ///
+    /// # Errors
+    /// A rule that an earlier one masks, or a provider that there is not.
+    pub fn new(configuration: &Configuration) -> Result<Self, Error> {
+        let mut by_resource: BTreeMap<GroupResource, Chain> = BTreeMap::new();
+        let mut hash = Sha256::new();
+        for rule in &configuration.rules {
+            let part: Arc<[Link]> = rule.providers.iter().map(link).collect::<Result<_, _>>()?;
+            for name in &rule.resources {
+                let resource = GroupResource::parse(name);
+                for mask in [resource.any_of_group(), GroupResource::any()] {
+                    if by_resource.contains_key(&mask) {
+                        return Err(Error::Configuration(format!(
+                            "resource \"{resource}\" is masked by earlier rule \"{mask}\""
+                        )));
+                    }
+                }
+                let chain = by_resource.entry(resource);
+                let chain = chain.or_insert(Chain { parts: Vec::new(), unmatched: UNMATCHED });
+                if chain.parts.is_empty() {
+                    note(&mut hash, name, rule.providers.first());
+                }
+                chain.parts.push(part.clone());
+            }
+        }
+        let digest = hash.finalize();
+        let fingerprint = digest.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        Ok(Self { by_resource, fingerprint })
+    }
+
+    /// The providers of what a collection of the store holds; `None` where it is not encrypted.
+    fn of(&self, collection: &str) -> Option<&Chain> {
+        let resource = GroupResource::of_collection(collection)?;
+        self.by_resource
+            .get(&resource)
+            .or_else(|| self.by_resource.get(&resource.any_of_group()))
+            .or_else(|| self.by_resource.get(&GroupResource::any()))
+    }
+}
+
+impl Transformer for Providers {
+    fn to_storage(
+        &self,
+        key: &StoreKey,
+        path: &[u8],
+        value: Bytes,
+    ) -> Result<Bytes, TransformError> {
+        let Some(chain) = self.of(&key.collection) else { return Ok(value) };
+        let mut stored = Vec::with_capacity(value.len() + OVERHEAD);
+        match chain.write(&value, path, &mut stored) {
+            Ok(()) => Ok(stored.into()),
+            Err(why) => Err(TransformError(why.to_string())),
+        }
+    }
+
+    fn to_value(
+        &self,
+        key: &StoreKey,
+        path: &[u8],
+        stored: Bytes,
+    ) -> Result<Transformed, TransformError> {
+        let read = match self.of(&key.collection) {
+            Some(chain) => chain.read(&stored, path),
+            None => identity(&stored).map(|value| (value, false)),
+        };
+        let (value, is_stale) = read.map_err(|why| TransformError(why.to_string()))?;
+        let value = match value {
+            Cow::Owned(value) => value.into(),
+            Cow::Borrowed(_) => stored, // the identity has no prefix
+        };
+        Ok(Transformed { value, is_stale })
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+}
+
+/// About how much longer a value becomes.
+const OVERHEAD: usize = 128;
+
+fn link(provider: &Provider) -> Result<Link, Error> {
+    Ok(match provider {
+        Provider::AesGcm(keys) => {
+            let step = |key: &[u8]| Gcm::new(key).map(Box::new).map(Step::Gcm);
+            keyed(b"k8s:enc:aesgcm:v1:", keys, UNMATCHED_AES, step)?
+        }
+        Provider::AesCbc(keys) => {
+            let step = |key: &[u8]| Cbc::new(key).map(Box::new).map(Step::Cbc);
+            keyed(b"k8s:enc:aescbc:v1:", keys, UNMATCHED_AES, step)?
+        }
+        Provider::Secretbox(keys) => {
+            let step = |key: &[u8]| Secretbox::new(key).map(Step::Secretbox);
+            keyed(b"k8s:enc:secretbox:v1:", keys, UNMATCHED_SECRETBOX, step)?
+        }
+        Provider::Identity => Link { prefix: Vec::new(), step: Step::Identity },
+        Provider::Kms(kms) if kms.version == "v1" => {
+            return Err(Error::Configuration(KMS_V1.to_owned()));
+        }
+        Provider::Kms(kms) => {
+            let why = format!("could not configure KMS plugin {:?}: not supported yet", kms.name);
+            return Err(Error::Configuration(why));
+        }
+    })
+}
+
+/// A provider with keys, each found by its name.
+fn keyed(
+    prefix: &[u8],
+    keys: &[Key],
+    unmatched: &'static str,
+    step: impl Fn(&[u8]) -> Option<Step>,
+) -> Result<Link, Error> {
+    let link = |key: &Key| {
+        let wrong = || {
+            let why = format!("error while creating cipher for named key {}", key.name);
+            Error::Configuration(why)
+        };
+        let prefix = format!("{}:", key.name).into_bytes();
+        Ok(Link { prefix, step: step(&key.secret).ok_or_else(wrong)? })
+    };
+    let links = keys.iter().map(link).collect::<Result<_, Error>>()?;
+    Ok(Link { prefix: prefix.to_vec(), step: Step::Keys(Chain { parts: vec![links], unmatched }) })
+}
+
+/// Takes account of how a resource is written.
+fn note(hash: &mut Sha256, resource: &str, provider: Option<&Provider>) {
+    let (method, key) = match provider {
+        Some(Provider::AesGcm(keys)) => ("aesgcm", keys.first()),
+        Some(Provider::AesCbc(keys)) => ("aescbc", keys.first()),
+        Some(Provider::Secretbox(keys)) => ("secretbox", keys.first()),
+        Some(Provider::Kms(_)) => ("kms", None),
+        Some(Provider::Identity) | None => ("identity", None),
+    };
+    let (name, secret) = key.map_or(("", &[][..]), |key| (&key.name, &key.secret));
+    // The key is hashed by itself first, so that what is stored of it says nothing but whether it is the same.
+    let secret = Sha256::digest(secret);
+    for part in [resource.as_bytes(), method.as_bytes(), name.as_bytes(), &secret] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+}

@@ -1,0 +1,125 @@
+//! The file that says what is encrypted at rest, while the server runs. Upstream:
+//! `test/integration/controlplane/transformation`.
+
+use std::fs;
+use std::path::Path;
+
+use pintle_server::{Config, EncryptionFile, Running, Server};
+
+use super::certificates::until;
+use super::client::{create, get};
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const KEY: &str = "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=";
+const OTHER_KEY: &str = "cXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXE=";
+
+/// A configuration in which the first of these encrypts all objects.
+fn text(providers: &[(&str, &str, &str)]) -> String {
+    let rows = providers.iter().map(|(method, name, key)| {
+        format!("  - {method}: {{keys: [{{name: {name}, secret: {key}}}]}}\n")
+    });
+    format!(
+        "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources:\n\
+         - resources: ['*.*']\n  providers:\n{}",
+        rows.collect::<String>()
+    )
+}
+
+/// A server with its data in a directory, which the file `encryption` there configures.
+async fn start(directory: &Path) -> Result<Running, pintle_server::Error> {
+    let mut config = Config::ephemeral();
+    config.ephemeral = false;
+    config.data_dir = directory.join("data");
+    config.encryption = Some(EncryptionFile { path: directory.join("encryption"), reloaded: true });
+    Server::start(config).await
+}
+
+async fn create_config_map(server: &Running, name: &str) {
+    let object = format!(
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"a":"told"}}}}"#
+    );
+    create(server, CONFIG_MAPS, &object).await;
+}
+
+/// How many values in the store's file begin with a text.
+fn stored(directory: &Path, prefix: &str) -> usize {
+    let bytes = fs::read(directory.join("data/store/store.redb")).unwrap();
+    bytes.windows(prefix.len()).filter(|part| *part == prefix.as_bytes()).count()
+}
+
+/// The number of reloads with this outcome, as `/metrics` tells it.
+async fn reloads(server: &Running, status: &str) -> u64 {
+    let (_, page) = get(server, "/metrics").await;
+    let name = "apiserver_encryption_config_controller_automatic_reloads_total{";
+    let status = format!("status=\"{status}\"");
+    let line = page.lines().find(|line| line.starts_with(name) && line.contains(&status));
+    line.map_or(0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
+}
+
+/// Upstream: TestEncryptionConfigHotReload, TestEncryptAll.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_configuration_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, file) = (directory.path(), directory.path().join("encryption"));
+    fs::write(&file, text(&[("aesgcm", "one", KEY)])).unwrap();
+    let server = start(path).await.unwrap();
+    create_config_map(&server, "a").await;
+    assert!(stored(path, "k8s:enc:aesgcm:v1:one:") > 0);
+
+    // Half a file, none, and one that is wrong change nothing.
+    let both = text(&[("secretbox", "two", OTHER_KEY), ("aesgcm", "one", KEY)]);
+    for (number, wrong) in
+        [&both[..both.len() - 20], "", &both.replace("secretbox", "box")].into_iter().enumerate()
+    {
+        fs::write(&file, wrong).unwrap();
+        until(number as u64 + 1, async || reloads(&server, "failure").await).await;
+    }
+    create_config_map(&server, "b").await;
+    assert_eq!(stored(path, "k8s:enc:secretbox:"), 0);
+
+    fs::write(&file, &both).unwrap();
+    until(1, async || reloads(&server, "success").await).await;
+    create_config_map(&server, "c").await;
+    assert!(stored(path, "k8s:enc:secretbox:v1:two:") > 0);
+    let (_, page) = get(&server, "/metrics").await;
+    let name = "apiserver_encryption_config_controller_last_config_info{";
+    let values: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with(name))
+        .map(|line| line.rsplit(' ').next().unwrap())
+        .collect();
+    assert!(values.contains(&"1") && values.contains(&"0"), "{values:?}");
+    server.shutdown().await;
+
+    // The next start writes everything with the new key; then the old one is not needed.
+    start(path).await.unwrap().shutdown().await;
+    assert_eq!(stored(path, "k8s:enc:aesgcm:"), 0);
+    fs::write(&file, text(&[("secretbox", "two", OTHER_KEY)])).unwrap();
+    let server = start(path).await.unwrap();
+    assert!(get(&server, &format!("{CONFIG_MAPS}/a")).await.1.contains("told"));
+    server.shutdown().await;
+
+    // Who has only the old key gets nothing, not even a start.
+    fs::write(&file, text(&[("aesgcm", "one", KEY)])).unwrap();
+    let why = start(path).await.err().unwrap().to_string();
+    assert!(why.contains("no matching prefix found"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_configuration_keeps_the_server_from_starting() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("encryption");
+    for (text, why) in [
+        (None, "encryption-provider-config"),
+        (Some(String::new()), "is empty"),
+        (Some(text(&[])), "at least one resources[0].providers is required"),
+        (Some(text(&[("aesgcm", "one", "AAAA")])), "expected one of [16 24 32]"),
+    ] {
+        if let Some(text) = text {
+            fs::write(&file, text).unwrap();
+        }
+        let said = start(directory.path()).await.err().unwrap().to_string();
+        assert!(said.starts_with("--encryption-provider-config"), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+}

@@ -1,0 +1,56 @@
+//! The same records in a new database, each stored as the configuration now says.
+//!
+//! redb leaves the old content of pages that are no longer used in its file until they are used again. So a
+//! store whose values are to be encrypted, or encrypted otherwise, is written to a new file, which then
+//! takes the old one's place: nothing of the old content is left in the directory.
+
+use std::sync::Arc;
+
+use redb::{Builder, Database, ReadableDatabase, ReadableTable};
+
+use super::cipher::Cipher;
+use super::disk::{CACHE_BYTES, ENCRYPTION, LOG, NUMBERS, Observed, failure};
+use super::{Failure, Place};
+use crate::Revision;
+
+/// Bytes of records that are written in one transaction.
+const PORTION_BYTES: usize = 8 << 20;
+
+/// Writes what a database holds to the place's replacement, as the cipher stores it.
+pub(super) fn convert(from: &Database, place: &dyn Place, cipher: &Cipher) -> Result<(), Failure> {
+    let storage = Observed { storage: place.replacement()?, synced: Arc::default() };
+    let to = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(storage);
+    let to = to.map_err(failure)?;
+    let read = from.begin_read().map_err(failure)?;
+    let log = read.open_table(LOG).map_err(failure)?;
+    let mut rows = log.range::<u64>(..).map_err(failure)?.peekable();
+    while rows.peek().is_some() {
+        let write = to.begin_write().map_err(failure)?;
+        {
+            let mut log = write.open_table(LOG).map_err(failure)?;
+            let mut bytes = 0;
+            while bytes < PORTION_BYTES
+                && let Some(row) = rows.next()
+            {
+                let (revision, stored) = row.map_err(failure)?;
+                let revision = Revision(revision.value());
+                let (record, _) = cipher.decode(revision, stored.value())?;
+                let stored = cipher.encode(&record)?;
+                bytes += stored.len();
+                log.insert(revision.0, &*stored).map_err(failure)?;
+            }
+        }
+        write.commit().map_err(failure)?;
+    }
+    let write = to.begin_write().map_err(failure)?;
+    {
+        write.open_table(LOG).map_err(failure)?; // also where there are no records
+        let mut numbers = write.open_table(NUMBERS).map_err(failure)?;
+        for row in read.open_table(NUMBERS).map_err(failure)?.iter().map_err(failure)? {
+            let (name, number) = row.map_err(failure)?;
+            numbers.insert(name.value(), number.value()).map_err(failure)?;
+        }
+        numbers.insert(ENCRYPTION, cipher.fingerprint()).map_err(failure)?;
+    }
+    write.commit().map_err(failure)
+}
