@@ -79,11 +79,10 @@ func newRuler(t *testing.T) *ruler {
 	return r
 }
 
-// Its kubeconfig.
-func (r *ruler) kubeconfig(t *testing.T, path string) string {
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw})
+// The kubeconfig of a webhook's server.
+func kubeconfigOf(t *testing.T, server *httptest.Server, path string) string {
 	file := clientcmdapi.NewConfig()
-	file.Clusters["w"] = &clientcmdapi.Cluster{Server: r.URL + "/review", CertificateAuthorityData: authority}
+	file.Clusters["w"] = &clientcmdapi.Cluster{Server: server.URL + "/review", CertificateAuthorityData: authorityOf(server)}
 	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "t"}
 	file.Contexts["c"] = &clientcmdapi.Context{Cluster: "w", AuthInfo: "u"}
 	file.CurrentContext = "c"
@@ -91,6 +90,11 @@ func (r *ruler) kubeconfig(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// The certificate of a webhook's server.
+func authorityOf(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
 // Starts a server of its own with flags.
@@ -162,7 +166,7 @@ authorizers:
 // After test/integration/auth/authz_config_test.go: order, selectors, conditions, caches, failures, reloading.
 func TestAuthorizationByWebhook(t *testing.T) {
 	webhook, place := newRuler(t), t.TempDir()
-	kubeconfig, file := webhook.kubeconfig(t, filepath.Join(place, "webhook")), filepath.Join(place, "authorization.yaml")
+	kubeconfig, file := kubeconfigOf(t, webhook.Server, filepath.Join(place, "webhook")), filepath.Join(place, "authorization.yaml")
 	write := func(text string) {
 		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -2,6 +2,8 @@
 
 use pintle_value::Value;
 
+use crate::event_rate::EventLimit;
+use crate::image_policy::ImagePolicy;
 use crate::pod_security;
 use crate::quota::Limited;
 
@@ -12,13 +14,17 @@ pub struct Configuration {
     pub pod_security: pod_security::Configuration,
     /// What ResourceQuota lets nobody take without a quota.
     pub limited: Vec<Limited>,
+    /// Limits of EventRateLimit.
+    pub event_limits: Vec<EventLimit>,
+    /// The webhook of ImagePolicyWebhook, if it is configured.
+    pub image_policy: Option<ImagePolicy>,
 }
 
 /// The versions that the file may be of.
 const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
 
 /// The plugins that can be told something: the kind of it, and its versions.
-const KINDS: [(&str, &str, &[&str]); 4] = [
+const KINDS: [(&str, &str, &[&str]); 6] = [
     (
         "PodSecurity",
         "PodSecurityConfiguration",
@@ -33,6 +39,9 @@ const KINDS: [(&str, &str, &[&str]); 4] = [
         "ResourceQuotaConfiguration",
         &["apiserver.config.k8s.io/v1", "resourcequota.admission.k8s.io/v1beta1"],
     ),
+    ("EventRateLimit", "Configuration", &["eventratelimit.admission.k8s.io/v1alpha1"]),
+    // Upstream's format has neither a kind nor a version.
+    ("ImagePolicyWebhook", "", &[""]),
     ("MutatingAdmissionWebhook", "WebhookAdmissionConfiguration", WEBHOOK),
     ("ValidatingAdmissionWebhook", "WebhookAdmissionConfiguration", WEBHOOK),
 ];
@@ -86,6 +95,12 @@ impl Configuration {
                     configuration.pod_security = own;
                 }
                 "ResourceQuota" => configuration.limited = Limited::all(&own),
+                "EventRateLimit" => {
+                    configuration.event_limits = EventLimit::all(&own).map_err(wrong)?;
+                }
+                "ImagePolicyWebhook" => {
+                    configuration.image_policy = Some(ImagePolicy::read(&own).map_err(wrong)?);
+                }
                 _ => unused.push(name),
             }
         }
@@ -121,7 +136,7 @@ mod tests {
     fn what_is_said_is_read() {
         assert_eq!(read(&file("[]")), Ok((Configuration::default(), Vec::new())));
         let (found, unused) = read(&file(
-            "[{name: ResourceQuota, path: quota.yaml}, {name: EventRateLimit, configuration: {}}, \
+            "[{name: ResourceQuota, path: quota.yaml}, {name: PodNodeSelector, configuration: {}}, \
              {name: PodSecurity, configuration: {kind: PodSecurityConfiguration, \
              apiVersion: pod-security.admission.config.k8s.io/v1, \
              defaults: {enforce: baseline, warn: restricted, warn-version: v1.30}}}]",
@@ -129,7 +144,7 @@ mod tests {
         .unwrap();
         assert_eq!(found.limited.len(), 1);
         assert_ne!(found.pod_security, pod_security::Configuration::default());
-        assert_eq!(unused, ["EventRateLimit"]);
+        assert_eq!(unused, ["PodNodeSelector"]);
     }
 
     #[test]
@@ -148,6 +163,36 @@ mod tests {
                 ),
                 "couldn't init admission plugin \"PodSecurity\": defaults.enforce: Invalid value: \"x\": \
                  must be one of privileged, baseline, restricted",
+            ),
+            (
+                file(
+                    "[{name: EventRateLimit, configuration: {kind: Configuration, \
+                     apiVersion: eventratelimit.admission.k8s.io/v1alpha1, limits: [\
+                     {type: Servr, qps: 0, burst: -1, cacheSize: -3}, \
+                     {type: Namespace, qps: 1, burst: 1, cacheSize: -3}]}}]",
+                ),
+                "couldn't init admission plugin \"EventRateLimit\": [limits[0].type: Unsupported value: \
+                 \"Servr\": supported values: \"Server\", \"Namespace\", \"User\", \"SourceAndObject\", \
+                 limits[0].burst: Invalid value: -1: must be positive, \
+                 limits[0].qps: Invalid value: 0: must be positive, \
+                 limits[0].cacheSize: Invalid value: -3: must not be negative, \
+                 limits[1].cacheSize: Invalid value: -3: must not be negative]",
+            ),
+            (
+                file(
+                    "[{name: EventRateLimit, configuration: {kind: Configuration, \
+                     apiVersion: eventratelimit.admission.k8s.io/v1alpha1}}]",
+                ),
+                "couldn't init admission plugin \"EventRateLimit\": limits: Invalid value: null: must not \
+                 be empty",
+            ),
+            (
+                file(
+                    "[{name: ImagePolicyWebhook, configuration: {imagePolicy: \
+                     {kubeConfigFile: k, allowTTL: 3000}}}]",
+                ),
+                "couldn't init admission plugin \"ImagePolicyWebhook\": imagePolicy.allowTTL: valid value \
+                 is between 1s and 30m0s, got 50m0s",
             ),
         ] {
             assert_eq!(read(&text).unwrap_err(), expected);

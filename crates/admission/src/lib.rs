@@ -4,7 +4,7 @@
 //! Each plugin is a module, or several small ones are; [`Plugins`] knows their names, their order, and which
 //! of them run. A plugin asks the registry for what its decision depends on; where that is asked at every
 //! write of a kind, an index follows it, so that a write that nothing concerns costs next to nothing.
-//! Webhooks and policies are what users add to them; only webhooks are asked elsewhere.
+//! Users add webhooks and policies to them. The server calls the webhooks, also the image policy's.
 //!
 //! Must not know: HTTP, how it is decided what users may do (it asks [`Permissions`]), how writes are made.
 
@@ -12,10 +12,13 @@ mod conditions;
 mod configuration;
 mod declared_features;
 mod default_class;
+mod event_rate;
 mod expressions;
+mod image_policy;
 mod images;
 mod known;
 mod limits;
+mod lru_cache;
 mod matching;
 mod measured;
 mod measures;
@@ -44,6 +47,7 @@ mod topology;
 mod webhooks;
 
 pub use configuration::Configuration;
+pub use image_policy::{ImagePolicy, ImagePolicyWebhook, ImageReviewer};
 pub use measures::{CALL_BOUNDS, CONDITION_BOUNDS, Measures, POLICY_BOUNDS};
 pub use namespace::NamespaceLifecycle;
 pub use permissions::Permissions;

@@ -8,6 +8,8 @@ use pintle_registry::admission::Admission;
 use crate::configuration::Configuration;
 use crate::declared_features::NodeDeclaredFeatures;
 use crate::default_class::{INGRESS, STORAGE};
+use crate::event_rate::EventRateLimit;
+use crate::image_policy::ImagePolicy;
 use crate::images::AlwaysPullImages;
 use crate::limits::LimitRanger;
 use crate::measured::Measured;
@@ -39,10 +41,10 @@ pub struct Plugins {
 const WITHOUT_EFFECT: [&str; 1] = ["NamespaceAutoProvision"];
 /// Those that would refuse what somebody is to be protected from, and that are not here: who asks for one
 /// must not believe that it runs.
-const MISSING: [&str; 3] = ["ImagePolicyWebhook", "PodTolerationRestriction", "EventRateLimit"];
+const MISSING: [&str; 1] = ["PodTolerationRestriction"];
 
-/// A name that no plugin has, or that is both switched on and off, in upstream's words; or a plugin that is
-/// missing here.
+/// A name that no plugin has, or that is both switched on and off, in upstream's words; a plugin that is
+/// missing here, or that lacks its configuration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum UnknownPlugin {
     #[error("{flag} plugin {name:?} is unknown")]
@@ -54,6 +56,10 @@ pub enum UnknownPlugin {
          protected; leave it out to start without that protection"
     )]
     Missing(&'static str),
+    #[error(
+        "{ENABLE}: couldn't init admission plugin {name:?}: {why}; configure it in --admission-control-config-file"
+    )]
+    Unconfigured { name: &'static str, why: &'static str },
 }
 
 const ENABLE: &str = "enable-admission-plugins";
@@ -86,10 +92,24 @@ impl Plugins {
         Ok(Self { on, configuration: Configuration::default() })
     }
 
-    /// The same plugins, told this.
-    #[must_use]
-    pub fn told(self, configuration: Configuration) -> Self {
-        Self { configuration, ..self }
+    /// The same plugins with their configuration.
+    ///
+    /// # Errors
+    /// A plugin that is on needs a configuration that is not there.
+    pub fn configured(self, configuration: Configuration) -> Result<Self, UnknownPlugin> {
+        let lacks = |name, why| Err(UnknownPlugin::Unconfigured { name, why });
+        if self.has("EventRateLimit") && configuration.event_limits.is_empty() {
+            return lacks("EventRateLimit", "limits: Invalid value: null: must not be empty");
+        }
+        if self.has("ImagePolicyWebhook") && configuration.image_policy.is_none() {
+            return lacks("ImagePolicyWebhook", "no config specified");
+        }
+        Ok(Self { configuration, ..self })
+    }
+
+    /// The configuration of ImagePolicyWebhook, if the plugin is on.
+    pub fn image_policy(&self) -> Option<&ImagePolicy> {
+        self.configuration.image_policy.as_ref().filter(|_| self.has("ImagePolicyWebhook"))
     }
 
     /// Those of the names of plugins that are known and change nothing here: who asks for one must hear it.
@@ -115,7 +135,8 @@ impl Plugins {
     ) -> impl Iterator<Item = Box<dyn Admission>> {
         let configuration = self.configuration.pod_security.clone();
         let pod_security = PodSecurity { configuration, measures: measures.clone() };
-        let own: [(&str, Box<dyn Admission>); 28] = [
+        let event_rate = EventRateLimit::new(&self.configuration.event_limits);
+        let own: [(&str, Box<dyn Admission>); 29] = [
             ("NamespaceLifecycle", Box::new(NamespaceLifecycle)),
             ("NamespaceExists", Box::new(refusals::NAMESPACE_EXISTS)),
             ("LimitPodHardAntiAffinityTopology", Box::new(refusals::LIMIT_ANTI_AFFINITY)),
@@ -127,6 +148,7 @@ impl Plugins {
             ("PodSecurity", Box::new(pod_security)),
             ("Priority", Box::new(Priority::default())),
             ("DefaultTolerationSeconds", Box::new(DefaultTolerationSeconds)),
+            ("EventRateLimit", Box::new(event_rate)),
             ("ExtendedResourceToleration", Box::new(ExtendedResourceToleration)),
             ("DefaultStorageClass", Box::new(STORAGE)),
             ("StorageObjectInUseProtection", Box::new(STORAGE_PROTECTION)),
@@ -211,9 +233,23 @@ mod tests {
         assert_eq!(Plugins::without_effect(asked).collect::<Vec<_>>(), WITHOUT_EFFECT);
     }
 
-    /// And so `ImagePolicyWebhook` misses no ephemeral container.
     #[test]
-    fn cve_2023_2727_who_asks_for_protection_that_is_missing_is_refused() {
+    fn a_plugin_that_lacks_its_configuration_is_refused() {
+        for (name, expected) in [
+            ("EventRateLimit", "limits: Invalid value: null: must not be empty"),
+            ("ImagePolicyWebhook", "no config specified"),
+        ] {
+            let configured =
+                Plugins::parse([name], []).unwrap().configured(Configuration::default());
+            let refusal = configured.unwrap_err().to_string();
+            assert!(refusal.contains(&format!("plugin {name:?}: {expected};")), "{refusal}");
+        }
+        let usual = Plugins::default();
+        assert_eq!(usual.clone().configured(Configuration::default()), Ok(usual));
+    }
+
+    #[test]
+    fn who_asks_for_protection_that_is_missing_is_refused() {
         for name in MISSING {
             assert_eq!(Plugins::parse([name], []), Err(UnknownPlugin::Missing(name)));
             assert!(Plugins::parse([], [name]).is_ok(), "{name}");

@@ -37,13 +37,13 @@ pub(crate) static ALL: &[Row] = &[
     other("NodeRestriction", "CUD", ""),
     usual("TaintNodesByCondition", "C", ""),
     other("AlwaysPullImages", "CU", "CU"),
-    other("ImagePolicyWebhook", "", ""),
+    other("ImagePolicyWebhook", "", "CU"),
     usual("PodSecurity", "", "CU"),
     other("PodNodeSelector", "C", "C"),
     usual("Priority", "CUD", "CUD"),
     usual("DefaultTolerationSeconds", "CU", ""),
     other("PodTolerationRestriction", "", ""),
-    other("EventRateLimit", "", ""),
+    other("EventRateLimit", "", "CU"),
     other("ExtendedResourceToleration", "CU", ""),
     usual("DefaultStorageClass", "C", ""),
     usual("StorageObjectInUseProtection", "C", ""),
@@ -103,9 +103,10 @@ impl Row {
             (Phase::Admit, "NamespaceLifecycle" | "NodeRestriction") => Question::Admit,
             (Phase::Admit, _) if is_new => Question::Shape,
             (Phase::Admit, _) => Question::Admit,
-            (Phase::Validate, "ValidatingAdmissionPolicy" | "ValidatingAdmissionWebhook") => {
-                Question::Review
-            }
+            (
+                Phase::Validate,
+                "ImagePolicyWebhook" | "ValidatingAdmissionPolicy" | "ValidatingAdmissionWebhook",
+            ) => Question::Review,
             (Phase::Validate, "ResourceQuota") => Question::Charge,
             (Phase::Validate, _) => Question::Judge,
         }

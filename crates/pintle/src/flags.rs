@@ -19,7 +19,8 @@ use anyhow::{Context, bail};
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use pintle_meta::quantity::Quantity;
 use pintle_server::{
-    Config, Cors, EgressSelector, FeatureGates, Plugins, PortRange, RuntimeConfig, Selection,
+    AdmissionConfiguration, Config, Cors, EgressSelector, FeatureGates, Plugins, PortRange,
+    RuntimeConfig, Selection,
 };
 
 use crate::convert::Convert;
@@ -279,10 +280,11 @@ impl ApiFlags {
         for name in Plugins::without_effect(enabled()) {
             tracing::warn!("--enable-admission-plugins: {name} is known, but has no effect here");
         }
-        match &self.admission_control_config_file {
-            Some(path) => Ok(plugins.told(admission::configuration(path)?)),
-            None => Ok(plugins),
-        }
+        let configuration = match &self.admission_control_config_file {
+            Some(path) => admission::configuration(path)?,
+            None => AdmissionConfiguration::default(),
+        };
+        Ok(plugins.configured(configuration)?)
     }
 }
 

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use pintle_admission::{ImagePolicyWebhook, Plugins};
 use pintle_auth::User;
 use pintle_auth::jwt::Anonymous;
 use pintle_controllers::Environment;
@@ -44,7 +45,7 @@ use crate::openapi::OpenApi;
 use crate::pki::{Credentials, Pki, Signer, Wanted, make_private_directory, write_private};
 use crate::tls::Tls;
 use crate::token_issuer::TokenIssuer;
-use crate::webhooks::Webhooks;
+use crate::webhooks::{Remote, Webhooks};
 use crate::{Config, Error, connection, runtime};
 use background::Background;
 use certificates::{Certificates, Kubeconfig};
@@ -103,7 +104,7 @@ impl Server {
         // The address first: that it is taken is the most frequent reason why a server does not start.
         let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
         store::warn_of_losses(&config);
-        let services = Arc::new(Services::new(config.extensions.by_endpoints, reachable(address)));
+        let services = Arc::new(Services::new(config.extensions.by_endpoints));
         let ways = Ways::new(&config.egress)?;
         let certificates = prepare_certificates(config.clone(), services.clone(), ways.clone());
         let encryption = config.encryption.as_ref().map(Encryption::open).transpose()?;
@@ -313,7 +314,7 @@ async fn registry(
     webhooks: &Arc<Webhooks>,
 ) -> Result<(Arc<Registry>, Authorization, Measured), Error> {
     let authorization = Authorization::new(config, webhooks.ways.control_plane.clone())?;
-    let (chain, admission) = admission(config, &authorization, webhooks.clone());
+    let (chain, admission) = admission(config, &authorization, webhooks.clone())?;
     let effects = Arc::new(pintle_effects::Measures::default());
     let built_in = built_in(config, &effects)?;
     let registry = Arc::new(Registry::open(options(config, store, chain), built_in).await?);
@@ -349,7 +350,7 @@ fn admission(
     config: &Config,
     authorization: &Authorization,
     webhooks: Arc<Webhooks>,
-) -> (admission::Chain, Arc<pintle_admission::Measures>) {
+) -> Result<(admission::Chain, Arc<pintle_admission::Measures>), Error> {
     let measures = Arc::new(pintle_admission::Measures::default());
     let (authorizer, roles) = (&authorization.authorizer(), authorization.roles());
     let escalation = NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() };
@@ -360,12 +361,29 @@ fn admission(
     let permissions: Arc<dyn pintle_admission::Permissions> =
         Arc::new(Authorized(authorizer.clone()));
     chain.push(Box::new(pintle_admission::Sense));
-    let others = authorization::plugins(authorizer);
+    let image_policy = image_policy(plugins, &webhooks)?;
+    let others = authorization::plugins(authorizer)
+        .chain(image_policy.map(|plugin| (ImagePolicyWebhook::NAME, plugin)));
     chain.extend(plugins.in_order(random, &permissions, &measures, others));
     let measured = measures.clone();
     let webhooks = pintle_admission::Webhooks::measured(webhooks, permissions, plugins, measured);
     chain.push(webhooks);
-    (admission::Chain(chain), measures)
+    Ok((admission::Chain(chain), measures))
+}
+
+/// ImagePolicyWebhook, if it is on.
+fn image_policy(
+    plugins: &Plugins,
+    webhooks: &Webhooks,
+) -> Result<Option<Box<dyn admission::Admission>>, Error> {
+    let Some(policy) = plugins.image_policy() else { return Ok(None) };
+    let path = &policy.kubeconfig;
+    let remote = Remote::read(path, webhooks.ways.control_plane.clone());
+    let remote = remote.map_err(|why| Error::Flag {
+        flag: "admission-control-config-file",
+        reason: format!("ImagePolicyWebhook: {}: {why}", path.display()),
+    })?;
+    Ok(Some(Box::new(ImagePolicyWebhook::new(policy.clone(), Box::new(remote)))))
 }
 
 fn options(config: &Config, store: Box<dyn Opening>, admission: admission::Chain) -> Options {

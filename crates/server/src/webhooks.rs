@@ -4,6 +4,7 @@
 mod answer;
 pub(crate) mod measures;
 mod remote;
+pub(crate) mod retry;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,8 +84,8 @@ impl Webhooks {
         }
     }
 
-    /// Asks, and follows where the answer points to on the same server, as upstream's client does. The
-    /// outer error is why there is no answer, the inner one that of an answer.
+    /// Asks as upstream's client does: follows where the answer points to on the same server, and asks again
+    /// if the answer says when. The outer error is why there is no answer, the inner one that of an answer.
     async fn post(
         &self,
         endpoint: &Endpoint,
@@ -92,14 +93,20 @@ impl Webhooks {
     ) -> Result<Result<Vec<u8>, Unanswered>, String> {
         let mut uri: Uri = endpoint.url.parse().map_err(|_| "the URL is malformed".to_owned())?;
         let body = Bytes::from(body);
-        for _ in 0..REDIRECTIONS_MAX {
-            match self.exchange(endpoint, &uri, &body).await? {
+        let (mut redirections, mut answers) = (0, 0);
+        while redirections < REDIRECTIONS_MAX {
+            match self.exchange(endpoint, &uri, &body, answers > 0).await? {
                 Said::Review(review) => return Ok(Ok(review)),
-                Said::Refusal(refusal) => return Ok(Err(refusal)),
+                Said::RetryAfter(pause, _) if answers + 1 < retry::ANSWERS_MAX => {
+                    tokio::time::sleep(pause).await;
+                    answers += 1;
+                }
+                Said::Refusal(refusal) | Said::RetryAfter(_, refusal) => return Ok(Err(refusal)),
                 Said::Elsewhere(path) => {
                     let mut parts = uri.into_parts();
                     parts.path_and_query = Some(path);
                     uri = Uri::from_parts(parts).map_err(|why| why.to_string())?;
+                    redirections += 1;
                 }
             }
         }
@@ -107,12 +114,21 @@ impl Webhooks {
     }
 
     /// One request, one answer.
-    async fn exchange(&self, endpoint: &Endpoint, uri: &Uri, body: &Bytes) -> Result<Said, String> {
+    async fn exchange(
+        &self,
+        endpoint: &Endpoint,
+        uri: &Uri,
+        body: &Bytes,
+        is_retry: bool,
+    ) -> Result<Said, String> {
         let backend = self.backend(endpoint, uri)?;
         let mut answer = self.send(&backend, uri, body).await?;
         if matches!(answer, Err(Failure::Exchange(_))) {
             // A connection that its server has left meanwhile says nothing of the server: once more.
             answer = self.send(&backend, uri, body).await?;
+        }
+        if is_retry {
+            self.calls.retried(host(uri), answer.as_ref().ok().map(code));
         }
         let (head, body) = answer.map_err(|why| why.to_string())?.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
@@ -130,7 +146,7 @@ impl Webhooks {
     ) -> Result<Result<backends::Response, Failure>, String> {
         let began = Instant::now();
         let answer = self.connections.ask(backend, request(uri, body)?).await;
-        let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
+        let code = answer.as_ref().ok().map(code);
         self.calls.sent(host(uri), code, body.len(), began.elapsed());
         Ok(answer)
     }
@@ -164,6 +180,10 @@ impl Webhooks {
         trusts.insert(ca_bundle.to_vec(), config.clone());
         Ok(config)
     }
+}
+
+fn code(answer: &backends::Response) -> u16 {
+    answer.status().as_u16()
 }
 
 /// The host and the port of a URL.

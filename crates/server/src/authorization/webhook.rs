@@ -18,13 +18,8 @@ use tokio::sync::Semaphore;
 use super::measures::Measures;
 use crate::answers::Answers;
 use crate::backends::Way;
-use crate::server::random;
-use crate::webhooks::Remote;
+use crate::webhooks::{Remote, retry};
 
-/// How often a webhook is asked one question at most, if it says that it cannot answer for the moment.
-const ATTEMPTS_MAX: u32 = 5;
-/// How long is waited between the first two attempts; then half as much longer each time.
-const BACKOFF: Duration = Duration::from_millis(500);
 /// How long an answer may take with all attempts.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How many questions are open at a time; others wait.
@@ -179,22 +174,17 @@ impl Asker {
         let Ok(_place) = self.open.acquire().await else {
             return (Err("closed".to_owned()), "error");
         };
-        let (mut pause, mut attempt) = (BACKOFF, 1);
-        loop {
-            let began = Instant::now();
-            let answer = self.remote.post(body.clone(), self.settings.timeout).await;
-            let result = result(&answer);
-            self.measures.webhooks.asked(&self.name, result, began.elapsed());
-            let why = match answer {
-                Ok(answer) => return (review::verdict(&answer, self.settings.version), result),
-                Err(why) => why,
-            };
-            if attempt == ATTEMPTS_MAX || !matches!(why.code, 429 | 500 | 504) {
-                return (Err(why.to_string()), result);
-            }
-            tokio::time::sleep(jittered(pause)).await;
-            (pause, attempt) = (pause * 3 / 2, attempt + 1);
-        }
+        let answer = retry::with_backoff(retry::FIRST_PAUSE, || self.attempt(body.clone())).await;
+        let result = result(&answer);
+        let verdict = answer.map_err(|why| why.to_string());
+        (verdict.and_then(|answer| review::verdict(&answer, self.settings.version)), result)
+    }
+
+    async fn attempt(&self, body: Bytes) -> Result<Vec<u8>, Unanswered> {
+        let began = Instant::now();
+        let answer = self.remote.post(body, self.settings.timeout).await;
+        self.measures.webhooks.asked(&self.name, result(&answer), began.elapsed());
+        answer
     }
 
     /// What is decided where nothing is known.
@@ -209,13 +199,6 @@ fn result(answer: &Result<Vec<u8>, Unanswered>) -> &'static str {
         Err(why) if why.code == 504 || why.why.ends_with("context deadline exceeded") => "timeout",
         Err(_) => "error",
     }
-}
-
-/// Up to a fifth longer, so that servers do not ask all at once.
-fn jittered(pause: Duration) -> Duration {
-    let mut byte = [0];
-    random(&mut byte);
-    pause + pause * u32::from(byte[0]) / (5 * 256)
 }
 
 fn ruling(verdict: Verdict) -> Ruling {

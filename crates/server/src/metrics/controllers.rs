@@ -54,9 +54,11 @@ fn write_queues(queues: &Queues, collector: &Progress, head: Revision, page: &mu
 }
 
 fn write_calls(calls: &Calls, page: &mut Page) {
-    let mut answers = page.family(&f::CALLS);
-    for ([code, host], count) in calls.answers.all() {
-        answers.value(&[&code, &host, VERB], count.get());
+    for (family, series) in [(&f::CALLS, &calls.answers), (&f::CALL_RETRIES, &calls.retries)] {
+        let mut samples = page.family(family);
+        for ([code, host], count) in series.all() {
+            samples.value(&[&code, &host, VERB], count.get());
+        }
     }
     for (family, series) in [
         (&f::CALL_DURATION, &calls.durations),

@@ -1,6 +1,8 @@
 //! What the answer of a webhook's server says, in the words of upstream's client (client-go's
 //! `rest.Request` and `rest.Result`).
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::Uri;
 use http::header::{CONTENT_TYPE, LOCATION};
@@ -10,6 +12,7 @@ use pintle_meta::quote::quote;
 use pintle_registry::webhook::Unanswered;
 use pintle_value::{Value, json};
 
+use super::retry;
 use crate::header_text;
 
 /// How much of a refusal's text is told.
@@ -23,6 +26,8 @@ pub(super) enum Said {
     Elsewhere(PathAndQuery),
     /// No review, and why.
     Refusal(Unanswered),
+    /// The same for the moment; the client may ask again after a pause.
+    RetryAfter(Duration, Unanswered),
 }
 
 /// What an answer to a request to a URI says; where it points to must be on the same server.
@@ -52,7 +57,11 @@ pub(super) fn read(head: &Parts, body: &Bytes, uri: &Uri) -> Result<Said, String
                 let text = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES_MAX)]);
                 words(code, if is_text { text.trim() } else { "unknown" })
             });
-            Ok(Said::Refusal(Unanswered { why, code }))
+            let refusal = Unanswered { why, code };
+            Ok(match retry::after(head) {
+                Some(pause) => Said::RetryAfter(pause, refusal),
+                None => Said::Refusal(refusal),
+            })
         }
     }
 }

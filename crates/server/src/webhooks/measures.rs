@@ -1,5 +1,6 @@
 //! What calls of other servers cost, by where they go.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use pintle_measure::{Counter, Distribution, Series, nanoseconds};
@@ -31,6 +32,8 @@ const NO_ANSWER: &str = "<error>";
 pub(crate) struct Calls {
     /// By code and host.
     pub(crate) answers: Series<2, Counter>,
+    /// Those that were sent because the answer before said when, by code and host.
+    pub(crate) retries: Series<2, Counter>,
     /// By host, like those below.
     pub(crate) durations: Series<1, Distribution>,
     pub(crate) request_sizes: Series<1, Distribution>,
@@ -41,6 +44,7 @@ impl Default for Calls {
     fn default() -> Self {
         Self {
             answers: Series::default(),
+            retries: Series::default(),
             durations: Series::new(|| Distribution::new(&CALL_BOUNDS)),
             request_sizes: Series::new(|| Distribution::new(&CALL_SIZE_BOUNDS)),
             response_sizes: Series::new(|| Distribution::new(&CALL_SIZE_BOUNDS)),
@@ -52,16 +56,24 @@ impl Calls {
     /// Counts a request and how long it took until its answer began, or until it was clear that there is
     /// none.
     pub(super) fn sent(&self, host: &str, code: Option<u16>, bytes: usize, took: Duration) {
-        let code = code.map(|code| code.to_string());
-        self.answers.with([code.as_deref().unwrap_or(NO_ANSWER), host]).add(1);
+        self.answers.with([&label(code), host]).add(1);
         self.durations.with([host]).took(took);
         self.request_sizes.with([host]).observe(bytes as u64);
+    }
+
+    /// Counts a request that repeats another.
+    pub(super) fn retried(&self, host: &str, code: Option<u16>) {
+        self.retries.with([&label(code), host]).add(1);
     }
 
     /// Counts the body of an answer.
     pub(super) fn received(&self, host: &str, bytes: usize) {
         self.response_sizes.with([host]).observe(bytes as u64);
     }
+}
+
+fn label(code: Option<u16>) -> Cow<'static, str> {
+    code.map_or(NO_ANSWER.into(), |code| code.to_string().into())
 }
 
 /// The measures of conversions. Labels are in the order of their names, as upstream has them.

@@ -11,10 +11,12 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use http::{Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use pintle_registry::webhook::Unanswered;
+use pintle_admission::ImageReviewer;
+use pintle_registry::webhook::{Answer, Unanswered};
 use pintle_value::{Value, yaml};
 
 use super::answer::{self, Said};
+use super::retry;
 use crate::backends::{Backend, Connections, Failure, Way};
 use crate::pki::Credentials;
 use crate::trust::{self, Identity};
@@ -85,14 +87,25 @@ impl Remote {
         body: Bytes,
         patience: Duration,
     ) -> Result<Vec<u8>, Unanswered> {
-        let answer = tokio::time::timeout(patience, self.exchange(&body)).await;
+        let answer = tokio::time::timeout(patience, self.last_answer(&body)).await;
         let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         match answer {
             Ok(Said::Review(review)) => Ok(review),
-            Ok(Said::Refusal(refusal)) => Err(refusal),
+            Ok(Said::Refusal(refusal) | Said::RetryAfter(_, refusal)) => Err(refusal),
             Ok(Said::Elsewhere(_)) => Err(self.silent("redirects are not followed")),
             Err(why) => Err(self.silent(&why)),
         }
+    }
+
+    /// Asks, and asks again as long as the answer says when.
+    async fn last_answer(&self, body: &Bytes) -> Result<Said, String> {
+        for _ in 1..retry::ANSWERS_MAX {
+            match self.exchange(body).await? {
+                Said::RetryAfter(pause, _) => tokio::time::sleep(pause).await,
+                answer => return Ok(answer),
+            }
+        }
+        self.exchange(body).await
     }
 
     fn silent(&self, why: &str) -> Unanswered {
@@ -124,6 +137,17 @@ impl Remote {
             None => request,
         };
         request.body(Full::new(body.clone())).map_err(|why| why.to_string())
+    }
+}
+
+impl ImageReviewer for Remote {
+    fn review(&self, body: Vec<u8>, first_pause: Duration, timeout: Duration) -> Answer<'_> {
+        let body = Bytes::from(body);
+        Box::pin(async move {
+            let ask = || self.post(body.clone(), timeout);
+            let answer = tokio::time::timeout(timeout, retry::with_backoff(first_pause, ask)).await;
+            answer.unwrap_or_else(|_| Err(self.silent("context deadline exceeded")))
+        })
     }
 }
 

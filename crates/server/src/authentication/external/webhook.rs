@@ -12,13 +12,8 @@ use tokio::sync::Semaphore;
 use crate::answers::Answers;
 use crate::backends::Way;
 use crate::config::TokenWebhook;
-use crate::server::random;
-use crate::webhooks::Remote;
+use crate::webhooks::{Remote, retry};
 
-/// How often the webhook is asked about one token at most, if it says that it cannot answer for the moment.
-const ATTEMPTS_MAX: u32 = 5;
-/// How long is waited between the first two attempts; then half as much longer each time.
-const BACKOFF: Duration = Duration::from_millis(500);
 /// How long one answer may take, and how long all attempts together.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -75,7 +70,7 @@ impl Webhook {
             return Ok(None);
         }
         let body = Bytes::from(token_review::request(token, audiences, self.version));
-        let asked = tokio::time::timeout(TIMEOUT, self.attempts(body)).await;
+        let asked = tokio::time::timeout(TIMEOUT, self.ask(body)).await;
         let asked = asked.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         let verdict = asked.inspect_err(|why| {
             tracing::error!("the token webhook did not answer: {why}");
@@ -101,22 +96,10 @@ impl Webhook {
         (!common.is_empty()).then_some(Authenticated { user, audiences: common })
     }
 
-    /// Asks until there is an answer, or a failure that is no passing one.
-    async fn attempts(&self, body: Bytes) -> Result<Verdict, String> {
+    async fn ask(&self, body: Bytes) -> Result<Verdict, String> {
         let _permit = self.open.acquire().await.map_err(|_| "closed".to_owned())?;
-        let (mut pause, mut attempt) = (BACKOFF, 1);
-        loop {
-            let why = match self.remote.post(body.clone(), ATTEMPT_TIMEOUT).await {
-                Ok(answer) => return token_review::verdict(&answer, self.version),
-                Err(why) => why,
-            };
-            if attempt == ATTEMPTS_MAX || !matches!(why.code, 429 | 500 | 504) {
-                return Err(why.to_string());
-            }
-            let mut byte = [0];
-            random(&mut byte);
-            tokio::time::sleep(pause + pause * u32::from(byte[0]) / (5 * 256)).await;
-            (pause, attempt) = (pause * 3 / 2, attempt + 1);
-        }
+        let ask = || self.remote.post(body.clone(), ATTEMPT_TIMEOUT);
+        let answer = retry::with_backoff(retry::FIRST_PAUSE, ask).await;
+        token_review::verdict(&answer.map_err(|why| why.to_string())?, self.version)
     }
 }

@@ -25,6 +25,8 @@ families! {
         "How long the work of a queue took.");
     CALLS = counter("rest_client_requests_total", Alpha, &["code", "host", "method"],
         "Requests to other servers: to webhooks.");
+    CALL_RETRIES = counter("rest_client_request_retries_total", Alpha, &["code", "host", "verb"],
+        "Requests to other servers that repeat one, because its answer said when.");
     CALL_DURATION = seconds("rest_client_request_duration_seconds", Alpha, &["host", "verb"], &CALL_BOUNDS,
         "How long other servers took to begin an answer.");
     CALL_SIZE = whole("rest_client_request_size_bytes", Alpha, &["host", "verb"], &CALL_SIZE_BOUNDS,

@@ -1,0 +1,104 @@
+//! The configuration of the plugin (upstream: `Configuration` of `eventratelimit.admission.k8s.io/v1alpha1`).
+
+use pintle_meta::field::{Error, Errors};
+use pintle_value::{Path, Value};
+
+/// How many buckets a limit has at most if its configuration does not say.
+const CACHE_SIZE: usize = 4096;
+
+/// A limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventLimit {
+    /// What the events of one bucket have in common.
+    pub limit_type: LimitType,
+    /// How many events per second refill a bucket.
+    pub qps: i32,
+    /// How many events a full bucket allows.
+    pub burst: i32,
+    /// How many buckets there are at most.
+    pub cache_size: usize,
+}
+
+/// What the events of one bucket have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitType {
+    /// Nothing: there is one bucket.
+    Server,
+    /// Their namespace.
+    Namespace,
+    /// The user who writes them.
+    User,
+    /// Their source and the object that they are about.
+    SourceAndObject,
+}
+
+impl LimitType {
+    const ALL: [Self; 4] = [Self::Server, Self::Namespace, Self::User, Self::SourceAndObject];
+
+    /// The name in configurations and refusals.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "Server",
+            Self::Namespace => "Namespace",
+            Self::User => "User",
+            Self::SourceAndObject => "SourceAndObject",
+        }
+    }
+}
+
+impl EventLimit {
+    /// Reads the limits of a `Configuration`.
+    ///
+    /// # Errors
+    /// What is wrong with it, in upstream's words.
+    pub(crate) fn all(configuration: &Value) -> Result<Vec<Self>, String> {
+        let mut errors = Errors::new();
+        let path = Path::new("limits");
+        let items = configuration.get("limits").and_then(Value::as_array).unwrap_or_default();
+        if items.is_empty() {
+            let none = configuration.get("limits").unwrap_or(&Value::Null);
+            errors.push(Error::invalid(&path, none, "must not be empty"));
+        }
+        let read = |(i, item)| Self::read(item, &path.index(i), &mut errors);
+        let limits: Vec<Self> = items.iter().enumerate().filter_map(read).collect();
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        match errors.as_slice() {
+            [] => Ok(limits),
+            [only] => Err(only.clone()),
+            all => Err(format!("[{}]", all.join(", "))),
+        }
+    }
+
+    fn read(item: &Value, path: &Path, errors: &mut Errors) -> Option<Self> {
+        let name = item.str_at(&["type"]).unwrap_or_default();
+        let limit_type = LimitType::ALL.into_iter().find(|known| known.name() == name);
+        if limit_type.is_none() {
+            let names = LimitType::ALL.map(LimitType::name);
+            errors.push(Error::not_supported(&path.field("type"), &name.into(), &names));
+        }
+        let mut number = |member: &str| {
+            let value = item.get(member).unwrap_or(&Value::Int(0));
+            let number = value.as_int().and_then(|number| i32::try_from(number).ok());
+            if number.is_none() {
+                errors.push(Error::invalid(&path.field(member), value, "must be an int32"));
+            }
+            number
+        };
+        let (burst, qps, cache_size) = (number("burst")?, number("qps")?, number("cacheSize")?);
+        for (member, number) in [("burst", burst), ("qps", qps)] {
+            if number <= 0 {
+                let value = Value::from(i64::from(number));
+                errors.push(Error::invalid(&path.field(member), &value, "must be positive"));
+            }
+        }
+        if cache_size < 0 && limit_type != Some(LimitType::Server) {
+            let (path, value) = (path.field("cacheSize"), Value::from(i64::from(cache_size)));
+            errors.push(Error::invalid(&path, &value, "must not be negative"));
+        }
+        let cache_size = match usize::try_from(cache_size) {
+            Ok(0) | Err(_) => CACHE_SIZE,
+            Ok(size) => size,
+        };
+        Some(Self { limit_type: limit_type?, qps, burst, cache_size })
+    }
+}

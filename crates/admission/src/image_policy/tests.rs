@@ -1,0 +1,98 @@
+use std::sync::Arc;
+
+use pintle_registry::webhook::Unanswered;
+use pintle_value::yaml;
+
+use super::*;
+
+/// Gives answers one after the other, the last one for ever, and notes the questions.
+#[derive(Clone, Default)]
+struct Webhook {
+    answers: Vec<Result<&'static str, u16>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl ImageReviewer for Webhook {
+    fn review(&self, body: Vec<u8>, _: Duration, _: Duration) -> Answer<'_> {
+        let mut asked = self.asked.lock();
+        let answer = self.answers[asked.len().min(self.answers.len() - 1)];
+        asked.push(String::from_utf8(body).unwrap());
+        Box::pin(async move {
+            let refused = |code| Unanswered { why: format!("code {code}"), code };
+            answer.map(|text| text.as_bytes().to_vec()).map_err(refused)
+        })
+    }
+}
+
+fn plugin(members: &str, answers: &[Result<&'static str, u16>]) -> (ImagePolicyWebhook, Webhook) {
+    let text = format!("imagePolicy: {{kubeConfigFile: k, retryBackoff: 1, {members}}}");
+    let policy = ImagePolicy::read(&yaml::parse(text.as_bytes()).unwrap()).unwrap();
+    let webhook = Webhook { answers: answers.to_vec(), ..Webhook::default() };
+    (ImagePolicyWebhook::new(policy, Box::new(webhook.clone())), webhook)
+}
+
+const YES: &str = r#"{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","status":{"allowed":true}}"#;
+const NO: &str = r#"{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","status":{"reason":"old"}}"#;
+const MUTE: &str = r#"{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview"}"#;
+
+/// Upstream: `plugin/pkg/admission/imagepolicy/admission_test.go`.
+#[tokio::test]
+async fn answers_count_and_failures_as_configured() {
+    let denied = "image policy webhook backend denied one or more images: old";
+    for (members, answer, expected) in [
+        ("", Ok(YES), Ok(())),
+        ("", Ok(NO), Err(denied)),
+        ("defaultAllow: true", Ok(NO), Err(denied)),
+        ("", Ok(MUTE), Err("one or more images rejected by webhook backend")),
+        ("", Err(400), Err("code 400")),
+        ("", Err(500), Err("code 500")),
+        ("defaultAllow: true", Err(500), Ok(())),
+        ("", Ok("{}"), Err("no kind \"\" is registered for version \"\"")),
+        ("defaultAllow: true", Ok("no JSON"), Ok(())),
+    ] {
+        let (plugin, _) = plugin(members, &[answer]);
+        let judged = plugin.judge(Value::object()).await;
+        assert_eq!(judged, expected.map_err(str::to_owned), "{members} {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn verdicts_are_cached_by_question_and_failures_never() {
+    let spec = |image: &str| Value::from([("image", Value::from(image))]);
+    let (plugin, webhook) = plugin("denyTTL: -1", &[Ok(YES), Ok(NO), Err(400), Ok(YES)]);
+    for (image, expected, times) in [
+        ("a", true, 1),
+        ("a", true, 1),
+        ("b", false, 2),
+        ("b", false, 3),
+        ("b", true, 4),
+        ("a", true, 4),
+        ("b", true, 4),
+    ] {
+        assert_eq!(plugin.judge(spec(image)).await.is_ok(), expected, "{image}");
+        assert_eq!(webhook.asked.lock().len(), times, "{image}");
+    }
+}
+
+/// The plugin misses no ephemeral container.
+#[test]
+fn cve_2023_2727_each_kind_of_container_is_asked_about() {
+    let pod = json::parse(
+        br#"{"metadata":{"annotations":{"a.image-policy.k8s.io/ticket":"1","other":"2"}},
+            "spec":{"initContainers":[{"image":"i"}],"containers":[{"image":"c"},{}],
+            "ephemeralContainers":[{"image":"e"}]}}"#,
+    )
+    .unwrap();
+    for (lists, expected) in [
+        (
+            &["containers", "initContainers"][..],
+            r#"{"annotations":{"a.image-policy.k8s.io/ticket":"1"},"containers":[{"image":"c"},{},{"image":"i"}],"namespace":"n"}"#,
+        ),
+        (
+            &["ephemeralContainers"],
+            r#"{"annotations":{"a.image-policy.k8s.io/ticket":"1"},"containers":[{"image":"e"}],"namespace":"n"}"#,
+        ),
+    ] {
+        assert_eq!(json::to_string(&spec(&pod, lists, "n")), expected);
+    }
+}

@@ -1,0 +1,102 @@
+//! When a webhook is asked again.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use http::header::RETRY_AFTER;
+use http::response::Parts;
+use pintle_registry::webhook::Unanswered;
+
+use crate::server::random;
+
+/// How often one question is asked at most where each answer says when to ask again (upstream: client-go's
+/// `rest.Request` asks once and then ten times more).
+pub(super) const ANSWERS_MAX: usize = 11;
+/// How long [`with_backoff`] waits between the first two attempts, unless a configuration says otherwise.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// How often it asks at most.
+const ATTEMPTS_MAX: u32 = 5;
+
+/// How long a server that cannot answer for the moment asks its clients to wait (upstream: client-go's
+/// `checkWait`). Only a number of seconds counts, never a date.
+pub(super) fn after(head: &Parts) -> Option<Duration> {
+    let is_transient =
+        head.status == StatusCode::TOO_MANY_REQUESTS || head.status.is_server_error();
+    let seconds = head.headers.get(RETRY_AFTER).filter(|_| is_transient)?;
+    seconds.to_str().ok()?.parse().ok().map(Duration::from_secs)
+}
+
+/// Asks until there is an answer or a failure that lasts (upstream: `WithExponentialBackoff` of
+/// `apiserver/pkg/util/webhook`). Each pause is half as long again as the one before.
+pub(crate) async fn with_backoff<F>(
+    first_pause: Duration,
+    mut ask: impl FnMut() -> F,
+) -> Result<Vec<u8>, Unanswered>
+where
+    F: Future<Output = Result<Vec<u8>, Unanswered>>,
+{
+    let (mut pause, mut attempt) = (first_pause, 1);
+    loop {
+        match ask().await {
+            Err(why) if attempt < ATTEMPTS_MAX && matches!(why.code, 429 | 500 | 504) => {}
+            answer => return answer,
+        }
+        tokio::time::sleep(jittered(pause)).await;
+        (pause, attempt) = (pause * 3 / 2, attempt + 1);
+    }
+}
+
+/// Up to a fifth longer, so that servers do not ask all at once.
+fn jittered(pause: Duration) -> Duration {
+    let mut byte = [0];
+    random(&mut byte);
+    pause + pause * u32::from(byte[0]) / (5 * 256)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Response;
+
+    use super::*;
+
+    #[test]
+    fn servers_that_cannot_answer_for_the_moment_say_how_long_to_wait() {
+        for (code, header, expected) in [
+            (429, "0", Some(0)),
+            (429, "7", Some(7)),
+            (500, "1", Some(1)),
+            (503, "1", Some(1)),
+            (599, "1", Some(1)),
+            (200, "1", None),
+            (404, "1", None),
+            (503, "", None),
+            (503, "-1", None),
+            (503, "1.5", None),
+            (503, "Wed, 21 Oct 2026 07:28:00 GMT", None),
+        ] {
+            let answer = Response::builder().status(code).header(RETRY_AFTER, header);
+            let (head, ()) = answer.body(()).unwrap().into_parts();
+            assert_eq!(after(&head), expected.map(Duration::from_secs), "{code} {header:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn transient_failures_are_retried_with_a_bound() {
+        for (codes, expected, times) in [
+            (&[500, 429, 200][..], Ok(()), 3),
+            (&[504, 504, 504, 504, 504, 200], Err(504), 5),
+            (&[503, 200], Err(503), 1),
+            (&[400, 200], Err(400), 1),
+        ] {
+            let mut asked = 0;
+            let answer = with_backoff(Duration::from_nanos(1), || {
+                asked += 1;
+                let code = codes[asked - 1];
+                let refusal = Unanswered { why: String::new(), code };
+                std::future::ready(if code == 200 { Ok(Vec::new()) } else { Err(refusal) })
+            });
+            let answer = answer.await.map(drop).map_err(|why| why.code);
+            assert_eq!((answer, asked), (expected, times), "{codes:?}");
+        }
+    }
+}
