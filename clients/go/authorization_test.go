@@ -97,14 +97,20 @@ func authorityOf(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
-// Starts a server of its own with flags.
+// Starts a server of its own with flags, which keeps nothing.
 func serve(t *testing.T, flags ...string) *rest.Config {
+	config, _ := start(t, append([]string{"--ephemeral"}, flags...)...)
+	return config
+}
+
+// Starts a server of its own with flags; it can be stopped before the end of the test.
+func start(t *testing.T, flags ...string) (*rest.Config, func()) {
 	program := os.Getenv("PINTLE")
 	if program == "" {
 		t.Skip("PINTLE does not name the program")
 	}
 	place := filepath.Join(t.TempDir(), "kubeconfig")
-	command := exec.Command(program, append([]string{"serve", "--ephemeral", "--secure-port=0", "--kubeconfig=" + place}, flags...)...)
+	command := exec.Command(program, append([]string{"serve", "--secure-port=0", "--kubeconfig=" + place}, flags...)...)
 	out, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -114,13 +120,14 @@ func serve(t *testing.T, flags ...string) *rest.Config {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 		if t.Failed() {
 			t.Log(log.String())
 		}
 	})
+	t.Cleanup(stop)
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(line, err)
 	}
@@ -128,7 +135,7 @@ func serve(t *testing.T, flags ...string) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return config
+	return config, stop
 }
 
 // A client that acts as a user.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::cbc::Cbc;
 use crate::gcm::Gcm;
+use crate::kms::Envelope;
 use crate::secretbox::Secretbox;
 
 /// What every encrypted value begins with.
@@ -35,6 +36,7 @@ pub(crate) enum Step {
     Gcm(Box<Gcm>),
     Cbc(Box<Cbc>),
     Secretbox(Secretbox),
+    Envelope(Arc<Envelope>),
     /// The keys of a provider.
     Keys(Chain),
 }
@@ -81,6 +83,10 @@ impl Step {
             Self::Gcm(key) => Ok((key.decrypt(stored, path)?.into(), false)),
             Self::Cbc(key) => Ok((key.decrypt(stored)?.into(), false)),
             Self::Secretbox(key) => Ok((key.decrypt(stored)?.into(), false)),
+            Self::Envelope(envelope) => {
+                let (value, is_stale) = envelope.decrypt(stored, path)?;
+                Ok((value.into(), is_stale))
+            }
             Self::Keys(keys) => keys.read(stored, path),
         }
     }
@@ -94,6 +100,7 @@ impl Step {
             Self::Gcm(key) => key.encrypt(value, path, out),
             Self::Cbc(key) => key.encrypt(value, out),
             Self::Secretbox(key) => key.encrypt(value, out),
+            Self::Envelope(envelope) => envelope.encrypt(value, path, out),
             Self::Keys(keys) => keys.write(value, path, out),
         }
     }

@@ -15,12 +15,14 @@ mod cbc;
 mod chain;
 mod configuration;
 mod gcm;
+mod kms;
 mod providers;
 mod resource;
 mod secretbox;
 
 pub use configuration::{Configuration, Key, Kms, Provider, ResourceRule};
-pub use providers::Providers;
+pub use kms::{Envelope, KeyService, SealedSource, Seed, check_key_id};
+pub use providers::{Envelopes, Providers};
 pub use resource::GroupResource;
 
 /// Why a configuration, or a value, cannot be used.
@@ -35,4 +37,7 @@ pub enum Error {
     /// A value cannot be encrypted.
     #[error("{0}")]
     Unencryptable(&'static str),
+    /// A KMS plugin does not do what it should, or what it was given is no work of its; in upstream's words.
+    #[error("{0}")]
+    KeyService(String),
 }

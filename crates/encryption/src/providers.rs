@@ -14,7 +14,7 @@ use crate::cbc::Cbc;
 use crate::chain::{Chain, Link, Step, identity};
 use crate::gcm::Gcm;
 use crate::secretbox::Secretbox;
-use crate::{Configuration, Error, GroupResource, Key, Provider};
+use crate::{Configuration, Envelope, Error, GroupResource, Key, Kms, Provider};
 
 const UNMATCHED: &str = "no matching prefix found";
 const UNMATCHED_AES: &str = "no matching key was found for the provided AES transformer";
@@ -24,6 +24,9 @@ const UNMATCHED_SECRETBOX: &str =
 /// Upstream's answer to the first version of the plugins' API, with its two spaces.
 const KMS_V1: &str = "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 \
                       instead.  Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature.";
+
+/// Gives the envelope encryption of a plugin.
+pub type Envelopes<'a> = &'a dyn Fn(&Kms) -> Result<Arc<Envelope>, Error>;
 
 /// The providers of a configuration.
 pub struct Providers {
@@ -42,11 +45,15 @@ impl Providers {
     ///
     /// # Errors
     /// A rule that an earlier one masks, or a provider that there is not.
-    pub fn new(configuration: &Configuration) -> Result<Self, Error> {
+    pub fn new(configuration: &Configuration, envelopes: Envelopes<'_>) -> Result<Self, Error> {
         let mut by_resource: BTreeMap<GroupResource, Chain> = BTreeMap::new();
         let mut hash = Sha256::new();
         for rule in &configuration.rules {
-            let part: Arc<[Link]> = rule.providers.iter().map(link).collect::<Result<_, _>>()?;
+            let part: Arc<[Link]> = rule
+                .providers
+                .iter()
+                .map(|provider| link(provider, envelopes))
+                .collect::<Result<_, _>>()?;
             for name in &rule.resources {
                 let resource = GroupResource::parse(name);
                 for mask in [resource.any_of_group(), GroupResource::any()] {
@@ -120,7 +127,7 @@ impl Transformer for Providers {
 /// About how much longer a value becomes.
 const OVERHEAD: usize = 128;
 
-fn link(provider: &Provider) -> Result<Link, Error> {
+fn link(provider: &Provider, envelopes: Envelopes<'_>) -> Result<Link, Error> {
     Ok(match provider {
         Provider::AesGcm(keys) => {
             let step = |key: &[u8]| Gcm::new(key).map(Box::new).map(Step::Gcm);
@@ -139,8 +146,8 @@ fn link(provider: &Provider) -> Result<Link, Error> {
             return Err(Error::Configuration(KMS_V1.to_owned()));
         }
         Provider::Kms(kms) => {
-            let why = format!("could not configure KMS plugin {:?}: not supported yet", kms.name);
-            return Err(Error::Configuration(why));
+            let prefix = format!("k8s:enc:kms:v2:{}:", kms.name).into_bytes();
+            Link { prefix, step: Step::Envelope(envelopes(kms)?) }
         }
     })
 }
@@ -170,7 +177,7 @@ fn note(hash: &mut Sha256, resource: &str, provider: Option<&Provider>) {
         Some(Provider::AesGcm(keys)) => ("aesgcm", keys.first()),
         Some(Provider::AesCbc(keys)) => ("aescbc", keys.first()),
         Some(Provider::Secretbox(keys)) => ("secretbox", keys.first()),
-        Some(Provider::Kms(_)) => ("kms", None),
+        Some(Provider::Kms(kms)) => return hash.update(format!("{resource} kms {}", kms.name)),
         Some(Provider::Identity) | None => ("identity", None),
     };
     let (name, secret) = key.map_or(("", &[][..]), |key| (&key.name, &key.secret));

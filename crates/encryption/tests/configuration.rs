@@ -2,7 +2,7 @@
 //! upstream: `apiserver/pkg/apis/apiserver/validation/validation_encryption_test.go` and the tests of
 //! `apiserver/pkg/server/options/encryptionconfig`.
 
-use pintle_encryption::{Configuration, Error, Providers};
+use pintle_encryption::{Configuration, Error, Kms, Providers};
 
 const KEY: &str = "keys: [{name: k, secret: a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=}]";
 
@@ -151,7 +151,8 @@ fn read(resources: &str) -> Result<Providers, Error> {
     let text = format!(
         "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources: {resources}\n"
     );
-    Providers::new(&Configuration::read(text.as_bytes(), false)?)
+    let no_plugins = |_: &Kms| Err(Error::KeyService("there are no plugins here".to_owned()));
+    Providers::new(&Configuration::read(text.as_bytes(), false)?, &no_plugins)
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use pintle_encryption::{Configuration, Providers};
+use pintle_encryption::{Configuration, Error as Refusal, Kms, Providers};
 use pintle_store::{
     At, Change, Durability, Error, Expect, Key, Options, Revision, Store, Template, Transformer,
     Write,
@@ -37,7 +37,8 @@ fn transformer(providers: &[&str]) -> Arc<dyn Transformer> {
         text.push_str(&format!("  - {provider}\n"));
     }
     let configuration = Configuration::read(text.as_bytes(), false).unwrap();
-    Arc::new(Providers::new(&configuration).unwrap())
+    let no_plugins = |_: &Kms| Err(Refusal::KeyService("there are no plugins here".to_owned()));
+    Arc::new(Providers::new(&configuration, &no_plugins).unwrap())
 }
 
 fn open(dir: &TempDir, providers: &[&str]) -> Result<Arc<dyn Store>, Error> {

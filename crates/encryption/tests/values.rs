@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot prepare its values has nothing to say")]
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use pintle_encryption::{Configuration, Providers};
+use pintle_encryption::{Configuration, Envelope, Error, Kms, Providers};
 use pintle_store::{Key, TransformError, Transformed, Transformer};
 use pintle_value::{Value, json};
 
@@ -16,6 +18,10 @@ const KEPT: &str = include_str!("kept.jsonl");
 const SECRET: &str = "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=";
 const PATH: &[u8] = b"/registry/secrets/default/a";
 const OTHER_PATH: &[u8] = b"/registry/secrets/default/b";
+
+fn no_plugins(_: &Kms) -> Result<Arc<Envelope>, Error> {
+    Err(Error::KeyService("there are no plugins here".to_owned()))
+}
 
 fn key() -> Key {
     Key { collection: "secrets".into(), item: "default/a".into() }
@@ -34,7 +40,8 @@ fn providers(methods: &[&str], keys: &[&str]) -> Providers {
          - resources: [secrets]\n  providers:\n{}",
         rows.collect::<String>()
     );
-    Providers::new(&Configuration::read(text.as_bytes(), false).unwrap()).unwrap()
+    let configuration = Configuration::read(text.as_bytes(), false).unwrap();
+    Providers::new(&configuration, &no_plugins).unwrap()
 }
 
 fn read(providers: &Providers, path: &[u8], stored: &[u8]) -> Result<Transformed, TransformError> {
@@ -183,7 +190,7 @@ fn which_rule_a_resource_has() {
          - {{resources: ['*.*'], providers: [{{aesgcm: {{keys: [{{name: all, secret: {SECRET}}}]}}}}]}}\n"
     );
     let configuration = Configuration::read(text.as_bytes(), false).unwrap();
-    let providers = Providers::new(&configuration).unwrap();
+    let providers = Providers::new(&configuration, &no_plugins).unwrap();
     for (collection, name) in [
         ("events", None),
         ("configmaps", Some("one")),

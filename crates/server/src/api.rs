@@ -29,6 +29,7 @@ use crate::config::ProxiedAddresses;
 use crate::connection::Conduct;
 use crate::cors::{self, Cors};
 use crate::discovery::{Discovery, Documents};
+use crate::encryption;
 use crate::handlers::{self, Call};
 use crate::health::NO_SUCH_PAGE;
 use crate::in_progress::InProgress;
@@ -58,6 +59,8 @@ pub(crate) struct Api {
     pub(crate) tokens: TokenIssuer,
     pub(crate) kubelets: Kubelets,
     pub(crate) aggregation: Arc<Aggregation>,
+    /// How values are encrypted where they are stored, if they are.
+    pub(crate) encryption: Option<Arc<encryption::Current>>,
     pub(crate) discovery: Discovery,
     pub(crate) openapi: OpenApi,
     pub(crate) metrics: Metrics,

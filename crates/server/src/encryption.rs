@@ -3,25 +3,37 @@
 //!
 //! Invariant: what is wrong with a changed file changes nothing.
 
+mod client;
+mod plugin;
+
+use std::cell::RefCell;
 use std::fs;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use pintle_encryption::{Configuration, Providers};
+use pintle_encryption::{Configuration, Kms, Providers};
 use pintle_store::{Key, TransformError, Transformed, Transformer};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use crate::Error;
 use crate::api::now;
 use crate::config::EncryptionFile;
 use crate::reloads::{Reloads, hash};
+use plugin::Plugin;
 
 const FLAG: &str = "encryption-provider-config";
 
 /// How often the file is looked at.
 const PACE: Duration = Duration::from_secs(1);
+
+/// How long a start waits for plugins, and how often it asks them: it reads everything that is stored.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_PACE: Duration = Duration::from_secs(1);
 
 /// The configuration that counts, and where it comes from.
 pub(crate) struct Encryption {
@@ -29,24 +41,26 @@ pub(crate) struct Encryption {
     file: EncryptionFile,
     /// The hash of what the file said last.
     known: String,
-    reloads: Arc<Reloads>,
+    thread: PluginThread,
 }
 
 impl Encryption {
+    /// Reads the file, if there is one, and waits for the plugins that it names.
+    ///
     /// # Errors
-    /// What is wrong with the file.
-    pub(crate) fn open(file: &EncryptionFile) -> Result<Self, Error> {
-        let said = read(file).map_err(|reason| Error::Flag { flag: FLAG, reason })?;
-        let providers = providers(file, &said);
-        let providers = providers.map_err(|reason| Error::Flag { flag: FLAG, reason })?;
+    /// What is wrong with the file, or with a plugin.
+    pub(crate) async fn open(file: Option<&EncryptionFile>) -> Result<Option<Self>, Error> {
+        let Some(file) = file else { return Ok(None) };
+        let failed = |reason| Error::Flag { flag: FLAG, reason };
+        let said = read(file).map_err(failed)?;
+        let thread = PluginThread::default();
+        let configured = configured(file, &said, &thread).map_err(failed)?;
+        configured.start(START_PATIENCE).await.map_err(failed)?;
         let reloads = Reloads::new("encryption");
         reloads.taken(&said);
-        Ok(Self {
-            current: Arc::new(Current(ArcSwap::from_pointee(providers))),
-            file: file.clone(),
-            known: hash(&said),
-            reloads: Arc::new(reloads),
-        })
+        let configured = ArcSwap::from_pointee(configured);
+        let current = Arc::new(Current { configured, reloads, is_reloaded: file.reloaded });
+        Ok(Some(Self { current, file: file.clone(), known: hash(&said), thread }))
     }
 
     /// What encrypts values, always by the configuration that counts.
@@ -54,15 +68,15 @@ impl Encryption {
         self.current.clone()
     }
 
-    /// How the file is read again.
-    pub(crate) fn reloads(&self) -> Arc<Reloads> {
-        self.reloads.clone()
+    /// The configuration that counts.
+    pub(crate) fn current(&self) -> Arc<Current> {
+        self.current.clone()
     }
 
     /// Reads the file again whenever it changes, if that is wanted.
     pub(crate) async fn follow_file(mut self) {
         if !self.file.reloaded {
-            return;
+            return std::future::pending().await; // the plugins' thread ends with this
         }
         let mut pace = tokio::time::interval(PACE);
         let mut is_missing = false;
@@ -75,7 +89,7 @@ impl Encryption {
                 }
                 Ok(said) => {
                     is_missing = false;
-                    self.reload(&said)
+                    self.reload(&said).await
                 }
                 Err(_) if is_missing => continue,
                 Err(why) => {
@@ -83,14 +97,16 @@ impl Encryption {
                     Err(why)
                 }
             };
-            self.reloads.ended(ended.err().as_deref(), now().unix_seconds());
+            self.current.reloads.ended(ended.err().as_deref(), now().unix_seconds());
         }
     }
 
-    fn reload(&mut self, said: &[u8]) -> Result<(), String> {
+    async fn reload(&mut self, said: &[u8]) -> Result<(), String> {
         self.known = hash(said);
-        self.current.0.store(Arc::new(providers(&self.file, said)?));
-        self.reloads.taken(said);
+        let configured = configured(&self.file, said, &self.thread)?;
+        configured.start(Duration::ZERO).await?;
+        self.current.configured.store(Arc::new(configured));
+        self.current.reloads.taken(said);
         Ok(())
     }
 }
@@ -107,19 +123,76 @@ fn read(file: &EncryptionFile) -> Result<Zeroizing<Vec<u8>>, String> {
     }
 }
 
-fn providers(file: &EncryptionFile, said: &[u8]) -> Result<Providers, String> {
+fn configured(
+    file: &EncryptionFile,
+    said: &[u8],
+    thread: &PluginThread,
+) -> Result<Configured, String> {
+    let plugins = RefCell::default();
+    let envelopes = |kms: &Kms| {
+        let failed = |why: Error| pintle_encryption::Error::KeyService(why.to_string());
+        let plugin = Plugin::new(kms, &thread.handle().map_err(failed)?);
+        let envelope = plugin.envelope();
+        RefCell::<Vec<_>>::borrow_mut(&plugins).push(plugin);
+        Ok(envelope)
+    };
     let configuration = Configuration::read(said, file.reloaded);
-    let providers = configuration.and_then(|configuration| Providers::new(&configuration));
-    providers.map_err(|why| format!("{}: {why}", file.path.display()))
+    let providers =
+        configuration.and_then(|configuration| Providers::new(&configuration, &envelopes));
+    let providers = providers.map_err(|why| format!("{}: {why}", file.path.display()))?;
+    Ok(Configured { providers, plugins: plugins.into_inner() })
 }
 
-/// The providers that count now.
+/// Providers that are in use, and the plugins among them.
 #[derive(Debug)]
-struct Current(ArcSwap<Providers>);
+struct Configured {
+    providers: Providers,
+    plugins: Vec<Arc<Plugin>>,
+}
+
+impl Configured {
+    /// Asks the plugins, again and again from then on; waits so long until all are well.
+    async fn start(&self, patience: Duration) -> Result<(), String> {
+        let began = Instant::now();
+        for plugin in &self.plugins {
+            while let Err(why) = plugin.start().await {
+                if began.elapsed() >= patience {
+                    return Err(why);
+                }
+                tokio::time::sleep(START_PACE).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The configuration that counts now.
+pub(crate) struct Current {
+    configured: ArcSwap<Configured>,
+    pub(crate) reloads: Reloads,
+    is_reloaded: bool,
+}
+
+impl Current {
+    /// Whether all plugins are well; `None` where there is no such check, as upstream has it: without plugins,
+    /// unless a changed file may bring some.
+    pub(crate) fn health(&self) -> Option<Result<(), String>> {
+        let plugins = &self.configured.load().plugins;
+        let wrong: Vec<String> = plugins.iter().filter_map(|one| one.health().err()).collect();
+        let is_there = self.is_reloaded || !plugins.is_empty();
+        is_there.then(|| if wrong.is_empty() { Ok(()) } else { Err(wrong.join(", ")) })
+    }
+}
+
+impl std::fmt::Debug for Current {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.configured.load().fmt(f)
+    }
+}
 
 impl Transformer for Current {
     fn to_storage(&self, key: &Key, path: &[u8], value: Bytes) -> Result<Bytes, TransformError> {
-        self.0.load().to_storage(key, path, value)
+        self.configured.load().providers.to_storage(key, path, value)
     }
 
     fn to_value(
@@ -128,10 +201,35 @@ impl Transformer for Current {
         path: &[u8],
         stored: Bytes,
     ) -> Result<Transformed, TransformError> {
-        self.0.load().to_value(key, path, stored)
+        // Not `load`: a plugin may be waited for.
+        self.configured.load_full().providers.to_value(key, path, stored)
     }
 
     fn fingerprint(&self) -> u64 {
-        self.0.load().fingerprint()
+        self.configured.load().providers.fingerprint()
+    }
+}
+
+/// Where plugins are asked, from the first plugin on. It is a thread of their own, since who waits for a key
+/// keeps another.
+#[derive(Default)]
+struct PluginThread(OnceLock<(Handle, oneshot::Sender<()>)>);
+
+impl PluginThread {
+    fn handle(&self) -> Result<Handle, Error> {
+        if let Some((handle, _)) = self.0.get() {
+            return Ok(handle.clone());
+        }
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Thread)?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        thread::Builder::new()
+            .name("kms-plugins".to_owned())
+            .spawn(move || {
+                let _ = runtime.block_on(stopped); // the sender says nothing: it is dropped
+            })
+            .map_err(Error::Thread)?;
+        let (handle, _) = self.0.get_or_init(|| (handle, stop));
+        Ok(handle.clone())
     }
 }

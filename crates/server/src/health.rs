@@ -12,6 +12,8 @@ pub(crate) struct Health<'a> {
     pub(crate) store: &'a (dyn Fn() -> Result<(), String> + Sync),
     /// Whether it takes them soon enough.
     pub(crate) store_ready: &'a (dyn Fn() -> Result<(), String> + Sync),
+    /// Whether the KMS plugins are well; `None` where that is not asked.
+    pub(crate) kms: Option<Result<(), String>>,
     pub(crate) lifecycle: &'a Lifecycle,
     /// While a server has been running for less, hooks that are not done do not count against its life
     /// (HLT-07).
@@ -43,6 +45,8 @@ enum About {
     Life,
     /// `/readyz`.
     Readiness,
+    /// `/healthz` and `/readyz`, where values may be encrypted by plugins.
+    Plugins,
 }
 
 const fn check(name: &'static str, run: fn(&Health<'_>, Endpoint) -> Result<(), String>) -> Check {
@@ -66,6 +70,11 @@ const CHECKS: &[Check] = &[
     life("loopback-serving-certificate", |_, _| Ok(())),
     check("etcd", |health, _| (health.store)()),
     ready("etcd-readiness", |health, _| (health.store_ready)()),
+    Check {
+        name: "kms-providers",
+        about: About::Plugins,
+        run: |health, _| health.kms.clone().unwrap_or(Ok(())),
+    },
     ready("informer-sync", hook),
     check("poststarthook/start-apiserver-admission-initializer", hook),
     check("poststarthook/generic-apiserver-start-informers", hook),
@@ -127,18 +136,23 @@ impl Endpoint {
         }
     }
 
-    fn checks(self) -> impl Iterator<Item = &'static Check> {
-        let other = if self == Self::Readyz { About::Life } else { About::Readiness };
-        CHECKS.iter().filter(move |check| check.about != other)
+    /// Its checks, with that of plugins or without.
+    fn checks(self, plugins: bool) -> impl Iterator<Item = &'static Check> {
+        CHECKS.iter().filter(move |check| match check.about {
+            About::All => true,
+            About::Life => self != Self::Readyz,
+            About::Readiness => self == Self::Readyz,
+            About::Plugins => plugins && self != Self::Livez,
+        })
     }
 }
 
-/// Every path of health checks, for `/`.
-pub(crate) fn paths() -> Vec<String> {
+/// Every path of health checks, for `/`, with those of plugins or without.
+pub(crate) fn paths(plugins: bool) -> Vec<String> {
     let mut paths = Vec::new();
     for (name, endpoint) in Endpoint::ALL {
         paths.push(format!("/{name}"));
-        paths.extend(endpoint.checks().map(|check| format!("/{name}/{}", check.name)));
+        paths.extend(endpoint.checks(plugins).map(|check| format!("/{name}/{}", check.name)));
     }
     paths
 }
@@ -162,7 +176,7 @@ pub(crate) fn answer(
     query: &Query,
 ) -> Response {
     let Some(name) = check else { return all(health, endpoint, query) };
-    let Some(check) = endpoint.checks().find(|known| known.name == name) else {
+    let Some(check) = endpoint.checks(health.kms.is_some()).find(|known| known.name == name) else {
         return text(404, NO_SUCH_PAGE);
     };
     match (check.run)(health, endpoint) {
@@ -176,7 +190,7 @@ fn all(health: &Health<'_>, endpoint: Endpoint, query: &Query) -> Response {
     let mut unknown: Vec<&str> = query.all("exclude").collect();
     let excluded = unknown.clone();
     let (mut lines, mut failed) = (String::new(), Vec::new());
-    for check in endpoint.checks() {
+    for check in endpoint.checks(health.kms.is_some()) {
         let name = check.name;
         if excluded.contains(&name) {
             unknown.retain(|excluded| *excluded != name);
@@ -221,6 +235,7 @@ mod tests {
 
     struct Server {
         store: Result<(), String>,
+        kms: Option<Result<(), String>>,
         lifecycle: Lifecycle,
         grace: Duration,
     }
@@ -229,7 +244,7 @@ mod tests {
         fn started() -> Self {
             let lifecycle = Lifecycle::new();
             lifecycle.start();
-            Self { store: Ok(()), lifecycle, grace: Duration::ZERO }
+            Self { store: Ok(()), kms: None, lifecycle, grace: Duration::ZERO }
         }
 
         fn get(&self, url: &str) -> Option<(u16, String)> {
@@ -239,6 +254,7 @@ mod tests {
             let health = Health {
                 store: &store,
                 store_ready: &store,
+                kms: self.kms.clone(),
                 lifecycle: &self.lifecycle,
                 livez_grace_period: self.grace,
                 observe: &|_, _, _| {},
@@ -251,6 +267,24 @@ mod tests {
                 Vec::new()
             });
             Some((code, String::from_utf8(text).unwrap()))
+        }
+    }
+
+    /// Upstream: `TestKMSv2Healthz`; plugins do not count for `/livez`.
+    #[test]
+    fn plugins_count_where_they_may_be() {
+        let mut server = Server::started();
+        for (kms, code) in [(None, 404), (Some(Ok(())), 200), (Some(Err("ill".to_owned())), 500)] {
+            server.kms = kms;
+            for endpoint in ["healthz", "readyz"] {
+                let (found, _) = server.get(&format!("/{endpoint}/kms-providers")).unwrap();
+                assert_eq!(found, code);
+                let (found, text) = server.get(&format!("/{endpoint}?verbose")).unwrap();
+                assert_eq!(found, if code == 500 { 500 } else { 200 });
+                assert_eq!(text.contains("kms-providers"), code != 404);
+            }
+            assert_eq!(server.get("/livez/kms-providers").unwrap().0, 404);
+            assert_eq!(server.get("/livez").unwrap().0, 200);
         }
     }
 
@@ -314,6 +348,7 @@ mod tests {
     #[test]
     fn a_server_that_starts_may_live_before_it_is_ready() {
         let server = |grace| Server {
+            kms: None,
             store: Ok(()),
             lifecycle: Lifecycle::new(),
             grace: Duration::from_secs(grace),

@@ -34,7 +34,7 @@ use pintle_meta::GroupVersionResource;
 use crate::Config;
 use crate::api::Api;
 use crate::authorization::{self, GraphMeasures};
-use crate::reloads::Reloads;
+use crate::encryption;
 use crate::webhooks::Webhooks;
 use access::Access;
 pub(crate) use egress::{DialStage, Dials};
@@ -62,8 +62,8 @@ pub(crate) struct Sources {
     authorization: Arc<authorization::Measures>,
     /// How long changes of the graph of nodes took, where there is one.
     node_graph: Option<Arc<GraphMeasures>>,
-    /// How the configuration of encryption is read again, where there is one.
-    encryption: Option<Arc<Reloads>>,
+    /// How values are encrypted, where they are.
+    pub(crate) encryption: Option<Arc<encryption::Current>>,
     /// Each feature gate with its stage, and whether it is on.
     features: Vec<(&'static str, &'static str, bool)>,
     /// See [`Config`].
@@ -76,8 +76,8 @@ pub(crate) struct Measured {
     pub(crate) effects: Arc<pintle_effects::Measures>,
     pub(crate) authorization: Arc<authorization::Measures>,
     pub(crate) node_graph: Option<Arc<GraphMeasures>>,
-    /// How the configuration of encryption is read again, where there is one.
-    pub(crate) encryption: Option<Arc<Reloads>>,
+    /// How values are encrypted, where they are.
+    pub(crate) encryption: Option<Arc<encryption::Current>>,
 }
 
 impl Sources {
@@ -187,7 +187,7 @@ impl Metrics {
         let graph = self.sources.node_graph.iter();
         graph.for_each(|measures| access::write_node_graph(measures, &mut page));
         let encryption = self.sources.encryption.iter();
-        encryption.for_each(|reloads| stored::write_encryption(reloads, &mut page));
+        encryption.for_each(|current| stored::write_encryption(&current.reloads, &mut page));
         let tokens = &api.authentication.tokens;
         access::write_tokens(tokens.accounts.measures(), &mut page);
         if let Some(external) = &tokens.external {

@@ -176,7 +176,7 @@ const OPEN_ID: [&str; 2] = ["/.well-known/openid-configuration", "/openid/v1/jwk
 
 fn all_paths(call: &Call<'_>) -> Vec<String> {
     let mut paths: Vec<String> = call.api.documents().paths().collect();
-    paths.extend(health::paths());
+    paths.extend(health::paths(plugins(call).is_some()));
     paths.extend(OpenApi::paths().map(str::to_owned));
     paths.extend(OTHERS.map(str::to_owned));
     if open_id_configuration(call).is_some() {
@@ -196,6 +196,11 @@ fn metrics(metrics: String) -> Response {
     response
 }
 
+/// Whether KMS plugins are well; `None` where that is not asked.
+fn plugins(call: &Call<'_>) -> Option<Result<(), String>> {
+    call.api.encryption.as_ref().and_then(|encryption| encryption.health())
+}
+
 fn health_check(call: &Call<'_>) -> Option<Response> {
     let (endpoint, check) = health::endpoint(&call.info.path)?;
     let store = || call.api.registry.check().map_err(|error| error.to_string());
@@ -203,6 +208,7 @@ fn health_check(call: &Call<'_>) -> Option<Response> {
     let health = Health {
         store: &store,
         store_ready: &store_ready,
+        kms: plugins(call),
         lifecycle: &call.api.lifecycle,
         livez_grace_period: call.api.settings.livez_grace_period,
         observe: &|endpoint, check, passed| call.api.metrics.checked(endpoint, check, passed),

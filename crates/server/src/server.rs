@@ -107,12 +107,12 @@ impl Server {
         let services = Arc::new(Services::new(config.extensions.by_endpoints));
         let ways = Ways::new(&config.egress)?;
         let certificates = prepare_certificates(config.clone(), services.clone(), ways.clone());
-        let encryption = config.encryption.as_ref().map(Encryption::open).transpose()?;
+        let encryption = Encryption::open(config.encryption.as_ref()).await?;
         let store = store::open(&config, encryption.as_ref()).await?;
         phases.end("store");
         let webhooks = Arc::new(Webhooks::new(services.clone(), ways));
         let (registry, authorization, mut measured) = registry(&config, store, &webhooks).await?;
-        measured.encryption = encryption.as_ref().map(Encryption::reloads);
+        measured.encryption = encryption.as_ref().map(Encryption::current);
         services.find_in(&registry);
         phases.end("registry");
         let Prepared { pki, tls, tokens, backends } =
@@ -430,6 +430,7 @@ fn api(
         authorizer: authorization.authorizer(),
         discovery: Discovery::default(),
         openapi: OpenApi::default(),
+        encryption: sources.encryption.clone(),
         metrics: Metrics::new(now().unix_seconds(), sources),
         limits: Limits::new(
             config.max_requests_inflight,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// Which crates alone may depend on what.
 const RESERVED: &[(&[&str], &[&str])] = &[
     (&["pintle-server", "pintle-etcd"], &["hyper", "hyper-util", "rustls", "tokio-rustls"]),
-    (&["pintle-etcd"], &["prost"]),
+    (&["pintle-server", "pintle-etcd", "pintle-encryption"], &["prost"]),
     (&["pintle-store"], &["fjall", "redb"]),
     (&["pintle-descriptions"], &["k8s-openapi", "schemars"]),
 ];
