@@ -128,9 +128,22 @@ func TestCommandsEndAsTheyEnd(t *testing.T) {
 	})
 }
 
+// bytesEachWay is what PINTLE_TEST_BYTES says, or 8 MiB.
+func bytesEachWay(t *testing.T) int {
+	said := os.Getenv("PINTLE_TEST_BYTES")
+	if said == "" {
+		return 8 << 20
+	}
+	count, err := strconv.Atoi(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
 func TestInputEndsAndManyBytesGoBothWays(t *testing.T) {
 	onKubelets(t, func(t *testing.T, config *rest.Config, pod *corev1.Pod) {
-		sent := make([]byte, 8<<20)
+		sent := make([]byte, bytesEachWay(t))
 		rand.Read(sent)
 		options := &corev1.PodExecOptions{Command: []string{"cat"}, Stdin: true, Stdout: true}
 		for name, executor := range executors(t, config, pod, options) {

@@ -1,9 +1,9 @@
 // What programs with the official JavaScript client rely on when they speak to pods: commands, logs, ports.
 
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
-import { PassThrough, Readable } from 'node:stream';
+import { PassThrough, Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import * as k8s from '@kubernetes/client-node';
@@ -17,6 +17,7 @@ const core = config.makeApiClient(k8s.CoreV1Api);
 const namespace = `javascript-${randomUUID().slice(0, 8)}`;
 // On a kubelet before 1.36, and on one from then on.
 const pods = ['old', 'new'];
+const bytesEachWay = Number(process.env.PINTLE_TEST_BYTES ?? 8 << 20);
 const node = (pod) => `${namespace}-${pod}`;
 
 before(async () => {
@@ -54,6 +55,12 @@ const run = (pod, command, { stdin = null, out = new PassThrough(), tty = false 
     new k8s.Exec(config).exec(namespace, pod, 'c', command, out, err, stdin, tty, ended).catch(reject);
   });
 
+// A stream of bytes in pieces of 64 KiB.
+function pieces(bytes) {
+  const starts = Array.from({ length: Math.ceil(bytes.length / 65536) }, (_, piece) => piece * 65536);
+  return Readable.from(starts.map((start) => bytes.subarray(start, start + 65536)));
+}
+
 const code = (status) =>
   status.status === 'Success' ? 0 : Number(status.details.causes.find((cause) => cause.reason === 'ExitCode').message);
 
@@ -68,6 +75,17 @@ for (const pod of pods) {
   test(`input ends: ${pod}`, { skip }, async () => {
     const { status, said } = await run(pod, ['wc', '-c'], { stdin: Readable.from([Buffer.from('x'.repeat(1000))]) });
     assert.deepEqual([code(status), said[0].trim()], [0, '1000']);
+  });
+
+  test(`many bytes go both ways: ${pod}`, { skip }, async () => {
+    const sent = randomBytes(bytesEachWay);
+    const hash = createHash('sha256');
+    const out = new Writable({ write: (piece, _, done) => { hash.update(piece); done(); } });
+    const status = await new Promise((resolve, reject) => {
+      new k8s.Exec(config).exec(namespace, pod, 'c', ['cat'], out, null, pieces(sent), false, resolve).catch(reject);
+    });
+    assert.equal(code(status), 0);
+    assert.equal(hash.digest('hex'), createHash('sha256').update(sent).digest('hex'));
   });
 
   test(`terminals have their size: ${pod}`, { skip }, async () => {

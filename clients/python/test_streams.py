@@ -1,5 +1,6 @@
 """What programs with the official Python client rely on when they speak to pods: commands, logs, ports."""
 
+import hashlib
 import http.server
 import os
 import threading
@@ -11,6 +12,8 @@ from kubernetes.stream import portforward, stream
 
 KUBELETS = os.environ.get("PINTLE_TEST_KUBELETS", "").split()
 PATIENCE = 120
+PIECE = 1 << 14
+BYTES_EACH_WAY = int(os.environ.get("PINTLE_TEST_BYTES", 8 << 20))
 
 
 def setUpModule():
@@ -78,6 +81,24 @@ class Streams(unittest.TestCase):
                 session.close_channel(0)
                 session.run_forever(timeout=PATIENCE)
                 self.assertEqual((session.read_stdout().strip(), session.returncode), ("1000", 0))
+
+    def test_many_bytes_go_both_ways(self):
+        sent = os.urandom(BYTES_EACH_WAY)
+        for pod in self.pods:
+            with self.subTest(pod=pod):
+                session = self.run_in(pod, "cat", stdin=True, stderr=False, binary=True)
+                digest, place = hashlib.sha256(), 0
+                while session.is_open():
+                    if place < len(sent):
+                        session.write_stdin(sent[place:place + PIECE])
+                        place += PIECE
+                        if place >= len(sent):
+                            session.close_channel(0)
+                    session.update(timeout=0 if place < len(sent) else PATIENCE)
+                    # All that has come: a client that only writes is not sent more, and then not read from.
+                    while piece := session.read_stdout(timeout=0):
+                        digest.update(piece)
+                self.assertEqual(digest.digest(), hashlib.sha256(sent).digest())
 
     def test_terminals_have_their_size(self):
         for pod in self.pods:

@@ -96,6 +96,35 @@ async fn input_ends_and_terminals_have_their_size() -> Result<()> {
     Ok(())
 }
 
+/// One way after the other: the client does not read while it waits to write.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_bytes_go_both_ways() -> Result<()> {
+    let Some(world) = world().await? else { return Ok(()) };
+    let count = std::env::var("PINTLE_TEST_BYTES").map_or(Ok(8 << 20), |count| count.parse())?;
+    // No piece is like another, so that none can be lost or take the place of another.
+    let sent: Vec<u8> = (0..count / 8_u64).flat_map(u64::to_le_bytes).collect();
+    let place = tempfile::tempdir()?;
+    for pod in PODS {
+        let file = place.path().join(pod).display().to_string();
+        let params = AttachParams::default().container("c").stdin(true).stderr(false);
+        let write = ["sh", "-c", &format!("cat >{file}")];
+        let mut process = world.api::<Pod>().exec(pod, write, &params).await?;
+        let mut stdin = process.stdin().context("there is input")?;
+        stdin.write_all(&sent).await?;
+        stdin.shutdown().await?;
+        drop(stdin);
+        assert_eq!(outcome(process).await?, (String::new(), 0), "{pod}");
+        assert!(std::fs::read(&file)? == sent, "{pod}: other bytes arrived");
+        let params = AttachParams::default().container("c").stderr(false);
+        let mut process = world.api::<Pod>().exec(pod, ["cat", &file], &params).await?;
+        let mut back = Vec::with_capacity(sent.len());
+        let mut stdout = process.stdout().context("there is output")?;
+        stdout.read_to_end(&mut back).await?;
+        assert!(back == sent, "{pod}: other bytes came back");
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn logs_are_followed_and_ports_forwarded() -> Result<()> {
     let Some(world) = world().await? else { return Ok(()) };

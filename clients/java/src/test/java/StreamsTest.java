@@ -1,3 +1,4 @@
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
@@ -11,11 +12,15 @@ import io.fabric8.kubernetes.client.KubernetesClientBuilder;
 import io.fabric8.kubernetes.client.dsl.ContainerResource;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
+import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.URI;
+import java.security.DigestOutputStream;
+import java.security.MessageDigest;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
@@ -95,6 +100,21 @@ class StreamsTest {
       assertEquals(0, watch.exitCode().get(PATIENCE_SECONDS, TimeUnit.SECONDS));
     }
     assertEquals("x\n", out.toString());
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"old", "new"})
+  void manyBytesGoBothWays(String pod) throws Exception {
+    var sent = new byte[Integer.parseInt(System.getenv().getOrDefault("PINTLE_TEST_BYTES", "8388608"))];
+    new Random().nextBytes(sent);
+    var digest = MessageDigest.getInstance("SHA-256");
+    // Its client does not end the input, so that the command has to know how much there is.
+    try (var watch = container(pod).readingInput(new ByteArrayInputStream(sent))
+        .writingOutput(new DigestOutputStream(OutputStream.nullOutputStream(), digest))
+        .exec("head", "-c", String.valueOf(sent.length))) {
+      assertEquals(0, watch.exitCode().get(PATIENCE_SECONDS, TimeUnit.SECONDS));
+    }
+    assertArrayEquals(MessageDigest.getInstance("SHA-256").digest(sent), digest.digest());
   }
 
   @ParameterizedTest
