@@ -112,6 +112,7 @@ impl Environment {
             warnings: Warnings::default(),
             waited: Arc::default(),
             refusal: Refusal::default(),
+            recorder: None,
         }
     }
 

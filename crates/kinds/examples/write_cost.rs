@@ -93,6 +93,7 @@ async fn measure(registry: &Registry, file: &str, mut object: Value) {
             warnings: Warnings::default(),
             waited: Arc::default(),
             refusal: Refusal::default(),
+            recorder: None,
         };
         let name = format!("{}-{round}", kind.to_lowercase());
         object.object_entry("metadata").insert("name", name.as_str());

@@ -2,6 +2,7 @@
 
 mod access;
 mod admission;
+mod audit;
 mod egress;
 mod encryption;
 mod etcd;
@@ -25,6 +26,7 @@ use pintle_server::{
 
 use crate::convert::Convert;
 use access::AccessFlags;
+use audit::AuditFlags;
 use encryption::EncryptionFlags;
 use etcd::EtcdFlags;
 use extensions::ExtensionFlags;
@@ -122,6 +124,8 @@ pub(crate) struct Serve {
     serving: ServingFlags,
     #[command(flatten)]
     access: AccessFlags,
+    #[command(flatten)]
+    audit: AuditFlags,
     #[command(flatten)]
     kubelets: KubeletFlags,
     #[command(flatten)]
@@ -272,6 +276,14 @@ struct LimitFlags {
 }
 
 impl ApiFlags {
+    /// The ways out of the server.
+    fn egress(&self) -> anyhow::Result<EgressSelector> {
+        match &self.egress_selector_config_file {
+            Some(path) => egress::selector(path).context("--egress-selector-config-file"),
+            None => Ok(EgressSelector::default()),
+        }
+    }
+
     /// The admission plugins, with what their file tells them.
     fn admission_plugins(&self) -> anyhow::Result<Plugins> {
         let enabled = || self.enable_admission_plugins.iter().map(String::as_str);
@@ -302,6 +314,7 @@ impl Serve {
             encryption,
             serving,
             access,
+            audit,
             kubelets,
             extensions,
             api,
@@ -316,10 +329,7 @@ impl Serve {
         let tls_parameters = serving.tls.parameters()?;
         let cors = Cors::parse(serving.cors_allowed_origins.iter().map(String::as_str))?;
         let admission_plugins = api.admission_plugins()?;
-        let egress = match &api.egress_selector_config_file {
-            Some(path) => egress::selector(path).context("--egress-selector-config-file")?,
-            None => EgressSelector::default(),
-        };
+        let egress = api.egress()?;
         if limits.request_timeout.is_zero() {
             bail!("--request-timeout: must be longer than zero");
         }
@@ -343,6 +353,7 @@ impl Serve {
             shutdown_delay: serving.shutdown_delay_duration,
             livez_grace_period: serving.livez_grace_period,
             egress,
+            audit: audit.options()?,
             kubelets: kubelets.client(),
             extensions: extensions.extensions(),
             cors,

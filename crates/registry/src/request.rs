@@ -1,5 +1,6 @@
 //! What a caller asks of the registry: a target, options, and perhaps a body.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +8,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use pintle_measure::Counter;
 use pintle_meta::{Status, User};
-use pintle_value::Str;
+use pintle_value::{Str, Value};
 
 use crate::Resource;
 
@@ -39,6 +40,24 @@ pub struct Context {
     pub waited: Arc<Counter>,
     /// Whether what was refused is refused for good.
     pub refusal: Refusal,
+    /// Who records the request, if it is audited.
+    pub recorder: Option<Arc<dyn Recorder>>,
+}
+
+/// Records a request for an audit log. It belongs to the request and not to its outcome, as warnings do.
+pub trait Recorder: fmt::Debug + Send + Sync {
+    /// The object in the request's body, in the version that the client sent: what its metadata says counts
+    /// where the URL says nothing.
+    fn object(&self, sent: &Value);
+
+    /// Whether [`Self::request_object`] is recorded.
+    fn wants_objects(&self) -> bool;
+
+    /// The request's object, or what else its body is, as JSON.
+    fn request_object(&self, json: Bytes);
+
+    /// Something to be known about the request. What is said first of a key counts.
+    fn annotate(&self, key: &str, value: &str);
 }
 
 /// Whether the refusal of a request stands on whatever state it would be decided again. It belongs to the

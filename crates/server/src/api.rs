@@ -19,6 +19,7 @@ use pintle_registry::request::{Now, Warnings};
 use pintle_registry::{Registry, Resource};
 
 use crate::aggregation::{Aggregation, ApiService, Handed};
+use crate::audit::{Audit, Received, Record};
 use crate::audit_id::AuditIds;
 use crate::authentication::impersonation::impersonated;
 use crate::authentication::{Authentication, Peer, misplaced_token};
@@ -67,6 +68,8 @@ pub(crate) struct Api {
     pub(crate) limits: Limits,
     pub(crate) compute: Compute,
     pub(crate) lifecycle: Lifecycle,
+    /// `None` where nothing is audited.
+    pub(crate) audit: Option<Arc<Audit>>,
     pub(crate) audit_ids: AuditIds,
     pub(crate) settings: Settings,
 }
@@ -194,7 +197,7 @@ impl Api {
         let preferences = Preferences::new(&asked.head.headers, query);
         let form = preferences.with_cbor(self.settings.cbor).error();
         let mut progress = InProgress::new(self, query, began);
-        let permitted = self.permit(peer, conduct, &asked, began).await;
+        let permitted = self.permit(peer, conduct, &asked, &mut progress, began).await;
         let refused = permitted.is_err();
         let answer = match permitted {
             Ok(permitted) => match self.aggregation.answering(&info.path) {
@@ -220,6 +223,14 @@ impl Api {
         if refused && is_refusal {
             respond::forbid_sniffing(response.headers_mut());
         }
+        if let Some(record) = &progress.record {
+            response = record.answered(response);
+            if info.long_running() {
+                record.started().await;
+            } else if response.body().whole().is_some() {
+                record.completed().await;
+            }
+        }
         progress.code = response.status().as_u16();
         // A short answer is bytes and nothing else. A long one is made as it is sent, or large, so
         // it counts until then, as upstream's handlers do; how long is bounded. So does a session.
@@ -236,11 +247,22 @@ impl Api {
         peer: &Peer,
         conduct: &Conduct,
         asked: &Asked<'_>,
+        progress: &mut InProgress,
         began: Instant,
     ) -> Result<Permitted, Refusal> {
-        let info = asked.info;
-        let timeout = self.timeout(info, asked.query)?;
-        let (user, now) = self.identify(peer, conduct, asked, began).await?;
+        let (info, now) = (asked.info, now());
+        let timeout = self.timeout(info, asked.query).inspect_err(|_| {
+            progress.record = self.record(asked, None, now);
+        })?;
+        let user = self.authenticate(peer, conduct, asked, (now, began)).await;
+        progress.record = self.record(asked, user.as_ref().ok(), now);
+        let user = user?;
+        if let Some(record) = &progress.record
+            && !record.received().await
+        {
+            return Err(Refusal::Undecided("failed to store audit event".to_owned()));
+        }
+        let user = self.impersonate(user, asked, progress.record.as_ref())?;
         let asked_at = Instant::now();
         let question = Attributes { user: &user, verb: info.verb, subject: info.subject() };
         let ruling = if self.authorizer.asks() {
@@ -249,6 +271,7 @@ impl Api {
             self.authorizer.authorize(&question)
         };
         self.metrics.access.authorized(ruling.decision, asked_at.elapsed());
+        progress.record.iter().for_each(|record| record.authorized(&ruling));
         match ruling.error {
             Some(why) if ruling.decision != Decision::Allow => return Err(Refusal::Undecided(why)),
             _ => allowed(&user, info.verb, info, &ruling)?,
@@ -256,29 +279,49 @@ impl Api {
         Ok(Permitted { user, now, timeout })
     }
 
-    /// Who a request is done as, and when.
-    async fn identify(
+    /// Who makes a request.
+    async fn authenticate(
         &self,
         peer: &Peer,
         conduct: &Conduct,
         asked: &Asked<'_>,
-        began: Instant,
-    ) -> Result<(Arc<User>, Now), Status> {
-        let (headers, info, now) = (&asked.head.headers, asked.info, now());
+        (now, began): (Now, Instant),
+    ) -> Result<Arc<User>, Status> {
         let access = &self.metrics.access;
         peer.certificate_remaining_seconds(now).into_iter().for_each(|s| access.certificate(s));
-        let shown = (headers, info.path.as_str());
+        let shown = (&asked.head.headers, asked.info.path.as_str());
         let known = self.authentication.user(peer, shown, now, &self.registry).await;
-        let authenticated = Instant::now();
-        access.authenticated(known.as_deref(), authenticated - began);
+        access.authenticated(known.as_deref(), began.elapsed());
         conduct.asked(known.as_deref().ok(), asked.head.version);
-        let user = known.map_err(|error| {
-            tracing::debug!(%error, path = %info.path, "unable to authenticate the request");
+        known.map_err(|error| {
+            tracing::debug!(%error, path = %asked.info.path, "unable to authenticate the request");
             Status::unauthorized()
-        })?;
-        let user = impersonated(user, headers, info, &*self.authorizer);
-        access.impersonated(authenticated.elapsed());
-        Ok((user?, now))
+        })
+    }
+
+    /// Who a request is done as that a user makes.
+    fn impersonate(
+        &self,
+        user: Arc<User>,
+        asked: &Asked<'_>,
+        record: Option<&Arc<Record>>,
+    ) -> Result<Arc<User>, Status> {
+        let began = Instant::now();
+        let is_same = |one: &Arc<User>| Arc::ptr_eq(one, &user);
+        let acting = impersonated(user.clone(), &asked.head.headers, asked.info, &*self.authorizer);
+        self.metrics.access.impersonated(began.elapsed());
+        let (acting, way) = acting?;
+        if !is_same(&acting) {
+            record.iter().for_each(|record| record.impersonated(&acting, way));
+        }
+        Ok(acting)
+    }
+
+    /// A record of a request, if it is audited; `user` is `None` where no credential holds.
+    fn record(&self, asked: &Asked<'_>, user: Option<&Arc<User>>, now: Now) -> Option<Arc<Record>> {
+        let Asked { head, audit_id, from, .. } = *asked;
+        let received = Received { head, audit_id, from, at_unix_micros: now.unix_micros };
+        self.audit.as_ref()?.begin(&received, asked.info, user)
     }
 
     async fn answer(
@@ -294,7 +337,9 @@ impl Api {
         progress.take_route(destination.as_ref(), info, head, query);
         self.enter(info, info.connects(), &user, progress)?;
         let waited = &progress.waited;
-        let call = Call { api: self, head, query, info, user: &user, from, now, warnings, waited };
+        let record = progress.record.as_ref();
+        let call =
+            Call { api: self, head, query, info, user: &user, from, now, warnings, record, waited };
         let work = self.compute.run(&user, dispatch(&call, destination, body));
         let mut response = within(timeout, work).await.unwrap_or_else(|TooLate| {
             progress.timed_out();

@@ -262,6 +262,26 @@ impl Body {
         self
     }
 
+    /// The same body with `wrap` around pieces that are made as they are sent; other bodies stay as they are.
+    pub(crate) fn map_made(
+        mut self,
+        wrap: impl FnOnce(Box<dyn Pieces>) -> Box<dyn Pieces>,
+    ) -> Self {
+        self.source = match self.source {
+            Source::Pieces(pieces) => Source::Pieces(wrap(pieces)),
+            other => other,
+        };
+        self
+    }
+
+    /// The whole body, where it is there at once, without the end of its line.
+    pub(crate) const fn whole(&self) -> Option<&Bytes> {
+        match &self.source {
+            Source::Full { bytes, .. } => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// The same body with `convert` applied to it as a whole; watches stay as they are.
     pub(crate) fn map_whole(mut self, convert: impl FnOnce(&[u8]) -> Vec<u8>) -> Self {
         let whole = match self.source {

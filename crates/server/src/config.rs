@@ -2,6 +2,7 @@
 //! kube-apiserver's names; tests fill it in.
 
 mod access;
+mod audit;
 mod connections;
 mod egress;
 mod encryption;
@@ -24,6 +25,9 @@ use pintle_layout::MediaType;
 use crate::{Cors, FeatureGates, TlsParameters};
 pub use access::{
     AuthorizationFiles, ExternalTokens, OidcFlags, RequestHeader, ServiceAccounts, TokenWebhook,
+};
+pub use audit::{
+    AuditDelivery, AuditFormat, AuditLog, AuditMode, AuditOptions, AuditTruncation, AuditWebhook,
 };
 pub use connections::ConnectionLimits;
 pub use egress::{Egress, EgressSelector, EgressTls, Transport};
@@ -70,6 +74,8 @@ pub struct Config {
     pub authorization_modes: Vec<Mode>,
     /// What authorizers read; a configuration in place of the modes.
     pub authorization_files: AuthorizationFiles,
+    /// Which requests are recorded, and where.
+    pub audit: AuditOptions,
     /// Further authorities for client certificates.
     pub client_ca_file: Option<PathBuf>,
     /// How front proxies say who asks.
@@ -155,6 +161,7 @@ impl Default for Config {
             tls_files: None,
             tls_named_files: Vec::new(),
             tls_parameters: TlsParameters::default(),
+            audit: AuditOptions::default(),
             client_ca_file: None,
             request_header: RequestHeader::default(),
             token_auth_file: None,

@@ -22,9 +22,10 @@ use pintle_auth::User;
 use pintle_measure::Counter;
 use pintle_meta::Status;
 use pintle_registry::SubresourceBehaviour;
-use pintle_registry::request::{Context, Now, Refusal, Warnings};
+use pintle_registry::request::{Context, Now, Recorder, Refusal, Warnings};
 
 use crate::api::Api;
+use crate::audit::Record;
 use crate::negotiation::{Form, Negotiated, Preferences};
 use crate::options::{IncludeObject, table_options};
 use crate::query::Query;
@@ -44,6 +45,8 @@ pub(crate) struct Call<'a> {
     pub(crate) now: Now,
     /// What the client should hear.
     pub(crate) warnings: &'a Warnings,
+    /// What is recorded of it, if it is audited.
+    pub(crate) record: Option<&'a Arc<Record>>,
     /// How long it waited for webhooks, in nanoseconds; nothing where it asks none.
     pub(crate) waited: &'a OnceLock<Arc<Counter>>,
 }
@@ -54,6 +57,7 @@ pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result
         call.warnings.add(deprecation.as_str()); // DEP-12
         let (resource, subresource) = (&found.target.resource.resource, &found.target.subresource);
         call.api.metrics.deprecated(resource, subresource); // DEP-14
+        call.record.iter().for_each(|record| record.annotate("k8s.io/deprecated", "true")); // DEP-13
     }
     match call.info.verb {
         "create" if found.target.resource.action.is_some() => {
@@ -126,6 +130,7 @@ impl Call<'_> {
             warnings: self.warnings.clone(),
             waited: self.waited.get_or_init(Arc::default).clone(),
             refusal: Refusal::default(),
+            recorder: self.record.map(|record| record.clone() as Arc<dyn Recorder>),
         }
     }
 }

@@ -7,6 +7,7 @@ use http::request::Parts;
 use pintle_measure::Counter;
 
 use crate::api::Api;
+use crate::audit::Record;
 use crate::body::Guard;
 use crate::limits::Place;
 use crate::metrics::{Answered, Key, Route};
@@ -28,6 +29,8 @@ pub(crate) struct InProgress {
     /// How long it waited for webhooks, in nanoseconds; nothing where it asks none.
     pub(crate) waited: OnceLock<Arc<Counter>>,
     sent_bytes: u64,
+    /// What is recorded of it, if it is audited.
+    pub(crate) record: Option<Arc<Record>>,
     /// Given back when the handler has returned; for a long answer, when that has been sent.
     pub(crate) place: Option<Place>,
 }
@@ -44,6 +47,7 @@ impl InProgress {
             code: 0,
             waited: OnceLock::new(),
             sent_bytes: 0,
+            record: None,
             place: None,
         }
     }
@@ -89,6 +93,7 @@ impl InProgress {
 impl Drop for InProgress {
     fn drop(&mut self) {
         drop(self.place.take());
+        self.record.iter().for_each(|record| record.ended());
         self.long_running.iter().for_each(|route| route.runs_long(-1));
         let Some(route) = &self.route else { return };
         let took = self.began.elapsed();

@@ -13,6 +13,7 @@
 mod aggregation;
 mod answers;
 mod api;
+mod audit;
 mod audit_id;
 mod authentication;
 mod authorization;
@@ -58,6 +59,7 @@ mod websocket;
 mod zpages;
 
 pub use config::{
+    AuditDelivery, AuditFormat, AuditLog, AuditMode, AuditOptions, AuditTruncation, AuditWebhook,
     AuthorizationFiles, Config, ConnectionLimits, Egress, EgressSelector, EgressTls,
     EncryptionFile, Extensions, ExternalTokens, KubeletClient, NamedServingFiles, OidcFlags,
     ProxiedAddresses, RequestHeader, ServiceAccounts, TokenWebhook, Transport,

@@ -7,6 +7,7 @@
 
 mod access;
 mod admission;
+mod audits;
 mod controllers;
 mod effects;
 mod egress;
@@ -33,6 +34,7 @@ use pintle_meta::GroupVersionResource;
 
 use crate::Config;
 use crate::api::Api;
+use crate::audit;
 use crate::authorization::{self, GraphMeasures};
 use crate::encryption;
 use crate::webhooks::Webhooks;
@@ -64,6 +66,7 @@ pub(crate) struct Sources {
     node_graph: Option<Arc<GraphMeasures>>,
     /// How values are encrypted, where they are.
     pub(crate) encryption: Option<Arc<encryption::Current>>,
+    audit: Arc<audit::Measures>,
     /// Each feature gate with its stage, and whether it is on.
     features: Vec<(&'static str, &'static str, bool)>,
     /// See [`Config`].
@@ -78,6 +81,7 @@ pub(crate) struct Measured {
     pub(crate) node_graph: Option<Arc<GraphMeasures>>,
     /// How values are encrypted, where they are.
     pub(crate) encryption: Option<Arc<encryption::Current>>,
+    pub(crate) audit: Arc<audit::Measures>,
 }
 
 impl Sources {
@@ -88,7 +92,8 @@ impl Sources {
         webhooks: Arc<Webhooks>,
         measures: Measured,
     ) -> Self {
-        let Measured { admission, effects, authorization, node_graph, encryption } = measures;
+        let Measured { admission, effects, authorization, node_graph, encryption, audit } =
+            measures;
         Self {
             webhooks,
             admission,
@@ -97,6 +102,7 @@ impl Sources {
             authorization,
             node_graph,
             encryption,
+            audit,
             node_ports: config.service_node_port_range,
             collector: environment.collector.clone(),
             queues: environment.queues.clone(),
@@ -182,6 +188,7 @@ impl Metrics {
         self.requests.write(&mut page);
         self.access.write(&mut page);
         self.streams.write(&mut page);
+        audits::write(&self.sources.audit, &mut page);
         self.sources.webhooks.ways.dials.write(&mut page);
         access::write_authorization(&self.sources.authorization, &mut page);
         let graph = self.sources.node_graph.iter();

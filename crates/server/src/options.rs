@@ -12,7 +12,7 @@ use pintle_meta::{GroupKind, Status, field};
 use pintle_registry::request::{FieldValidation, ListOptions, PatchType, Warnings, WriteOptions};
 use pintle_value::{Path, Value};
 
-pub(crate) use delete::delete_options;
+pub(crate) use delete::{delete_options, recorded_options};
 
 use crate::query::Query;
 use crate::request_info::flag;

@@ -12,6 +12,8 @@ mod rendering;
 mod table;
 mod warning;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, VARY,
@@ -103,6 +105,8 @@ pub(crate) fn status(status: &Status, negotiated: Negotiated) -> Response {
     if let Some(seconds) = retry_after.filter(|seconds| *seconds > 0) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
+    // Who records the answer need not read it.
+    response.extensions_mut().insert(Arc::new(status.clone()));
     response
 }
 

@@ -29,6 +29,7 @@ use tokio::task::JoinHandle;
 
 use crate::aggregation::Aggregation;
 use crate::api::{Api, Settings, now};
+use crate::audit::{self, Audit};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
 use crate::authorization::{self, Authorization, Authorized, NoEscalation, Validation};
@@ -110,9 +111,10 @@ impl Server {
         let encryption = Encryption::open(config.encryption.as_ref()).await?;
         let store = store::open(&config, encryption.as_ref()).await?;
         phases.end("store");
-        let webhooks = Arc::new(Webhooks::new(services.clone(), ways));
+        let webhooks = Arc::new(Webhooks::new(services.clone(), ways.clone()));
         let (registry, authorization, mut measured) = registry(&config, store, &webhooks).await?;
         measured.encryption = encryption.as_ref().map(Encryption::current);
+        let audit = Audit::start(&config.audit, &ways, measured.audit.clone())?;
         services.find_in(&registry);
         phases.end("registry");
         let Prepared { pki, tls, tokens, backends } =
@@ -131,7 +133,7 @@ impl Server {
         phases.end("bootstrap objects");
         let (objects, objects_now) = watch::channel(objects);
         let sources = Sources::of(&environment, &config, webhooks, measured);
-        let parts = (&*tls, tokens, backends);
+        let parts = (&*tls, tokens, backends, audit);
         let api = api(&config, registry.clone(), &authorization, parts, sources, address);
         let limits = config.connections.clone();
         let serving = connection::serve(listener, tls.clone(), limits, api.clone());
@@ -208,6 +210,9 @@ impl Running {
         let limit = self.api.settings.request_timeout;
         if tokio::time::timeout(limit, &mut self.connections).await.is_err() {
             tracing::warn!("requests were still open after {limit:?} and are cut off");
+        }
+        if let Some(audit) = &self.api.audit {
+            audit.close().await;
         }
         self.background.shutdown().await;
         self.api.registry.close().await;
@@ -325,6 +330,7 @@ async fn registry(
         authorization: authorization.measures.clone(),
         node_graph: authorization.nodes().map(|nodes| nodes.measures.clone()),
         encryption: None,
+        audit: Arc::new(audit::Measures::default()),
     };
     Ok((registry, authorization, measured))
 }
@@ -401,7 +407,7 @@ fn api(
     config: &Config,
     registry: Arc<Registry>,
     authorization: &Authorization,
-    (tls, (tokens, issuer), backends): (&Tls, Issued, Backends),
+    (tls, (tokens, issuer), backends, audit): (&Tls, Issued, Backends, Option<Arc<Audit>>),
     sources: Sources,
     address: SocketAddr,
 ) -> Arc<Api> {
@@ -439,6 +445,7 @@ fn api(
         ),
         compute: Compute::new(runtime::compute_slots()),
         lifecycle: Lifecycle::new(),
+        audit,
         audit_ids: AuditIds::new(u64::from_le_bytes(seed)),
         settings: Settings {
             request_timeout: config.request_timeout,

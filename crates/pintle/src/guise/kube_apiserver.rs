@@ -296,10 +296,9 @@ mod tests {
     #[test]
     fn what_would_protect_keeps_the_server_from_starting() {
         for (line, named) in [
-            ("--audit-policy-file=p --secure-port=1", "--audit-policy-file=p: "),
             (
-                "--audit-policy-file=p --audit-log-path=l",
-                "--audit-policy-file=p, --audit-log-path=l: ",
+                "--service-account-signing-endpoint=p --secure-port=1",
+                "--service-account-signing-endpoint=p: ",
             ),
             ("--allow-privileged=true --allow-privileged=false", "--allow-privileged=false: "),
             ("--insecure-port=1 --nonsense", "unknown flags: --insecure-port, --nonsense"),

@@ -90,10 +90,10 @@ fn a_start_that_fails_ends() {
 #[test]
 fn a_start_without_the_protection_that_is_asked_for_ends() {
     let mut plane = Plane::new(&HARNESSES[0]);
-    plane.add("--audit-policy-file=policy.yaml");
+    plane.add("--service-account-signing-endpoint=p");
     let (code, words) = plane.fail(Program::KubeApiserver);
     assert_eq!(code, Some(1), "{words}");
-    assert!(words.contains("--audit-policy-file=policy.yaml: not implemented yet"), "{words}");
+    assert!(words.contains("--service-account-signing-endpoint=p: not implemented yet"), "{words}");
 }
 
 /// Where everyone may do everything, which is the default, nobody comes without credentials.

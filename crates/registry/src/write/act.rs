@@ -44,6 +44,7 @@ impl Write<'_> {
         let Draft { mut tree, .. } = draft;
         tree.make_object().insert("kind", kind.kind.clone());
         tree.make_object().insert("apiVersion", api_version.clone());
+        self.record_as(&tree, &resource.schema, ty);
         self.place(&mut tree)?;
         let name = if self.target.name.is_empty() {
             object::name(&tree).to_owned()
@@ -78,6 +79,7 @@ impl Write<'_> {
         let object = tree.make_object();
         object.insert("kind", kind.kind.clone());
         object.insert("apiVersion", version.clone());
+        self.record_as(&tree, &self.target.resource.schema, ty);
         let ownership = Ownership {
             versions: &Alike(&self.target.resource.schema, ty),
             api_version: &version,

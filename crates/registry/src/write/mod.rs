@@ -7,6 +7,7 @@
 mod act;
 mod amend;
 mod apply;
+mod audited;
 mod basis;
 mod body;
 mod commit;

@@ -117,6 +117,7 @@ impl Write<'_> {
     ) -> Result<Outcome, Status> {
         let schema = &self.target.resource.schema;
         let sent = self.decode_as(body, schema, self.scale_type()?, ("Scale", API_VERSION))?;
+        self.record_as(&sent.tree, schema, self.scale_type()?);
         let conditional = !object::resource_version(&sent.tree).is_empty();
         self.change_scale(paths, |_, _| Ok((sent.clone(), conditional))).await
     }

@@ -35,6 +35,7 @@ impl Write<'_> {
         }
         work::ahead(self.target.resource.work(body.bytes.len())).await;
         let mut draft = self.decode(body)?;
+        self.record(&draft.tree);
         self.place(&mut draft.tree)?;
         self.check_name(&draft.tree)?;
         let create =

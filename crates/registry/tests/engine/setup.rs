@@ -258,6 +258,7 @@ pub(crate) fn context() -> Context {
         user_agent: "test".into(),
         warnings: Warnings::default(),
         refusal: Refusal::default(),
+        recorder: None,
         waited: Arc::default(),
     }
 }

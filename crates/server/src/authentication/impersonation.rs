@@ -15,6 +15,7 @@ use pintle_meta::{Status, quote::quote};
 use super::front_proxy::collect_extra;
 use crate::header_text::text;
 use crate::request_info::RequestInfo;
+use ways::Allowed;
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
@@ -31,16 +32,17 @@ struct Wanted {
     extra: Vec<(String, Vec<String>)>,
 }
 
-/// The user that a request is to be done as: the one who makes it, or whom that one may impersonate.
+/// The user that a request is to be done as: the one who makes it, or whom that one may impersonate, with
+/// the constrained way in which it may.
 pub(crate) fn impersonated(
     user: Arc<User>,
     headers: &HeaderMap,
     info: &RequestInfo,
     authorizer: &dyn Authorizer,
-) -> Result<Arc<User>, Status> {
-    let Some(wanted) = Wanted::read(headers)? else { return Ok(user) };
-    let groups = ways::permit(&wanted, &user, info, authorizer)?;
-    Ok(Arc::new(wanted.into_user(groups)))
+) -> Result<(Arc<User>, Option<&'static str>), Status> {
+    let Some(wanted) = Wanted::read(headers)? else { return Ok((user, None)) };
+    let Allowed { way, group } = ways::permit(&wanted, &user, info, authorizer)?;
+    Ok((Arc::new(wanted.into_user(group)), way))
 }
 
 impl Wanted {

@@ -43,6 +43,9 @@ fn options(call: &Call<'_>, body: &Bytes) -> Result<DeleteOptions, Status> {
     let encoding =
         if body.is_empty() { Encoding::Json } else { call.preferences().body(Encodings::ALL)? };
     let mut options = delete_options(call.query, body, encoding, call.warnings)?;
+    if !body.is_empty() {
+        call.record.iter().for_each(|record| record.delete_options(body, encoding));
+    }
     // It needs a permission of its own, as upstream has it; without that it changes nothing.
     options.ignore_read_errors = options.ignore_read_errors
         && call.api.authorize(call.user, "unsafe-delete-ignore-read-errors", call.info).is_ok();

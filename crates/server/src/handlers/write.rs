@@ -51,6 +51,7 @@ pub(super) async fn patch(
     let (negotiated, rendering) = call.negotiate(found)?;
     let options = write_options(call.query, Write::Patch(patch_type), call.warnings)?;
     let (registry, context) = (&call.api.registry, call.context());
+    call.record.iter().for_each(|record| record.patch(&bytes, patch_type));
     let outcome = registry
         .patch(&found.target, &bytes, patch_type, &options, &context, &|| call.may_create())
         .await?;

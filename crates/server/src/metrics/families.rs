@@ -5,6 +5,7 @@
 
 mod access;
 mod admission;
+mod audits;
 mod controllers;
 mod effects;
 mod requests;
@@ -27,6 +28,7 @@ use families;
 
 pub(crate) use access::*;
 pub(crate) use admission::*;
+pub(crate) use audits::*;
 pub(crate) use controllers::*;
 pub(crate) use effects::*;
 pub(crate) use requests::*;
@@ -39,6 +41,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
     let rooms = [
         access::ALL,
         admission::ALL,
+        audits::ALL,
         controllers::ALL,
         effects::ALL,
         requests::ALL,

@@ -77,6 +77,22 @@ fn from_body(body: &[u8], encoding: Encoding) -> Result<Raw, Status> {
     })
 }
 
+/// Options as JSON, as upstream records them: in the internal version.
+pub(crate) fn recorded_options(body: &[u8], encoding: Encoding) -> Option<Vec<u8>> {
+    let mut options = match encoding {
+        Encoding::Json => json::parse(body).ok()?,
+        Encoding::Yaml => yaml::parse(body).ok()?,
+        Encoding::Cbor => cbor::parse(body).ok()?,
+        Encoding::Protobuf => message(body).ok()?,
+    };
+    options.make_object().insert("kind", KIND);
+    options.make_object().insert("apiVersion", "meta.k8s.io/__internal");
+    let schema = pintle_schema::builtin();
+    let mut out = Vec::with_capacity(256);
+    pintle_schema::encode::write(schema, schema.find(TYPE)?, &options, &mut out);
+    Some(out)
+}
+
 /// What stands before an error in what a body says of its kind.
 const UNKNOWN_KIND: &str = "couldn't get version/kind; json parse error: ";
 
@@ -142,9 +158,10 @@ const META_KINDS: [&str; 8] = [
     "UpdateOptions",
 ];
 
+const TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+
 /// Options as a message, read as the tree that they are in JSON.
 fn message(body: &[u8]) -> Result<Value, pintle_schema::Error> {
-    const TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
     let schema = pintle_schema::builtin();
     let ty = schema.find(TYPE).expect("the built-in table has DeleteOptions");
     pintle_schema::protobuf::decode(schema, ty, body)

@@ -47,6 +47,7 @@ impl Cluster {
             warnings: Warnings::default(),
             waited: Arc::default(),
             refusal: Refusal::default(),
+            recorder: None,
         };
         for name in names {
             let text = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"k":"{data}"}}}}"#);

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use http::response::Parts;
 use http::{Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use pintle_admission::ImageReviewer;
@@ -108,11 +109,31 @@ impl Remote {
         self.exchange(body).await
     }
 
+    /// Posts JSON, within a time, to a server whose answer says no more than that it arrived.
+    pub(crate) async fn deliver(&self, body: Bytes, patience: Duration) -> Result<(), Unanswered> {
+        let answer = tokio::time::timeout(patience, self.ask(&body)).await;
+        let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+        let (head, body) = answer.map_err(|why| self.silent(&why))?;
+        if head.status.is_success() {
+            return Ok(());
+        }
+        match answer::read(&head, &body, &self.uri) {
+            Ok(Said::Refusal(refusal) | Said::RetryAfter(_, refusal)) => Err(refusal),
+            Ok(_) => Err(self.silent("redirects are not followed")),
+            Err(why) => Err(self.silent(&why)),
+        }
+    }
+
     fn silent(&self, why: &str) -> Unanswered {
         Unanswered::silent(format!("Post {:?}: {why}", self.uri.to_string()))
     }
 
     async fn exchange(&self, body: &Bytes) -> Result<Said, String> {
+        let (head, body) = self.ask(body).await?;
+        answer::read(&head, &body, &self.uri)
+    }
+
+    async fn ask(&self, body: &Bytes) -> Result<(Parts, Bytes), String> {
         let mut answer = self.connections.ask(&self.backend, self.request(body)?).await;
         if matches!(answer, Err(Failure::Exchange(_))) {
             // A connection that its server has left meanwhile says nothing of the server: once more.
@@ -120,8 +141,7 @@ impl Remote {
         }
         let (head, body) = answer.map_err(|why| why.to_string())?.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|why| why.to_string())?.to_bytes();
-        answer::read(&head, &body, &self.uri)
+        Ok((head, body.map_err(|why| why.to_string())?.to_bytes()))
     }
 
     fn request(&self, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {

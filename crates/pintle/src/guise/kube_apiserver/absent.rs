@@ -37,9 +37,6 @@ pub(super) fn absence(Flag { name, value }: &Flag) -> Absence {
 
 /// Who is let in, what they may do, what is recorded of it, and how secrets are kept.
 const PROTECTING: &[&str] = &[
-    "audit-log-path",
-    "audit-policy-file",
-    "audit-webhook-config-file",
     // A key that never leaves another process.
     "service-account-signing-endpoint",
     "strict-transport-security-directives",
@@ -60,35 +57,6 @@ const BY_VALUE: &[(&str, &[&str])] = &[
 
 /// Flags without which nobody can do more.
 const HARMLESS: &[&str] = &[
-    // Only with an audit log, or with a webhook.
-    "audit-log-batch-buffer-size",
-    "audit-log-batch-max-size",
-    "audit-log-batch-max-wait",
-    "audit-log-batch-throttle-burst",
-    "audit-log-batch-throttle-enable",
-    "audit-log-batch-throttle-qps",
-    "audit-log-compress",
-    "audit-log-format",
-    "audit-log-maxage",
-    "audit-log-maxbackup",
-    "audit-log-maxsize",
-    "audit-log-mode",
-    "audit-log-truncate-enabled",
-    "audit-log-truncate-max-batch-size",
-    "audit-log-truncate-max-event-size",
-    "audit-log-version",
-    "audit-webhook-batch-buffer-size",
-    "audit-webhook-batch-max-size",
-    "audit-webhook-batch-max-wait",
-    "audit-webhook-batch-throttle-burst",
-    "audit-webhook-batch-throttle-enable",
-    "audit-webhook-batch-throttle-qps",
-    "audit-webhook-initial-backoff",
-    "audit-webhook-mode",
-    "audit-webhook-truncate-enabled",
-    "audit-webhook-truncate-max-batch-size",
-    "audit-webhook-truncate-max-event-size",
-    "audit-webhook-version",
     // Accounts of tokens are always looked up.
     "service-account-lookup",
     // The server connects to no aggregated servers and no peers.
@@ -153,7 +121,7 @@ mod tests {
     fn what_protects_is_told_from_what_does_not() {
         for (flag, expected) in [
             ("--profiling=false", Absence::Harmless),
-            ("--audit-policy-file=p", Absence::Protects),
+            ("--service-account-signing-endpoint=p", Absence::Protects),
             ("--allow-privileged", Absence::Harmless),
             ("--allow-privileged=1", Absence::Harmless),
             ("--allow-privileged=false", Absence::Protects),
@@ -163,7 +131,7 @@ mod tests {
             ("--admission-control=DenyEscalatingExec", Absence::Protects),
             ("--max-connection-bytes-per-sec=1000", Absence::Protects),
             ("--insecure-port=8080", Absence::Unknown),
-            ("--audit_policy_file=p", Absence::Unknown),
+            ("--service_account_signing_endpoint=p", Absence::Unknown),
         ] {
             let read = flags([flag.to_owned()]);
             assert_eq!(absence(&read[0]), expected, "{flag}");

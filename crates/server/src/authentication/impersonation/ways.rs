@@ -58,14 +58,23 @@ const WAYS: &[Way] = &[
 /// The way of a service account to the node that its pod runs on: what is granted is granted for all nodes.
 const ASSOCIATED_NODE: &str = "associated-node";
 
-/// Whether a user may be whom it wants to be, for this request; with the group that comes with the way.
+/// That somebody may be whom it wants to be.
+#[derive(Debug)]
+pub(super) struct Allowed {
+    /// The constrained way in which it may; none for the oldest.
+    pub(super) way: Option<&'static str>,
+    /// The group that comes with the way.
+    pub(super) group: Option<&'static str>,
+}
+
+/// Whether a user may be whom it wants to be, for this request.
 /// The refusal is that of the first way that suits.
 pub(super) fn permit(
     wanted: &Wanted,
     user: &User,
     info: &RequestInfo,
     authorizer: &dyn Authorizer,
-) -> Result<Option<&'static str>, Status> {
+) -> Result<Allowed, Status> {
     let mut refusal = None;
     for way in WAYS.iter().filter(|way| (way.suits)(user, wanted)) {
         let verb = match way.name {
@@ -75,7 +84,9 @@ pub(super) fn permit(
         let asking = Asking { way: way.name, verb: &verb, user, authorizer };
         match asking.all(wanted, info) {
             Ok(()) => {
-                return Ok(node(&wanted.user).filter(|_| way.is_constrained()).map(|_| NODES));
+                let is_constrained = way.is_constrained();
+                let group = node(&wanted.user).filter(|_| is_constrained).map(|_| NODES);
+                return Ok(Allowed { way: is_constrained.then_some(way.name), group });
             }
             Err(status) => refusal = refusal.or(Some(status)),
         }

@@ -47,7 +47,8 @@ fn list_pods(
 ) -> Result<Option<&'static str>, String> {
     let info = RequestInfo::parse(&Method::GET, "/api/v1/namespaces/t/pods", &Query::parse(""))
         .expect("it is a path");
-    permit(wanted, user, &info, &Allows(allowed)).map_err(|status| status.message)
+    let permitted = permit(wanted, user, &info, &Allows(allowed));
+    permitted.map(|allowed| allowed.group).map_err(|status| status.message)
 }
 
 fn robot(node: &str) -> User {

@@ -1,0 +1,307 @@
+//! Events as JSON, byte for byte as Go's encoder writes upstream's types: members in the order of the
+//! types' fields, what is empty left out, `<`, `>` and `&` escaped.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use pintle_auth::User;
+
+use pintle_meta::status::Details;
+use pintle_meta::{Reason, time};
+use pintle_schema::{builtin, builtin_kind, encode, protobuf};
+use pintle_value::{Value, cbor, json};
+
+use crate::{Event, ObjectReference, Response};
+
+/// How self-described CBOR begins (RFC 8949, section 3.4.6).
+const CBOR_MARK: [u8; 3] = [0xd9, 0xd9, 0xf7];
+
+impl Event {
+    /// The event as a JSON object in one line, without the end of the line.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(1024);
+        let mut event = Members::begin(&mut out);
+        event.text("kind", "Event");
+        event.text("apiVersion", "audit.k8s.io/v1");
+        self.members(event);
+        out
+    }
+
+    /// The event as an item of a list, which says the kind.
+    fn write_item(&self, out: &mut Vec<u8>) {
+        self.members(Members::begin(out));
+    }
+
+    fn members(&self, mut event: Members<'_>) {
+        let request = &*self.request;
+        event.text("level", self.level.name());
+        event.text("auditID", &request.audit_id);
+        event.text("stage", self.stage.name());
+        event.text("requestURI", &request.uri);
+        event.text("verb", request.verb);
+        event.member("user", |out| user(request.user.as_deref(), out));
+        if let Some(impersonated) = &self.impersonated {
+            event.member("impersonatedUser", |out| user(Some(impersonated), out));
+        }
+        if let Some(constraint) = self.impersonation_constraint {
+            event.member("authenticationMetadata", |out| {
+                let mut metadata = Members::begin(out);
+                let verb = format!("impersonate:{constraint}");
+                metadata.text("impersonationConstraint", &verb);
+                metadata.end();
+            });
+        }
+        event.texts("sourceIPs", &request.source_ips);
+        event.some_text("userAgent", &request.user_agent);
+        if let Some(object) = &self.object {
+            event.member("objectRef", |out| reference(object, out));
+        }
+        if let Some(said) = &self.response {
+            event.member("responseStatus", |out| response(said, out));
+        }
+        for (name, object) in
+            [("requestObject", &self.request_object), ("responseObject", &self.response_object)]
+        {
+            if let Some(object) = object {
+                event.member(name, |out| document(object, self.omits_managed_fields, out));
+            }
+        }
+        event.text("requestReceivedTimestamp", &time::format_micro(request.received_unix_micros));
+        event.text("stageTimestamp", &time::format_micro(self.stage_unix_micros));
+        if !self.annotations.is_empty() {
+            event.member("annotations", |out| {
+                let mut annotations = Members::begin(out);
+                self.annotations.iter().for_each(|(key, value)| annotations.text(key, value));
+                annotations.end();
+            });
+        }
+        event.end();
+    }
+}
+
+/// Events as an `EventList`, in JSON.
+pub fn event_list<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<u8> {
+    const HEAD: &[u8] =
+        br#"{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":["#;
+    let mut out = HEAD.to_vec();
+    for (index, event) in events.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        event.write_item(&mut out);
+    }
+    out.extend_from_slice(b"]}");
+    out
+}
+
+fn user(user: Option<&User>, out: &mut Vec<u8>) {
+    let mut members = Members::begin(out);
+    if let Some(User { name, uid, groups, extra }) = user {
+        members.some_text("username", name);
+        members.some_text("uid", uid);
+        members.texts("groups", groups);
+        if !extra.is_empty() {
+            members.member("extra", |out| {
+                let mut members = Members::begin(out);
+                for (key, values) in extra {
+                    members.member(key, |out| texts(values, out));
+                }
+                members.end();
+            });
+        }
+    }
+    members.end();
+}
+
+fn reference(object: &ObjectReference, out: &mut Vec<u8>) {
+    let mut members = Members::begin(out);
+    members.some_text("resource", &object.resource);
+    members.some_text("namespace", &object.namespace);
+    members.some_text("name", &object.name);
+    members.some_text("uid", &object.uid);
+    members.some_text("apiGroup", &object.group);
+    members.some_text("apiVersion", &object.version);
+    members.some_text("resourceVersion", &object.resource_version);
+    members.some_text("subresource", &object.subresource);
+    members.end();
+}
+
+fn response(response: &Response, out: &mut Vec<u8>) {
+    let mut members = Members::begin(out);
+    members.member("metadata", |out| out.extend_from_slice(b"{}"));
+    match response {
+        Response::Code(_) => {}
+        Response::Status(status, _) => {
+            members.text("status", if status.success { "Success" } else { "Failure" });
+            members.some_text("message", &status.message);
+            members.some_text("reason", status.reason.map_or("", Reason::word));
+            if let Some(said) = &status.details {
+                members.member("details", |out| details(said, out));
+            }
+        }
+        Response::ClosedEarly => {
+            members.text("status", "Success");
+            members.text("message", "Connection closed early");
+        }
+    }
+    members.number("code", u32::from(response.code()));
+    members.end();
+}
+
+fn details(details: &Details, out: &mut Vec<u8>) {
+    let mut members = Members::begin(out);
+    members.some_text("name", &details.name);
+    members.some_text("group", &details.group);
+    members.some_text("kind", &details.kind);
+    members.some_text("uid", &details.uid);
+    if !details.causes.is_empty() {
+        members.member("causes", |out| {
+            list(&details.causes, out, |cause, out| {
+                let mut members = Members::begin(out);
+                members.some_text("reason", &cause.reason);
+                members.some_text("message", &cause.message);
+                members.some_text("field", &cause.field);
+                members.end();
+            });
+        });
+    }
+    if let Some(seconds) = details.retry_after_seconds.filter(|seconds| *seconds > 0) {
+        members.number("retryAfterSeconds", seconds);
+    }
+    members.end();
+}
+
+/// An object in one of the API's encodings as JSON in one line; what is none as a string.
+fn document(bytes: &Bytes, omits_managed_fields: bool, out: &mut Vec<u8>) {
+    let bytes = decoded(bytes);
+    if json::check(&bytes).is_err() {
+        json::write_string(&String::from_utf8_lossy(&bytes), out);
+        return;
+    }
+    if omits_managed_fields && let Ok(mut object) = json::parse(&bytes) {
+        forget_managed_fields(&mut object);
+        json::write(&object, out);
+        return;
+    }
+    compact(&bytes, out);
+}
+
+/// Protobuf and CBOR as JSON; everything else as it is.
+fn decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let from_message = || {
+        let (api_version, kind) = protobuf::type_meta(bytes).ok()?;
+        let ty = builtin_kind(&api_version, &kind)?;
+        let object = protobuf::decode(builtin(), ty, bytes).ok()?;
+        let mut json = Vec::with_capacity(2 * bytes.len());
+        encode::write(builtin(), ty, &object, &mut json);
+        Some(json)
+    };
+    let json = if protobuf::is_message(bytes) {
+        from_message()
+    } else if bytes.starts_with(&CBOR_MARK) {
+        cbor::parse(bytes).ok().map(|object| json::to_string(&object).into_bytes())
+    } else {
+        None
+    };
+    json.map_or(Cow::Borrowed(bytes), Cow::Owned)
+}
+
+/// Leaves out the managed fields of an object, of a list's items, and of the objects of a Table's rows.
+fn forget_managed_fields(object: &mut Value) {
+    fn of_one(object: &mut Value) {
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.remove("managedFields");
+        }
+    }
+    of_one(object);
+    if let Some(Value::Array(items)) = object.get_mut("items") {
+        items.iter_mut().for_each(of_one);
+    }
+    if let Some(Value::Array(rows)) = object.get_mut("rows") {
+        rows.iter_mut().filter_map(|row| row.get_mut("object")).for_each(of_one);
+    }
+}
+
+/// Valid JSON without space between its tokens, and with the escapes of Go's encoder.
+fn compact(json: &[u8], out: &mut Vec<u8>) {
+    out.reserve(json.len());
+    let (mut in_string, mut is_escaped) = (false, false);
+    let mut rest = json;
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = behind;
+        match byte {
+            b'<' | b'>' | b'&' => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            0xe2 if behind.starts_with(&[0x80, 0xa8]) || behind.starts_with(&[0x80, 0xa9]) => {
+                out.extend_from_slice(format!("\\u20{:02x}", behind[1] - 0x80).as_bytes());
+                rest = &behind[2..];
+            }
+            b' ' | b'\t' | b'\r' | b'\n' if !in_string => {}
+            _ => out.push(byte),
+        }
+        in_string ^= byte == b'"' && !is_escaped;
+        is_escaped = in_string && byte == b'\\' && !is_escaped;
+    }
+}
+
+/// A JSON object that is being written.
+struct Members<'a> {
+    out: &'a mut Vec<u8>,
+    is_first: bool,
+}
+
+impl<'a> Members<'a> {
+    fn begin(out: &'a mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, is_first: true }
+    }
+
+    fn member(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+        if !std::mem::take(&mut self.is_first) {
+            self.out.push(b',');
+        }
+        json::write_string(name, self.out);
+        self.out.push(b':');
+        write(self.out);
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        self.member(name, |out| json::write_string(text, out));
+    }
+
+    /// Left out where it is empty.
+    fn some_text(&mut self, name: &str, text: &str) {
+        if !text.is_empty() {
+            self.text(name, text);
+        }
+    }
+
+    /// Left out where there are none.
+    fn texts(&mut self, name: &str, all: &[String]) {
+        if !all.is_empty() {
+            self.member(name, |out| texts(all, out));
+        }
+    }
+
+    fn number(&mut self, name: &str, number: u32) {
+        self.member(name, |out| out.extend_from_slice(number.to_string().as_bytes()));
+    }
+
+    fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+fn texts(texts: &[String], out: &mut Vec<u8>) {
+    list(texts, out, |text, out| json::write_string(text, out));
+}
+
+fn list<T>(items: &[T], out: &mut Vec<u8>, write: impl Fn(&T, &mut Vec<u8>)) {
+    out.push(b'[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(item, out);
+    }
+    out.push(b']');
+}
