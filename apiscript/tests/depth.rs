@@ -238,6 +238,7 @@ async fn an_object_that_cannot_be_read_is_an_error_that_names_it() -> Result<()>
 
     // The same record, with bytes that nobody can read.
     let options = pintle_store::Options {
+        transformer: None,
         dir: directory.join("store"),
         durability: Durability::System,
         history_bytes_max: u64::MAX,
