@@ -61,7 +61,7 @@ pub enum Error {
     #[error("the key cannot be used: {0}")]
     Key(&'static str),
     /// The file of tokens cannot be read.
-    #[error("the token file {0}")]
+    #[error("{0}")]
     TokenFile(String),
     /// Who comes without credentials is not let in (`--anonymous-auth=false`).
     #[error("no credentials were given")]

@@ -46,7 +46,7 @@ impl Configuration {
         if text.len() > FILE_BYTES_MAX {
             return refuse(format!("it has more than {FILE_BYTES_MAX} bytes"));
         }
-        let file = yaml::parse(text).map_err(|why| Error::Configuration(why.to_string()))?;
+        let file = yaml::parse_strict(text).map_err(|why| Error::Configuration(why.to_string()))?;
         let said = |member: &str| file.str_at(&[member]).unwrap_or_default();
         if said("kind") != KIND || said("apiVersion") != VERSION {
             let (kind, version) = (said("kind"), said("apiVersion"));

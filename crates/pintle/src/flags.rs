@@ -24,6 +24,7 @@ use pintle_server::{
     RuntimeConfig, Selection,
 };
 
+use crate::certificates::Certificates;
 use crate::convert::Convert;
 use access::AccessFlags;
 use audit::AuditFlags;
@@ -48,6 +49,7 @@ pub(crate) struct Pintle {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(Box<Serve>),
+    Certificates(Certificates),
     Convert(Convert),
     /// Make a directory for envtest, in which this program is kube-apiserver and etcd
     ///

@@ -1,6 +1,7 @@
 //! The program: flags to a configuration, a server from it, and its end on a signal; and what can be
 //! done without a server.
 
+mod certificates;
 mod convert;
 mod flags;
 mod guise;
@@ -51,6 +52,7 @@ fn obey((command_line, told): (Pintle, Told)) -> anyhow::Result<()> {
             log::start(flags.verbosity());
             run(Config { flags: told, ..flags.config()? })
         }
+        Command::Certificates(certificates) => certificates.run(),
         Command::Convert(convert) => convert.run(),
         Command::EnvtestAssets { directory } => {
             let place = guise::assets::lay_out(&directory)?;

@@ -38,7 +38,7 @@ pub enum Error {
         /// What is wrong, and what to do.
         reason: String,
     },
-    /// A file does not hold objects.
+    /// The objects of a file cannot be read or applied.
     #[error("{path}: {reason}")]
     Manifest {
         /// The file.

@@ -8,6 +8,7 @@ pub(crate) mod der;
 mod files;
 mod followed;
 mod listener;
+mod listing;
 mod pem;
 mod renewal;
 mod signer;
@@ -27,6 +28,7 @@ use authority::{Authority, CLUSTER, FRONT_PROXY, Profile};
 pub(crate) use files::{make_private_directory, read, write_private};
 pub(crate) use listener::{Authorities, ListenerCertificates};
 use listener::{ListenerFiles, Serving};
+pub use listing::{ListedCertificate, list_certificates};
 use renewal::ClientRenewal;
 pub(crate) use renewal::{Change, Renewal};
 pub use signer::Signer;
@@ -105,6 +107,27 @@ pub struct Credentials {
     pub certificate_pem: String,
     /// Its key, to be kept to oneself.
     pub key_pem: String,
+}
+
+impl Credentials {
+    /// Reads the files of a client certificate and its key, which flags name.
+    ///
+    /// # Errors
+    /// A file cannot be read or is none of these, or the key is not that of the certificate.
+    pub fn read(certificate: &Path, key: &Path, flags: [&'static str; 2]) -> Result<Self, Error> {
+        Pair::read(certificate, key, flags).map(|pair| pair.credentials())
+    }
+}
+
+/// Reads the file of authorities that a flag names, as PEM. There is one at least: no authorities would stand
+/// for the system's.
+///
+/// # Errors
+/// The file cannot be read, or something in it is no certificate.
+pub fn read_authorities(path: &Path, flag: &'static str) -> Result<String, Error> {
+    let text = read(path).map_err(|error| error.of(flag))?;
+    pem::certificates(path, &text).map_err(|error| error.of(flag))?;
+    Ok(text)
 }
 
 impl Pki {

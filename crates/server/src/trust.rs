@@ -11,6 +11,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -47,6 +48,11 @@ pub(crate) fn bundle(
     config(provider, Believed::These { authorities, named }, identity)
 }
 
+/// Whether there is a certificate in PEM.
+pub(crate) fn has_certificate(pem: &[u8]) -> bool {
+    CertificateDer::pem_slice_iter(pem).any(|certificate| certificate.is_ok())
+}
+
 /// TLS settings that believe anyone: for those to whom nothing is said, and whose word does not count; and,
 /// as upstream has it, for kubelets without an authority.
 pub(crate) fn anyone(identity: Option<&Identity>) -> Result<ClientConfig, String> {
@@ -58,11 +64,22 @@ pub(crate) struct Identity(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)
 
 impl Identity {
     /// Reads PEM.
+    ///
+    /// # Errors
+    /// Also if the key is not that of the certificate.
     pub(crate) fn read(credentials: &Credentials) -> Result<Self, String> {
         let chain = CertificateDer::pem_slice_iter(credentials.certificate_pem.as_bytes());
         let chain: Vec<_> = chain.collect::<Result<_, _>>().map_err(|why| why.to_string())?;
         let key = PrivateKeyDer::from_pem_slice(credentials.key_pem.as_bytes());
-        Ok(Self(chain, key.map_err(|why| why.to_string())?))
+        let key = key.map_err(|why| why.to_string())?;
+        let provider = aws_lc_rs::default_provider();
+        CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider).map_err(
+            |why| match why {
+                Error::InconsistentKeys(_) => "the key is not that of the certificate".to_owned(),
+                why => why.to_string(),
+            },
+        )?;
+        Ok(Self(chain, key))
     }
 }
 

@@ -13,13 +13,19 @@ impl TokenList {
     /// Reads lines of `token,user,uid,"group1,group2"`, as CSV; the groups may be left out.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut users = HashMap::new();
-        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let fields = fields(line);
+        for (at, line) in text.lines().map(str::trim).enumerate() {
+            if line.is_empty() {
+                continue;
+            }
+            let wrong = |why: &str| Err(Error::TokenFile(format!("line {}: {why}", at + 1)));
+            let Some(fields) = fields(line) else {
+                return wrong("a quote that opens a field is not closed");
+            };
             let [token, name, uid, more @ ..] = fields.as_slice() else {
-                return Err(Error::TokenFile(format!(
-                    "must have at least 3 columns (token, user name, user uid), found {}",
+                return wrong(&format!(
+                    "the token file must have at least 3 columns (token, user name, user uid), found {}",
                     fields.len()
-                )));
+                ));
             };
             if token.is_empty() {
                 tracing::warn!("an empty token has been found in the token file");
@@ -43,8 +49,9 @@ impl TokenList {
     }
 }
 
-/// The fields of a line of CSV: quotes hold commas, and double quotes in quotes stand for one.
-fn fields(line: &str) -> Vec<String> {
+/// The fields of a line of CSV: quotes hold commas, and double quotes in quotes stand for one. `None` if a
+/// quote is not closed.
+fn fields(line: &str) -> Option<Vec<String>> {
     let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
     let mut characters = line.chars().peekable();
     while let Some(c) = characters.next() {
@@ -59,7 +66,7 @@ fn fields(line: &str) -> Vec<String> {
         }
     }
     fields.push(field);
-    fields
+    (!quoted).then_some(fields)
 }
 
 #[cfg(test)]
@@ -92,9 +99,16 @@ mod tests {
     }
 
     #[test]
-    fn short_lines_are_refused() {
-        let error = TokenList::parse("t,jane").unwrap_err().to_string();
-        let expected = "must have at least 3 columns (token, user name, user uid), found 2";
-        assert_eq!(error, format!("the token file {expected}"));
+    fn wrong_lines_are_refused() {
+        for (text, expected) in [
+            (
+                "t,jane,1\n\nt,jane",
+                "line 3: the token file must have at least 3 columns (token, user name, user uid), found 2",
+            ),
+            ("t,jane,1,\"dev\nu,joe,2", "line 1: a quote that opens a field is not closed"),
+        ] {
+            let error = TokenList::parse(text).unwrap_err().to_string();
+            assert_eq!(error, expected);
+        }
     }
 }

@@ -11,10 +11,14 @@ use pintle_value::{Value, yaml};
 pub(super) fn configuration(path: &Path) -> anyhow::Result<AdmissionConfiguration> {
     let read = |path: &Path| -> anyhow::Result<Value> {
         let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-        Ok(yaml::parse(&bytes)?)
+        yaml::parse_strict(&bytes).with_context(|| path.display().to_string())
     };
-    let context =
-        || format!("unable to read admission control configuration from {:?}", path.display());
+    let context = || {
+        format!(
+            "--admission-control-config-file: unable to read admission control configuration from {:?}",
+            path.display()
+        )
+    };
     let directory = path.parent().unwrap_or_else(|| Path::new(""));
     let open = |name: &str| read(&directory.join(name)).map_err(|why| format!("{why:#}"));
     let said = read(path).with_context(context)?;

@@ -10,6 +10,6 @@ use pintle_value::yaml;
 /// Reads `--egress-selector-config-file`.
 pub(super) fn selector(path: &Path) -> anyhow::Result<EgressSelector> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-    let said = yaml::parse(&bytes).with_context(|| path.display().to_string())?;
+    let said = yaml::parse_strict(&bytes).with_context(|| path.display().to_string())?;
     EgressSelector::read(&said).map_err(|why| anyhow!("{}: {why}", path.display()))
 }

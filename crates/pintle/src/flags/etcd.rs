@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
-use pintle_server::{Etcd, EtcdTls, MediaType};
+use pintle_server::{Credentials, Error, Etcd, EtcdTls, MediaType, read_authorities};
 
 use super::duration;
 
@@ -69,16 +69,13 @@ impl EtcdFlags {
         if self.etcd_servers.is_empty() {
             return Ok(None);
         }
-        let read = |flag: &str, path: PathBuf| {
-            std::fs::read(&path).with_context(|| format!("{flag}: {}", path.display()))
-        };
-        let authorities = self.etcd_cafile.map(|path| read("--etcd-cafile", path)).transpose()?;
-        let identity = match self.etcd_certfile.zip(self.etcd_keyfile) {
-            Some((chain, key)) => {
-                Some((read("--etcd-certfile", chain)?, read("--etcd-keyfile", key)?))
-            }
-            None => None,
-        };
+        let authorities = self.etcd_cafile.map(|path| read_authorities(&path, "etcd-cafile"));
+        let authorities = authorities.transpose()?.map(String::into_bytes);
+        let identity = self.etcd_certfile.zip(self.etcd_keyfile).map(|(certificate, key)| {
+            let read = Credentials::read(&certificate, &key, ["etcd-certfile", "etcd-keyfile"])?;
+            Ok::<_, Error>((read.certificate_pem.into_bytes(), read.key_pem.into_bytes()))
+        });
+        let identity = identity.transpose()?;
         let interval = |every: Duration| (!every.is_zero()).then_some(every);
         Ok(Some(Etcd {
             endpoints: self.etcd_servers,

@@ -1,13 +1,12 @@
 //! Flags about the tokens that others issue.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use clap::Args;
-use pintle_server::{ExternalTokens, OidcFlags, ReviewVersion, TokenWebhook};
+use pintle_server::{ExternalTokens, OidcFlags, ReviewVersion, TokenWebhook, read_authorities};
 
 use super::duration;
 
@@ -101,8 +100,7 @@ impl ExternalTokenFlags {
             );
         }
         let authorities_pem = match &self.oidc_ca_file {
-            Some(path) => fs::read_to_string(path)
-                .with_context(|| format!("--oidc-ca-file: {}", path.display()))?,
+            Some(path) => read_authorities(path, "oidc-ca-file")?,
             None => String::new(),
         };
         let mut signing_algorithms = self.oidc_signing_algs.clone();

@@ -271,7 +271,7 @@ impl Source {
 }
 
 fn read(content: &[u8], disallowed: &[String]) -> Result<Configuration, String> {
-    let file = yaml::parse(content).map_err(|why| why.to_string())?;
+    let file = yaml::parse_strict(content).map_err(|why| why.to_string())?;
     Configuration::read(&file, disallowed).map_err(|why| why.to_string())
 }
 

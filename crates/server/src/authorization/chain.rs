@@ -178,7 +178,7 @@ fn configured(config: &Config) -> Result<Found, Error> {
 }
 
 fn read(said: &[u8], required: &[Mode]) -> Result<Vec<Configured>, String> {
-    let file = yaml::parse(said).map_err(|why| why.to_string())?;
+    let file = yaml::parse_strict(said).map_err(|why| why.to_string())?;
     configuration::read(&file, required).map_err(|why| why.to_string())
 }
 

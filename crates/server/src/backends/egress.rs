@@ -89,10 +89,9 @@ fn read(
     authority: &str,
     tls: &EgressTls,
 ) -> Result<(ServerName<'static>, Arc<ClientConfig>), Error> {
-    let file = |path: &PathBuf| pki::read(path).map_err(|error| error.of(FLAG));
-    let bundle = tls.ca_bundle.as_ref().map(file).transpose()?.unwrap_or_default();
-    let credentials =
-        Credentials { certificate_pem: file(&tls.client_cert)?, key_pem: file(&tls.client_key)? };
+    let authorities = tls.ca_bundle.as_ref().map(|path| pki::read_authorities(path, FLAG));
+    let bundle = authorities.transpose()?.unwrap_or_default();
+    let credentials = Credentials::read(&tls.client_cert, &tls.client_key, [FLAG, FLAG])?;
     let failed = |why: String| Error::Tls(why).of(FLAG);
     let identity = trust::Identity::read(&credentials).map_err(failed)?;
     let config = trust::bundle(bundle.as_bytes(), Some(&identity)).map_err(failed)?;

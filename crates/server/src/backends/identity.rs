@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::pki::{self, Credentials, RenewedCredentials};
+use crate::pki::{Credentials, RenewedCredentials};
 use crate::{Error, trust};
 
 /// A certificate and its key, and where they come from.
@@ -32,16 +32,12 @@ impl Identity {
     /// The certificate and the key of now.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// A file cannot be used.
     pub(super) fn credentials(&self) -> Result<Arc<Credentials>, Error> {
         match self {
             Self::Own(credentials) => Ok(credentials.load_full()),
-            Self::Files { certificate, key, flags: [certificate_flag, key_flag] } => {
-                Ok(Arc::new(Credentials {
-                    certificate_pem: pki::read(certificate)
-                        .map_err(|error| error.of(certificate_flag))?,
-                    key_pem: pki::read(key).map_err(|error| error.of(key_flag))?,
-                }))
+            Self::Files { certificate, key, flags } => {
+                Credentials::read(certificate, key, *flags).map(Arc::new)
             }
         }
     }

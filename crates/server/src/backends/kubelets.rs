@@ -109,8 +109,8 @@ impl Kubelets {
 impl Sources {
     fn read(&self) -> Result<Trust, Error> {
         let authority = self.certificate_authority.as_deref();
-        let authority = authority
-            .map(|path| pki::read(path).map_err(|e| e.of("kubelet-certificate-authority")));
+        let authority =
+            authority.map(|path| pki::read_authorities(path, "kubelet-certificate-authority"));
         let identity = identity(&*self.identity.credentials()?)?;
         let anyone = trust::anyone(Some(&identity)).map_err(Error::Tls)?;
         let configured = match authority.transpose()? {

@@ -60,7 +60,7 @@ pub(crate) struct Profile {
 }
 
 impl Pair {
-    /// Reads a serving certificate and its key; `flags` name the two files.
+    /// Reads a certificate and its key; `flags` name the two files.
     ///
     /// # Errors
     /// Also if the key is not that of the certificate.

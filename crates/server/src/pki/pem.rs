@@ -7,14 +7,24 @@ use base64::engine::general_purpose::STANDARD;
 use rcgen::KeyPair;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::Error;
 
-/// Every certificate in a file, at least one.
+/// Every certificate in a file, at least one. What is none is an error: an authority that is left out would
+/// not be missed.
 pub(super) fn certificates(path: &Path, text: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     match all {
-        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        Ok(certificates) if !certificates.is_empty() => {
+            match certificates.iter().position(|der| X509Certificate::from_der(der).is_err()) {
+                None => Ok(certificates),
+                Some(at) => {
+                    let reason = format!("certificate {} of this file cannot be read", at + 1);
+                    Err(error(path, reason))
+                }
+            }
+        }
         Ok(_) => Err(error(path, "there is no certificate in this file".to_owned())),
         Err(why) => Err(error(path, format!("this is not a certificate in PEM: {why}"))),
     }

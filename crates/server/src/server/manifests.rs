@@ -7,20 +7,35 @@ use pintle_value::{Value, yaml};
 
 use crate::{Config, Error};
 
+const FLAG: &str = "manifests";
+
+/// A file and its objects.
+struct Source {
+    path: PathBuf,
+    objects: Vec<Value>,
+}
+
 /// Applies what the configuration names; the server is not ready before.
 pub(super) async fn apply(environment: &Environment, config: &Config) -> Result<(), Error> {
-    let mut objects = Vec::new();
+    let mut sources = Vec::new();
     for path in &config.manifests {
-        read(path, &mut objects).map_err(|error| error.of("manifests"))?;
+        read(path, &mut sources).map_err(|error| error.of(FLAG))?;
     }
+    let mut objects: Vec<_> = sources.iter().flat_map(|source| source.objects.clone()).collect();
     for text in &config.objects {
         let wrong = |reason: String| Error::Manifest { path: "objects".into(), reason };
         collect(text, &mut objects).map_err(wrong)?;
     }
     let applied = manifests::apply(environment, objects).await;
-    applied.map_err(|refused| Error::Apply {
-        object: named(&refused.object),
-        reason: refused.status.message,
+    applied.map_err(|refused| {
+        let (object, reason) = (named(&refused.object), refused.status.message);
+        match sources.into_iter().find(|source| source.objects.contains(&refused.object)) {
+            Some(Source { path, .. }) => {
+                Error::Manifest { path, reason: format!("cannot apply {object}: {reason}") }
+                    .of(FLAG)
+            }
+            None => Error::Apply { object, reason },
+        }
     })
 }
 
@@ -34,11 +49,14 @@ fn named(object: &Value) -> String {
     }
 }
 
-/// The objects of a file or a directory.
-fn read(path: &Path, objects: &mut Vec<Value>) -> Result<(), Error> {
-    for file in files(path)? {
-        let text = crate::pki::read(&file)?;
-        collect(&text, objects).map_err(|reason| Error::Manifest { path: file, reason })?;
+/// The objects of a file, or of the files of a directory.
+fn read(path: &Path, sources: &mut Vec<Source>) -> Result<(), Error> {
+    for path in files(path)? {
+        let (text, mut objects) = (crate::pki::read(&path)?, Vec::new());
+        match collect(&text, &mut objects) {
+            Ok(()) => sources.push(Source { path, objects }),
+            Err(reason) => return Err(Error::Manifest { path, reason }),
+        }
     }
     Ok(())
 }

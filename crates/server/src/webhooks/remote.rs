@@ -25,6 +25,9 @@ use crate::trust::{self, Identity};
 /// The longest answer that is read.
 const ANSWER_BYTES_MAX: usize = 3 << 20;
 
+/// The member of a cluster that names the file of its authorities.
+const AUTHORITY: &str = "certificate-authority";
+
 /// The server.
 pub(crate) struct Remote {
     uri: Uri,
@@ -54,6 +57,10 @@ impl Remote {
     }
 
     fn of(file: &Value, folder: &Path, way: Way) -> Result<Self, String> {
+        let (kind, version) = (text(file, "kind"), text(file, "apiVersion"));
+        if !matches!((kind, version), ("Config" | "", "v1" | "")) {
+            return Err(format!("no kind {kind:?} is registered for version {version:?}"));
+        }
         let context = named(file, "contexts", "context", text(file, "current-context"))?;
         let cluster = named(file, "clusters", "cluster", text(&context, "cluster"))?;
         let user = match text(&context, "user") {
@@ -206,7 +213,8 @@ fn tls(cluster: &Value, user: &Value, folder: &Path) -> Result<rustls::ClientCon
     let key = data(user, "client-key", folder)?;
     let identity = match (certificate, key) {
         (Some(certificate_pem), Some(key_pem)) => {
-            Some(Identity::read(&Credentials { certificate_pem, key_pem })?)
+            let identity = Identity::read(&Credentials { certificate_pem, key_pem });
+            Some(identity.map_err(|why| format!("client-certificate and client-key: {why}"))?)
         }
         (None, None) => None,
         _ => return Err("client-certificate and client-key belong together".to_owned()),
@@ -214,7 +222,12 @@ fn tls(cluster: &Value, user: &Value, folder: &Path) -> Result<rustls::ClientCon
     if cluster.get("insecure-skip-tls-verify").and_then(Value::as_bool) == Some(true) {
         return trust::anyone(identity.as_ref());
     }
-    let authority = data(cluster, "certificate-authority", folder)?.unwrap_or_default();
+    let authority = match data(cluster, AUTHORITY, folder)? {
+        Some(pem) if !trust::has_certificate(pem.as_bytes()) => {
+            return Err(format!("{AUTHORITY}: there is no certificate in it"));
+        }
+        authority => authority.unwrap_or_default(),
+    };
     trust::bundle(authority.as_bytes(), identity.as_ref())
 }
 

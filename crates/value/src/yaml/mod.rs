@@ -27,6 +27,19 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
     Ok(value)
 }
 
+/// Reads one document and nothing behind it; a key that comes twice is an error, as upstream has it of the
+/// files that configure its servers.
+pub fn parse_strict(bytes: &[u8]) -> Result<Value, Error> {
+    let text = json::text(bytes);
+    let mut reader = Reader::new(&text)?;
+    if let Some(repeated) = reader.duplicates().next() {
+        return Err(Error::Yaml(format!("yaml: {repeated}")));
+    }
+    let value = reader.tree()?;
+    reader.end()?;
+    Ok(value)
+}
+
 /// Reads every document of a file, without the empty ones.
 pub fn parse_documents(bytes: &[u8]) -> Result<Vec<Value>, Error> {
     let text = json::text(bytes);
