@@ -65,7 +65,7 @@ const KINDS: [Kind; 5] = [
             let told = yaml::parse(include_bytes!("admission.yaml"))?;
             let none = |name: &str| Err(format!("{name} is not to be read"));
             let (told, _) = AdmissionConfiguration::read(&told, &none).map_err(Error::msg)?;
-            let admission_plugins = Plugins::parse(STRICT, [])?.told(told);
+            let admission_plugins = Plugins::parse(STRICT, [])?.configured(told)?;
             Ok(Config {
                 admission_plugins,
                 authorization_modes: vec![Mode::Node, Mode::Rbac],
