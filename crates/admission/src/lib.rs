@@ -8,6 +8,7 @@
 //!
 //! Must not know: HTTP, how it is decided what users may do (it asks [`Permissions`]), how writes are made.
 
+mod annotations;
 mod conditions;
 mod configuration;
 mod declared_features;

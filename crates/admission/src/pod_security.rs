@@ -23,13 +23,19 @@ use pintle_registry::{Object, Registry, Unreadable};
 use pintle_value::Value;
 
 use crate::Measures;
+use crate::annotations::annotate;
 use crate::pods::items;
 use crate::{forbidden, is_of};
-use checks::violations;
+use checks::{Violations, violations};
 pub(crate) use configuration::Configuration;
 pub(crate) use measures::Measures as PodSecurityMeasures;
 use measures::{Asked, Mode, Verdict};
-use policy::{Level, PREFIX, Policies, Policy};
+use policy::{Level, PREFIX, PRIVILEGED, Policies, Policy};
+
+/// The annotations for the audit log.
+const ENFORCED: &str = "pod-security.kubernetes.io/enforce-policy";
+const VIOLATIONS: &str = "pod-security.kubernetes.io/audit-violations";
+const EXEMPT: &str = "pod-security.kubernetes.io/exempt";
 
 /// How many pods of a namespace are looked at when what it enforces changes.
 const PODS_MAX: usize = 3000;
@@ -95,6 +101,7 @@ impl PodSecurity {
         };
         if policies.are_privileged() {
             self.count(Verdict::Allow, Mode::Enforce, policies.enforce, &asked);
+            annotate(write, ENFORCED, || PRIVILEGED.to_string());
             return Ok(Vec::new());
         }
         if write.old.is_some_and(|old| !is_significant(pod, old)) {
@@ -103,6 +110,8 @@ impl PodSecurity {
         let found = violations(policies.enforce, pod);
         let verdict = if found.is_empty() { Verdict::Allow } else { Verdict::Deny };
         self.count(verdict, Mode::Enforce, policies.enforce, &asked);
+        annotate(write, ENFORCED, || policies.enforce.to_string());
+        self.audit(write, policies.audit, pod, &asked);
         if !found.is_empty() {
             let why = format!("violates PodSecurity \"{}\": {found}", policies.enforce);
             return Err(forbidden(write, pod, &why));
@@ -111,16 +120,26 @@ impl PodSecurity {
     }
 
     fn is_exempt(&self, write: &Attributes<'_>, pod: &Value, asked: &Asked<'_>) -> bool {
-        let is_exempt = self.configuration.exempts(write, pod);
-        if is_exempt {
+        let exemption = self.configuration.exemption(write, pod);
+        if let Some(why) = exemption {
             self.measures.pod_security.exempted(asked);
+            annotate(write, EXEMPT, || why.to_owned());
         }
-        is_exempt
+        exemption.is_some()
     }
 
     fn count(&self, verdict: Verdict, mode: Mode, policy: Policy, asked: &Asked<'_>) {
         let [level, version] = policy.labels();
         self.measures.pod_security.evaluated(verdict, mode, [&level, &version], asked);
+    }
+
+    /// Tells the audit log what is wrong with a pod.
+    fn audit(&self, write: &Attributes<'_>, policy: Policy, pod: &Value, asked: &Asked<'_>) {
+        let found = violations(policy, pod);
+        if !found.is_empty() {
+            self.count(Verdict::Deny, Mode::Audit, policy, asked);
+            annotate(write, VIOLATIONS, || would_violate(policy, &found));
+        }
     }
 
     fn warning(&self, policy: Policy, pod: &Value, asked: &Asked<'_>) -> Vec<String> {
@@ -129,7 +148,7 @@ impl PodSecurity {
             return Vec::new();
         }
         self.count(Verdict::Deny, Mode::Warn, policy, asked);
-        vec![format!("would violate PodSecurity \"{policy}\": {found}")]
+        vec![would_violate(policy, &found)]
     }
 
     /// A template is told of, never refused: its pods are.
@@ -144,9 +163,10 @@ impl PodSecurity {
             return Ok(Vec::new());
         }
         let policies = self.policies(registry, write.namespace)?.unwrap_or_default();
-        if policies.warn.is_privileged() {
+        if policies.warn.is_privileged() && policies.audit.is_privileged() {
             return Ok(Vec::new());
         }
+        self.audit(write, policies.audit, pod, &asked);
         Ok(self.warning(policies.warn, pod, &asked))
     }
 
@@ -195,6 +215,10 @@ impl PodSecurity {
         }
         told_of_pods(registry, name, new)
     }
+}
+
+fn would_violate(policy: Policy, found: &Violations) -> String {
+    format!("would violate PodSecurity \"{policy}\": {found}")
 }
 
 /// Whether a pod runs something that it did not run before. What else can be changed of a pod that is there,

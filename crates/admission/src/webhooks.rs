@@ -13,6 +13,7 @@ mod hook;
 mod review;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::borrow::Cow;
 use std::future::ready;
@@ -30,6 +31,7 @@ use pintle_registry::{Registry, Resource};
 use pintle_value::{Path, Value};
 
 use crate::Plugins;
+use crate::annotations::annotate;
 use crate::expressions::{Evaluation, Facts, Variables};
 use crate::measured::Measured;
 use crate::measures::{Asker, Measures, Rejection, Step};
@@ -38,6 +40,7 @@ use crate::request::{returned, shown, taken};
 use crate::rows;
 use hook::Hook;
 use review::{Inquiry, Verdict, denial};
+use told::Told;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
@@ -61,7 +64,20 @@ struct Configurations {
 /// A webhook that is to be asked, about a version of the resource.
 struct Concerned {
     hook: Hook,
+    /// Its index among all of its sort.
+    index: usize,
     resource: Arc<Resource>,
+}
+
+/// What came of asking a webhook.
+enum Asked {
+    /// It is not concerned after all.
+    Unwanted,
+    /// It could not be asked, and the write may pass without.
+    FailedOpen,
+    Said(Verdict),
+    /// The write may not pass.
+    Failed(Status),
 }
 
 const MUTATING: &str = "MutatingAdmissionWebhook";
@@ -146,8 +162,9 @@ impl Webhooks {
         timed(write, async move {
             let mut mutated = Mutated::default();
             let mut object = write.object.map(Cow::Borrowed);
+            let round = u8::from(memory.again);
             for one in concerned {
-                if self.change_once(write, &one, &mut object, &mut mutated).await? {
+                if self.change_once(write, (&one, round), &mut object, &mut mutated).await? {
                     memory.wake();
                 }
                 if one.hook.again {
@@ -161,17 +178,37 @@ impl Webhooks {
         })
     }
 
-    /// Asks one webhook about an object of the stored form; whether it changed it.
+    /// Asks one webhook about an object of the stored form; whether it changed it. The audit log is told.
     async fn change_once(
         &self,
         write: &Attributes<'_>,
+        (one, round): (&Concerned, u8),
+        object: &mut Option<Cow<'_, Value>>,
+        mutated: &mut Mutated,
+    ) -> Result<bool, Status> {
+        let told = Told { write, hook: &one.hook, round, index: one.index };
+        let changed = match self.ask(write, one, object.as_deref(), Step::Admit).await? {
+            Asked::Unwanted => return Ok(false),
+            Asked::FailedOpen => {
+                told.failed_open(Step::Admit);
+                Ok(false)
+            }
+            Asked::Failed(status) => Err(status),
+            Asked::Said(verdict) => Self::changed_by(verdict, &told, one, object, mutated).await,
+        };
+        told.mutation(matches!(changed, Ok(true)));
+        changed
+    }
+
+    /// Does to an object what a webhook says; whether that changed it.
+    async fn changed_by(
+        verdict: Verdict,
+        told: &Told<'_>,
         one: &Concerned,
         object: &mut Option<Cow<'_, Value>>,
         mutated: &mut Mutated,
     ) -> Result<bool, Status> {
-        let Some(verdict) = self.ask(write, one, object.as_deref(), Step::Admit).await? else {
-            return Ok(false);
-        };
+        let write = told.write;
         mutated.warnings.extend(verdict.warnings);
         if !verdict.allowed {
             return Err(denial(&one.hook.name, &verdict.result));
@@ -183,6 +220,7 @@ impl Webhooks {
         let (schema, ty) = (&one.resource.schema, one.resource.ty);
         let patched = pintle_apply::apply(PatchType::Json, schema, ty, &current, &patch);
         let mut patched = patched.map_err(|error| Status::internal(&error))?.value;
+        told.patch(&patch);
         if patched == current {
             return Ok(false);
         }
@@ -202,27 +240,36 @@ impl Webhooks {
         timed(write, async move {
             let verdicts =
                 concerned.iter().map(|one| self.ask(write, one, write.object, Step::Validate));
+            let answers = join_all(verdicts).await;
+            let wanted = concerned.iter().zip(&answers);
+            let wanted = wanted.filter(|(_, asked)| !matches!(asked, Ok(Asked::Unwanted)));
+            for (index, (one, asked)) in wanted.enumerate() {
+                if matches!(asked, Ok(Asked::FailedOpen)) {
+                    let told = Told { write, hook: &one.hook, round: 0, index };
+                    told.failed_open(Step::Validate);
+                }
+            }
             let mut warnings = Vec::new();
-            for (one, verdict) in concerned.iter().zip(join_all(verdicts).await) {
-                let Some(verdict) = verdict? else { continue };
-                warnings.extend(verdict.warnings);
-                if !verdict.allowed {
-                    return Err(denial(&one.hook.name, &verdict.result));
+            for (one, asked) in concerned.iter().zip(answers) {
+                match asked? {
+                    Asked::Unwanted | Asked::FailedOpen => {}
+                    Asked::Failed(status) => return Err(status),
+                    Asked::Said(verdict) if verdict.allowed => warnings.extend(verdict.warnings),
+                    Asked::Said(verdict) => return Err(denial(&one.hook.name, &verdict.result)),
                 }
             }
             Ok(warnings)
         })
     }
 
-    /// Asks one webhook; `None` where it is not concerned after all, or cannot be asked and the write may
-    /// pass without.
+    /// Asks one webhook. An error is one of its conditions, or of a version of the object.
     async fn ask(
         &self,
         write: &Attributes<'_>,
         one: &Concerned,
         object: Option<&Value>,
         step: Step,
-    ) -> Result<Option<Verdict>, Status> {
+    ) -> Result<Asked, Status> {
         let hook = &one.hook;
         let uid = self.caller.uid();
         let object = match object {
@@ -242,34 +289,40 @@ impl Webhooks {
             old: old.as_ref(),
         };
         if !self.is_wanted(hook, &inquiry, step)? {
-            return Ok(None);
+            return Ok(Asked::Unwanted);
         }
         let began = Instant::now();
         let count = |code, rejection| {
             let call = (&*hook.name, step, write.operation);
             self.measures.called(call, began.elapsed(), code, rejection);
         };
-        if write.dry_run {
-            hook.supports_dry_run().inspect_err(|_| count(0, Some(Rejection::Internal)))?;
+        if write.dry_run
+            && let Err(status) = hook.supports_dry_run()
+        {
+            count(0, Some(Rejection::Internal));
+            return Ok(Asked::Failed(status));
         }
         match self.call(hook, &inquiry).await {
-            Ok(verdict) if verdict.allowed => {
-                count(200, None);
-                Ok(Some(verdict))
-            }
             Ok(verdict) => {
-                count(denial(&hook.name, &verdict.result).code, Some(Rejection::Said));
-                Ok(Some(verdict))
+                match verdict.allowed {
+                    true => count(200, None),
+                    false => count(denial(&hook.name, &verdict.result).code, Some(Rejection::Said)),
+                }
+                for (key, value) in &verdict.annotations {
+                    annotate(write, &format!("{}/{key}", hook.name), || value.clone());
+                }
+                Ok(Asked::Said(verdict))
             }
             Err(Unanswered { why, code }) if hook.lenient => {
                 tracing::warn!(webhook = %hook.name, %why, "failed calling a webhook, failing open");
                 count(code, None);
                 self.measures.failed_open(&hook.name, step);
-                Ok(None)
+                Ok(Asked::FailedOpen)
             }
             Err(Unanswered { why, code }) => {
                 count(code, Some(Rejection::NotAsked));
-                Err(Status::internal(format_args!("failed calling webhook {:?}: {why}", hook.name)))
+                let why = format_args!("failed calling webhook {:?}: {why}", hook.name);
+                Ok(Asked::Failed(Status::internal(why)))
             }
         }
     }
@@ -358,9 +411,10 @@ impl Configurations {
         }
         let versions = registry.versions_of(write.resource);
         let mut concerned = Vec::new();
-        for hook in hooks.iter() {
+        for (index, hook) in hooks.iter().enumerate() {
             let resource = hook.matching.version(write, registry, &versions)?;
-            concerned.extend(resource.map(|resource| Concerned { hook: hook.clone(), resource }));
+            let hook = || hook.clone();
+            concerned.extend(resource.map(|resource| Concerned { hook: hook(), index, resource }));
         }
         Ok(concerned)
     }

@@ -10,7 +10,7 @@ use pintle_meta::{GroupVersionKind, Status, User, field::Errors};
 use pintle_value::Value;
 
 use crate::allocation::Companion;
-use crate::request::{DeleteOptions, Now, WriteOptions};
+use crate::request::{DeleteOptions, Now, Recorder, WriteOptions};
 use crate::{Registry, Resource};
 
 /// What a write does.
@@ -66,6 +66,8 @@ pub struct Attributes<'a> {
     pub now: Now,
     /// How long webhooks took, in nanoseconds.
     pub waited: &'a Counter,
+    /// Who records the request, if it is audited.
+    pub recorder: Option<&'a dyn Recorder>,
     /// Nothing will come of the write.
     pub dry_run: bool,
     /// How it is to be done.

@@ -37,22 +37,31 @@ impl Configuration {
                 .ok_or_else(|| wrong(&version, text, "must be \"latest\" or \"v1.x\""))?;
             Ok::<Policy, String>(Policy { level, version })
         };
-        policy("audit")?;
         let exemptions = said.get("exemptions").unwrap_or(&Value::Null);
         Ok(Self {
-            usual: Policies { enforce: policy("enforce")?, warn: policy("warn")? },
+            usual: Policies {
+                enforce: policy("enforce")?,
+                audit: policy("audit")?,
+                warn: policy("warn")?,
+            },
             users: texts(exemptions, "usernames"),
             namespaces: texts(exemptions, "namespaces"),
             runtime_classes: texts(exemptions, "runtimeClasses"),
         })
     }
 
-    /// Whether nobody looks at a pod, or at the template of one.
-    pub(super) fn exempts(&self, write: &Attributes<'_>, pod: &Value) -> bool {
+    /// Why nobody looks at a pod, or at the template of one, in upstream's words; `None` where it is looked
+    /// at.
+    pub(super) fn exemption(&self, write: &Attributes<'_>, pod: &Value) -> Option<&'static str> {
         let class = pod.str_at(&["spec", "runtimeClassName"]).unwrap_or_default();
-        self.exempts_namespace(write.namespace)
-            || self.users.iter().any(|user| *user == *write.user.name)
-            || self.runtime_classes.iter().any(|exempt| exempt == class)
+        if self.exempts_namespace(write.namespace) {
+            Some("namespace")
+        } else if self.users.iter().any(|user| *user == *write.user.name) {
+            Some("user")
+        } else {
+            let is_exempt = self.runtime_classes.iter().any(|exempt| exempt == class);
+            is_exempt.then_some("runtimeClass")
+        }
     }
 
     /// Whether nobody looks at the pods of a namespace.

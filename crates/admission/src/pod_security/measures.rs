@@ -25,6 +25,7 @@ pub(super) enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Enforce,
+    Audit,
     Warn,
 }
 
@@ -64,6 +65,7 @@ impl Measures {
         };
         let mode = match mode {
             Mode::Enforce => "enforce",
+            Mode::Audit => "audit",
             Mode::Warn => "warn",
         };
         self.evaluations.with([verdict, mode, level, version, operation, sort, part]).add(1);

@@ -31,10 +31,11 @@ pub(super) struct Policy {
     pub(super) version: Version,
 }
 
-/// The policies of a namespace. What is audited can be seen nowhere, so that only its labels are checked.
+/// The policies of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policies {
     pub(super) enforce: Policy,
+    pub(super) audit: Policy,
     pub(super) warn: Policy,
 }
 
@@ -50,26 +51,27 @@ struct Unknown;
 /// The minor of the release whose standards these are.
 const NEWEST: i64 = 36;
 
-const PRIVILEGED: Policy = Policy { level: Level::Privileged, version: Version::Latest };
+pub(super) const PRIVILEGED: Policy = Policy { level: Level::Privileged, version: Version::Latest };
 
 impl Default for Policies {
     fn default() -> Self {
-        Self { enforce: PRIVILEGED, warn: PRIVILEGED }
+        Self { enforce: PRIVILEGED, audit: PRIVILEGED, warn: PRIVILEGED }
     }
 }
 
 impl Policies {
     /// Those that labels ask for in place of `usual` ones, and what is wrong with the labels. What cannot
-    /// be understood is enforced at its strictest, and warned of not at all (upstream:
-    /// `PolicyToEvaluate`).
+    /// be understood is enforced at its strictest, and audited and warned of not at
+    /// all (upstream: `PolicyToEvaluate`).
     pub(super) fn of<'a>(
         usual: Self,
         label: impl Fn(&str) -> Option<&'a str>,
     ) -> (Self, field::Errors) {
         let mut errors = field::Errors::new();
-        let [enforced, _, warned] =
+        let [enforced, audited, warned] =
             ["enforce", "audit", "warn"].map(|mode| Said::of(mode, &label, &mut errors));
         let enforce = enforced.policy(usual.enforce, Level::Restricted);
+        let audit = audited.policy(usual.audit, Level::Privileged);
         let mut warn = warned.policy(usual.warn, Level::Privileged);
         // What is enforced is warned of as well, for the sake of the workloads that make the pods.
         let follows = warned.level.is_none() && matches!(enforced.level, Some(Ok(_)));
@@ -77,12 +79,12 @@ impl Policies {
             warn.level = enforce.level;
             warn.version = warned.version.unwrap_or(enforce.version);
         }
-        (Self { enforce, warn }, errors)
+        (Self { enforce, audit, warn }, errors)
     }
 
     /// Whether everything is let pass in silence.
     pub(super) fn are_privileged(&self) -> bool {
-        self.enforce.level == Level::Privileged && self.warn.level == Level::Privileged
+        [self.enforce, self.audit, self.warn].into_iter().all(Policy::is_privileged)
     }
 }
 

@@ -14,7 +14,8 @@ pub(super) struct Binding {
     /// `None` for everything that the policy is about.
     pub(super) matching: Option<Matching>,
     pub(super) params: Option<ParamRef>,
-    /// What becomes of what a validating policy objects to.
+    /// What becomes of what a validating policy objects to, as it is said.
+    pub(super) actions: Value,
     pub(super) denies: bool,
     pub(super) warns: bool,
     /// It is told in the audit log.
@@ -49,6 +50,7 @@ impl Binding {
                 selector: said.get("selector").cloned().unwrap_or_default(),
                 required: text(said, "parameterNotFoundAction") == "Deny",
             }),
+            actions: actions.to_vec().into(),
             denies: acts("Deny"),
             warns: acts("Warn"),
             audits: acts("Audit"),

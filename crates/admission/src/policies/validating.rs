@@ -1,8 +1,6 @@
 //! ValidatingAdmissionPolicy: expressions that users write decide on what is valid otherwise (VAP-01).
 //!
-//! Purpose: refuses what a policy objects to, or warns of it, as its bindings say.
-//!
-//! Missing: annotations for an audit log are made, and kept nowhere.
+//! Purpose: refuses what a policy objects to, warns of it, or tells the audit log of it, as its bindings say.
 
 mod decision;
 mod policy;
@@ -17,10 +15,12 @@ use std::time::Duration;
 use pintle_meta::{Reason, Status, object};
 use pintle_registry::admission::{Admission, Attributes, Waited};
 use pintle_registry::{Registry, work};
+use pintle_value::Value;
 
 use super::binding::Binding;
 use super::seen::Seen;
 use super::{Concerned, Policies, params};
+use crate::annotations::{Values, annotate, ordered};
 use crate::measures::Measures;
 use crate::permissions::Permissions;
 use decision::{Objection, Weight, objections};
@@ -91,23 +91,29 @@ impl Validating {
                 }
             };
             let seen = Seen::of(write, write.object, registry, version, permissions).await?;
+            let mut said = Values::default();
             for binding in bindings {
                 let found = match params::collect(kind.as_deref(), binding, write, registry) {
                     Ok(params) => {
                         let asked = params.iter().map(|params| seen.facts(head, params));
                         let measured = (measures, write.operation);
-                        asked.flat_map(|facts| objections(policy, facts, measured)).collect()
+                        let told =
+                            asked.map(|facts| objections(policy, facts, measured, &mut said));
+                        told.flatten().collect()
                     }
                     Err(_) if head.lenient => Vec::new(),
                     Err(why) => vec![Objection {
+                        index: 0,
                         message: format!("failed to configure binding: {why}"),
                         reason: Reason::Invalid,
                         weight: Weight::Full,
                         took: Duration::ZERO,
                     }],
                 };
+                audit((policy, binding), &found, write);
                 speak((policy, binding), found, measures, &mut warnings, &mut denials);
             }
+            said.publish(&head.name, write);
         }
         match denials.into_iter().next() {
             Some(Denial { message, reason }) => {
@@ -122,6 +128,24 @@ impl Validating {
     }
 }
 
+/// Tells the audit log of a policy's objections, if a binding wants it (upstream:
+/// `publishValidationFailureAnnotation`). The first one counts.
+fn audit((policy, binding): (&Policy, &Binding), found: &[Objection], write: &Attributes<'_>) {
+    let first = found.iter().find(|objection| objection.weight == Weight::AsBound);
+    if let Some(Objection { index, message, .. }) = first.filter(|_| binding.audits) {
+        annotate(write, "validation.policy.admission.k8s.io/validation_failure", || {
+            let failure = ordered(&[
+                ("message", &Value::from(message.as_str())),
+                ("policy", &policy.head.name.clone().into()),
+                ("binding", &binding.name.clone().into()),
+                ("expressionIndex", &Value::from(*index as i64)),
+                ("validationActions", &binding.actions),
+            ]);
+            format!("[{failure}]")
+        });
+    }
+}
+
 /// Makes of a policy's objections what a binding wants of them.
 fn speak(
     (policy, binding): (&Policy, &Binding),
@@ -131,7 +155,7 @@ fn speak(
     denials: &mut Vec<Denial>,
 ) {
     let (policy, name) = (&policy.head.name, &binding.name);
-    for Objection { message, reason, weight, took } in found {
+    for Objection { message, reason, weight, took, .. } in found {
         let count = |action| measures.validated((policy, name), action, &message, took);
         let is_bound = weight == Weight::AsBound;
         if weight == Weight::None {

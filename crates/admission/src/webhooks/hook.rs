@@ -15,6 +15,8 @@ use crate::matching::{Matching, texts};
 #[derive(Clone, Debug)]
 pub(super) struct Hook {
     pub(super) name: Str,
+    /// The name of its configuration.
+    pub(super) configuration: Str,
     /// Tells it from all others.
     pub(super) key: String,
     pub(super) endpoint: Endpoint,
@@ -35,11 +37,12 @@ impl Hook {
     /// The webhooks of a configuration, in order.
     pub(super) fn all(configuration: &Value) -> Vec<Self> {
         let hooks = configuration.get("webhooks").and_then(Value::as_array).unwrap_or_default();
-        let key = |place: usize| format!("{}/{place}", object::name(configuration));
-        hooks.iter().enumerate().map(|(place, hook)| Self::of(hook, key(place))).collect()
+        let name = Str::from(object::name(configuration));
+        let of = |(index, hook)| Self::of(hook, name.clone(), format!("{name}/{index}"));
+        hooks.iter().enumerate().map(of).collect()
     }
 
-    fn of(hook: &Value, key: String) -> Self {
+    fn of(hook: &Value, configuration: Str, key: String) -> Self {
         let text = |member| hook.str_at(&[member]).unwrap_or_default();
         let seconds = hook.get("timeoutSeconds").and_then(Value::as_int).unwrap_or(10);
         let versions = texts(hook, "admissionReviewVersions");
@@ -52,6 +55,7 @@ impl Hook {
         };
         Self {
             name: text("name").into(),
+            configuration,
             key,
             endpoint: endpoint.within(seconds),
             timeout: Duration::from_secs(seconds),

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use pintle_meta::Status;
 use pintle_registry::Resource;
 use pintle_registry::admission::Attributes;
-use pintle_value::{Map, Value, json};
+use pintle_value::{Map, Str, Value, json};
 
 use crate::request::describe;
 
@@ -28,6 +28,8 @@ pub(super) struct Verdict {
     /// A JSON patch.
     pub(super) patch: Option<Vec<u8>>,
     pub(super) warnings: Vec<String>,
+    /// What it tells the audit log.
+    pub(super) annotations: Vec<(String, String)>,
     /// A `Status`, as it came.
     pub(super) result: Value,
 }
@@ -82,10 +84,18 @@ impl Inquiry<'_> {
             ));
         }
         let warnings = response.get("warnings").and_then(Value::as_array).unwrap_or_default();
+        let annotations = response.get("auditAnnotations").and_then(Value::as_object);
+        let annotation =
+            |(key, value): (&Str, &Value)| Some((key.to_string(), value.as_str()?.to_owned()));
         Ok(Verdict {
             allowed: response.get("allowed") == Some(&Value::Bool(true)),
             patch,
             warnings: warnings.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            annotations: annotations
+                .into_iter()
+                .flat_map(Map::iter)
+                .filter_map(annotation)
+                .collect(),
             result: response.get("result").or(response.get("status")).cloned().unwrap_or_default(),
         })
     }

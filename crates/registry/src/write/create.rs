@@ -295,6 +295,7 @@ impl Write<'_> {
             user: &self.context.user,
             now: self.context.now,
             waited: &self.context.waited,
+            recorder: self.context.recorder.as_deref(),
             dry_run: self.options.dry_run,
             options: match operation {
                 Operation::Connect => Options::None,

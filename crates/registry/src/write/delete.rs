@@ -292,6 +292,7 @@ fn deletion<'a>(
         user: &context.user,
         now: context.now,
         waited: &context.waited,
+        recorder: context.recorder.as_deref(),
         dry_run: options.dry_run,
         options: Options::Delete(options),
     }

@@ -1,14 +1,17 @@
 //! POST to `serviceaccounts/NAME/token`: a TokenRequest is answered with a token and not kept.
 
 use bytes::Bytes;
-use pintle_meta::Status;
-use pintle_registry::request::Body;
+use pintle_meta::{Status, uid};
+use pintle_registry::request::{Body, Recorder};
 
 use super::Call;
 use crate::options::{Write, write_options};
 use crate::respond::{self, Response};
 use crate::target::Found;
 use crate::token_issuer::Asked;
+
+/// Under which name audit records the id of a token.
+const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
 
 pub(super) async fn create(
     call: &Call<'_>,
@@ -35,6 +38,8 @@ pub(super) async fn create(
         random,
     };
     call.warnings.extend(call.api.tokens.answer(&asked, &mut request)?);
+    let id = uid::format(random);
+    call.record.iter().for_each(|record| record.annotate(ISSUED, &format!("JTI={id}")));
     let json = rendering.value(&request, TYPE_NAME)?;
     Ok(respond::object(201, json, TYPE_NAME, negotiated))
 }

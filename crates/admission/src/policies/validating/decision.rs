@@ -8,6 +8,7 @@ use pintle_registry::admission::Operation;
 use pintle_value::Value;
 
 use super::policy::{Policy, Validation};
+use crate::annotations::Values;
 use crate::expressions::{Evaluation, Facts, Failure};
 use crate::measures::Measures;
 use crate::policies::seen::is_wanted;
@@ -20,6 +21,8 @@ const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 /// Something that speaks against a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Objection {
+    /// Which of the policy's validations it comes from; 0 where it comes from none.
+    pub(super) index: usize,
     pub(super) message: String,
     pub(super) reason: Reason,
     pub(super) weight: Weight,
@@ -41,16 +44,17 @@ pub(super) enum Weight {
 impl Objection {
     /// Something is wrong with the policy itself.
     fn failure(message: String, weight: Weight, took: Duration) -> Self {
-        Self { message, reason: Reason::Invalid, weight, took }
+        Self { index: 0, message, reason: Reason::Invalid, weight, took }
     }
 }
 
 /// Everything that a policy has against a request. Where it cannot decide, that is an objection, of no
-/// weight for a lenient one.
+/// weight for a lenient one. What it says for the audit log is added to `said`.
 pub(super) fn objections<'a>(
     policy: &'a Policy,
     facts: Facts<'a>,
     measured: (&Measures, Operation),
+    said: &mut Values,
 ) -> Vec<Objection> {
     let head = &policy.head;
     let weight = if head.lenient { Weight::None } else { Weight::AsBound };
@@ -63,7 +67,7 @@ pub(super) fn objections<'a>(
     let evaluation = Evaluation::new(facts, &head.variables);
     let mut budget = Budget::new(COST_MAX);
     let mut objections = Vec::new();
-    for validation in &policy.validations {
+    for (index, validation) in policy.validations.iter().enumerate() {
         let began = Instant::now();
         match evaluation.of(&validation.expression, &mut budget) {
             Ok(Value::Bool(true)) => {}
@@ -71,17 +75,19 @@ pub(super) fn objections<'a>(
                 let message = message(validation, &evaluation, &mut budget);
                 let reason = validation.reason;
                 let took = began.elapsed();
-                objections.push(Objection { message, reason, weight: Weight::AsBound, took });
+                let weight = Weight::AsBound;
+                objections.push(Objection { index, message, reason, weight, took });
             }
             Err(Failure::Expression(why)) => {
-                objections.push(Objection::failure(why, weight, began.elapsed()));
+                let failure = Objection::failure(why, weight, began.elapsed());
+                objections.push(Objection { index, ..failure });
             }
             Err(why) => {
                 return vec![Objection::failure(why.into_text(), weight, began.elapsed())];
             }
         }
     }
-    objections.extend(annotations(policy, &evaluation));
+    objections.extend(annotations(policy, &evaluation, said));
     objections
 }
 
@@ -106,13 +112,24 @@ fn message<'a>(
     }
 }
 
-/// What cannot be written into the audit log is an objection.
-fn annotations<'a>(policy: &'a Policy, evaluation: &Evaluation<'a>) -> Vec<Objection> {
+/// Adds what is said for the audit log; what cannot be is an objection.
+fn annotations<'a>(
+    policy: &'a Policy,
+    evaluation: &Evaluation<'a>,
+    said: &mut Values,
+) -> Vec<Objection> {
     let mut budget = Budget::new(COST_MAX);
     let mut objections = Vec::new();
     for annotation in &policy.annotations {
         let began = Instant::now();
-        let Err(why) = evaluation.of(annotation, &mut budget) else { continue };
+        let why = match evaluation.of(&annotation.value, &mut budget) {
+            Ok(value) => {
+                let value = value.as_str().map(str::trim).filter(|value| !value.is_empty());
+                value.into_iter().for_each(|value| said.add(&annotation.key, value));
+                continue;
+            }
+            Err(why) => why,
+        };
         if !policy.head.lenient {
             let is_its_own = matches!(why, Failure::Expression(_));
             let weight = if is_its_own { Weight::Full } else { Weight::AsBound };

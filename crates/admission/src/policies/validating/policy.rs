@@ -2,7 +2,7 @@
 
 use pintle_meta::{Reason, field};
 use pintle_registry::{Object, Unreadable};
-use pintle_value::Value;
+use pintle_value::{Str, Value};
 
 use crate::expressions::{Compiler, Expression, Wanted};
 use crate::policies::head::{Head, at, items, problem, text};
@@ -16,7 +16,14 @@ const REASONS: [Reason; 3] =
 pub(crate) struct Policy {
     pub(super) head: Head,
     pub(super) validations: Vec<Validation>,
-    pub(super) annotations: Vec<Expression>,
+    pub(super) annotations: Vec<Annotation>,
+}
+
+/// What is told the audit log.
+#[derive(Debug)]
+pub(super) struct Annotation {
+    pub(super) key: Str,
+    pub(super) value: Expression,
 }
 
 /// What must hold.
@@ -42,8 +49,9 @@ impl Policy {
 
     pub(crate) fn read(policy: &Value) -> Self {
         let (head, (validations, annotations)) = Head::read(policy, false, |spec, compiler| {
-            let annotation = |annotation: &Value| {
-                compiler.compile(text(annotation, "valueExpression"), Wanted::TextOrNull)
+            let annotation = |annotation: &Value| Annotation {
+                key: text(annotation, "key").into(),
+                value: compiler.compile(text(annotation, "valueExpression"), Wanted::TextOrNull),
             };
             let validations = items(spec, "validations").iter();
             let validations = validations.map(|one| Validation::read(one, compiler)).collect();
@@ -63,7 +71,7 @@ impl Policy {
         }
         for (index, annotation) in self.annotations.iter().enumerate() {
             let path = at("auditAnnotations", index, "valueExpression");
-            problems.extend(problem(annotation, &path));
+            problems.extend(problem(&annotation.value, &path));
         }
         problems
     }
