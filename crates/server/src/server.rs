@@ -105,7 +105,7 @@ impl Server {
         // The address first: that it is taken is the most frequent reason why a server does not start.
         let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
         store::warn_of_losses(&config);
-        let services = Arc::new(Services::new(config.extensions.by_endpoints));
+        let services = Arc::new(Services::new(config.extensions.by_endpoints, reachable(address)));
         let ways = Ways::new(&config.egress)?;
         let certificates = prepare_certificates(config.clone(), services.clone(), ways.clone());
         let encryption = Encryption::open(config.encryption.as_ref()).await?;

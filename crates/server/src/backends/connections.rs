@@ -3,6 +3,7 @@
 //! Invariant: a connection is kept only after its last answer was read to the end and its last request was
 //! sent to the end, so that the next answer on it is the next request's. Who asks is said by each request.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -174,7 +175,11 @@ fn replayable(request: &Request<AnyBody>) -> Option<Request<AnyBody>> {
 
 fn failed<B>(failure: TrySendError<B>) -> Failure {
     let why = failure.into_error();
+    let cause = std::error::Error::source(&why).and_then(|cause| cause.downcast_ref());
     // As Go tells it.
-    let is_end = why.is_incomplete_message();
-    Failure::Exchange(if is_end { "EOF".to_owned() } else { why.to_string() })
+    Failure::Exchange(match cause.map(io::Error::kind) {
+        _ if why.is_incomplete_message() => "EOF".to_owned(),
+        Some(io::ErrorKind::ConnectionReset) => "read: connection reset by peer".to_owned(),
+        _ => why.to_string(),
+    })
 }

@@ -1,6 +1,7 @@
 //! Where services are: at their cluster address, where something routes it; or, where nothing does, at one
 //! of their endpoints (upstream: `apiserver/pkg/util/proxy`).
 
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, Weak};
 
 use pintle_meta::GroupVersionResource;
@@ -19,12 +20,17 @@ pub(crate) struct Services {
     registry: OnceLock<Weak<Registry>>,
     /// Whether they are reached at their endpoints.
     by_endpoints: bool,
+    /// This server's own address.
+    own: String,
 }
 
+/// The service and the port that are this server.
+const OWN: (&str, &str, u16) = ("default", "kubernetes", 443);
+
 impl Services {
-    /// `by_endpoints` is `--enable-aggregator-routing`.
-    pub(crate) fn new(by_endpoints: bool) -> Self {
-        Self { registry: OnceLock::new(), by_endpoints }
+    /// `by_endpoints` is `--enable-aggregator-routing`; `own` is where this server reaches itself.
+    pub(crate) fn new(by_endpoints: bool, own: SocketAddr) -> Self {
+        Self { registry: OnceLock::new(), by_endpoints, own: own.to_string() }
     }
 
     /// Services are those of a registry, which owns whoever owns this.
@@ -34,6 +40,9 @@ impl Services {
 
     /// `host:port` of a service's port, or why there is none.
     pub(crate) fn place(&self, namespace: &str, name: &str, port: u16) -> Result<String, String> {
+        if (namespace, name, port) == OWN {
+            return Ok(self.own.clone());
+        }
         let registry = self.registry.get().and_then(Weak::upgrade);
         let registry = registry.ok_or("services cannot be looked up yet")?;
         let services = GroupVersionResource::new("", "v1", "services");
@@ -72,7 +81,7 @@ fn service_port(service: &Value, port: u16) -> Option<&Value> {
 }
 
 /// An endpoint that is ready, with the port that goes by the same name; those of the service's first family
-/// before others.
+/// before others, and of those any.
 fn at_endpoint(
     registry: &Registry,
     namespace: &str,
@@ -90,7 +99,7 @@ fn at_endpoint(
     let mut slices: Vec<Value> = slices.filter_map(|slice| slice.tree().ok()).collect();
     let families = service.at(&["spec", "ipFamilies"]).and_then(Value::as_array);
     let first = families.and_then(|families| families.first()).and_then(Value::as_str);
-    slices.sort_by_key(|slice| slice.str_at(&["addressType"]) != first);
+    slices.sort_by_cached_key(|slice| (slice.str_at(&["addressType"]) != first, random()));
     let port_name = port.str_at(&["name"]).unwrap_or_default();
     slices.iter().find_map(|slice| in_slice(slice, port_name))
 }
@@ -107,11 +116,15 @@ fn in_slice(slice: &Value, port_name: &str) -> Option<String> {
         .filter_map(|endpoint| endpoint.get("addresses")?.as_array()?.first()?.as_str())
         .collect();
     // Each in its turn, at random: none is asked by everyone.
-    let mut random = [0; 8];
-    crate::server::random(&mut random);
-    let place = u64::from_le_bytes(random) % u64::try_from(ready.len().max(1)).unwrap_or(1);
-    let address = ready.get(usize::try_from(place).unwrap_or_default())?;
+    let at = random() % u64::try_from(ready.len().max(1)).unwrap_or(1);
+    let address = ready.get(usize::try_from(at).unwrap_or_default())?;
     Some(authority(address, port))
+}
+
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    crate::server::random(&mut bytes);
+    u64::from_le_bytes(bytes)
 }
 
 fn number(value: &Value, member: &str) -> Option<u16> {

@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
+use http::StatusCode;
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, HeaderMap, HeaderName,
+    ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_LENGTH, HeaderName,
 };
+use http::response::Parts;
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
@@ -49,7 +51,7 @@ pub(crate) fn relayed_from(
     stopping: Stopping,
 ) -> Response {
     let (mut head, body) = answer.into_parts();
-    received(&mut head.headers);
+    received(&mut head);
     let beginning = Some(beginning).filter(|bytes| !bytes.is_empty());
     let pieces = stream::iter(beginning.map(Ok)).chain(pieces(body, until, stopping));
     let mut response = Response::new(Body::relayed(Box::pin(pieces)));
@@ -59,9 +61,13 @@ pub(crate) fn relayed_from(
 }
 
 /// Leaves of an answer's headers what is the client's.
-fn received(sent: &mut HeaderMap) {
-    headers::leave_connection(sent);
-    CORS.iter().for_each(|name| drop(sent.remove(name)));
+fn received(head: &mut Parts) {
+    headers::leave_connection(&mut head.headers);
+    CORS.iter().for_each(|name| drop(head.headers.remove(name)));
+    // An answer that never has a body tells no length of one (RFC 9110, 8.6).
+    if matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        head.headers.remove(CONTENT_LENGTH);
+    }
 }
 
 /// A body as it comes. One that breaks, or is not whole in time, is broken off.

@@ -8,7 +8,8 @@ use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use pintle_server::{Config, Running, Server};
 
-use super::client::{PATIENCE, create, get, read, request, send};
+use super::client::{PATIENCE, breaks_off, create, get, read, request, send};
+use super::egress::proxy_to;
 use super::extension::Extension;
 use super::streams::echo;
 
@@ -25,15 +26,20 @@ pub(crate) async fn server(extension: &Extension) -> Running {
         &service.replace("127.0.0.1", "localhost"),
     )
     .await;
+    register(&server, extension, extension.port).await;
+    server
+}
+
+/// Says that the extension answers for `a.io/v1`, at a port of the service `default/s`.
+async fn register(server: &Running, extension: &Extension, port: u16) {
     let bundle = STANDARD.encode(&extension.certificate_pem);
     let api_service = format!(
         r#"{{"metadata":{{"name":"v1.a.io"}},"spec":{{"group":"a.io","version":"v1","caBundle":"{bundle}",
             "groupPriorityMinimum":2000,"versionPriority":15,
             "service":{{"namespace":"default","name":"s","port":{}}}}}}}"#,
-        extension.port
+        port
     );
-    create(&server, API_SERVICES, &api_service).await;
-    server
+    create(server, API_SERVICES, &api_service).await;
 }
 
 /// Asks again and again until an answer has something in it.
@@ -117,10 +123,7 @@ async fn answers_come_as_they_are_sent() {
     let mut watch = send(&server, request(Method::GET, path)).await.into_body();
     let first = tokio::time::timeout(PATIENCE, watch.frame()).await.unwrap().unwrap().unwrap();
     assert_eq!(first.into_data().unwrap(), Bytes::from("first\n"));
-    let broken = send(&server, request(Method::GET, "/apis/a.io/v1/breaks")).await;
-    assert_eq!(broken.status(), 200);
-    let body = tokio::time::timeout(PATIENCE, broken.into_body().collect()).await.unwrap();
-    assert!(body.is_err(), "half of an answer looks like a whole one");
+    assert!(breaks_off(&server, "/apis/a.io/v1/breaks").await);
     // A watch is over when the server stops.
     server.shutdown().await;
     let rest = tokio::time::timeout(PATIENCE, watch.collect()).await.unwrap();
@@ -279,4 +282,69 @@ async fn openapi_v2_of_extensions_becomes_v3_where_they_have_none() {
     let accept = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
     message.headers_mut().insert(ACCEPT, accept.parse().unwrap());
     assert_eq!(send(&server, message).await.status(), 200);
+}
+
+fn slice(family: &str, endpoints: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{}","labels":{{"kubernetes.io/service-name":"s"}}}},"addressType":"{family}",
+            "ports":[{{"name":"other","port":1}},{{"name":"https","port":8443}}],"endpoints":[{endpoints}]}}"#,
+        family.to_lowercase()
+    )
+}
+
+/// `--enable-aggregator-routing`: an endpoint that is ready is reached, and not the cluster address.
+#[tokio::test(flavor = "multi_thread")]
+async fn extensions_are_reached_at_their_endpoints_where_it_is_configured() {
+    const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+    let extension = Extension::start().await;
+    let (egress, asked) = proxy_to(format!("127.0.0.1:{}", extension.port)).await;
+    let mut config = Config::ephemeral();
+    config.egress.cluster = egress;
+    config.extensions.by_endpoints = true;
+    let server = Server::start(config).await.unwrap();
+    let service = r#"{"metadata":{"name":"s"},"spec":{"ports":[{"name":"https","port":443}]}}"#;
+    create(&server, "/api/v1/namespaces/default/services", service).await;
+    register(&server, &extension, 443).await;
+    says(&server, "EndpointsNotFound").await;
+    assert_eq!(get(&server, "/apis/a.io/v1/echo").await.0, 503);
+    let ready = r#"{"addresses":["2001:db8::1"]}"#;
+    create(&server, SLICES, &slice("IPv6", ready)).await;
+    says(&server, "Passed").await;
+    let asked_last = || asked.lock().last().cloned();
+    assert_eq!(asked_last().unwrap(), "CONNECT [2001:db8::1]:8443 HTTP/1.1");
+    // The service's own family comes first, but of those only endpoints that are ready.
+    let endpoints = r#"{"addresses":["10.1.2.3"],"conditions":{"ready":false}},
+        {"addresses":["10.1.2.4"],"conditions":{"ready":true}}"#;
+    create(&server, SLICES, &slice("IPv4", endpoints)).await;
+    let moved = async {
+        while asked_last().unwrap() != "CONNECT 10.1.2.4:8443 HTTP/1.1" {
+            assert_eq!(get(&server, "/apis/a.io/v1/echo").await.0, 201);
+        }
+    };
+    tokio::time::timeout(PATIENCE, moved).await.unwrap();
+    assert!(!asked.lock().iter().any(|line| line.contains("10.1.2.3")));
+    for name in ["ipv4", "ipv6"] {
+        let deleted = send(&server, request(Method::DELETE, &format!("{SLICES}/{name}"))).await;
+        assert_eq!(deleted.status(), 200);
+    }
+    says(&server, "EndpointsNotFound").await;
+    assert_eq!(get(&server, "/apis/a.io/v1/echo").await, (503, "service unavailable\n".to_owned()));
+}
+
+/// What points to `default/kubernetes` is this server, wherever that service leads.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_servers_own_service_is_the_server() {
+    let server = Server::start(Config::ephemeral()).await.unwrap();
+    let bundle = STANDARD.encode(server.ca_pem());
+    let api_service = format!(
+        r#"{{"metadata":{{"name":"v1.a.io"}},"spec":{{"group":"a.io","version":"v1","caBundle":"{bundle}",
+            "groupPriorityMinimum":2000,"versionPriority":15,
+            "service":{{"namespace":"default","name":"kubernetes","port":443}}}}}}"#
+    );
+    create(&server, API_SERVICES, &api_service).await;
+    // It is reached, and has no such version.
+    let told = says(&server, "FailedDiscoveryCheck").await;
+    let at = server.url().rsplit_once(':').unwrap().1;
+    let expected = format!(":{at}/apis/a.io/v1: bad status from ");
+    assert!(told.contains(&expected), "{told}");
 }

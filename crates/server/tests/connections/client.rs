@@ -82,6 +82,14 @@ pub(crate) async fn send(server: &Running, request: Request<Full<Bytes>>) -> Res
     Connection::open(server).await.send(request).await
 }
 
+/// Whether an answer breaks off. Where its body breaks before the head is on its way, there is neither.
+pub(crate) async fn breaks_off(server: &Running, path: &str) -> bool {
+    let mut connection = Connection::open(server).await;
+    let Ok(answer) = connection.try_send(request(Method::GET, path)).await else { return true };
+    assert_eq!(answer.status(), 200);
+    tokio::time::timeout(PATIENCE, answer.into_body().collect()).await.unwrap().is_err()
+}
+
 /// A connection for requests one after the other.
 pub(crate) struct Connection(http1::SendRequest<Full<Bytes>>);
 
@@ -96,10 +104,17 @@ impl Connection {
     }
 
     pub(crate) async fn send(&mut self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        self.try_send(request).await.unwrap()
+    }
+
+    async fn try_send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> hyper::Result<Response<Incoming>> {
         let (mut head, body) = request.into_parts();
         head.headers.insert("host", "localhost".parse().unwrap());
         self.0.ready().await.unwrap();
-        self.0.send_request(Request::from_parts(head, body)).await.unwrap()
+        self.0.send_request(Request::from_parts(head, body)).await
     }
 }
 

@@ -19,10 +19,20 @@ use super::kubelet::Kubelet;
 use super::streams::{echo, spdy};
 
 /// What a proxy was asked for.
-type Asked = Arc<Mutex<Vec<String>>>;
+pub(crate) type Asked = Arc<Mutex<Vec<String>>>;
 
 /// Connects to what a client asks for, or refuses where it is told to.
 async fn tunnel(stream: impl AsyncRead + AsyncWrite + Unpin, asked: Asked, refuses: bool) {
+    tunnel_to(None, stream, asked, refuses).await;
+}
+
+/// The same, but that it connects to a backend whatever is asked for, where it is given one.
+async fn tunnel_to(
+    backend: Option<&str>,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    asked: Asked,
+    refuses: bool,
+) {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     stream.read_line(&mut line).await.unwrap();
@@ -33,9 +43,24 @@ async fn tunnel(stream: impl AsyncRead + AsyncWrite + Unpin, asked: Asked, refus
         stream.write_all(b"HTTP/1.1 403 Forbidden\r\n\r\n").await.unwrap();
         return;
     }
-    let mut backend = TcpStream::connect(to).await.unwrap();
+    let mut backend = TcpStream::connect(backend.unwrap_or(&to)).await.unwrap();
     stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
     let _ = tokio::io::copy_bidirectional(&mut stream, &mut backend).await; // until either leaves
+}
+
+/// A proxy that leads to one backend only.
+pub(crate) async fn proxy_to(backend: String) -> (Egress, Asked) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let asked = Asked::default();
+    let known = asked.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (backend, known) = (backend.clone(), known.clone());
+            tokio::spawn(async move { tunnel_to(Some(&backend), stream, known, false).await });
+        }
+    });
+    (Egress::HttpConnect(Transport::Tcp(at, None)), asked)
 }
 
 async fn proxy(refuses: bool) -> (Egress, Asked) {

@@ -5,7 +5,9 @@ use std::io;
 
 use bytes::Bytes;
 use futures_util::stream;
-use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_TYPE, HeaderValue, LOCATION, UPGRADE};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION, UPGRADE,
+};
 use http::{Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -55,6 +57,11 @@ async fn answer(mut request: Request<Incoming>) -> Response<Body> {
             answer
         }
         "/breaks" => breaking(),
+        "/nothing" => {
+            let mut answer = text(StatusCode::NO_CONTENT, "");
+            answer.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(0));
+            answer
+        }
         "/switches" => {
             let mut answer = text(StatusCode::SWITCHING_PROTOCOLS, "");
             let headers = answer.headers_mut();

@@ -146,10 +146,14 @@ async fn rewritten(
         }
         return Ok(relayed(answer, until, stopping));
     }
-    let encoding = page::Encoding::of_page(answer.headers());
-    let Some(encoding) = encoding.filter(|_| call.head.method != Method::HEAD) else {
+    let Some(encoding) = page::Encoding::of_page(answer.headers()) else {
         return Ok(relayed(answer, until, stopping));
     };
+    if call.head.method == Method::HEAD {
+        // With its links rewritten, the page has another length.
+        answer.headers_mut().remove(CONTENT_LENGTH);
+        return Ok(relayed(answer, until, stopping));
+    }
     let mut ends = stopping.clone();
     let beginning = tokio::select! {
         beginning = page::beginning(answer.body_mut()) => beginning,
