@@ -3,11 +3,13 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::Error;
 use crate::cbc::Cbc;
 use crate::gcm::Gcm;
 use crate::kms::Envelope;
+use crate::measures::{FROM_STORAGE, Subject, TO_STORAGE};
 use crate::secretbox::Secretbox;
 
 /// What every encrypted value begins with.
@@ -46,20 +48,33 @@ impl Chain {
     pub(crate) fn read<'s>(
         &self,
         stored: &'s [u8],
-        path: &[u8],
+        subject: Subject<'_>,
     ) -> Result<(Cow<'s, [u8]>, bool), Error> {
-        let mut failed = None;
+        let (began, mut failed) = (Instant::now(), None);
         for (index, Link { prefix, step }) in self.links().enumerate() {
             let Some(rest) = stored.strip_prefix(&**prefix) else { continue };
-            match step.read(rest, path) {
+            let read = step.read(rest, subject);
+            if prefix.is_empty() {
+                // It is the identity, which refuses what is encrypted, for others to read.
+                if read.is_err() {
+                    continue;
+                }
+                subject.ended(FROM_STORAGE, b"identity", began, &read);
+            } else {
+                subject.ended(FROM_STORAGE, prefix, began, &read);
+            }
+            match read {
                 Ok((value, is_stale)) => return Ok((value, is_stale || index > 0)),
-                // Without a prefix it is the identity, which refuses what is encrypted, for others to read.
-                Err(_) if prefix.is_empty() => {}
                 // Two providers may have one prefix and different keys, so the others are tried as well.
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
-        Err(failed.unwrap_or(Error::Undecryptable(self.unmatched)))
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let unmatched = Err(Error::Undecryptable(self.unmatched));
+        subject.ended(FROM_STORAGE, b"unknown", began, &unmatched);
+        unmatched
     }
 
     fn links(&self) -> impl Iterator<Item = &Link> {
@@ -67,41 +82,53 @@ impl Chain {
     }
 
     /// Appends what is stored of a value.
-    pub(crate) fn write(&self, value: &[u8], path: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn write(
+        &self,
+        value: &[u8],
+        subject: Subject<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         let Some(Link { prefix, step }) = self.links().next() else {
             return Err(Error::Unencryptable("no provider is configured"));
         };
+        let began = Instant::now();
         out.extend_from_slice(prefix);
-        step.write(value, path, out)
+        let written = step.write(value, subject, out);
+        subject.ended(TO_STORAGE, prefix, began, &written);
+        written
     }
 }
 
 impl Step {
-    fn read<'s>(&self, stored: &'s [u8], path: &[u8]) -> Result<(Cow<'s, [u8]>, bool), Error> {
+    fn read<'s>(
+        &self,
+        stored: &'s [u8],
+        subject: Subject<'_>,
+    ) -> Result<(Cow<'s, [u8]>, bool), Error> {
         match self {
             Self::Identity => Ok((identity(stored)?, false)),
-            Self::Gcm(key) => Ok((key.decrypt(stored, path)?.into(), false)),
+            Self::Gcm(key) => Ok((key.decrypt(stored, subject.path)?.into(), false)),
             Self::Cbc(key) => Ok((key.decrypt(stored)?.into(), false)),
             Self::Secretbox(key) => Ok((key.decrypt(stored)?.into(), false)),
             Self::Envelope(envelope) => {
-                let (value, is_stale) = envelope.decrypt(stored, path)?;
+                let (value, is_stale) = envelope.decrypt(stored, subject.path)?;
                 Ok((value.into(), is_stale))
             }
-            Self::Keys(keys) => keys.read(stored, path),
+            Self::Keys(keys) => keys.read(stored, subject),
         }
     }
 
-    fn write(&self, value: &[u8], path: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+    fn write(&self, value: &[u8], subject: Subject<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
         match self {
             Self::Identity => {
                 out.extend_from_slice(value);
                 Ok(())
             }
-            Self::Gcm(key) => key.encrypt(value, path, out),
+            Self::Gcm(key) => key.encrypt(value, subject.path, out),
             Self::Cbc(key) => key.encrypt(value, out),
             Self::Secretbox(key) => key.encrypt(value, out),
-            Self::Envelope(envelope) => envelope.encrypt(value, path, out),
-            Self::Keys(keys) => keys.write(value, path, out),
+            Self::Envelope(envelope) => envelope.encrypt(value, subject.path, out),
+            Self::Keys(keys) => keys.write(value, subject, out),
         }
     }
 }

@@ -16,12 +16,14 @@ mod chain;
 mod configuration;
 mod gcm;
 mod kms;
+mod measures;
 mod providers;
 mod resource;
 mod secretbox;
 
 pub use configuration::{Configuration, Key, Kms, Provider, ResourceRule};
 pub use kms::{Envelope, KeyService, SealedSource, Seed, check_key_id};
+pub use measures::{Measures, TRANSFORMATION_BOUNDS};
 pub use providers::{Envelopes, Providers};
 pub use resource::GroupResource;
 

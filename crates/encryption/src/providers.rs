@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::cbc::Cbc;
 use crate::chain::{Chain, Link, Step, identity};
 use crate::gcm::Gcm;
+use crate::measures::{Measures, Subject};
 use crate::secretbox::Secretbox;
 use crate::{Configuration, Envelope, Error, GroupResource, Key, Kms, Provider};
 
@@ -32,6 +33,7 @@ pub type Envelopes<'a> = &'a dyn Fn(&Kms) -> Result<Arc<Envelope>, Error>;
 pub struct Providers {
     by_resource: BTreeMap<GroupResource, Chain>,
     fingerprint: u64,
+    measures: Arc<Measures>,
 }
 
 impl fmt::Debug for Providers {
@@ -73,16 +75,25 @@ impl Providers {
         }
         let digest = hash.finalize();
         let fingerprint = digest.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-        Ok(Self { by_resource, fingerprint })
+        Ok(Self { by_resource, fingerprint, measures: Arc::default() })
     }
 
-    /// The providers of what a collection of the store holds; `None` where it is not encrypted.
-    fn of(&self, collection: &str) -> Option<&Chain> {
+    /// Counts into these measures.
+    #[must_use]
+    pub fn measured_by(self, measures: Arc<Measures>) -> Self {
+        Self { measures, ..self }
+    }
+
+    /// The providers of what a collection of the store holds, and the resource; `None` where it is not
+    /// encrypted.
+    fn of(&self, collection: &str) -> Option<(&Chain, GroupResource)> {
         let resource = GroupResource::of_collection(collection)?;
-        self.by_resource
+        let chain = self
+            .by_resource
             .get(&resource)
             .or_else(|| self.by_resource.get(&resource.any_of_group()))
-            .or_else(|| self.by_resource.get(&GroupResource::any()))
+            .or_else(|| self.by_resource.get(&GroupResource::any()))?;
+        Some((chain, resource))
     }
 }
 
@@ -93,9 +104,11 @@ impl Transformer for Providers {
         path: &[u8],
         value: Bytes,
     ) -> Result<Bytes, TransformError> {
-        let Some(chain) = self.of(&key.collection) else { return Ok(value) };
+        let Some((chain, resource)) = self.of(&key.collection) else { return Ok(value) };
+        let resource = &*resource.to_string();
+        let subject = Subject { resource, path, measures: &self.measures };
         let mut stored = Vec::with_capacity(value.len() + OVERHEAD);
-        match chain.write(&value, path, &mut stored) {
+        match chain.write(&value, subject, &mut stored) {
             Ok(()) => Ok(stored.into()),
             Err(why) => Err(TransformError(why.to_string())),
         }
@@ -108,7 +121,10 @@ impl Transformer for Providers {
         stored: Bytes,
     ) -> Result<Transformed, TransformError> {
         let read = match self.of(&key.collection) {
-            Some(chain) => chain.read(&stored, path),
+            Some((chain, resource)) => {
+                let resource = &*resource.to_string();
+                chain.read(&stored, Subject { resource, path, measures: &self.measures })
+            }
             None => identity(&stored).map(|value| (value, false)),
         };
         let (value, is_stale) = read.map_err(|why| TransformError(why.to_string()))?;

@@ -4,6 +4,7 @@
 //! Invariant: what is wrong with a changed file changes nothing.
 
 mod client;
+mod measures;
 mod plugin;
 
 use std::cell::RefCell;
@@ -24,6 +25,8 @@ use crate::Error;
 use crate::api::now;
 use crate::config::EncryptionFile;
 use crate::reloads::{Reloads, hash};
+use measures::Measures;
+pub(crate) use measures::PLUGIN_CALL_BOUNDS;
 use plugin::Plugin;
 
 const FLAG: &str = "encryption-provider-config";
@@ -54,12 +57,14 @@ impl Encryption {
         let failed = |reason| Error::Flag { flag: FLAG, reason };
         let said = read(file).map_err(failed)?;
         let thread = PluginThread::default();
-        let configured = configured(file, &said, &thread).map_err(failed)?;
+        let measures = Arc::new(Measures::default());
+        let configured = configured(file, &said, &measures, &thread).map_err(failed)?;
         configured.start(START_PATIENCE).await.map_err(failed)?;
         let reloads = Reloads::new("encryption");
         reloads.taken(&said);
         let configured = ArcSwap::from_pointee(configured);
-        let current = Arc::new(Current { configured, reloads, is_reloaded: file.reloaded });
+        let current =
+            Arc::new(Current { configured, reloads, measures, is_reloaded: file.reloaded });
         Ok(Some(Self { current, file: file.clone(), known: hash(&said), thread }))
     }
 
@@ -103,7 +108,7 @@ impl Encryption {
 
     async fn reload(&mut self, said: &[u8]) -> Result<(), String> {
         self.known = hash(said);
-        let configured = configured(&self.file, said, &self.thread)?;
+        let configured = configured(&self.file, said, &self.current.measures, &self.thread)?;
         configured.start(Duration::ZERO).await?;
         self.current.configured.store(Arc::new(configured));
         self.current.reloads.taken(said);
@@ -126,12 +131,13 @@ fn read(file: &EncryptionFile) -> Result<Zeroizing<Vec<u8>>, String> {
 fn configured(
     file: &EncryptionFile,
     said: &[u8],
+    measures: &Arc<Measures>,
     thread: &PluginThread,
 ) -> Result<Configured, String> {
     let plugins = RefCell::default();
     let envelopes = |kms: &Kms| {
         let failed = |why: Error| pintle_encryption::Error::KeyService(why.to_string());
-        let plugin = Plugin::new(kms, &thread.handle().map_err(failed)?);
+        let plugin = Plugin::new(kms, measures, &thread.handle().map_err(failed)?);
         let envelope = plugin.envelope();
         RefCell::<Vec<_>>::borrow_mut(&plugins).push(plugin);
         Ok(envelope)
@@ -140,6 +146,7 @@ fn configured(
     let providers =
         configuration.and_then(|configuration| Providers::new(&configuration, &envelopes));
     let providers = providers.map_err(|why| format!("{}: {why}", file.path.display()))?;
+    let providers = providers.measured_by(measures.values.clone());
     Ok(Configured { providers, plugins: plugins.into_inner() })
 }
 
@@ -170,10 +177,17 @@ impl Configured {
 pub(crate) struct Current {
     configured: ArcSwap<Configured>,
     pub(crate) reloads: Reloads,
+    /// Of all plugins so far.
+    pub(crate) measures: Arc<Measures>,
     is_reloaded: bool,
 }
 
 impl Current {
+    /// The names of the plugins, and how many seeds and keys of theirs are remembered.
+    pub(crate) fn sources(&self) -> Vec<(String, usize)> {
+        self.configured.load().plugins.iter().map(|plugin| plugin.sources()).collect()
+    }
+
     /// Whether all plugins are well; `None` where there is no such check, as upstream has it: without plugins,
     /// unless a changed file may bring some.
     pub(crate) fn health(&self) -> Option<Result<(), String>> {

@@ -194,7 +194,7 @@ impl Metrics {
         let graph = self.sources.node_graph.iter();
         graph.for_each(|measures| access::write_node_graph(measures, &mut page));
         let encryption = self.sources.encryption.iter();
-        encryption.for_each(|current| stored::write_encryption(&current.reloads, &mut page));
+        encryption.for_each(|current| stored::write_encryption(current, &mut page));
         let tokens = &api.authentication.tokens;
         access::write_tokens(tokens.accounts.measures(), &mut page);
         if let Some(external) = &tokens.external {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -12,10 +13,12 @@ use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use pintle_encryption::Kms;
 use prost::Message;
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
+use super::measures::Measures;
 use crate::query::percent_decode;
 
 /// The longest answer that is read: a seed and its annotations are far shorter.
@@ -27,6 +30,9 @@ const RETRY: Duration = Duration::from_millis(100);
 /// A plugin at its socket.
 #[derive(Debug)]
 pub(super) struct Client {
+    /// The plugin's name.
+    name: String,
+    measures: Arc<Measures>,
     socket: PathBuf,
     timeout: Duration,
     connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
@@ -91,33 +97,34 @@ struct Failure {
 }
 
 impl Client {
-    /// The plugin at an endpoint: `unix:///path`, or `unix:///@name` for an abstract name.
-    pub(super) fn new(endpoint: &str, timeout: Duration) -> Self {
-        let path = endpoint.strip_prefix("unix:").unwrap_or(endpoint);
+    /// The plugin at its endpoint: `unix:///path`, or `unix:///@name` for an abstract name.
+    pub(super) fn new(kms: &Kms, measures: Arc<Measures>) -> Self {
+        let path = kms.endpoint.strip_prefix("unix:").unwrap_or(&kms.endpoint);
         let path = path.strip_prefix("//").unwrap_or(path);
         let socket = match path.strip_prefix("/@").or_else(|| path.strip_prefix('@')) {
             Some(name) => OsString::from(format!("\0{name}")).into(),
             None => PathBuf::from(path),
         };
-        Self { socket, timeout, connection: Mutex::new(None) }
+        let (name, timeout) = (kms.name.clone(), kms.timeout);
+        Self { name, measures, socket, timeout, connection: Mutex::new(None) }
     }
 
     pub(super) async fn status(&self) -> Result<StatusResponse, String> {
-        self.call("Status", &StatusRequest {}).await
+        self.call("/v2.KeyManagementService/Status", &StatusRequest {}).await
     }
 
     pub(super) async fn encrypt(
         &self,
         request: &EncryptRequest,
     ) -> Result<EncryptResponse, String> {
-        self.call("Encrypt", request).await
+        self.call("/v2.KeyManagementService/Encrypt", request).await
     }
 
     pub(super) async fn decrypt(
         &self,
         request: &DecryptRequest,
     ) -> Result<DecryptResponse, String> {
-        self.call("Decrypt", request).await
+        self.call("/v2.KeyManagementService/Decrypt", request).await
     }
 
     /// Calls a method. As upstream's client does, it waits for a plugin that does not listen as long as there
@@ -127,23 +134,31 @@ impl Client {
         method: &'static str,
         request: &impl Message,
     ) -> Result<A, String> {
-        let deadline = Instant::now() + self.timeout;
-        let body = framed(request);
+        let began = Instant::now();
+        let (body, mut unsent) = (framed(request), None);
         let attempts = async {
             loop {
                 match self.attempt(method, &body).await {
-                    Err(failure) if failure.is_unsent => tokio::time::sleep(RETRY).await,
+                    Err(failure) if failure.is_unsent => {
+                        unsent = Some(failure.why);
+                        tokio::time::sleep(RETRY).await;
+                    }
                     other => return other,
                 }
             }
         };
-        let answer = match tokio::time::timeout_at(deadline.into(), attempts).await {
+        let answer = match tokio::time::timeout(self.timeout, attempts).await {
             Ok(answer) => answer,
             Err(_) => {
                 *self.connection.lock().await = None; // it may be stuck
-                Err(failure("DeadlineExceeded", "context deadline exceeded"))
+                let last =
+                    unsent.map(|why| format!(", last error: {}: {why}", self.socket.display()));
+                let why = format!("context deadline exceeded{}", last.unwrap_or_default());
+                Err(failure("DeadlineExceeded", why))
             }
         };
+        let code = answer.as_ref().map_or_else(|failure| failure.code, |_| CODES[0]);
+        self.measures.calls.with([code, method, &self.name]).took(began.elapsed());
         answer.map_err(|Failure { code, why, .. }| format!("rpc error: code = {code} desc = {why}"))
     }
 
@@ -153,7 +168,7 @@ impl Client {
         body: &Bytes,
     ) -> Result<A, Failure> {
         let mut connection = self.connection().await?;
-        let request = Request::post(format!("http://localhost/v2.KeyManagementService/{method}"))
+        let request = Request::post(format!("http://localhost{method}"))
             .header(TE, "trailers")
             .header(CONTENT_TYPE, "application/grpc")
             .body(Full::new(body.clone()))

@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 use zeroize::Zeroizing;
 
 use super::client::{Client, DecryptRequest, EncryptRequest, StatusResponse};
+use super::measures::Measures;
 use crate::reloads::hash;
 use crate::server::random;
 
@@ -25,6 +26,7 @@ const WRITES_MAX: Duration = Duration::from_secs(3 * 60);
 /// A plugin, asked until this is dropped.
 pub(super) struct Plugin {
     name: String,
+    measures: Arc<Measures>,
     client: Arc<Client>,
     /// Where it is asked.
     runtime: Handle,
@@ -40,11 +42,12 @@ pub(super) struct Plugin {
 
 impl Plugin {
     /// Asks nothing yet.
-    pub(super) fn new(kms: &Kms, runtime: &Handle) -> Arc<Self> {
-        let client = Arc::new(Client::new(&kms.endpoint, kms.timeout));
+    pub(super) fn new(kms: &Kms, measures: &Arc<Measures>, runtime: &Handle) -> Arc<Self> {
+        let client = Arc::new(Client::new(kms, measures.clone()));
         let service = Service { client: client.clone(), runtime: runtime.clone() };
         Arc::new(Self {
             name: kms.name.clone(),
+            measures: measures.clone(),
             client,
             runtime: runtime.clone(),
             envelope: Arc::new(Envelope::new(Arc::new(service))),
@@ -57,6 +60,11 @@ impl Plugin {
 
     pub(super) fn envelope(&self) -> Arc<Envelope> {
         self.envelope.clone()
+    }
+
+    /// Its name, and how many seeds and keys of its are remembered.
+    pub(super) fn sources(&self) -> (String, usize) {
+        (self.name.clone(), self.envelope.sources())
     }
 
     /// What is wrong with it.
@@ -116,10 +124,14 @@ impl Plugin {
             wrong.push(format!("expected KMSv2 API version v2, got {version}"));
         }
         match check_key_id(&key_id) {
-            Err((_, why)) => {
+            Err((fault, why)) => {
+                self.measures.invalid_key_ids.with([fault, &self.name]).add(1);
                 wrong.push(format!("got invalid KMSv2 KeyID hash {:?}: {why}", key_hash(&key_id)));
             }
-            Ok(()) => wrong.extend(self.rotate(&key_id).await.err()),
+            Ok(()) => {
+                self.measures.saw_key(&self.name, &key_hash(&key_id));
+                wrong.extend(self.rotate(&key_id).await.err());
+            }
         }
         let why = match wrong.as_slice() {
             [] => return Ok(()),

@@ -5,8 +5,8 @@ use pintle_registry::measures::{Reads, Stored};
 
 use super::families as f;
 use super::family::{Number, Page};
-use super::{counters, gauges};
-use crate::reloads::Reloads;
+use super::{counters, distributions, gauges};
+use crate::encryption;
 
 /// What the only store is called: Pintle's own one, and etcd, by the name that upstream gives the first.
 const STORE: &str = "pintle";
@@ -35,11 +35,21 @@ pub(super) fn group_resource(collection: &str) -> [&str; 2] {
     collection.split_once('/').map_or(["", collection], |(group, resource)| [group, resource])
 }
 
-/// Writes how the configuration of encryption is read again.
-pub(super) fn write_encryption(reloads: &Reloads, page: &mut Page) {
+/// Writes how values are encrypted.
+pub(super) fn write_encryption(current: &encryption::Current, page: &mut Page) {
+    let (reloads, measures) = (&current.reloads, &current.measures);
     counters(page, &f::ENCRYPTION_RELOADS, &reloads.total);
     gauges(page, &f::ENCRYPTION_RELOADED, &reloads.last_unix_seconds);
     gauges(page, &f::ENCRYPTION_CONFIG, &reloads.config);
+    counters(page, &f::TRANSFORMATIONS, &measures.values.operations);
+    distributions(page, &f::TRANSFORMATION_DURATION, &measures.values.took);
+    distributions(page, &f::PLUGIN_CALLS, &measures.calls);
+    gauges(page, &f::PLUGIN_KEYS, &measures.key_ids);
+    counters(page, &f::PLUGIN_INVALID_KEYS, &measures.invalid_key_ids);
+    let mut samples = page.family(&f::PLUGIN_SOURCES);
+    for (name, sources) in current.sources() {
+        samples.value(&[&name], sources as u64);
+    }
 }
 
 /// Writes all of this.

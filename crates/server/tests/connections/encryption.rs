@@ -89,6 +89,13 @@ async fn the_configuration_is_read_again() {
         .map(|line| line.rsplit(' ').next().unwrap())
         .collect();
     assert!(values.contains(&"1") && values.contains(&"0"), "{values:?}");
+    for prefix in ["k8s:enc:aesgcm:v1:", "one:", "k8s:enc:secretbox:v1:", "two:"] {
+        let sample = format!(
+            "apiserver_storage_transformation_operations_total{{resource=\"configmaps\",status=\"OK\",\
+             transformation_type=\"to_storage\",transformer_prefix=\"{prefix}\"}}"
+        );
+        assert!(page.contains(&sample), "{sample}");
+    }
     server.shutdown().await;
 
     // The next start writes everything with the new key; then the old one is not needed.

@@ -1,11 +1,13 @@
 //! What is stored, and how it is read and followed. The cache is filled from the store once and follows its
 //! every commit, so what upstream tells of the two apart is one number here.
 
+use pintle_encryption::TRANSFORMATION_BOUNDS;
 use pintle_etcd::{LEASE_BOUNDS, REQUEST_BOUNDS};
 use pintle_registry::measures::READ_WAIT_BOUNDS;
 
 use super::Stability::{Alpha, Beta, Stable, Unsaid};
 use super::{Family, counter, families, gauge, seconds, whole};
+use crate::encryption::PLUGIN_CALL_BOUNDS;
 
 const RESOURCE: &[&str] = &["group", "resource"];
 const REQUEST: &[&str] = &["group", "operation", "resource"];
@@ -26,6 +28,18 @@ families! {
         "When that was tried last.");
     ENCRYPTION_CONFIG = gauge("apiserver_encryption_config_controller_last_config_info", Alpha, &["apiserver_id_hash", "hash"],
         "The configuration of encryption that was taken over last, by its hash.");
+    TRANSFORMATIONS = counter("apiserver_storage_transformation_operations_total", Alpha, &["resource", "status", "transformation_type", "transformer_prefix"],
+        "Values that were encrypted or decrypted.");
+    TRANSFORMATION_DURATION = seconds("apiserver_storage_transformation_duration_seconds", Alpha, &["transformation_type", "transformer_prefix"], &TRANSFORMATION_BOUNDS,
+        "How long it took to encrypt or decrypt a value.");
+    PLUGIN_CALLS = seconds("apiserver_envelope_encryption_kms_operations_latency_seconds", Alpha, &["grpc_status_code", "method_name", "provider_name"], &PLUGIN_CALL_BOUNDS,
+        "How long calls of KMS plugins took.");
+    PLUGIN_KEYS = gauge("apiserver_envelope_encryption_key_id_hash_status_last_timestamp_seconds", Alpha, &["apiserver_id_hash", "key_id_hash", "provider_name"],
+        "When a KMS plugin said last that it encrypts by a key.");
+    PLUGIN_INVALID_KEYS = counter("apiserver_envelope_encryption_invalid_key_id_from_status_total", Alpha, &["error", "provider_name"],
+        "Keys of KMS plugins whose names cannot be used.");
+    PLUGIN_SOURCES = gauge("apiserver_envelope_encryption_dek_source_cache_size", Alpha, &["provider_name"],
+        "Seeds and keys that KMS plugins have decrypted and that are remembered.");
     STORAGE_EVENTS = counter("apiserver_storage_events_received_total", Beta, RESOURCE,
         "Changes that came from the store.");
     DECODE_ERRORS = counter("apiserver_storage_decode_errors_total", Alpha, RESOURCE,

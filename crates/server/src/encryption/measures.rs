@@ -1,0 +1,59 @@
+//! What is measured of encryption, and of KMS plugins, by upstream's labels.
+
+use std::sync::Arc;
+
+use pintle_measure::{Counter, Distribution, Gauge, Series, nanoseconds};
+
+use crate::api::now;
+use crate::reloads::hash;
+use crate::server::own_name;
+
+/// How many keys of plugins are told of.
+const KEY_IDS_MAX: usize = 100;
+
+/// The bounds of [`Measures::calls`], upstream's: each twice the one before.
+pub(crate) const PLUGIN_CALL_BOUNDS: [u64; 20] = {
+    let mut bounds = nanoseconds([0.0001; 20]);
+    let mut at = 1;
+    while at < bounds.len() {
+        bounds[at] = 2 * bounds[at - 1];
+        at += 1;
+    }
+    bounds
+};
+
+/// What there is to count of plugins.
+#[derive(Debug)]
+pub(crate) struct Measures {
+    /// A hash of the server's name.
+    server: String,
+    /// How long calls took: by how they ended, the method and the plugin's name.
+    pub(crate) calls: Series<3, Distribution>,
+    /// When plugins said last that a key encrypts for them: by hashes of the server's name and of the key's, and
+    /// by the plugin's name.
+    pub(crate) key_ids: Series<3, Gauge>,
+    /// Of single values.
+    pub(crate) values: Arc<pintle_encryption::Measures>,
+    /// Names of keys that cannot be used: by what is wrong, and the plugin's name.
+    pub(crate) invalid_key_ids: Series<2, Counter>,
+}
+
+impl Default for Measures {
+    fn default() -> Self {
+        Self {
+            server: hash(own_name().as_bytes()),
+            calls: Series::new(|| Distribution::new(&PLUGIN_CALL_BOUNDS)),
+            key_ids: Series::with_max(KEY_IDS_MAX, Gauge::default),
+            invalid_key_ids: Series::default(),
+            values: Arc::default(),
+        }
+    }
+}
+
+impl Measures {
+    /// Tells that a plugin has a key.
+    pub(super) fn saw_key(&self, plugin: &str, key_id_hash: &str) {
+        let seconds = now().unix_seconds();
+        self.key_ids.with([&self.server, key_id_hash, plugin]).set(seconds);
+    }
+}
