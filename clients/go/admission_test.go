@@ -1,8 +1,16 @@
 package clients
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -285,28 +293,54 @@ func (v *validator) times(name string) int {
 
 // Registers it for config maps in a namespace, and waits until it is asked.
 func (v *validator) register(t *testing.T, c *kubernetes.Clientset, server *httptest.Server, namespace string) {
-	url, fail, none := server.URL+"/validate", admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
-	timeout := int32(2)
+	webhook := webhookFor(server, namespace)
 	_, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "v-"},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "v.example.com", FailurePolicy: &fail, SideEffects: &none, TimeoutSeconds: &timeout, AdmissionReviewVersions: []string{"v1"},
-			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: authorityOf(server)},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-			}},
+		Webhooks:   []admissionregistrationv1.ValidatingWebhook{webhook},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.probe(t, c, namespace)
+}
+
+// The same as a mutating webhook, which changes nothing.
+func (v *validator) registerMutating(t *testing.T, c *kubernetes.Clientset, server *httptest.Server, namespace string) {
+	webhook := webhookFor(server, namespace)
+	_, err := c.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "m-"},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: webhook.Name, FailurePolicy: webhook.FailurePolicy, SideEffects: webhook.SideEffects, TimeoutSeconds: webhook.TimeoutSeconds,
+			AdmissionReviewVersions: webhook.AdmissionReviewVersions, ClientConfig: webhook.ClientConfig, NamespaceSelector: webhook.NamespaceSelector, Rules: webhook.Rules,
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	v.probe(t, c, namespace)
+}
+
+// Creates config maps until it is asked.
+func (v *validator) probe(t *testing.T, c *kubernetes.Clientset, namespace string) {
 	eventually(t, "the webhook is asked", func() bool {
 		name := fmt.Sprintf("probe-%d", time.Now().UnixNano())
 		_, err := c.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		return err == nil && v.times(name) > 0
 	})
+}
+
+func webhookFor(server *httptest.Server, namespace string) admissionregistrationv1.ValidatingWebhook {
+	url, timeout := server.URL+"/review", int32(2)
+	fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: "v.example.com", FailurePolicy: &fail, SideEffects: &none, TimeoutSeconds: &timeout, AdmissionReviewVersions: []string{"v1"},
+		ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: authorityOf(server)},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		}},
+	}
 }
 
 // As client-go's rest.Request has it: a pause that the answer names, ten times, within the timeout.
@@ -357,4 +391,133 @@ func TestWebhooksAreAskedAgain(t *testing.T) {
 			t.Errorf("%s: asked %d times", row.name, times)
 		}
 	}
+}
+
+// A certificate for clients, which it signs itself, and its key, as files.
+func writeClientCertificate(t *testing.T, directory, name string) (certificate, key string) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, key = filepath.Join(directory, "client.crt"), filepath.Join(directory, "client.key")
+	for path, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: keyDER}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certificate, key
+}
+
+// Who the last question about an object came from: the token and the name in the client certificate.
+func (v *validator) caller(name string) string {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	asked := v.asked[name]
+	if len(asked) == 0 {
+		return "nobody"
+	}
+	caller := strings.TrimPrefix(asked[len(asked)-1].Header.Get("Authorization"), "Bearer ")
+	for _, certificate := range asked[len(asked)-1].TLS.PeerCertificates {
+		caller += "/" + certificate.Subject.CommonName
+	}
+	return caller
+}
+
+func newValidator(t *testing.T) (*validator, *httptest.Server) {
+	v := &validator{asked: map[string][]*http.Request{}, refuse: func(string, int) (int, string) { return http.StatusOK, "" }}
+	server := httptest.NewUnstartedServer(v)
+	server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return v, server
+}
+
+// After test/integration/apiserver/admissionwebhook/client_auth_test.go: credentials by host; one plugin's are not
+// another's; those of a host with a port are nobody else's.
+func TestWebhooksAreShownCredentials(t *testing.T) {
+	place := t.TempDir()
+	certificate, key := writeClientCertificate(t, place, "first")
+	exact, exactServer := newValidator(t)
+	other, otherServer := newValidator(t)
+	host := strings.TrimPrefix(exactServer.URL, "https://")
+	write := func(name, text string) string {
+		path := filepath.Join(place, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	users := write("users.yaml", fmt.Sprintf(`apiVersion: v1
+kind: Config
+users:
+- {name: %q, user: {client-certificate: %s, client-key: client.key}}
+- {name: "*.0.0.1", user: {token: without-port}}
+- {name: "*", user: {token: everyone}}
+`, host, filepath.Base(certificate)))
+	configuration := write("admission.yaml", fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: ValidatingAdmissionWebhook
+  configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: %s}
+`, users))
+	config := serve(t, "--admission-control-config-file="+configuration)
+	config.QPS = -1
+	c := kubernetes.NewForConfigOrDie(config)
+	exact.register(t, c, exactServer, "default")
+	other.register(t, c, otherServer, "default")
+	mutating, mutatingServer := newValidator(t)
+	mutating.registerMutating(t, c, mutatingServer, "default")
+	create := func(name string) {
+		if _, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("a")
+	for _, row := range []struct {
+		v    *validator
+		want string
+	}{{exact, "/first"}, {other, "everyone"}, {mutating, ""}} {
+		if caller := row.v.caller("a"); caller != row.want {
+			t.Errorf("%q instead of %q", caller, row.want)
+		}
+	}
+	if os.Getenv("PINTLE_TEST_REFERENCE") != "" {
+		return // client-go looks at the files every five minutes
+	}
+	// The certificate is replaced, first its key: the pair of before stays in use until both are there.
+	second := filepath.Join(place, "second")
+	if err := os.Mkdir(second, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	newCertificate, newKey := writeClientCertificate(t, second, "second")
+	if err := os.Rename(newKey, key); err != nil {
+		t.Fatal(err)
+	}
+	create("half")
+	if caller := exact.caller("half"); caller != "/first" {
+		t.Errorf("%q shows half a pair", caller)
+	}
+	if err := os.Rename(newCertificate, certificate); err != nil {
+		t.Fatal(err)
+	}
+	times := 0
+	eventually(t, "the new certificate is shown", func() bool {
+		times++
+		name := fmt.Sprintf("b-%d", times)
+		create(name)
+		return exact.caller(name) == "/second"
+	})
 }

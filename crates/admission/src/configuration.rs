@@ -1,11 +1,15 @@
 //! What plugins can be told: `--admission-control-config-file` (upstream: `AdmissionConfiguration`).
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use pintle_value::Value;
 
 use crate::event_rate::EventLimit;
 use crate::image_policy::ImagePolicy;
 use crate::pod_security;
 use crate::quota::Limited;
+use crate::webhooks;
 
 /// The configurations of plugins that have one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub struct Configuration {
     pub event_limits: Vec<EventLimit>,
     /// The webhook of ImagePolicyWebhook, if it is configured.
     pub image_policy: Option<ImagePolicy>,
+    /// The kubeconfigs with the credentials for webhooks, by the name of the plugin that calls them.
+    pub webhook_kubeconfigs: BTreeMap<String, PathBuf>,
 }
 
 /// The versions that the file may be of.
@@ -100,6 +106,10 @@ impl Configuration {
                 }
                 "ImagePolicyWebhook" => {
                     configuration.image_policy = Some(ImagePolicy::read(&own).map_err(wrong)?);
+                }
+                webhooks::MUTATING | webhooks::VALIDATING => {
+                    let kubeconfig = webhooks::kubeconfig(&own).map_err(wrong)?;
+                    configuration.webhook_kubeconfigs.extend(kubeconfig.map(|path| (name, path)));
                 }
                 _ => unused.push(name),
             }
@@ -185,6 +195,22 @@ mod tests {
                 ),
                 "couldn't init admission plugin \"EventRateLimit\": limits: Invalid value: null: must not \
                  be empty",
+            ),
+            (
+                file(
+                    "[{name: ValidatingAdmissionWebhook, configuration: {kind: WebhookAdmissionConfiguration, \
+                     apiVersion: apiserver.config.k8s.io/v1, kubeConfigFile: a/b}}]",
+                ),
+                "couldn't init admission plugin \"ValidatingAdmissionWebhook\": kubeConfigFile: Invalid value: \
+                 \"a/b\": must be an absolute file path",
+            ),
+            (
+                file(
+                    "[{name: MutatingAdmissionWebhook, configuration: {kind: WebhookAdmissionConfiguration, \
+                     apiVersion: apiserver.config.k8s.io/v1, kubeConfig: /a/b}}]",
+                ),
+                "couldn't init admission plugin \"MutatingAdmissionWebhook\": strict decoding error: unknown \
+                 field \"kubeConfig\"",
             ),
             (
                 file(

@@ -54,7 +54,7 @@ pub use namespace::NamespaceLifecycle;
 pub use permissions::Permissions;
 pub use plugins::{Plugins, UnknownPlugin};
 pub use sense::Sense;
-pub use webhooks::Webhooks;
+pub use webhooks::{Callers, Webhooks};
 
 use pintle_meta::{GroupVersionResource, Status, object};
 use pintle_registry::Registry;

@@ -1,6 +1,7 @@
 //! Which plugins run, and in which order: `--enable-admission-plugins`, `--disable-admission-plugins`, with
 //! kube-apiserver's names.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pintle_registry::admission::Admission;
@@ -110,6 +111,13 @@ impl Plugins {
     /// The configuration of ImagePolicyWebhook, if the plugin is on.
     pub fn image_policy(&self) -> Option<&ImagePolicy> {
         self.configuration.image_policy.as_ref().filter(|_| self.has("ImagePolicyWebhook"))
+    }
+
+    /// The kubeconfig with the credentials for the webhooks of MutatingAdmissionWebhook or
+    /// ValidatingAdmissionWebhook, if the plugin is on and has one.
+    pub fn webhook_kubeconfig(&self, plugin: &str) -> Option<&Path> {
+        let kubeconfig = self.configuration.webhook_kubeconfigs.get(plugin);
+        kubeconfig.filter(|_| self.has(plugin)).map(PathBuf::as_path)
     }
 
     /// Those of the names of plugins that are known and change nothing here: who asks for one must hear it.

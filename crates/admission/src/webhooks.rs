@@ -9,6 +9,7 @@
 //! Invariant: nobody is asked about webhooks and admission policies themselves, so that a wrong one can
 //! always be taken away.
 
+mod configuration;
 mod hook;
 mod review;
 #[cfg(test)]
@@ -38,6 +39,7 @@ use crate::measures::{Asker, Measures, Rejection, Step};
 use crate::permissions::{Permissions, resource_of};
 use crate::request::{returned, shown, taken};
 use crate::rows;
+pub(crate) use configuration::kubeconfig;
 use hook::Hook;
 use review::{Inquiry, Verdict, denial};
 use told::Told;
@@ -46,12 +48,20 @@ const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The plugin.
 pub struct Webhooks {
-    caller: Arc<dyn Caller>,
+    callers: Callers,
     permissions: Arc<dyn Permissions>,
     measures: Arc<Measures>,
     /// `None` where nobody is to be asked.
     mutating: Option<Configurations>,
     validating: Option<Configurations>,
+}
+
+/// Who calls the webhooks of each plugin, with the credentials that it has for them.
+pub struct Callers {
+    /// Of MutatingAdmissionWebhook.
+    pub mutating: Arc<dyn Caller>,
+    /// Of ValidatingAdmissionWebhook.
+    pub validating: Arc<dyn Caller>,
 }
 
 /// The webhooks of all configurations of a kind, as they are now.
@@ -80,14 +90,14 @@ enum Asked {
     Failed(Status),
 }
 
-const MUTATING: &str = "MutatingAdmissionWebhook";
-const VALIDATING: &str = "ValidatingAdmissionWebhook";
+pub(crate) const MUTATING: &str = "MutatingAdmissionWebhook";
+pub(crate) const VALIDATING: &str = "ValidatingAdmissionWebhook";
 
 impl Webhooks {
-    /// All webhooks that there are of the plugins that run, to be called by `caller`; their conditions ask
+    /// All webhooks that there are of the plugins that run, to be called by `callers`; their conditions ask
     /// `permissions` what users may do.
     pub fn measured(
-        caller: Arc<dyn Caller>,
+        callers: Callers,
         permissions: Arc<dyn Permissions>,
         plugins: &Plugins,
         measures: Arc<Measures>,
@@ -99,7 +109,7 @@ impl Webhooks {
             runs.then(|| Configurations { resource, known: Mutex::default() })
         };
         let webhooks = Self {
-            caller,
+            callers,
             permissions,
             measures,
             mutating: of("mutatingwebhookconfigurations", MUTATING),
@@ -271,7 +281,8 @@ impl Webhooks {
         step: Step,
     ) -> Result<Asked, Status> {
         let hook = &one.hook;
-        let uid = self.caller.uid();
+        let caller = self.callers.at(step);
+        let uid = caller.uid();
         let object = match object {
             Some(object) => Some(shown(object, write, &one.resource).await?),
             None => None,
@@ -302,7 +313,7 @@ impl Webhooks {
             count(0, Some(Rejection::Internal));
             return Ok(Asked::Failed(status));
         }
-        match self.call(hook, &inquiry).await {
+        match call(caller, hook, &inquiry).await {
             Ok(verdict) => {
                 match verdict.allowed {
                     true => count(200, None),
@@ -365,18 +376,31 @@ impl Webhooks {
             }
         }
     }
+}
 
-    async fn call(&self, hook: &Hook, inquiry: &Inquiry<'_>) -> Result<Verdict, Unanswered> {
-        if hook.version.is_none() {
-            let why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-            return Err(Unanswered { why: why.to_owned(), code: 400 });
+async fn call(
+    caller: &dyn Caller,
+    hook: &Hook,
+    inquiry: &Inquiry<'_>,
+) -> Result<Verdict, Unanswered> {
+    if hook.version.is_none() {
+        let why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+        return Err(Unanswered { why: why.to_owned(), code: 400 });
+    }
+    let answer = caller.call(&hook.endpoint, inquiry.body(), hook.timeout).await;
+    let answer = answer.map_err(|Unanswered { why, code }| {
+        let why = format!("failed to call webhook: {why}");
+        Unanswered { why, code }
+    })?;
+    inquiry.verdict(&answer).map_err(Unanswered::silent)
+}
+
+impl Callers {
+    fn at(&self, step: Step) -> &dyn Caller {
+        match step {
+            Step::Admit => &*self.mutating,
+            Step::Validate => &*self.validating,
         }
-        let answer = self.caller.call(&hook.endpoint, inquiry.body(), hook.timeout).await;
-        let answer = answer.map_err(|Unanswered { why, code }| {
-            let why = format!("failed to call webhook: {why}");
-            Unanswered { why, code }
-        })?;
-        inquiry.verdict(&answer).map_err(Unanswered::silent)
     }
 }
 

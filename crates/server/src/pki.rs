@@ -26,6 +26,7 @@ use crate::config::NamedServingFiles;
 pub(crate) use authority::Pair;
 use authority::{Authority, CLUSTER, FRONT_PROXY, Profile};
 pub(crate) use files::{make_private_directory, read, write_private};
+pub(crate) use followed::Followed;
 pub(crate) use listener::{Authorities, ListenerCertificates};
 use listener::{ListenerFiles, Serving};
 pub use listing::{ListedCertificate, list_certificates};

@@ -1,5 +1,6 @@
 //! A server from its start to its end.
 
+mod admission;
 mod background;
 mod bootstrap;
 mod certificates;
@@ -16,12 +17,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use pintle_admission::{ImagePolicyWebhook, Plugins};
 use pintle_auth::User;
 use pintle_auth::jwt::Anonymous;
 use pintle_controllers::Environment;
 use pintle_controllers::definitions::Definitions;
-use pintle_registry::{Options, Registry, ResourceDefinition, admission};
+use pintle_registry::admission::Chain;
+use pintle_registry::{Options, Registry, ResourceDefinition};
 use pintle_store::Opening;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -32,7 +33,7 @@ use crate::api::{Api, Settings, now};
 use crate::audit::{self, Audit};
 use crate::audit_id::AuditIds;
 use crate::authentication::{Authentication, FrontProxy, Tokens};
-use crate::authorization::{self, Authorization, Authorized, NoEscalation, Validation};
+use crate::authorization::Authorization;
 use crate::backends::{Extensions, Kubelets, Services, Ways};
 use crate::compute::Compute;
 use crate::discovery::Discovery;
@@ -46,7 +47,7 @@ use crate::openapi::OpenApi;
 use crate::pki::{Credentials, Pki, Signer, Wanted, make_private_directory, write_private};
 use crate::tls::Tls;
 use crate::token_issuer::TokenIssuer;
-use crate::webhooks::{Remote, Webhooks};
+use crate::webhooks::Webhooks;
 use crate::{Config, Error, connection, runtime};
 use background::Background;
 use certificates::{Certificates, Kubeconfig};
@@ -319,7 +320,7 @@ async fn registry(
     webhooks: &Arc<Webhooks>,
 ) -> Result<(Arc<Registry>, Authorization, Measured), Error> {
     let authorization = Authorization::new(config, webhooks.ways.control_plane.clone())?;
-    let (chain, admission) = admission(config, &authorization, webhooks.clone())?;
+    let (chain, admission) = admission::chain(config, &authorization, webhooks)?;
     let effects = Arc::new(pintle_effects::Measures::default());
     let built_in = built_in(config, &effects)?;
     let registry = Arc::new(Registry::open(options(config, store, chain), built_in).await?);
@@ -351,48 +352,7 @@ fn built_in(
     Ok(definitions)
 }
 
-/// The admission chain: the plugins that are wanted, and what is no plugin; and what it measures.
-fn admission(
-    config: &Config,
-    authorization: &Authorization,
-    webhooks: Arc<Webhooks>,
-) -> Result<(admission::Chain, Arc<pintle_admission::Measures>), Error> {
-    let measures = Arc::new(pintle_admission::Measures::default());
-    let (authorizer, roles) = (&authorization.authorizer(), authorization.roles());
-    let escalation = NoEscalation { authorizer: authorizer.clone(), roles: roles.clone() };
-    let plugins = &config.admission_plugins;
-    let validation = Validation::new(authorizer);
-    let mut chain: Vec<Box<dyn admission::Admission>> =
-        vec![Box::new(escalation), Box::new(validation)];
-    let permissions: Arc<dyn pintle_admission::Permissions> =
-        Arc::new(Authorized(authorizer.clone()));
-    chain.push(Box::new(pintle_admission::Sense));
-    let image_policy = image_policy(plugins, &webhooks)?;
-    let others = authorization::plugins(authorizer)
-        .chain(image_policy.map(|plugin| (ImagePolicyWebhook::NAME, plugin)));
-    chain.extend(plugins.in_order(random, &permissions, &measures, others));
-    let measured = measures.clone();
-    let webhooks = pintle_admission::Webhooks::measured(webhooks, permissions, plugins, measured);
-    chain.push(webhooks);
-    Ok((admission::Chain(chain), measures))
-}
-
-/// ImagePolicyWebhook, if it is on.
-fn image_policy(
-    plugins: &Plugins,
-    webhooks: &Webhooks,
-) -> Result<Option<Box<dyn admission::Admission>>, Error> {
-    let Some(policy) = plugins.image_policy() else { return Ok(None) };
-    let path = &policy.kubeconfig;
-    let remote = Remote::read(path, webhooks.ways.control_plane.clone());
-    let remote = remote.map_err(|why| Error::Flag {
-        flag: "admission-control-config-file",
-        reason: format!("ImagePolicyWebhook: {}: {why}", path.display()),
-    })?;
-    Ok(Some(Box::new(ImagePolicyWebhook::new(policy.clone(), Box::new(remote)))))
-}
-
-fn options(config: &Config, store: Box<dyn Opening>, admission: admission::Chain) -> Options {
+fn options(config: &Config, store: Box<dyn Opening>, admission: Chain) -> Options {
     Options {
         store,
         admission: Arc::new(admission),

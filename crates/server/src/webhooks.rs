@@ -5,24 +5,25 @@ mod answer;
 pub(crate) mod measures;
 mod remote;
 pub(crate) mod retry;
+mod user;
+mod users;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use parking_lot::Mutex;
 use pintle_registry::webhook::{Answer, Caller, Conversion, Endpoint, Unanswered};
 use pintle_registry::work;
 use pintle_value::Str;
-use rustls::ClientConfig;
 
 use answer::Said;
 use measures::{Calls, Conversions};
 pub(crate) use remote::Remote;
+use user::User;
+pub(crate) use users::{Users, WithUsers};
 
 use crate::backends::{self, Backend, Connections, Failure, Services, Ways};
 
@@ -30,16 +31,13 @@ use crate::backends::{self, Backend, Connections, Failure, Services, Ways};
 const ANSWER_BYTES_MAX: usize = 128 << 20;
 /// How often an answer may point elsewhere.
 const REDIRECTIONS_MAX: usize = 10;
-/// How many authorities are remembered, each with the sessions that were had under it.
-const TRUSTS_MAX: usize = 256;
 
 /// Carries requests to webhooks.
 pub(crate) struct Webhooks {
     services: Arc<Services>,
     /// How they are reached.
     pub(crate) ways: Ways,
-    /// By certificate authority, as PEM.
-    trusts: Mutex<HashMap<Vec<u8>, Arc<ClientConfig>>>,
+    anonymous: User,
     connections: Arc<Connections>,
     pub(crate) calls: Calls,
     pub(crate) conversions: Conversions,
@@ -47,13 +45,7 @@ pub(crate) struct Webhooks {
 
 impl Caller for Webhooks {
     fn call<'a>(&'a self, endpoint: &'a Endpoint, body: Vec<u8>, patience: Duration) -> Answer<'a> {
-        Box::pin(async move {
-            let answer = tokio::time::timeout(patience, self.post(endpoint, body)).await;
-            let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
-            answer.unwrap_or_else(|why| {
-                Err(Unanswered::silent(format!("Post {:?}: {why}", endpoint.url)))
-            })
-        })
+        self.call_as(&self.anonymous, endpoint, body, patience)
     }
 
     fn uid(&self) -> Str {
@@ -77,17 +69,35 @@ impl Webhooks {
         Self {
             services,
             ways,
-            trusts: Mutex::default(),
+            anonymous: User::anonymous(),
             connections: Arc::default(),
             calls: Calls::default(),
             conversions: Conversions::default(),
         }
     }
 
+    /// [`Caller::call`] with the credentials of a user.
+    fn call_as<'a>(
+        &'a self,
+        user: &'a User,
+        endpoint: &'a Endpoint,
+        body: Vec<u8>,
+        patience: Duration,
+    ) -> Answer<'a> {
+        Box::pin(async move {
+            let answer = tokio::time::timeout(patience, self.post(user, endpoint, body)).await;
+            let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+            answer.unwrap_or_else(|why| {
+                Err(Unanswered::silent(format!("Post {:?}: {why}", endpoint.url)))
+            })
+        })
+    }
+
     /// Asks as upstream's client does: follows where the answer points to on the same server, and asks again
     /// if the answer says when. The outer error is why there is no answer, the inner one that of an answer.
     async fn post(
         &self,
+        user: &User,
         endpoint: &Endpoint,
         body: Vec<u8>,
     ) -> Result<Result<Vec<u8>, Unanswered>, String> {
@@ -95,7 +105,7 @@ impl Webhooks {
         let body = Bytes::from(body);
         let (mut redirections, mut answers) = (0, 0);
         while redirections < REDIRECTIONS_MAX {
-            match self.exchange(endpoint, &uri, &body, answers > 0).await? {
+            match self.exchange((user, endpoint), &uri, &body, answers > 0).await? {
                 Said::Review(review) => return Ok(Ok(review)),
                 Said::RetryAfter(pause, _) if answers + 1 < retry::ANSWERS_MAX => {
                     tokio::time::sleep(pause).await;
@@ -116,16 +126,16 @@ impl Webhooks {
     /// One request, one answer.
     async fn exchange(
         &self,
-        endpoint: &Endpoint,
+        (user, endpoint): (&User, &Endpoint),
         uri: &Uri,
         body: &Bytes,
         is_retry: bool,
     ) -> Result<Said, String> {
-        let backend = self.backend(endpoint, uri)?;
-        let mut answer = self.send(&backend, uri, body).await?;
+        let backend = self.backend((user, endpoint), uri)?;
+        let mut answer = self.send(&backend, user, uri, body).await?;
         if matches!(answer, Err(Failure::Exchange(_))) {
             // A connection that its server has left meanwhile says nothing of the server: once more.
-            answer = self.send(&backend, uri, body).await?;
+            answer = self.send(&backend, user, uri, body).await?;
         }
         if is_retry {
             self.calls.retried(host(uri), answer.as_ref().ok().map(code));
@@ -141,17 +151,18 @@ impl Webhooks {
     async fn send(
         &self,
         backend: &Backend,
+        user: &User,
         uri: &Uri,
         body: &Bytes,
     ) -> Result<Result<backends::Response, Failure>, String> {
         let began = Instant::now();
-        let answer = self.connections.ask(backend, request(uri, body)?).await;
+        let answer = self.connections.ask(backend, request(user, uri, body)?).await;
         let code = answer.as_ref().ok().map(code);
         self.calls.sent(host(uri), code, body.len(), began.elapsed());
         Ok(answer)
     }
 
-    fn backend(&self, endpoint: &Endpoint, uri: &Uri) -> Result<Backend, String> {
+    fn backend(&self, (user, endpoint): (&User, &Endpoint), uri: &Uri) -> Result<Backend, String> {
         if uri.scheme_str() != Some("https") {
             return Err("the URL must begin with https://".to_owned());
         }
@@ -163,22 +174,8 @@ impl Webhooks {
                 (self.services.place(namespace, name, *port)?, &self.ways.cluster)
             }
         };
-        let tls = Some(self.trust(&endpoint.ca_bundle)?);
+        let tls = Some(user.tls(Some(&endpoint.ca_bundle))?);
         Ok(Backend { authority, name: Some(name), tls, addresses: None, way: way.clone() })
-    }
-
-    /// The TLS settings for an authority.
-    fn trust(&self, ca_bundle: &[u8]) -> Result<Arc<ClientConfig>, String> {
-        let mut trusts = self.trusts.lock();
-        if let Some(config) = trusts.get(ca_bundle) {
-            return Ok(config.clone());
-        }
-        let config = Arc::new(crate::trust::bundle(ca_bundle, None)?);
-        if trusts.len() >= TRUSTS_MAX {
-            trusts.clear();
-        }
-        trusts.insert(ca_bundle.to_vec(), config.clone());
-        Ok(config)
     }
 }
 
@@ -191,13 +188,15 @@ fn host(uri: &Uri) -> &str {
     uri.authority().map_or("", |authority| authority.as_str())
 }
 
-fn request(uri: &Uri, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
+fn request(user: &User, uri: &Uri, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    Request::post(path)
+    let mut request = Request::post(path)
         .header(HOST, host(uri))
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json, */*")
-        .header(USER_AGENT, "kube-apiserver-admission")
-        .body(Full::new(body.clone()))
-        .map_err(|why| why.to_string())
+        .header(USER_AGENT, "kube-apiserver-admission");
+    if let Some(authorization) = user.authorization()? {
+        request = request.header(AUTHORIZATION, authorization);
+    }
+    request.body(Full::new(body.clone())).map_err(|why| why.to_string())
 }

@@ -7,7 +7,7 @@ use crate::Error;
 
 /// A value that is read from files. While the files cannot be used, it stays as it was: the two files of a
 /// pair are seldom replaced at the same moment.
-pub(super) struct Followed<T> {
+pub(crate) struct Followed<T> {
     files: Vec<PathBuf>,
     /// The contents that were looked at last, usable or not; `None` for a file that could not be read.
     seen: Vec<Option<Vec<u8>>>,
@@ -20,7 +20,7 @@ impl<T> Followed<T> {
     ///
     /// # Errors
     /// Those of `read`.
-    pub(super) fn new(
+    pub(crate) fn new(
         files: Vec<PathBuf>,
         read: impl Fn() -> Result<T, Error> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
@@ -31,13 +31,13 @@ impl<T> Followed<T> {
     }
 
     /// The value as it was read last.
-    pub(super) const fn value(&self) -> &T {
+    pub(crate) const fn value(&self) -> &T {
         &self.value
     }
 
     /// Reads the value again if a file has changed since the last look; tells whether it was read. What
     /// cannot be used is logged once.
-    pub(super) fn refresh(&mut self) -> bool {
+    pub(crate) fn refresh(&mut self) -> bool {
         let contents = contents(&self.files);
         if contents == self.seen {
             return false;

@@ -1,14 +1,12 @@
 //! A server that a kubeconfig names, asked by POST: where it is, whom to believe, who this server says it is.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::response::Parts;
 use http::{Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
@@ -18,9 +16,9 @@ use pintle_value::{Value, yaml};
 
 use super::answer::{self, Said};
 use super::retry;
+use super::user::{self, User, refuse, text};
 use crate::backends::{Backend, Connections, Failure, Way};
-use crate::pki::Credentials;
-use crate::trust::{self, Identity};
+use crate::trust;
 
 /// The longest answer that is read.
 const ANSWER_BYTES_MAX: usize = 3 << 20;
@@ -31,17 +29,15 @@ const AUTHORITY: &str = "certificate-authority";
 /// The server.
 pub(crate) struct Remote {
     uri: Uri,
-    backend: Backend,
-    credential: Credential,
+    /// `host:port`
+    authority: String,
+    /// The name that its certificate must have.
+    name: String,
+    /// The PEM of the authorities that are trusted, empty for the system's; `None` trusts anyone.
+    trusted: Option<Vec<u8>>,
+    way: Way,
+    user: User,
     connections: Arc<Connections>,
-}
-
-/// What is said in `Authorization`.
-enum Credential {
-    None,
-    Header(HeaderValue),
-    /// A file with a token, which somebody keeps fresh.
-    TokenFile(PathBuf),
 }
 
 impl Remote {
@@ -68,7 +64,6 @@ impl Remote {
             name => named(file, "users", "user", name)?,
         };
         refuse(&cluster, &["proxy-url"])?;
-        refuse(&user, &["exec", "auth-provider", "as", "as-uid", "as-groups", "as-user-extra"])?;
         let server = text(&cluster, "server");
         let uri: Uri = server.parse().map_err(|_| format!("server {server:?} is no URL"))?;
         if uri.scheme_str() != Some("https") {
@@ -80,12 +75,33 @@ impl Remote {
             "" => host.trim_start_matches('[').trim_end_matches(']'),
             name => name,
         };
-        let (name, tls) = (Some(name.to_owned()), Some(Arc::new(tls(&cluster, &user, folder)?)));
-        Ok(Self {
-            backend: Backend { authority, name, tls, addresses: None, way },
-            credential: credential(&user, folder)?,
+        let trusts_anyone = cluster.get("insecure-skip-tls-verify").and_then(Value::as_bool);
+        let trusted = match user::data(&cluster, AUTHORITY, folder)? {
+            _ if trusts_anyone == Some(true) => None,
+            Some(pem) if !trust::has_certificate(pem.as_bytes()) => {
+                return Err(format!("{AUTHORITY}: there is no certificate in it"));
+            }
+            pem => Some(pem.unwrap_or_default().into_bytes()),
+        };
+        let remote = Self {
+            authority,
+            name: name.to_owned(),
+            trusted,
+            way,
+            user: User::read(&user, folder)?,
             connections: Arc::default(),
             uri,
+        };
+        remote.backend().map(|_| remote)
+    }
+
+    fn backend(&self) -> Result<Backend, String> {
+        Ok(Backend {
+            authority: self.authority.clone(),
+            name: Some(self.name.clone()),
+            tls: Some(self.user.tls(self.trusted.as_deref())?),
+            addresses: None,
+            way: self.way.clone(),
         })
     }
 
@@ -141,10 +157,11 @@ impl Remote {
     }
 
     async fn ask(&self, body: &Bytes) -> Result<(Parts, Bytes), String> {
-        let mut answer = self.connections.ask(&self.backend, self.request(body)?).await;
+        let backend = self.backend()?;
+        let mut answer = self.connections.ask(&backend, self.request(body)?).await;
         if matches!(answer, Err(Failure::Exchange(_))) {
             // A connection that its server has left meanwhile says nothing of the server: once more.
-            answer = self.connections.ask(&self.backend, self.request(body)?).await;
+            answer = self.connections.ask(&backend, self.request(body)?).await;
         }
         let (head, body) = answer.map_err(|why| why.to_string())?.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
@@ -159,7 +176,7 @@ impl Remote {
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, */*")
             .header(USER_AGENT, "kube-apiserver");
-        let request = match self.credential.header()? {
+        let request = match self.user.authorization()? {
             Some(credential) => request.header(AUTHORIZATION, credential),
             None => request,
         };
@@ -178,99 +195,10 @@ impl ImageReviewer for Remote {
     }
 }
 
-impl Credential {
-    fn header(&self) -> Result<Option<HeaderValue>, String> {
-        match self {
-            Self::None => Ok(None),
-            Self::Header(header) => Ok(Some(header.clone())),
-            Self::TokenFile(path) => {
-                let token = fs::read_to_string(path);
-                let token = token.map_err(|why| format!("{}: {why}", path.display()))?;
-                secret("Bearer", token.trim()).map(Some)
-            }
-        }
-    }
-}
-
 /// An entry of a list of a kubeconfig.
 fn named(file: &Value, list: &str, member: &str, name: &str) -> Result<Value, String> {
     let entries = file.get(list).and_then(Value::as_array).unwrap_or_default();
     let entry = entries.iter().find(|entry| text(entry, "name") == name);
     let found = entry.and_then(|entry| entry.get(member)).cloned();
     found.ok_or_else(|| format!("there is no {member} {name:?}"))
-}
-
-/// What is not understood must not be left out: it is about whom the server believes or who it is.
-fn refuse(value: &Value, members: &[&str]) -> Result<(), String> {
-    match members.iter().find(|member| value.get(member).is_some()) {
-        Some(member) => Err(format!("{member} is not supported")),
-        None => Ok(()),
-    }
-}
-
-fn tls(cluster: &Value, user: &Value, folder: &Path) -> Result<rustls::ClientConfig, String> {
-    let certificate = data(user, "client-certificate", folder)?;
-    let key = data(user, "client-key", folder)?;
-    let identity = match (certificate, key) {
-        (Some(certificate_pem), Some(key_pem)) => {
-            let identity = Identity::read(&Credentials { certificate_pem, key_pem });
-            Some(identity.map_err(|why| format!("client-certificate and client-key: {why}"))?)
-        }
-        (None, None) => None,
-        _ => return Err("client-certificate and client-key belong together".to_owned()),
-    };
-    if cluster.get("insecure-skip-tls-verify").and_then(Value::as_bool) == Some(true) {
-        return trust::anyone(identity.as_ref());
-    }
-    let authority = match data(cluster, AUTHORITY, folder)? {
-        Some(pem) if !trust::has_certificate(pem.as_bytes()) => {
-            return Err(format!("{AUTHORITY}: there is no certificate in it"));
-        }
-        authority => authority.unwrap_or_default(),
-    };
-    trust::bundle(authority.as_bytes(), identity.as_ref())
-}
-
-/// PEM that stands in the kubeconfig (`NAME-data`), or in a file that it names.
-fn data(value: &Value, name: &str, folder: &Path) -> Result<Option<String>, String> {
-    let inline = text(value, &format!("{name}-data"));
-    if !inline.is_empty() {
-        let bytes = STANDARD.decode(inline).map_err(|why| format!("{name}-data: {why}"))?;
-        return String::from_utf8(bytes).map(Some).map_err(|why| format!("{name}-data: {why}"));
-    }
-    match text(value, name) {
-        "" => Ok(None),
-        path => {
-            let read = fs::read_to_string(folder.join(path));
-            read.map(Some).map_err(|why| format!("{name} {path}: {why}"))
-        }
-    }
-}
-
-fn credential(user: &Value, folder: &Path) -> Result<Credential, String> {
-    let (token, file) = (text(user, "token"), text(user, "tokenFile"));
-    let (name, password) = (text(user, "username"), text(user, "password"));
-    if !file.is_empty() {
-        let credential = Credential::TokenFile(folder.join(file));
-        return credential.header().map(|_| credential);
-    }
-    if !token.is_empty() {
-        return secret("Bearer", token).map(Credential::Header);
-    }
-    if !name.is_empty() {
-        let pair = STANDARD.encode(format!("{name}:{password}"));
-        return secret("Basic", &pair).map(Credential::Header);
-    }
-    Ok(Credential::None)
-}
-
-fn secret(scheme: &str, text: &str) -> Result<HeaderValue, String> {
-    let header = HeaderValue::from_str(&format!("{scheme} {text}"));
-    let mut header = header.map_err(|_| "the token cannot stand in a header".to_owned())?;
-    header.set_sensitive(true);
-    Ok(header)
-}
-
-fn text<'a>(value: &'a Value, member: &str) -> &'a str {
-    value.str_at(&[member]).unwrap_or_default()
 }
