@@ -136,7 +136,8 @@ pub(crate) struct Serve {
     api: ApiFlags,
     #[command(flatten)]
     limits: LimitFlags,
-    /// How much to log: 0 to 2 what happens, 3 and more what goes wrong in requests, 6 everything
+    /// How much to log, as kube-apiserver counts it: 0 to 2 what happens, from 3 on each request, from 5 on
+    /// where its time went, from 6 on everything. RUST_LOG takes its place: pintle=info,pintle::requests=trace
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0)]
     verbosity: u8,
 }

@@ -5,15 +5,44 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts the log at a verbosity as kube-apiserver counts it.
+/// The variable that says what is logged, by targets and their levels: `pintle=info,pintle::requests=trace`.
+const VARIABLE: &str = "RUST_LOG";
+/// Every crate of ours begins with this name.
+const OURS: &str = "pintle";
+/// Lines about requests (`pintle_server`, `request_log`).
+const REQUESTS: &str = "pintle::requests";
+
+/// Starts the log as `RUST_LOG` says or, without it, at a verbosity as kube-apiserver counts it.
 pub(crate) fn start(verbosity: u8) {
-    let level = match verbosity {
-        0..=2 => LevelFilter::INFO,
-        3..=5 => LevelFilter::DEBUG,
-        _ => LevelFilter::TRACE,
+    let said = std::env::var(VARIABLE).unwrap_or_default();
+    let (filter, wrong) = match said.parse::<Targets>() {
+        Ok(targets) if !said.is_empty() => (completed(targets), None),
+        Ok(_) => (of_verbosity(verbosity), None),
+        Err(error) => (of_verbosity(verbosity), Some(error)),
     };
-    // Every crate of ours begins with this name; what libraries say is of interest only if it is bad.
-    let filter = Targets::new().with_target("pintle", level).with_default(LevelFilter::WARN);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     tracing_subscriber::registry().with(lines).with(filter).init();
+    if let Some(error) = wrong {
+        tracing::warn!(%error, "{VARIABLE} cannot be read and is ignored; -v holds");
+    }
+}
+
+/// What is logged at a verbosity. What libraries say is of interest only if it is bad.
+fn of_verbosity(verbosity: u8) -> Targets {
+    let (ours, requests) = match verbosity {
+        0..=2 => (LevelFilter::INFO, LevelFilter::INFO),
+        3..=4 => (LevelFilter::DEBUG, LevelFilter::DEBUG),
+        5 => (LevelFilter::DEBUG, LevelFilter::TRACE),
+        _ => (LevelFilter::TRACE, LevelFilter::TRACE),
+    };
+    let targets = Targets::new().with_target(OURS, ours).with_target(REQUESTS, requests);
+    targets.with_default(LevelFilter::WARN)
+}
+
+/// Targets that the variable names; of all others, warnings.
+fn completed(targets: Targets) -> Targets {
+    match targets.default_level() {
+        Some(_) => targets,
+        None => targets.with_default(LevelFilter::WARN),
+    }
 }

@@ -44,6 +44,7 @@ use crate::paths;
 use crate::query::Query;
 use crate::relay::headers::ask_for_upgrade;
 use crate::request_info::RequestInfo;
+use crate::request_log::RequestLog;
 use crate::respond::{self, Response, add_warnings};
 use crate::target::{self, Found};
 use crate::token_issuer::TokenIssuer;
@@ -197,6 +198,8 @@ impl Api {
         let preferences = Preferences::new(&asked.head.headers, query);
         let form = preferences.with_cbor(self.settings.cbor).error();
         let mut progress = InProgress::new(self, query, began);
+        let log = RequestLog::begin(began, asked.head, (info, query), asked.audit_id, asked.from);
+        progress.log = log;
         let permitted = self.permit(peer, conduct, &asked, &mut progress, began).await;
         let refused = permitted.is_err();
         let answer = match permitted {
@@ -232,6 +235,7 @@ impl Api {
             }
         }
         progress.code = response.status().as_u16();
+        progress.log.iter_mut().for_each(|log| log.answered());
         // A short answer is bytes and nothing else. A long one is made as it is sent, or large, so
         // it counts until then, as upstream's handlers do; how long is bounded. So does a session.
         if !response.body().is_long() && !response.body().is_session() {
@@ -255,6 +259,7 @@ impl Api {
             progress.record = self.record(asked, None, now);
         })?;
         let user = self.authenticate(peer, conduct, asked, (now, began)).await;
+        progress.log.iter_mut().for_each(|log| log.authenticated());
         progress.record = self.record(asked, user.as_ref().ok(), now);
         let user = user?;
         if let Some(record) = &progress.record
@@ -271,6 +276,7 @@ impl Api {
             self.authorizer.authorize(&question)
         };
         self.metrics.access.authorized(ruling.decision, asked_at.elapsed());
+        progress.log.iter_mut().for_each(|log| log.authorized());
         progress.record.iter().for_each(|record| record.authorized(&ruling));
         match ruling.error {
             Some(why) if ruling.decision != Decision::Allow => return Err(Refusal::Undecided(why)),

@@ -13,6 +13,7 @@ use crate::limits::Place;
 use crate::metrics::{Answered, Key, Route};
 use crate::query::Query;
 use crate::request_info::RequestInfo;
+use crate::request_log::RequestLog;
 use crate::target::Found;
 
 /// What is counted and held while a request is worked on and its answer is sent.
@@ -31,6 +32,8 @@ pub(crate) struct InProgress {
     sent_bytes: u64,
     /// What is recorded of it, if it is audited.
     pub(crate) record: Option<Arc<Record>>,
+    /// Its line of the log, if requests are logged.
+    pub(crate) log: Option<Box<RequestLog>>,
     /// Given back when the handler has returned; for a long answer, when that has been sent.
     pub(crate) place: Option<Place>,
 }
@@ -48,6 +51,7 @@ impl InProgress {
             waited: OnceLock::new(),
             sent_bytes: 0,
             record: None,
+            log: None,
             place: None,
         }
     }
@@ -95,10 +99,11 @@ impl Drop for InProgress {
         drop(self.place.take());
         self.record.iter().for_each(|record| record.ended());
         self.long_running.iter().for_each(|route| route.runs_long(-1));
-        let Some(route) = &self.route else { return };
-        let took = self.began.elapsed();
         let waited = self.waited.get().map_or(0, |waited| waited.get());
         let waited = Duration::from_nanos(waited);
+        self.log.iter().for_each(|log| log.write(self.code, waited));
+        let Some(route) = &self.route else { return };
+        let took = self.began.elapsed();
         route.answered(&Answered { code: self.code, took, waited, body_bytes: self.sent_bytes });
         if let Some(said) = &self.field_validation {
             self.api.metrics.field_validation(said, took);

@@ -46,6 +46,7 @@ mod query;
 mod relay;
 mod reloads;
 mod request_info;
+mod request_log;
 mod respond;
 mod runtime;
 mod server;

@@ -174,7 +174,7 @@ impl Labels {
 }
 
 impl Verb {
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
             Self::List => "LIST",

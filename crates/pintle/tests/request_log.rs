@@ -1,0 +1,108 @@
+//! The log of requests: a line for each from `-v 3` on, with the times of its stages from `-v 5` on, or as
+//! `RUST_LOG` says; none otherwise, and none that a client can forge.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use apiscript::http::{Connection, Request};
+use apiscript::kubeconfig::Cluster;
+use tempfile::TempDir;
+
+const PATH: &str = "/api/v1/namespaces/default/configmaps";
+const BODY: &str = r#"{"metadata":{"name":"a"}}"#;
+/// Ends the quoted text and the line, as far as a header can.
+const FORGED: &str = r#"x" resp=500 HTTP verb="FORGED"#;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Logged {
+    Nothing,
+    Lines,
+    Times,
+}
+
+#[test]
+fn requests_are_logged_as_the_verbosity_says() {
+    for (verbosity, variable, expected) in [
+        ("2", None, Logged::Nothing),
+        ("3", None, Logged::Lines),
+        ("5", None, Logged::Times),
+        ("0", Some("pintle::requests=debug"), Logged::Lines),
+        ("9", Some("pintle=info"), Logged::Nothing),
+        ("3", Some("no=level"), Logged::Lines),
+    ] {
+        let log = log_of_a_create(verbosity, variable);
+        let is_of_it = |line: &&str| line.contains("HTTP verb=") && line.contains(PATH);
+        let lines: Vec<&str> = log.lines().filter(is_of_it).collect();
+        let row = format!("-v {verbosity}, {variable:?}:\n{log}");
+        assert_eq!(lines.len(), usize::from(expected != Logged::Nothing), "{row}");
+        let Some(line) = lines.first() else { continue };
+        for part in [
+            r#"HTTP verb="POST" URI="/api/v1/namespaces/default/configmaps" latency=""#,
+            r#"userAgent="x\" resp=500 HTTP verb=\"FORGED""#,
+            r#"audit-ID="id-of-the-create""#,
+            r#"srcIP="127.0.0.1" resp=201"#,
+        ] {
+            assert!(line.contains(part), "{part} is missing: {row}");
+        }
+        for stage in ["authentication=", "authorization=", "webhooks=", "handling=", "sending="] {
+            assert_eq!(line.contains(stage), expected == Logged::Times, "{stage} {row}");
+        }
+    }
+}
+
+/// What a server says on standard error that is started so, answers one create and is stopped.
+fn log_of_a_create(verbosity: &str, variable: Option<&str>) -> String {
+    let directory = TempDir::new().expect("a directory");
+    let kubeconfig = directory.path().join("admin.kubeconfig");
+    let mut command = Command::new(program());
+    command.args(["serve", "--ephemeral", "--secure-port=0", "-v", verbosity, "--kubeconfig"]);
+    command.arg(&kubeconfig).env_remove("RUST_LOG");
+    variable.into_iter().for_each(|text| _ = command.env("RUST_LOG", text));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut server = Ended(command.spawn().expect("the server starts"));
+    // Nobody reads standard error meanwhile: what one request leaves there fits its buffer.
+    let mut ready = String::new();
+    let output = server.0.stdout.take().expect("it is a pipe");
+    BufReader::new(output).read_line(&mut ready).expect("a line");
+    assert!(ready.starts_with("pintle ready"), "{ready:?}");
+    let cluster = Cluster::from_file(&kubeconfig).expect("a kubeconfig");
+    let tls = cluster.tls(false).expect("credentials");
+    let mut connection = Connection::open(&cluster, &tls).expect("a connection");
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("User-Agent", FORGED),
+        ("Audit-ID", "id-of-the-create"),
+    ];
+    let created = connection.exchange(&Request {
+        method: "POST".to_owned(),
+        target: PATH.to_owned(),
+        headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+        body: Some(BODY.as_bytes().to_vec()),
+    });
+    assert_eq!(created.expect("an answer").head.status, 201);
+    drop(connection);
+    let id = server.0.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill runs").success());
+    let mut log = String::new();
+    let errors = server.0.stderr.as_mut().expect("it is a pipe");
+    errors.read_to_string(&mut log).expect("text");
+    assert!(server.0.wait().expect("it is ours").success(), "{log}");
+    log
+}
+
+/// A process that does not outlive a test that failed.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The program under test: the one that was built with the tests, or that `PINTLE` names.
+fn program() -> PathBuf {
+    let named = std::env::var_os("PINTLE").map(PathBuf::from);
+    named.unwrap_or_else(|| env!("CARGO_BIN_EXE_pintle").into())
+}
