@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the house rules that a machine can check. Each check tells every offence, with
 //! its place, in one pass.
 
+mod circles;
 mod code;
 mod ids;
 mod manifests;
@@ -32,6 +33,7 @@ fn check(root: &Path) -> Result<Vec<String>> {
     let mut offences = manifests::check(root)?;
     offences.extend(sources::check(root)?);
     offences.extend(ids::check(root)?);
+    offences.extend(circles::check(root)?);
     Ok(offences)
 }
 
