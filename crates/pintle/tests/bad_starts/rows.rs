@@ -451,6 +451,28 @@ pub(crate) const ROWS: &[Row] = &[
         ..ROW
     },
     Row {
+        flags: "--audit-policy-file={file} --audit-log-path=audit.log",
+        good: Some(Text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n")),
+        empty: Some("loading audit policy file"),
+        wrong: &[
+            NOT_YAML,
+            (Text("apiVersion: audit.k8s.io/v1\nkind: Other\n"), &["Other"]),
+            (
+                Text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Other}]\n"),
+                &["rules[0].level"],
+            ),
+        ],
+        ..ROW
+    },
+    Row {
+        flags: "--audit-webhook-config-file={file} --audit-policy-file={outer}",
+        outer: Some("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n"),
+        good: Some(KUBECONFIG),
+        empty: Some(NO_CONTEXT),
+        wrong: WRONG_KUBECONFIGS,
+        ..ROW
+    },
+    Row {
         flags: "--egress-selector-config-file={file}",
         good: Some(Text(
             "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections: []\n",
