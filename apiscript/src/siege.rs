@@ -31,8 +31,13 @@ use row::{Identity, Names, Row};
 const THREADS: usize = 8;
 /// Between two rounds of peers that are no flood.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long a connection that should be closed is read from to see that it is.
+/// How long the connections of a row that should be closed are read from to see that they are …
 const LOOK: Duration = Duration::from_secs(2);
+/// … and each of them at least, also behind one that is open.
+const LOOK_AT_ONE: Duration = Duration::from_millis(50);
+/// How often connections are looked at before those that are still open count against the server: a busy
+/// machine is late with everything.
+const LOOKS: usize = 3;
 /// How many descriptors more than before a server may have afterwards.
 const DESCRIPTORS_MORE: u64 = 16;
 /// How soon after the peers left the server must be as before.
@@ -45,7 +50,8 @@ pub struct Campaign {
     pub connections: usize,
     /// How long each row lasts before the next comes.
     pub seconds: f64,
-    /// How long after the last row the server has for closing what only costs.
+    /// How long after the last row the connections that only cost are looked at: the server should have
+    /// closed them. A few more looks follow, as far apart, where it has not.
     pub patience: Duration,
     /// The address that hostile peers come from; the ordinary user's where there is none.
     pub from: Option<IpAddr>,
@@ -119,10 +125,16 @@ pub fn run(target: &Target, campaign: &Campaign) -> Result<Summary> {
         });
         all_attackers.push(attackers);
     }
-    std::thread::sleep(campaign.patience);
-    for (attackers, outcome) in all_attackers.iter_mut().zip(&mut outcomes) {
-        outcome.look(attackers);
+    for _ in 0..LOOKS {
+        std::thread::sleep(campaign.patience);
+        for (attackers, outcome) in all_attackers.iter_mut().zip(&mut outcomes) {
+            outcome.look(attackers);
+        }
+        if outcomes.iter().all(Outcome::has_closed_its_share) {
+            break;
+        }
     }
+    outcomes.iter_mut().for_each(Outcome::complain_of_open_connections);
     drop(all_attackers);
     let mut summary = Summary { outcomes, before, after: before, complaints: Vec::new() };
     summary.recover(target, campaign)?;
@@ -239,9 +251,20 @@ impl Outcome {
         self.closed += attackers
             .peers
             .iter_mut()
-            .filter_map(|peer| peer.is_closed_by(deadline).then_some(()))
+            .filter_map(|peer| {
+                let deadline = deadline.max(Instant::now() + LOOK_AT_ONE);
+                peer.is_closed_by(deadline).then_some(())
+            })
             .count();
-        if self.must_close && self.closed < self.opened {
+    }
+
+    /// Whether all connections are closed that must be.
+    const fn has_closed_its_share(&self) -> bool {
+        !self.must_close || self.closed == self.opened
+    }
+
+    fn complain_of_open_connections(&mut self) {
+        if !self.has_closed_its_share() {
             let open = self.opened - self.closed;
             self.complaints.push(format!("{open} connections were not closed"));
         }
