@@ -17,13 +17,18 @@ use crate::{Event, ObjectReference, Response};
 const CBOR_MARK: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
 impl Event {
-    /// The event as a JSON object in one line, without the end of the line.
-    pub fn to_json(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(1024);
-        let mut event = Members::begin(&mut out);
+    /// Appends the event as a JSON object in one line, without the end of the line.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        let mut event = Members::begin(out);
         event.text("kind", "Event");
         event.text("apiVersion", "audit.k8s.io/v1");
         self.members(event);
+    }
+
+    /// The event as [`Self::write_json`] has it.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(1024);
+        self.write_json(&mut out);
         out
     }
 
@@ -66,12 +71,14 @@ impl Event {
                 event.member(name, |out| document(object, self.omits_managed_fields, out));
             }
         }
-        event.text("requestReceivedTimestamp", &time::format_micro(request.received_unix_micros));
-        event.text("stageTimestamp", &time::format_micro(self.stage_unix_micros));
+        event.moment("requestReceivedTimestamp", request.received_unix_micros);
+        event.moment("stageTimestamp", self.stage_unix_micros);
         if !self.annotations.is_empty() {
             event.member("annotations", |out| {
                 let mut annotations = Members::begin(out);
-                self.annotations.iter().for_each(|(key, value)| annotations.text(key, value));
+                for (key, value) in &self.annotations {
+                    annotations.entry(key, |out| json::write_string(value, out));
+                }
                 annotations.end();
             });
         }
@@ -104,7 +111,7 @@ fn user(user: Option<&User>, out: &mut Vec<u8>) {
             members.member("extra", |out| {
                 let mut members = Members::begin(out);
                 for (key, values) in extra {
-                    members.member(key, |out| texts(values, out));
+                    members.entry(key, |out| texts(values, out));
                 }
                 members.end();
             });
@@ -255,34 +262,56 @@ impl<'a> Members<'a> {
         Self { out, is_first: true }
     }
 
-    fn member(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
-        if !std::mem::take(&mut self.is_first) {
-            self.out.push(b',');
-        }
-        json::write_string(name, self.out);
+    /// A member of one of upstream's types: its name needs no escapes.
+    fn member(&mut self, name: &'static str, write: impl FnOnce(&mut Vec<u8>)) {
+        self.separate();
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        write(self.out);
+    }
+
+    /// A member of a map.
+    fn entry(&mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
+        self.separate();
+        json::write_string(key, self.out);
         self.out.push(b':');
         write(self.out);
     }
 
-    fn text(&mut self, name: &str, text: &str) {
+    fn separate(&mut self) {
+        if !std::mem::take(&mut self.is_first) {
+            self.out.push(b',');
+        }
+    }
+
+    fn text(&mut self, name: &'static str, text: &str) {
         self.member(name, |out| json::write_string(text, out));
     }
 
+    fn moment(&mut self, name: &'static str, unix_micros: i64) {
+        self.member(name, |out| {
+            out.push(b'"');
+            out.extend_from_slice(time::format_micro(unix_micros).as_bytes());
+            out.push(b'"');
+        });
+    }
+
     /// Left out where it is empty.
-    fn some_text(&mut self, name: &str, text: &str) {
+    fn some_text(&mut self, name: &'static str, text: &str) {
         if !text.is_empty() {
             self.text(name, text);
         }
     }
 
     /// Left out where there are none.
-    fn texts(&mut self, name: &str, all: &[String]) {
+    fn texts(&mut self, name: &'static str, all: &[String]) {
         if !all.is_empty() {
             self.member(name, |out| texts(all, out));
         }
     }
 
-    fn number(&mut self, name: &str, number: u32) {
+    fn number(&mut self, name: &'static str, number: u32) {
         self.member(name, |out| out.extend_from_slice(number.to_string().as_bytes()));
     }
 

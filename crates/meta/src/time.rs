@@ -25,8 +25,9 @@ pub fn parse_micro(text: &str) -> Result<i64, Error> {
 
 /// Writes a `metav1.Time`: `2006-01-02T15:04:05Z`.
 pub fn format(micros: i64) -> String {
-    let (date, _) = split(micros);
-    format!("{date}Z")
+    let (mut text, _) = split(micros);
+    text.push('Z');
+    text
 }
 
 /// The day of a second since 1970: `2006-01-02`.
@@ -37,8 +38,11 @@ pub fn day(seconds: i64) -> String {
 
 /// Writes a `metav1.MicroTime`: `2006-01-02T15:04:05.000000Z`.
 pub fn format_micro(micros: i64) -> String {
-    let (date, fraction) = split(micros);
-    format!("{date}.{fraction:06}Z")
+    let (mut text, fraction) = split(micros);
+    text.push('.');
+    push_digits(&mut text, fraction, 6);
+    text.push('Z');
+    text
 }
 
 /// The date and time of the second, and the microseconds after it.
@@ -47,8 +51,25 @@ fn split(micros: i64) -> (String, i64) {
     let (days, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
     let (year, month, day) = civil_from_days(days);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let date = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
-    (date, micros.rem_euclid(SECOND))
+    let mut text = String::with_capacity("2006-01-02T15:04:05.000000Z".len());
+    match year {
+        0..=9999 => push_digits(&mut text, year, 4),
+        _ => text.push_str(&format!("{year:04}")),
+    }
+    for (before, number) in [('-', month), ('-', day), ('T', hour), (':', minute), (':', second)] {
+        text.push(before);
+        push_digits(&mut text, number, 2);
+    }
+    (text, micros.rem_euclid(SECOND))
+}
+
+/// Appends the last digits of a number that is not negative. Times are in every object and event that is
+/// written, and `format!` takes several times as long.
+fn push_digits(text: &mut String, number: i64, count: u32) {
+    for position in (0..count).rev() {
+        let digit = (number / 10_i64.pow(position) % 10) as u8;
+        text.push(char::from(b'0' + digit));
+    }
 }
 
 /// Days since 1970-01-01 of a date in the Gregorian calendar. Years begin in March here, so that the

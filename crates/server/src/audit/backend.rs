@@ -20,6 +20,9 @@ use crate::config::{AuditDelivery, AuditMode};
 const BLOCKING_EVENTS_MAX: usize = 100_000;
 /// How many bytes the events that wait may keep in memory.
 const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// How long events gather before a backend that no request waits for takes them. To wake its thread for each
+/// costs several times what the event costs.
+const GATHERING_TIME: Duration = Duration::from_millis(20);
 /// How long a backend may take to give on what waits when the server stops.
 const CLOSING_MAX: Duration = Duration::from_secs(10);
 
@@ -161,11 +164,12 @@ impl Queue {
     pub(super) async fn next_up_to(&mut self, events_max: usize) -> Option<Vec<Queued>> {
         let mut batch = Vec::new();
         self.receive(&mut batch, events_max).await;
-        let wait = self.delivery.batch_wait;
-        if self.delivery.mode == AuditMode::Batch && !wait.is_zero() {
-            let until = Instant::now() + wait;
+        if self.delivery.mode == AuditMode::Batch {
+            let until = Instant::now() + self.delivery.batch_wait.max(GATHERING_TIME);
             while !batch.is_empty() && batch.len() < events_max && !self.events.is_closed() {
+                self.gather().await;
                 let rest = events_max - batch.len();
+                // What is there is taken, also when the time is over.
                 if timeout_at(until, self.receive(&mut batch, rest)).await.is_err() {
                     break;
                 }
@@ -180,6 +184,12 @@ impl Queue {
     /// When batches are made.
     pub(super) const fn delivery(&self) -> &AuditDelivery {
         &self.delivery
+    }
+
+    /// Lets events gather, unless there will be no more.
+    async fn gather(&mut self) {
+        let closing = self.closing.wait_for(|is_closing| *is_closing);
+        let _ = timeout(GATHERING_TIME, closing).await;
     }
 
     /// Waits for events, and takes them. None are taken where there will be no more.

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::config::{AuditDelivery, AuditFormat, AuditLog, AuditTruncation};
 
 /// So many events are taken from the buffer at a time where batches are not bounded otherwise.
-const EVENTS_AT_A_TIME: usize = 256;
+const EVENTS_AT_A_TIME: usize = 4096;
 /// So many bytes of lines are written at a time.
 const WRITE_BYTES: usize = 256 * 1024;
 
@@ -22,6 +22,8 @@ struct Log {
     truncation: Option<AuditTruncation>,
     measures: Arc<Measures>,
     complaints: Paced,
+    /// Lines that are not written yet; empty between batches, and here for its memory.
+    lines: Vec<u8>,
 }
 
 /// Opens the file, and begins to write the events that the backend is given.
@@ -37,8 +39,14 @@ pub(super) fn start(options: &AuditLog, measures: Arc<Measures>) -> Result<Backe
         },
     })?;
     let AuditLog { format, truncation, .. } = *options;
-    let mut log =
-        Log { file, format, truncation, measures: measures.clone(), complaints: Paced::default() };
+    let mut log = Log {
+        file,
+        format,
+        truncation,
+        measures: measures.clone(),
+        complaints: Paced::default(),
+        lines: Vec::new(),
+    };
     Backend::start("audit-log", options.delivery, measures, move |mut queue| async move {
         let events_max = at_a_time(queue.delivery());
         while let Some(batch) = queue.next_up_to(events_max).await {
@@ -58,26 +66,29 @@ fn at_a_time(delivery: &AuditDelivery) -> usize {
 impl Log {
     /// Writes events, and says of each whether it is written.
     fn write(&mut self, batch: Vec<Queued>) {
-        let mut lines = Vec::with_capacity(batch.len().min(EVENTS_AT_A_TIME) * 1024);
-        let mut waiting = Vec::new();
+        let mut lines = std::mem::take(&mut self.lines);
+        let mut waiting = Vec::with_capacity(batch.len());
         for queued in batch {
-            let Some(line) = self.line(&queued.event) else {
+            let start = lines.len();
+            if !self.append_line(&queued.event, &mut lines) {
                 // What is too large for the log holds up no request, as upstream has it.
                 queued.answer(true);
                 continue;
-            };
-            let is_full = !lines.is_empty() && lines.len() + line.len() > WRITE_BYTES;
-            if is_full || !self.file.has_room(lines.len() + line.len()) {
-                self.flush(&mut lines, &mut waiting);
             }
-            lines.extend_from_slice(&line);
+            if start > 0 && (lines.len() > WRITE_BYTES || !self.file.has_room(lines.len())) {
+                let line = lines.split_off(start);
+                self.flush(&mut lines, &mut waiting);
+                lines.extend_from_slice(&line);
+            }
             waiting.push(queued);
         }
         self.flush(&mut lines, &mut waiting);
+        lines.shrink_to(WRITE_BYTES);
+        self.lines = lines;
     }
 
-    /// An event as a line.
-    fn line(&mut self, event: &Event) -> Option<Vec<u8>> {
+    /// Appends an event as a line, unless it is too large.
+    fn append_line(&mut self, event: &Event, lines: &mut Vec<u8>) -> bool {
         let bytes_max = self.truncation.map_or(usize::MAX, |truncation| truncation.event_bytes_max);
         let fitting = match bytes_max {
             usize::MAX => Some(std::borrow::Cow::Borrowed(event)),
@@ -85,14 +96,14 @@ impl Log {
         };
         let Some(event) = fitting else {
             self.lost(Loss::Truncate, 1, "an event is too large even without its objects");
-            return None;
+            return false;
         };
-        let mut line = match self.format {
-            AuditFormat::Json => event.to_json(),
-            AuditFormat::Legacy => event.to_legacy().into_bytes(),
-        };
-        line.push(b'\n');
-        Some(line)
+        match self.format {
+            AuditFormat::Json => event.write_json(lines),
+            AuditFormat::Legacy => lines.extend_from_slice(event.to_legacy().as_bytes()),
+        }
+        lines.push(b'\n');
+        true
     }
 
     fn flush(&mut self, lines: &mut Vec<u8>, waiting: &mut Vec<Queued>) {
