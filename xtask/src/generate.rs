@@ -8,6 +8,7 @@ mod facts;
 mod go_names;
 mod model;
 mod openapi;
+mod removed;
 mod resources;
 mod rules;
 mod sources;
@@ -29,13 +30,19 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     let sources = match args {
         ["--facts", dir] => facts::read(Path::new(dir), &supplement_path())?,
         ["--upstream", dir] => upstream::read(Path::new(dir))?,
+        ["--removed", facts_dir, upstream_dirs @ ..] => {
+            let served = facts::read(Path::new(facts_dir), &supplement_path())?;
+            let releases = upstream_dirs.iter().map(|dir| upstream::read_modules(Path::new(dir)));
+            let releases: Vec<Sources> = releases.collect::<Result<_>>()?;
+            return write(&removed_path(), &removed::render(&served, &releases)?);
+        }
         ["--supplement", facts_dir, upstream_dir] => {
             let upstream = upstream::read_modules(Path::new(upstream_dir))?;
             let supplement = facts::supplement(Path::new(facts_dir), &upstream)?;
             let text = serde_json::to_string_pretty(&supplement)? + "\n";
             return write(&supplement_path(), &text);
         }
-        _ => bail!("generate wants --facts DIR or --upstream DIR"),
+        _ => bail!("generate wants --facts DIR or --upstream DIR, or --removed FACTS DIR…"),
     };
     for (path, text) in files(&sources)? {
         write(&path, &text)?;
@@ -55,6 +62,10 @@ fn files(sources: &Sources) -> Result<Vec<(PathBuf, String)>> {
         (crates.join("descriptions/generated/roots.rs"), descriptions::render(sources)),
         (crates.join("kinds/src/generated/resources.rs"), resources::render(&resources)),
     ])
+}
+
+fn removed_path() -> PathBuf {
+    root().join("crates/schema/src/generated/removed.txt")
 }
 
 fn supplement_path() -> PathBuf {

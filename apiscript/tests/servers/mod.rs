@@ -28,7 +28,7 @@ struct Kind {
 }
 
 /// A script runs against the first that it requires something of, and else against the last.
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 6] = [
     Kind {
         abilities: &["compaction"],
         config: || Ok(Config { watch_history: Duration::from_millis(1), ..Config::ephemeral() }),
@@ -72,6 +72,15 @@ const KINDS: [Kind; 5] = [
                 bootstrap_tokens: true,
                 ..Config::ephemeral()
             })
+        },
+        jobs: 4,
+        forgets: false,
+    },
+    Kind {
+        abilities: &["removed-versions"],
+        config: || {
+            let runtime_config = RuntimeConfig::parse(["api/legacy=true"])?;
+            Ok(Config { runtime_config, ..Config::ephemeral() })
         },
         jobs: 4,
         forgets: false,

@@ -6,8 +6,8 @@ use pintle_meta::{GroupVersionKind, GroupVersionResource, version};
 use pintle_registry::table::Printer;
 use pintle_registry::webhook::Caller;
 use pintle_registry::{
-    Definer, Etcd, EtcdForm, FieldText, ResourceDefinition, ScalePaths, Scope, SelectableField,
-    Storage, Subresource, SubresourceBehaviour, Verb,
+    Definer, Deprecation, Etcd, EtcdForm, FieldText, ResourceDefinition, ScalePaths, Scope,
+    SelectableField, Storage, Subresource, SubresourceBehaviour, Verb,
 };
 use pintle_value::{Str, Value};
 
@@ -195,7 +195,10 @@ impl Shared<'_> {
             allocator: None,
             observer: None,
             action: None,
-            deprecation: version.is_deprecated().then(|| deprecation(crd, version).into()),
+            deprecation: version.is_deprecated().then(|| Deprecation {
+                warning: deprecation(crd, version).into(),
+                removed_release: None,
+            }),
             typed_items: true,
             described: Some(openapi::described(crd, version, self.source.clone())),
         })

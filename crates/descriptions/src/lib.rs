@@ -74,6 +74,18 @@ impl Descriptions {
         Some(text)
     }
 
+    /// What is said of a type, or a field of it, that took the place of one that is served no longer: the
+    /// type of that name in the first version of its group, or of the groups that `extensions` went to.
+    fn of_today(&self, type_name: &str, field: &str) -> Option<&str> {
+        let (package, name) = type_name.rsplit_once('.')?;
+        let (group, _) = package.rsplit_once('.')?;
+        let moved = ["io.k8s.api.apps", "io.k8s.api.networking"];
+        let groups: &[&str] = if group == "io.k8s.api.extensions" { &moved } else { &[group] };
+        let versions = groups.iter().flat_map(|group| ["v1", "v2"].map(|v| (group, v)));
+        let mut names = versions.map(|(group, version)| format!("{group}.{version}.{name}"));
+        names.find_map(|name| self.find(&name, field))
+    }
+
     /// The type and field that a record is about.
     fn key(&self, at: u32) -> (&str, &str) {
         let (key, _) = self.record(at);
@@ -88,11 +100,11 @@ impl Descriptions {
 
 impl pintle_schema::openapi::Descriptions for Descriptions {
     fn of_type(&self, type_name: &str) -> Option<&str> {
-        self.find(type_name, "")
+        self.find(type_name, "").or_else(|| self.of_today(type_name, ""))
     }
 
     fn of_field(&self, type_name: &str, field: &str) -> Option<&str> {
-        let own = self.find(type_name, field);
+        let own = self.find(type_name, field).or_else(|| self.of_today(type_name, field));
         // Lists are not described; these two say the same everywhere.
         let shared = || self.find("io.k8s.api.core.v1.Pod", field);
         own.or_else(|| matches!(field, "apiVersion" | "kind").then(shared).flatten())

@@ -7,7 +7,7 @@
 mod apiservice;
 mod authentication;
 mod cluster;
-pub(crate) mod flowcontrol;
+mod flowcontrol;
 mod rbac;
 #[cfg(test)]
 mod tests;

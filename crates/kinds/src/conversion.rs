@@ -11,7 +11,7 @@ use pintle_value::{Map, Value};
 
 /// The [`crate::kind::Form`] of a version that has the shape of the stored form.
 macro_rules! renamed {
-    ($version:literal, $own:literal => $stored:literal) => {
+    ($version:literal, $own:expr => $stored:expr) => {
         Form {
             version: $version,
             to_stored: |object| crate::conversion::set_api_version(object, $stored),
@@ -27,7 +27,10 @@ pub(crate) fn set_api_version(object: &mut Value, api_version: &str) {
 }
 
 /// Gives members other names.
-fn rename(object: &mut Map, names: impl IntoIterator<Item = (&'static str, &'static str)>) {
+pub(crate) fn rename(
+    object: &mut Map,
+    names: impl IntoIterator<Item = (&'static str, &'static str)>,
+) {
     for (from, to) in names {
         if let Some(value) = object.remove(from) {
             object.insert(to, value);

@@ -8,7 +8,7 @@ use pintle_registry::{
     Conversion, Etcd, EtcdForm, Members, ResourceDefinition, ScalePaths, Scope, Storage,
     Subresource, SubresourceBehaviour,
 };
-use pintle_schema::{Schema, builtin};
+use pintle_schema::{Schema, builtin, with_removed};
 use pintle_value::Str;
 
 use crate::{
@@ -18,21 +18,25 @@ use crate::{
     groups,
     kind::{Kept, Kind, kind},
     printers,
+    removed::{self, Removed},
     strategy::{PLAIN, Strategy},
 };
 
-/// The definitions of every built-in resource that is switched on.
+/// The definitions of every built-in resource that is switched on, also in versions that v1.36 serves no
+/// longer.
 pub fn definitions(config: &RuntimeConfig) -> Vec<ResourceDefinition> {
     let schema = Arc::new(builtin().clone());
-    generated::resources()
-        .iter()
-        .filter(|row| config.serves(row.group, row.version, row.plural, row.on))
-        .filter_map(|row| {
-            // Every row has an entry and a type: a test sees to it.
-            let kind = groups::find(row.group, row.plural)?;
-            define(row, kind, &schema, config.features())
-        })
-        .collect()
+    let rows = generated::resources().iter();
+    let on = rows.filter(|row| config.serves(row.group, row.version, row.plural, row.on));
+    let served = on.filter_map(|row| {
+        // Every row has an entry and a type: a test sees to it.
+        let kind = groups::find(row.group, row.plural)?;
+        define(row, kind, &schema, config.features())
+    });
+    let removed = removed::all()
+        .filter(|row| config.serves_removed(row.group, row.form.version, row.resource))
+        .filter_map(|row| define_removed(row, config.features()));
+    served.chain(removed).collect()
 }
 
 /// The definitions of everything that is kept, in every version: what is switched on, what is not, and what
@@ -129,9 +133,34 @@ fn define(
         allocator: None,
         observer: None,
         action: None,
-        deprecation: deprecation::warning(row).map(Str::from),
+        deprecation: deprecation::of(row),
         typed_items: false,
         described: None,
+    })
+}
+
+/// The definition of today's resource with what is different in a version that is served no longer.
+/// Nothing if one of the tables lacks what the row names, which a test rules out.
+fn define_removed(row: &Removed, features: Features) -> Option<ResourceDefinition> {
+    let ours = row.resource_today()?;
+    let kind = groups::find(ours.group, ours.plural)?;
+    let schema = Arc::new(with_removed().clone());
+    let today = define(ours, kind, &schema, features)?;
+    let conversion = Conversion {
+        ty: today.stored_type(),
+        to_stored: row.form.to_stored,
+        from_stored: row.form.from_stored,
+        conforms: true,
+    };
+    let storage = today.storage.map(|s| Storage { conversion: Some(conversion), ..s });
+    Some(ResourceDefinition {
+        resource: GroupVersionResource::new(row.group, row.form.version, row.resource),
+        ty: schema.find(row.type_name)?,
+        strategy: Arc::new(Strategy { features, ..(row.strategy)(&kind.strategy) }),
+        storage,
+        deprecation: Some(row.deprecated().told_of(ours.kind)),
+        schema,
+        ..today
     })
 }
 
@@ -149,6 +178,7 @@ fn storage(row: &generated::Resource, kind: &Kind, schema: &Schema) -> Option<St
             ty: schema.find(stored_type(row)?)?,
             to_stored: form.to_stored,
             from_stored: form.from_stored,
+            conforms: false,
         })
     });
     Some(Storage { collection, etcd: etcd(row), conversion, converter: None, definer: None })

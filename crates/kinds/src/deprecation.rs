@@ -1,17 +1,20 @@
 //! Which resources are deprecated in v1.36, and what is said of them (DEP-12).
 
+use pintle_registry::Deprecation;
+
 use crate::generated::Resource;
 
 /// A deprecated version of resources; releases are minor numbers of Kubernetes 1.
-struct Deprecated {
-    group: &'static str,
-    version: &'static str,
+pub(crate) struct Deprecated {
+    pub group: &'static str,
+    pub version: &'static str,
     /// `""` for every resource of the version.
-    resource: &'static str,
-    since: u32,
+    pub resource: &'static str,
+    pub since: u32,
     /// The release that no longer has it.
-    removed: Option<u32>,
-    replacement: &'static str,
+    pub removed: Option<u32>,
+    /// Empty where there is none.
+    pub replacement: &'static str,
 }
 
 /// A beta or alpha version, which goes when its time is up.
@@ -53,23 +56,29 @@ const DEPRECATED: &[Deprecated] = &[
     },
 ];
 
-/// What a client that uses the resource should hear.
-pub(crate) fn warning(row: &Resource) -> Option<String> {
+/// What is told of a resource that is deprecated.
+pub(crate) fn of(row: &Resource) -> Option<Deprecation> {
     let found = DEPRECATED.iter().find(|deprecated| {
         (deprecated.group, deprecated.version) == (row.group, row.version)
             && (deprecated.resource.is_empty() || deprecated.resource == row.plural)
     })?;
-    let slash = if row.group.is_empty() { "" } else { "/" };
-    let mut text = format!(
-        "{}{slash}{} {} is deprecated in v1.{}+",
-        row.group, row.version, row.kind, found.since
-    );
-    if let Some(removed) = found.removed {
-        text.push_str(&format!(", unavailable in v1.{removed}+"));
+    Some(found.told_of(row.kind))
+}
+
+impl Deprecated {
+    /// What a client that uses objects of the kind should hear, and when there are none any more.
+    pub(crate) fn told_of(&self, kind: &str) -> Deprecation {
+        let Self { group, version, since, .. } = self;
+        let slash = if group.is_empty() { "" } else { "/" };
+        let mut warning = format!("{group}{slash}{version} {kind} is deprecated in v1.{since}+");
+        if let Some(removed) = self.removed {
+            warning.push_str(&format!(", unavailable in v1.{removed}+"));
+        }
+        if !self.replacement.is_empty() {
+            warning.push_str("; use ");
+            warning.push_str(self.replacement);
+        }
+        let removed_release = self.removed.map(|removed| format!("1.{removed}").into());
+        Deprecation { warning: warning.into(), removed_release }
     }
-    if !found.replacement.is_empty() {
-        text.push_str("; use ");
-        text.push_str(found.replacement);
-    }
-    Some(text)
 }

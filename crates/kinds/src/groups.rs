@@ -3,10 +3,10 @@
 mod admissionregistration;
 mod apiextensions;
 mod apiregistration;
-mod apps;
+pub(crate) mod apps;
 mod authentication;
 mod authorization;
-mod autoscaling;
+pub(crate) mod autoscaling;
 mod batch;
 mod certificates;
 mod coordination;

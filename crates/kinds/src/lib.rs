@@ -31,6 +31,7 @@ mod kind;
 mod pem;
 mod pods;
 pub mod printers;
+mod removed;
 mod rules;
 mod runtime_config;
 mod signers;

@@ -1,7 +1,7 @@
 //! `--runtime-config`: which built-in API versions and resources are on (GRP-06 … GRP-10).
 
 use crate::features::Features;
-use crate::generated;
+use crate::{generated, removed};
 
 /// What is wrong with `--runtime-config`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,11 +39,13 @@ pub enum Error {
     Nothing,
 }
 
-/// Which built-in APIs are on, beyond the defaults: stable versions are, beta and alpha ones are not.
+/// Which built-in APIs are on, beyond the defaults: stable versions are; beta, alpha and removed ones are not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuntimeConfig {
     /// `api/all`, `api/ga`, `api/beta`, `api/alpha`, in this order.
     stages: [Option<bool>; STAGES.len()],
+    /// `api/legacy`: versions that v1.36 serves no longer.
+    legacy: bool,
     /// `group/version`
     versions: Vec<(String, String, bool)>,
     /// `group/version/resource`
@@ -98,7 +100,10 @@ impl RuntimeConfig {
         }
         let (group, version, resource) = match *key.split('/').collect::<Vec<_>>() {
             // The core group has no name; its path begins with `api`.
-            ["api", "legacy"] => return Ok(()),
+            ["api", "legacy"] => {
+                self.legacy = on;
+                return Ok(());
+            }
             [version] | ["api", version] => ("", version, None),
             ["api", version, resource] => ("", version, Some(resource)),
             [group, version] => (group, version, None),
@@ -124,6 +129,25 @@ impl RuntimeConfig {
     /// Whether a resource is served that is `on` where nothing is said: a word about the resource
     /// counts before one about its version, and that before one about its version's stage.
     pub(crate) fn serves(&self, group: &str, version: &str, resource: &str, on: bool) -> bool {
+        let stage = if version.contains("alpha") {
+            3
+        } else if version.contains("beta") {
+            2
+        } else {
+            1
+        };
+        let said = self.said(group, version, resource);
+        let said = said.or(self.stages[stage]).or(self.stages[0]);
+        self.features.bring(group, resource) && said.unwrap_or(on)
+    }
+
+    /// Whether a resource is served in a version that v1.36 serves no longer: stages do not bring it back.
+    pub(crate) fn serves_removed(&self, group: &str, version: &str, resource: &str) -> bool {
+        self.said(group, version, resource).unwrap_or(self.legacy)
+    }
+
+    /// What is said of a resource, or else of its version.
+    fn said(&self, group: &str, version: &str, resource: &str) -> Option<bool> {
         let of_resource = self
             .resources
             .iter()
@@ -136,15 +160,7 @@ impl RuntimeConfig {
                 .find(|(g, v, _)| (g.as_str(), v.as_str()) == (group, version))
                 .map(|setting| setting.2)
         };
-        let stage = if version.contains("alpha") {
-            3
-        } else if version.contains("beta") {
-            2
-        } else {
-            1
-        };
-        let said = of_resource.or_else(of_version).or(self.stages[stage]).or(self.stages[0]);
-        self.features.bring(group, resource) && said.unwrap_or(on)
+        of_resource.or_else(of_version)
     }
 }
 
@@ -158,7 +174,7 @@ fn truth(value: &str) -> Option<bool> {
 }
 
 /// Groups and versions that upstream's scheme has and v1.36 does not serve: to name one is no mistake, and
-/// has no effect.
+/// has an effect only if it is among the removed versions that are known here.
 const NOT_SERVED: &[(&str, &[&str])] = &[
     ("admission.k8s.io", &["v1", "v1beta1"]),
     ("admissionregistration.k8s.io", &["v1alpha1", "v1beta1"]),
@@ -191,7 +207,8 @@ fn knows(group: &str, version: &str) -> Result<bool, Error> {
     };
     let of_group = || generated::resources().iter().filter(|row| row.group == group);
     let not_served = NOT_SERVED.iter().find(|(name, _)| *name == group);
-    if of_group().any(|row| row.version == version) {
+    let removed = || removed::all().any(|row| (row.group, row.form.version) == (group, version));
+    if of_group().any(|row| row.version == version) || removed() {
         return Ok(true);
     }
     if not_served.is_some_and(|(_, versions)| versions.contains(&version))

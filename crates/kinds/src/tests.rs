@@ -6,6 +6,7 @@ mod defaults;
 mod definitions;
 mod preparation;
 mod properties;
+mod removed;
 mod rows;
 mod validation;
 

@@ -56,6 +56,15 @@ impl Verb {
     }
 }
 
+/// What is told of a deprecated version of a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deprecation {
+    /// What clients hear.
+    pub warning: Str,
+    /// The release that no longer has it: `1.16`.
+    pub removed_release: Option<Str>,
+}
+
 /// One resource in one version.
 #[derive(Clone)]
 pub struct ResourceDefinition {
@@ -96,8 +105,8 @@ pub struct ResourceDefinition {
     pub observer: Option<Arc<dyn Observer>>,
     /// What happens when an object is posted to a virtual resource, where that is for the engine.
     pub action: Option<Arc<dyn Action>>,
-    /// `Some` when using it should warn (DEP-12): the text of the warning.
-    pub deprecation: Option<Str>,
+    /// `Some` when using it should warn (DEP-12).
+    pub deprecation: Option<Deprecation>,
     /// Whether items in JSON lists carry `kind` and `apiVersion` (those of custom resources do).
     pub typed_items: bool,
     /// What OpenAPI says of its types, where the schema's table does not tell it all.
@@ -137,6 +146,32 @@ impl ResourceDefinition {
     pub fn stored_type(&self) -> TypeId {
         let conversion = self.storage.as_ref().and_then(|s| s.conversion);
         conversion.map_or(self.ty, |c| c.ty)
+    }
+
+    /// Turns a tree of the stored form into one of this version.
+    pub fn to_served(&self, tree: &mut Value) {
+        if let Some(conversion) = self.storage.as_ref().and_then(|storage| storage.conversion) {
+            (conversion.from_stored)(tree);
+            self.conform(conversion, self.ty, tree);
+        }
+    }
+
+    /// Turns a tree of this version into one of the stored form.
+    pub fn to_stored(&self, tree: &mut Value) {
+        if let Some(conversion) = self.storage.as_ref().and_then(|storage| storage.conversion) {
+            (conversion.to_stored)(tree);
+            self.conform(conversion, conversion.ty, tree);
+        }
+    }
+
+    /// Gives a converted tree the zeros that its type writes, and takes those that it leaves out.
+    fn conform(&self, conversion: Conversion, ty: TypeId, tree: &mut Value) {
+        if conversion.conforms
+            && let Err(error) = pintle_schema::conform(&self.schema, ty, tree)
+        {
+            let (version, kind) = (self.api_version(), &self.kind);
+            tracing::error!(%version, %kind, "a converted object is not of its type: {error}");
+        }
     }
 
     /// Sets what an object of this version leaves unsaid: the declared defaults, and the kind's own.
@@ -250,6 +285,9 @@ pub struct Conversion {
     pub to_stored: fn(&mut Value),
     /// From the stored form to this version, `apiVersion` included.
     pub from_stored: fn(&mut Value),
+    /// Whether the types of the two forms differ in which zeros they write, and the functions leave that
+    /// to their callers ([`ResourceDefinition::to_stored`], [`ResourceDefinition::to_served`]).
+    pub conforms: bool,
 }
 
 /// What a subresource does.

@@ -36,8 +36,8 @@ pub use attached::Attached;
 pub use cache::Head;
 pub use definer::Definer;
 pub use definition::{
-    Conversion, Converting, Etcd, EtcdForm, Members, ResourceDefinition, ScalePaths, Scope,
-    Storage, StorageConverter, Subresource, SubresourceBehaviour, UnservedVersion, Verb,
+    Conversion, Converting, Deprecation, Etcd, EtcdForm, Members, ResourceDefinition, ScalePaths,
+    Scope, Storage, StorageConverter, Subresource, SubresourceBehaviour, UnservedVersion, Verb,
 };
 pub use encodings::{Encoded, Extra, event_type};
 pub use feed::{Feed, News};

@@ -222,20 +222,6 @@ impl Resource {
         Status::internal(format_args!("{}: {why}", self.group_resource()))
     }
 
-    /// Turns a tree of the stored form into one of this version.
-    pub fn to_served(&self, tree: &mut Value) {
-        if let Some(conversion) = self.conversion() {
-            (conversion.from_stored)(tree);
-        }
-    }
-
-    /// Turns a tree of this version into one of the stored form.
-    pub fn to_stored(&self, tree: &mut Value) {
-        if let Some(conversion) = self.conversion() {
-            (conversion.to_stored)(tree);
-        }
-    }
-
     fn conversion(&self) -> Option<crate::Conversion> {
         self.storage.as_ref().and_then(|storage| storage.conversion)
     }

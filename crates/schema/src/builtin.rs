@@ -21,20 +21,32 @@ pub fn builtin() -> &'static Schema {
 /// The type of a built-in kind, given as objects name it, be it an object, a list or something that is
 /// never stored.
 pub fn builtin_kind(api_version: &str, kind: &str) -> Option<TypeId> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (group, version) = group_version(api_version);
     let published = KINDS.iter().find(|(_, kinds)| kinds.contains(&(group, version, kind)));
     if let Some((ty, _)) = published {
         return Some(TypeId(*ty as u32));
     }
+    BUILTIN.find(&type_name(api_version, kind))
+}
+
+/// The name of the type of a kind, by the rule that nearly all types follow.
+pub(crate) fn type_name(api_version: &str, kind: &str) -> String {
+    let (group, version) = group_version(api_version);
     // Documents of discovery name no version, and all those of the machinery may say `v1`.
     let machinery = matches!(api_version, "" | "v1" | "meta.k8s.io/v1");
-    let package = match group.split('.').next().unwrap_or_default() {
+    let package = match (group, group.split('.').next().unwrap_or_default()) {
         _ if machinery => "io.k8s.apimachinery.pkg.apis.meta".to_owned(),
-        "" => "io.k8s.api.core".to_owned(),
-        group => format!("io.k8s.api.{group}"),
+        ("apiextensions.k8s.io", name) => format!("io.k8s.apiextensions-apiserver.pkg.apis.{name}"),
+        ("apiregistration.k8s.io", name) => format!("io.k8s.kube-aggregator.pkg.apis.{name}"),
+        (_, "") => "io.k8s.api.core".to_owned(),
+        (_, name) => format!("io.k8s.api.{name}"),
     };
     let version = if machinery { "v1" } else { version };
-    BUILTIN.find(&format!("{package}.{version}.{kind}"))
+    format!("{package}.{version}.{kind}")
+}
+
+fn group_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
 }
 
 /// A constant list of texts.

@@ -21,6 +21,7 @@ mod members;
 pub mod openapi;
 mod problem;
 pub mod protobuf;
+mod removed;
 mod table;
 pub mod validate;
 mod zero;
@@ -32,6 +33,7 @@ pub use decode::{Decoded, Format, conform, decode};
 pub use error::Error;
 pub use kept::{forget_empty, without_distinct};
 pub use problem::{PROBLEMS_MAX, Problem};
+pub use removed::{any_kind, with_removed};
 pub use table::{
     Default, Field, ListType, MapType, Patch, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,
     Types, Unknown,

@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use crate::builtin::builtin;
 use crate::index::Index;
 
 /// An index into [`Schema::types`].
@@ -18,12 +19,14 @@ pub struct TypeId(pub u32);
 /// A closed set of types. It does not change once it is made.
 ///
 /// A schema that is made at run time *extends* the built-in one: its types refer to that one's and
-/// come after them. They are *structural*: a value of another type than theirs is kept as it is, for
-/// it is their validation, not their decoding, that refuses it.
+/// come after them. Those of custom resources are *structural*: a value of another type than theirs is
+/// kept as it is, for it is their validation, not their decoding, that refuses it.
 #[derive(Clone, Debug)]
 pub struct Schema {
     /// The schema that this one extends.
     base: Option<&'static Schema>,
+    /// Whether the schema's own types are structural.
+    structural: bool,
     own: Own,
     /// Worked out of the types when it is first needed.
     index: OnceLock<Arc<Index>>,
@@ -264,17 +267,25 @@ impl Schema {
         types: Cow<'static, [Type]>,
         names: Cow<'static, [(Cow<'static, str>, TypeId)]>,
     ) -> Self {
-        Self { base: None, own: Own::Made(Types { types, names }), index: OnceLock::new() }
+        let own = Own::Made(Types { types, names });
+        Self { base: None, structural: false, own, index: OnceLock::new() }
     }
 
-    /// A schema that extends `base` by types that are made when they are first looked at. The ids of
-    /// its own types begin at [`Schema::first_own`] of that base.
+    /// A schema that extends `base` by types of the same sort. Their ids begin after those of `base`.
+    pub(crate) fn with(base: &'static Schema, types: Types) -> Self {
+        let own = Own::Made(types);
+        Self { base: Some(base), structural: false, own, index: OnceLock::new() }
+    }
+
+    /// A schema that extends `base` by structural types that are made when they are first looked at. The
+    /// ids of its own types begin at [`Schema::first_own`] of that base.
     pub fn extending(
         base: &'static Schema,
         make: impl Fn() -> Types + Send + Sync + 'static,
     ) -> Self {
         let due = Due { made: OnceLock::new(), make: Box::new(make) };
-        Self { base: Some(base), own: Own::Due(Arc::new(due)), index: OnceLock::new() }
+        let own = Own::Due(Arc::new(due));
+        Self { base: Some(base), structural: true, own, index: OnceLock::new() }
     }
 
     fn own(&self) -> &Types {
@@ -307,7 +318,14 @@ impl Schema {
     /// Whether values of another type than `ty` are kept as they are.
     #[inline]
     pub fn is_structural(&self, ty: TypeId) -> bool {
-        self.base.is_some() && ty >= self.first_own()
+        self.structural && ty >= self.first_own()
+    }
+
+    /// Whether the type is one of the built-in table, by itself or as what this schema extends.
+    pub fn is_builtin(&self, ty: TypeId) -> bool {
+        let table = self.base.unwrap_or(self);
+        ty.0 < table.types().len() as u32
+            && std::ptr::eq(table.types().as_ptr(), builtin().types().as_ptr())
     }
 
     pub(crate) fn index(&self) -> &Index {

@@ -54,10 +54,16 @@ pub(crate) struct Call<'a> {
 /// Does what is asked.
 pub(crate) async fn handle(call: &Call<'_>, found: Found, body: Bytes) -> Result<Response, Status> {
     if let Some(deprecation) = &found.target.resource.deprecation {
-        call.warnings.add(deprecation.as_str()); // DEP-12
+        call.warnings.add(deprecation.warning.as_str()); // DEP-12
         let (resource, subresource) = (&found.target.resource.resource, &found.target.subresource);
-        call.api.metrics.deprecated(resource, subresource); // DEP-14
-        call.record.iter().for_each(|record| record.annotate("k8s.io/deprecated", "true")); // DEP-13
+        let removed = deprecation.removed_release.as_deref().unwrap_or_default();
+        call.api.metrics.deprecated(resource, subresource, removed); // DEP-14
+        if let Some(record) = call.record {
+            record.annotate("k8s.io/deprecated", "true"); // DEP-13
+            if !removed.is_empty() {
+                record.annotate("k8s.io/removed-release", removed);
+            }
+        }
     }
     match call.info.verb {
         "create" if found.target.resource.action.is_some() => {

@@ -162,9 +162,14 @@ impl Metrics {
     }
 
     /// Remembers that something deprecated was asked for (DEP-14).
-    pub(crate) fn deprecated(&self, resource: &GroupVersionResource, subresource: &str) {
+    pub(crate) fn deprecated(
+        &self,
+        resource: &GroupVersionResource,
+        subresource: &str,
+        removed_release: &str,
+    ) {
         let GroupVersionResource { group, version, resource } = resource;
-        self.deprecated.with([group, "", resource, subresource, version]).set(1);
+        self.deprecated.with([group, removed_release, resource, subresource, version]).set(1);
     }
 
     /// Remembers how a health check went, as one of all that an endpoint makes.

@@ -17,6 +17,7 @@ use http::{Response as HttpResponse, StatusCode};
 use parking_lot::Mutex;
 use pintle_meta::Status;
 use pintle_registry::{Resource, work};
+use pintle_schema::Schema;
 use pintle_schema::openapi::{self, GroupVersion, Page, Source};
 use sha2::{Digest, Sha512};
 
@@ -361,7 +362,7 @@ fn write(
     let (_, resources) = call.api.registry.resources();
     let descriptions = pintle_descriptions::load().map_err(Status::internal)?;
     let source = Source {
-        schema: pintle_schema::builtin(),
+        schema: schema(&resources),
         descriptions: &descriptions,
         cbor: call.api.settings.cbor,
         version: version::API,
@@ -398,6 +399,15 @@ fn write(
         }
     }
     Ok(())
+}
+
+/// The types of all that is served: more than the built-in ones only if removed versions are.
+fn schema(resources: &[Arc<Resource>]) -> &'static Schema {
+    let is_removed = |resource: &Arc<Resource>| {
+        resource.described.is_none() && !resource.schema.is_builtin(resource.ty)
+    };
+    let removed = resources.iter().any(is_removed);
+    if removed { pintle_schema::with_removed() } else { pintle_schema::builtin() }
 }
 
 /// A document of version 3.

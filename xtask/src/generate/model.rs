@@ -61,6 +61,13 @@ const SCALARS: &[(&str, &str)] = &[
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
         "Any",
     ),
+    ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1beta1.JSON", "Any"),
+    ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1beta1.JSONSchemaPropsOrArray", "Any"),
+    ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1beta1.JSONSchemaPropsOrBool", "Any"),
+    (
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1beta1.JSONSchemaPropsOrStringArray",
+        "Any",
+    ),
     ("io.k8s.apimachinery.pkg.api.resource.Quantity", "Quantity"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.Duration", "Duration"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "Fields"),
@@ -75,6 +82,8 @@ const SCALARS: &[(&str, &str)] = &[
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Model {
     pub(crate) types: BTreeMap<String, Type>,
+    /// The names of the types that others refer to, by identifier.
+    pub(crate) references: BTreeMap<String, String>,
 }
 
 /// One type, named or not.
@@ -152,6 +161,18 @@ impl Model {
         }
         for name in UNPUBLISHED {
             model.named(sources, name, None).with_context(|| (*name).to_owned())?;
+        }
+        Ok(model)
+    }
+
+    /// A model of these types alone, of which no OpenAPI document tells.
+    pub(crate) fn unpublished<'n>(
+        sources: &Sources,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<Self> {
+        let mut model = Self::default();
+        for name in names {
+            model.named(sources, name, None).with_context(|| name.to_owned())?;
         }
         Ok(model)
     }
@@ -238,18 +259,21 @@ impl Model {
             None => definition_of_go(sources, f.package, &f.member.go)?,
         };
         let mut definition = as_definition;
-        if f.member.tag("listType") == Some("set") {
-            definition.list_type = Some("set".to_owned());
-        }
+        let text = |name: &str| f.member.tag(name).map(str::to_owned);
+        definition.list_type = text("listType");
+        definition.list_map_keys = f.member.tag_values("listMapKey").map(str::to_owned).collect();
+        definition.patch_strategy = text("patchStrategy");
+        definition.patch_merge_key = text("patchMergeKey");
         let ty = self.reference(&definition)?;
         let required = !f.member.omit_empty && !f.member.tags.iter().any(|t| t == "optional");
-        self.field(sources, f, ty, required, Patch::default())
+        self.field(sources, f, ty, required, patch_of_definition(&definition))
     }
 
     /// The identifier of the type of a field, an item or a value; makes it if it is new.
     fn reference(&mut self, d: &Definition) -> Result<String> {
         if let Some(name) = &d.reference {
             let id = identifier(name);
+            self.references.insert(id.clone(), name.clone());
             return Ok(match d.map_type.as_deref() {
                 None => id,
                 Some("granular") => self.granular(&id)?,

@@ -136,9 +136,14 @@ fn is_false(b: &bool) -> bool {
 }
 
 impl Member {
-    /// The values of the marker `+name=value`.
+    /// The value of the first marker `+name=value`.
     pub(crate) fn tag(&self, name: &str) -> Option<&str> {
         self.tags.iter().find_map(|t| t.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// The values of all markers `+name=value`.
+    pub(crate) fn tag_values(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.tags.iter().filter_map(move |t| t.strip_prefix(name)?.strip_prefix('='))
     }
 }
 
@@ -174,7 +179,8 @@ pub(crate) fn definition_name(package: &str, name: &str) -> String {
 
 /// The definition that a Protobuf type names, seen from a message of `package`.
 pub(crate) fn definition_of_message(kind: &str, definition: &str) -> String {
-    match kind.strip_prefix(".k8s.io.") {
+    // Older releases write the full name without a dot before it.
+    match kind.trim_start_matches('.').strip_prefix("k8s.io.") {
         Some(full) => {
             let name = full
                 .replace("apiextensions_apiserver", "apiextensions-apiserver")

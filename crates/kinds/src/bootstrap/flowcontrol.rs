@@ -1,8 +1,6 @@
 //! The flow schemas and priority levels of a cluster, from `flowcontrol.json`. Those that are
 //! mandatory are always restored; the others are suggestions.
 
-use std::sync::LazyLock;
-
 use pintle_value::Value;
 
 use super::{BootstrapObject, Keep, list, object, parse};
@@ -22,16 +20,6 @@ pub(super) fn objects() -> Vec<BootstrapObject> {
         made.collect::<Vec<_>>()
     };
     [levels, schemas].into_iter().flat_map(of).collect()
-}
-
-/// The spec of an object that may have no other, by the name of its list in the file and its own.
-pub(crate) fn mandatory_spec(entries: &str, name: &str) -> Option<&'static Value> {
-    static READ: LazyLock<Value> = LazyLock::new(|| parse(FILE));
-    let is_it = |entry: &&Value| {
-        entry.str_at(&["name"]) == Some(name)
-            && entry.get("mandatory").and_then(Value::as_bool) == Some(true)
-    };
-    list(&READ, entries).iter().find(is_it)?.get("spec")
 }
 
 fn made(resource: &'static str, kind: &'static str, entry: &Value) -> BootstrapObject {

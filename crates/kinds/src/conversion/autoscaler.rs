@@ -4,6 +4,8 @@
 //! JSON, in shapes that upstream fixed long ago: metrics as `v2beta1` had them, the behaviour with the
 //! member names of Go.
 
+pub(crate) mod v2beta1;
+
 use pintle_value::{Map, Str, Value, json};
 
 use super::set_api_version;

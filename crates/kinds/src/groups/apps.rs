@@ -23,6 +23,9 @@ use crate::{
 
 const APPS: &str = "apps";
 
+pub(crate) use daemon_set::ROLLING_NUMBERS;
+pub(crate) use stateful_set::{CLAIM_TEMPLATES, PARTITION};
+
 pub(crate) const KINDS: &[Kind] = &[
     kind(APPS, "controllerrevisions", REVISION),
     kind(APPS, "daemonsets", daemon_set::DAEMON_SET),
@@ -57,7 +60,7 @@ fn check_data(data: &Field<'_>, errors: &mut Errors) {
 
 const REPLICAS: Row = Unset("replicas", Int(1));
 const HISTORY: Row = Unset("revisionHistoryLimit", Int(10));
-const TEMPLATE: Row = In("template", pods::POD_TEMPLATE);
+pub(crate) const TEMPLATE: Row = In("template", pods::POD_TEMPLATE);
 const ROLLING: Row = Empty("type", Text("RollingUpdate"));
 
 /// How upstream shows a strategy of a type that it does not know: as Go names its members.

@@ -39,7 +39,7 @@ const DEFAULTS: Defaults = &[
     In("spec", &[Unset("minReplicas", Int(1)), BEHAVIOR]),
 ];
 
-const BEHAVIOR: Row = At(
+pub(crate) const BEHAVIOR: Row = At(
     "behavior",
     &[
         In(

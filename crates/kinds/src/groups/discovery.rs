@@ -14,7 +14,7 @@ use crate::{
         Constant::Text,
         Defaults,
         Row::{Each, Unset},
-        set,
+        is_set, set,
     },
     field::{Errors, Field},
     formats::{ip, odd_ip},
@@ -34,8 +34,12 @@ const SLICE: Strategy = Strategy {
     metadata_checked_once: true,
     generation: Generation::SpecAnd("labels"),
     default: |object| set(object, DEFAULTS),
-    prepare_create: drop_topology,
-    prepare_update: |new, _| drop_topology(new),
+    prepare_create: |slice| drop_topology(slice, &BTreeSet::new()),
+    prepare_update: |new, old| {
+        if new.get("endpoints") != old.get("endpoints") {
+            drop_topology(new, &hosts(old));
+        }
+    },
     validate: |new, old| {
         let mut wrong = errors(new, RULES);
         check_addresses(&Field::root(new), old, &mut wrong);
@@ -53,12 +57,25 @@ const SLICE: Strategy = Strategy {
     ..PLAIN
 };
 
-/// What is written of it in this version is ignored.
-fn drop_topology(slice: &mut Value) {
+const HOST: &str = "kubernetes.io/hostname";
+
+/// What is written of it in this version is ignored. An endpoint that v1beta1 gave a host stays at it.
+fn drop_topology(slice: &mut Value, hosts: &BTreeSet<String>) {
     let endpoints = slice.make_object().get_mut("endpoints").and_then(Value::as_array_mut);
     for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
-        endpoint.remove("deprecatedTopology");
+        let topology = endpoint.remove("deprecatedTopology").unwrap_or_default();
+        let host = topology.str_at(&[HOST]).filter(|host| hosts.contains(*host));
+        if let Some(host) = host.filter(|_| !is_set(endpoint, "nodeName")) {
+            endpoint.insert("nodeName", host.to_owned());
+        }
     }
+}
+
+/// The hosts that stand in the topology of a slice.
+fn hosts(slice: &Value) -> BTreeSet<String> {
+    let endpoints = items(slice, &["endpoints"]).iter();
+    let hosts = endpoints.filter_map(|one| one.str_at(&["deprecatedTopology", HOST]));
+    hosts.map(str::to_owned).collect()
 }
 
 const RULES: Rules = &[Choice("addressType", &["FQDN", "IPv4", "IPv6"])];

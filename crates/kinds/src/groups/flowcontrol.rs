@@ -1,5 +1,6 @@
 //! `flowcontrol.apiserver.k8s.io/v1`: the objects are kept; priority and fairness is yet to come.
 
+mod mandatory;
 mod rules;
 
 use crate::{

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::json::Json;
 use super::{Described, Descriptions, Dialect, Resource, Source};
-use crate::builtin::builtin;
 use crate::generated::openapi::{BYTE_LISTS, GRANULAR, KINDS, UNDECLARED, UNIONS};
 use crate::generated::types::T;
+use crate::removed;
 use crate::table::{
     Default, Field, ListType, MapType, Presence, Rule, Scalar, Schema, Shape, Type, TypeId,
 };
@@ -115,6 +115,9 @@ impl<'a> Schemas<'a> {
             kinds.len() == 1 || self.of.is_none_or(own)
         });
         self.kinds(json, shown);
+        if let Some((group, version, kind)) = self.removed_kind(id) {
+            self.kinds(json, [(group.as_str(), version, kind)].iter());
+        }
         if let Some(unions) = self.of_builtin(id, &UNIONS) {
             json.key("x-kubernetes-unions").raw(unions);
         }
@@ -158,11 +161,17 @@ impl<'a> Schemas<'a> {
 
     /// The row of a table about built-in types; the types of another schema have none.
     fn of_builtin<R>(&self, id: TypeId, rows: &'static [(T, R)]) -> Option<&'static R> {
-        if !std::ptr::eq(self.schema.types().as_ptr(), builtin().types().as_ptr()) {
+        if !self.schema.is_builtin(id) {
             return None;
         }
         let at = rows.binary_search_by_key(&id.0, |(t, _)| *t as u32).ok()?;
         Some(&rows[at].1)
+    }
+
+    /// The kind of a type that is served no longer, where it is one.
+    fn removed_kind(&self, id: TypeId) -> Option<(String, &str, &str)> {
+        let name = &self.schema.get(id).name;
+        (!self.schema.is_builtin(id)).then(|| removed::kind(name)).flatten()
     }
 
     fn named_scalar(&self, json: &mut Json, ty: &Type, scalar: Scalar) {
@@ -236,7 +245,7 @@ impl<'a> Schemas<'a> {
     }
 
     fn is_listed(&self, owner: TypeId, field: &str, rows: &[(T, &str)]) -> bool {
-        std::ptr::eq(self.schema.types().as_ptr(), builtin().types().as_ptr())
+        self.schema.is_builtin(owner)
             && rows.iter().any(|(t, name)| *t as u32 == owner.0 && *name == field)
     }
 

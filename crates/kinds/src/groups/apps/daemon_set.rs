@@ -11,8 +11,8 @@ use crate::{
     defaults::{
         Condition::Is,
         Constant::Int,
-        Defaults,
-        Row::{In, Unset, When},
+        Defaults, Row,
+        Row::{At, In, Unset, When},
         set,
     },
     field::{Errors, Field},
@@ -87,12 +87,17 @@ const DEFAULTS: Defaults = &[In(
                         &[Unset("maxUnavailable", Int(1)), Unset("maxSurge", Int(0))],
                     )],
                 ),
+                ROLLING_NUMBERS,
             ],
         ),
         HISTORY,
         TEMPLATE,
     ],
 )];
+
+/// Upstream's internal form cannot tell none from zero, whatever the type.
+pub(crate) const ROLLING_NUMBERS: Row =
+    At("rollingUpdate", &[Unset("maxUnavailable", Int(0)), Unset("maxSurge", Int(0))]);
 
 /// Without a selector a DaemonSet selects nothing, not even its own pods.
 fn check_selector(spec: &Field<'_>, errors: &mut Errors) {

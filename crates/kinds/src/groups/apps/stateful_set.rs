@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     defaults::{
-        Condition::{Is, NotFilled},
+        Condition::NotFilled,
         Constant::{Int, Text},
         Defaults, Row,
         Row::{At, Each, Empty, In, Unset, When},
@@ -51,9 +51,9 @@ const DEFAULTS: Defaults = &[In(
             "updateStrategy",
             &[
                 // Only where the type is left out too is an absent `rollingUpdate` made.
-                When(NotFilled("type"), &[In("rollingUpdate", &[PARTITION])]),
+                When(NotFilled("type"), &[In("rollingUpdate", &[])]),
                 ROLLING,
-                When(Is("type", "RollingUpdate"), &[At("rollingUpdate", &[PARTITION])]),
+                PARTITION,
             ],
         ),
         In(
@@ -63,19 +63,22 @@ const DEFAULTS: Defaults = &[In(
         REPLICAS,
         HISTORY,
         TEMPLATE,
-        Each(
-            "volumeClaimTemplates",
-            &[
-                Empty("apiVersion", Text("v1")),
-                Empty("kind", Text("PersistentVolumeClaim")),
-                In("status", &[Empty("phase", Text("Pending"))]),
-                In("spec", pods::CLAIM_SPEC),
-            ],
-        ),
+        CLAIM_TEMPLATES,
     ],
 )];
 
-const PARTITION: Row = Unset("partition", Int(0));
+pub(crate) const CLAIM_TEMPLATES: Row = Each(
+    "volumeClaimTemplates",
+    &[
+        Empty("apiVersion", Text("v1")),
+        Empty("kind", Text("PersistentVolumeClaim")),
+        In("status", &[Empty("phase", Text("Pending"))]),
+        In("spec", pods::CLAIM_SPEC),
+    ],
+);
+
+/// Upstream's internal form cannot tell none from zero, whatever the type.
+pub(crate) const PARTITION: Row = At("rollingUpdate", &[Unset("partition", Int(0))]);
 
 fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let object = Field::root(new);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use pintle_meta::{names, object};
 use pintle_value::Value;
 
+use super::mandatory;
 use crate::{
-    bootstrap::flowcontrol::mandatory_spec,
     checks::same,
     field::{Errors, Field},
     rules::{
@@ -57,7 +57,7 @@ pub(super) fn validate_schema(schema: &Value) -> Errors {
         level.all_invalid(names::dns1123_subdomain(level.text()), &mut errors);
     }
     check(&spec, &[Each("rules", RULE)], &mut errors);
-    let mandatory = mandatory_spec("flowSchemas", name);
+    let mandatory = mandatory::spec("flowSchemas", name);
     if mandatory.is_some_and(|mandatory| !same(Some(mandatory), Some(spec.value()))) {
         errors.push(spec.invalid(format!("spec of '{name}' must equal the fixed value")));
     }
@@ -228,7 +228,7 @@ pub(super) fn validate_level(level: &Value) -> Errors {
 
 /// The levels that are always there are as they are, but for what `exempt` reserves.
 fn check_mandatory_level(name: &str, spec: &Field<'_>, errors: &mut Errors) {
-    let Some(mandatory) = mandatory_spec("priorityLevels", name) else { return };
+    let Some(mandatory) = mandatory::spec("priorityLevels", name) else { return };
     let (mut found, mut but) = (spec.value().clone(), "");
     if name == EXEMPT {
         but = " except the 'spec.exempt' field";

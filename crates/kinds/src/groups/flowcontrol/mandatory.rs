@@ -1,0 +1,18 @@
+//! What objects say that may say nothing else: those that are mandatory among the bootstrap objects.
+
+use std::sync::LazyLock;
+
+use pintle_value::{Value, json};
+
+/// The spec of a mandatory object, by the name of its list in the file and its own.
+pub(super) fn spec(entries: &str, name: &str) -> Option<&'static Value> {
+    static FILE: LazyLock<Value> = LazyLock::new(|| {
+        // A test reads the file.
+        json::parse(include_bytes!("../../bootstrap/flowcontrol.json")).unwrap_or_default()
+    });
+    let is_it = |entry: &&Value| {
+        entry.str_at(&["name"]) == Some(name)
+            && entry.get("mandatory").and_then(Value::as_bool) == Some(true)
+    };
+    FILE.get(entries)?.as_array()?.iter().find(is_it)?.get("spec")
+}

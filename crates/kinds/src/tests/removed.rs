@@ -1,0 +1,166 @@
+//! Versions that are served no longer, where they are asked for.
+
+use pintle_registry::ResourceDefinition;
+use pintle_schema::{Format, decode, encode, forget_empty};
+use pintle_value::{Value, json};
+
+use crate::{RuntimeConfig, definitions, removed};
+
+fn served(flag: &str) -> Vec<ResourceDefinition> {
+    let config = RuntimeConfig::parse([flag]).unwrap_or_else(|error| panic!("{flag}: {error}"));
+    definitions(&config)
+}
+
+fn names(flag: &str) -> Vec<String> {
+    let served = served(flag).into_iter();
+    let removed = served.filter(|definition| !definition.schema.is_builtin(definition.ty));
+    removed.map(|d| format!("{}/{}", d.api_version(), d.resource.resource)).collect()
+}
+
+fn find<'d>(
+    all: &'d [ResourceDefinition],
+    api_version: &str,
+    kind: &str,
+) -> &'d ResourceDefinition {
+    let mut all = all.iter();
+    let found = all.find(|d| d.api_version() == api_version && d.kind == kind);
+    found.unwrap_or_else(|| panic!("no {api_version} {kind}"))
+}
+
+#[test]
+fn every_row_has_a_definition_over_the_objects_of_today() {
+    let all = served("api/legacy=true,api/all=true");
+    for row in removed::all() {
+        let name = format!("{}/{} {}", row.group, row.form.version, row.resource);
+        let mut found = all.iter().filter(|d| {
+            (&*d.resource.group, &*d.resource.version, &*d.resource.resource)
+                == (row.group, row.form.version, row.resource)
+        });
+        let definition = found.next().unwrap_or_else(|| panic!("no {name}"));
+        assert!(found.next().is_none(), "{name} stands twice");
+        let list = definition.schema.find(&format!("{}List", row.type_name));
+        assert!(list.is_some(), "{name} has no list");
+        let today = row.resource_today().unwrap_or_else(|| panic!("{name}: nothing today"));
+        assert_eq!(definition.kind, today.kind, "{name}");
+        let storage = definition.storage.as_ref().unwrap_or_else(|| panic!("{name} is not kept"));
+        let stored = definition.schema.get(definition.stored_type());
+        assert!(definition.schema.is_builtin(definition.stored_type()), "{name}: {}", stored.name);
+        assert!(storage.conversion.is_some(), "{name}");
+        let said = definition.deprecation.as_ref().unwrap_or_else(|| panic!("{name}"));
+        assert!(said.removed_release.is_some(), "{name}");
+    }
+}
+
+#[test]
+fn they_are_off_unless_they_are_named() {
+    for flag in ["", "api/all=true", "api/beta=true,api/alpha=true", "api/legacy=false"] {
+        assert!(names(flag).is_empty(), "{flag}: {:?}", names(flag));
+    }
+    assert_eq!(names("extensions/v1beta1=true").len(), 5);
+    assert_eq!(names("extensions/v1beta1/ingresses=true").len(), 1);
+    assert_eq!(names("api/legacy=true").len(), removed::all().count());
+    let but_one = names("api/legacy=true,extensions/v1beta1/ingresses=false").len();
+    assert_eq!(but_one, removed::all().count() - 1);
+}
+
+#[test]
+fn they_say_when_they_went() {
+    let all = served("api/legacy");
+    for (api_version, kind, warning, release) in [
+        (
+            "extensions/v1beta1",
+            "Deployment",
+            "extensions/v1beta1 Deployment is deprecated in v1.8+, unavailable in v1.16+; use \
+             apps/v1 Deployment",
+            "1.16",
+        ),
+        (
+            "networking.k8s.io/v1beta1",
+            "IngressClass",
+            "networking.k8s.io/v1beta1 IngressClass is deprecated in v1.19+, unavailable in \
+             v1.22+; use networking.k8s.io/v1 IngressClassList",
+            "1.22",
+        ),
+        (
+            "events.k8s.io/v1beta1",
+            "Event",
+            "events.k8s.io/v1beta1 Event is deprecated in v1.22+, unavailable in v1.25+",
+            "1.25",
+        ),
+    ] {
+        let said = find(&all, api_version, kind).deprecation.clone().expect("a deprecation");
+        assert_eq!((&*said.warning, said.removed_release.as_deref()), (warning, Some(release)));
+    }
+}
+
+/// What a kube-apiserver's scheme made of objects: one in a removed version, the same with its defaults in
+/// the version of today, and that as the removed version again.
+const CONVERTED: &str = include_str!("../../testdata/removed.jsonl");
+
+#[test]
+fn objects_become_what_upstream_makes_of_them() {
+    let all = served("api/legacy=true,api/all=true");
+    let mut wrong = Vec::new();
+    for line in CONVERTED.lines() {
+        let row = json::parse(line.as_bytes()).expect("a row is JSON");
+        let of = |member: &str| row.get(member).cloned().unwrap_or_default();
+        let (given, today, back) = (of("in"), of("today"), of("back"));
+        let name =
+            |object: &Value, member: &str| object.str_at(&[member]).unwrap_or_default().to_owned();
+        let (version, kind) = (name(&given, "apiVersion"), name(&given, "kind"));
+        let definition = find(&all, &version, &kind);
+        let stored = definition.stored_type();
+        let read = |object: &Value, ty| {
+            let text = json::to_string(object);
+            let read = decode(&definition.schema, ty, text.as_bytes(), Format::Json);
+            read.unwrap_or_else(|error| panic!("{version} {kind}: {error}")).value
+        };
+        let written = |object: &Value, ty| {
+            let mut text = Vec::new();
+            encode::write(&definition.schema, ty, object, &mut text);
+            json::parse(&text).expect("what is written is JSON")
+        };
+        let mut object = read(&given, definition.ty);
+        definition.set_defaults(&mut object);
+        definition.to_stored(&mut object);
+        // Upstream keeps messages, in which an empty list is none.
+        let mut kept = read(&today, stored);
+        for object in [&mut object, &mut kept] {
+            forget_empty(&definition.schema, stored, object);
+        }
+        let (ours, upstream) = (written(&object, stored), written(&kept, stored));
+        wrong.extend(
+            difference(&ours, &upstream)
+                .map(|what| format!("{version} {kind} as that of today: {what}")),
+        );
+        let mut object = read(&today, stored);
+        definition.to_served(&mut object);
+        wrong.extend(
+            difference(&written(&object, definition.ty), &back)
+                .map(|what| format!("{version} {kind} from that of today: {what}")),
+        );
+    }
+    wrong.sort();
+    wrong.dedup();
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Where two trees differ first.
+fn difference(ours: &Value, upstream: &Value) -> Option<String> {
+    match (ours, upstream) {
+        (Value::Object(a), Value::Object(b)) => {
+            let names = a.iter().chain(b.iter()).map(|(name, _)| name);
+            names.into_iter().find_map(|name| {
+                let null = Value::Null;
+                let (a, b) = (a.get(name).unwrap_or(&null), b.get(name).unwrap_or(&null));
+                difference(a, b).map(|what| format!(".{name}{what}"))
+            })
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            let mut pairs = a.iter().zip(b);
+            pairs.find_map(|(a, b)| difference(a, b).map(|what| format!("[]{what}")))
+        }
+        _ if ours == upstream => None,
+        _ => Some(format!(" is {ours:?}, upstream has {upstream:?}")),
+    }
+}
