@@ -26,9 +26,8 @@ use parking_lot::Mutex;
 use pintle_apply::PatchType;
 use pintle_meta::{GroupVersionResource, Status, field};
 use pintle_registry::admission::{Admission, Attributes, Memory, Mutated, Waited};
-use pintle_registry::trail::Trail;
 use pintle_registry::webhook::{Caller, Unanswered};
-use pintle_registry::{Registry, Resource};
+use pintle_registry::{Feed, News, Registry, Resource};
 use pintle_value::{Path, Value};
 
 use crate::Plugins;
@@ -68,7 +67,7 @@ pub struct Callers {
 struct Configurations {
     resource: &'static str,
     /// Follows the configurations; `None` before the first look.
-    known: Mutex<Option<(Trail, Arc<[Hook]>)>>,
+    known: Mutex<Option<(Feed, Arc<[Hook]>)>>,
 }
 
 /// A webhook that is to be asked, about a version of the resource.
@@ -445,23 +444,24 @@ impl Configurations {
 
     fn hooks(&self, registry: &Registry) -> Result<Arc<[Hook]>, Status> {
         let mut known = self.known.lock();
-        if let Some((trail, hooks)) = &mut *known
-            && trail.take().is_ok_and(|changes| changes.is_empty())
+        if let Some((feed, hooks)) = &*known
+            && feed.is_current()
         {
             return Ok(hooks.clone());
         }
         let name = GroupVersionResource::new(GROUP, "v1", self.resource);
-        let trail = registry.resource(&name).and_then(|resource| registry.trail(&resource).ok());
-        let Some((objects, trail)) = trail else { return Ok(Arc::from([])) };
-        // They come in the order of their names, which is the order in which they are asked.
+        let Some(resource) = registry.resource(&name) else { return Ok(Arc::from([])) };
+        let mut feed = registry.feed(&resource);
+        let Ok(News::State(objects)) = feed.take() else { return Ok(Arc::from([])) };
+        // Configurations come in the order of their names, in which their webhooks are called.
         let mut hooks = Vec::new();
         for object in &objects {
-            // What it would say of a write is not known, so there is none while it cannot be read.
+            // Writes are refused while a configuration cannot be read: its webhooks might refuse them.
             let unreadable = |why| Status::internal(format_args!("{}: {why}", self.resource));
             hooks.extend(Hook::all(&object.tree().map_err(unreadable)?));
         }
         let hooks: Arc<[Hook]> = hooks.into();
-        *known = Some((trail, hooks.clone()));
+        *known = Some((feed, hooks.clone()));
         Ok(hooks)
     }
 }

@@ -175,8 +175,8 @@ impl Availability<'_> {
         let conditions = api_service.at(&["status", "conditions"]).and_then(Value::as_array);
         let mut conditions = conditions.unwrap_or_default().to_vec();
         let is_ours = |condition: &Value| condition.str_at(&["type"]) == Some(CONDITION);
-        let place = conditions.iter().position(is_ours);
-        let said = place.map(|place| &conditions[place]);
+        let index = conditions.iter().position(is_ours);
+        let said = index.map(|index| &conditions[index]);
         let of = |member| said.and_then(|said| said.str_at(&[member]));
         let told = [Some(status), Some(reason), Some(message.as_str())];
         if [of("status"), of("reason"), of("message")] == told {
@@ -195,8 +195,8 @@ impl Availability<'_> {
             ("message", message.into()),
             ("lastTransitionTime", since.into()),
         ]);
-        match place {
-            Some(place) => conditions[place] = condition,
+        match index {
+            Some(index) => conditions[index] = condition,
             None => conditions.push(condition),
         }
         api_service.object_entry("status").insert("conditions", conditions);

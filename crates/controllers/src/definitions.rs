@@ -190,7 +190,7 @@ impl Definitions {
                 }
                 Some(done) = self.under_way.join_next() => {
                     if let Ok((due, looked)) = done {
-                        self.heed(&due, looked);
+                        self.handle_result(&due, looked);
                     }
                 }
                 due = self.queue.next(), if self.under_way.len() < UNDER_WAY_MAX => {
@@ -208,12 +208,12 @@ impl Definitions {
             Due::ApiService(name) => self.register(name),
         };
         match write {
-            None => self.heed(&due, Ok(Progress::Done)),
+            None => self.handle_result(&due, Ok(Progress::Done)),
             Some(write) => _ = self.under_way.spawn(async move { (due, write.await) }),
         }
     }
 
-    fn heed(&mut self, due: &Due, looked: Looked) {
+    fn handle_result(&mut self, due: &Due, looked: Looked) {
         match looked {
             Ok(Progress::Done) => self.queue.done(due),
             Ok(Progress::Waiting) => self.queue.retry(due),
@@ -233,7 +233,7 @@ impl Definitions {
 
     /// Has something looked at, once more if that is going on already.
     fn expect(&mut self, due: &Due) {
-        self.queue.hasten(due, Duration::ZERO);
+        self.queue.enqueue(due, Duration::ZERO);
     }
 
     /// Takes in what the watch tells; `false` where it is over.
@@ -278,7 +278,7 @@ impl Definitions {
     fn look_again(&mut self, name: &str, group: &str) {
         for (other, known) in &self.known {
             if other != name && known.group == group && known.lacks_names {
-                self.queue.hasten(&Due::Definition(other.clone()), Duration::ZERO);
+                self.queue.enqueue(&Due::Definition(other.clone()), Duration::ZERO);
             }
         }
     }

@@ -1,22 +1,22 @@
-//! Garbage collection: what has lost its owners goes, in the background, in the foreground, or not
-//! (KCM-01).
+//! The garbage collector: deletes objects whose owners are absent, in the background or in the foreground,
+//! or removes their owner references (KCM-01).
 //!
-//! Purpose: follows every collection, keeps who owns whom, and looks at an object when something about
-//! it or its owners changed. What is to be done is decided by [`judge`] and done here.
+//! Purpose: follows every collection, keeps a graph of owners and dependents, and evaluates an object when
+//! the object or one of its owners changed. [`evaluator`] decides what to do; this module does it.
 //!
 //! Must not know: any particular kind.
 //!
 //! Invariants:
-//! - Between the moment when an object's turn comes and the look at it, every change up to that moment is
-//!   heard, of all collections. So an owner that was deleted after its dependent was made is never seen
-//!   without it.
-//! - What extension API servers keep is followed, too, as of their last word: before an object is deleted
-//!   for an owner that one of them keeps, that server has said that the owner is gone.
-//! - What a change costs follows from the object that changed, not from how many others its owner has.
+//! - After an object is taken from the queue and before it is evaluated, the collector observes every change
+//!   of every collection up to that moment. So when it evaluates a deleted owner, it knows every dependent
+//!   that was created before the deletion.
+//! - The collector follows objects of extension API servers, too, by watches that may lag. Before it deletes
+//!   an object because such an owner is absent, it has asked the owner's server.
+//! - The cost of a change depends on the object that changed, not on the number of its owner's dependents.
 
+mod evaluator;
 mod extensions;
 mod graph;
-mod judge;
 mod kinds;
 mod owners;
 mod perform;
@@ -32,63 +32,64 @@ use std::time::Duration;
 
 use memchr::memmem;
 use pintle_meta::{Reason, Status, object};
-use pintle_registry::trail::{Lost, Trail};
-use pintle_registry::{Head, Object, Resource};
+use pintle_registry::request::Propagation;
+use pintle_registry::{Feed, Head, News, Object, Resource};
 use pintle_store::{Kind, Revision};
 use pintle_value::{Str, Value};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
-use crate::extensions::News;
+use crate::extensions::News as ExtensionNews;
 use crate::retry::Queue;
 use crate::{Environment, target, until};
+use evaluator::{Evaluator, Operation};
 use extensions::{Answers, Change, Event, Extensions, OwnerResource};
-use graph::{Ending, Gone, Graph, Place, Reference, Waiting};
-use judge::{Deed, Judge};
+use graph::{AbsentOwners, Graph, ObjectKey, Reference, Waiting};
 use kinds::Kinds;
-use owners::LIFE;
-use perform::{Holder, perform};
+use owners::LIFECYCLE;
+use perform::{ServedBy, perform};
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 /// How many writes are under way at once: they share the store's batches.
 const UNDER_WAY_MAX: usize = 64;
-/// How many of them extension API servers do: those that do not answer shall not hold up the others.
+/// How many of these writes go to extension API servers, so that servers that hang do not delay the others.
 const REQUESTS_MAX: usize = 16;
-/// How long an owner waits for its dependents at extension API servers before it is looked at again.
+/// How soon an owner is evaluated again whose dependents at extension API servers may not all be known.
 const BEHIND_DELAY: Duration = Duration::from_secs(1);
-/// How long an owner is taken to be there whose extension API server does not tell of its end.
+/// How long an owner is assumed to exist that an extension API server confirmed but has not reported in a
+/// watch.
 const UNOBSERVED_DELAY: Duration = Duration::from_secs(60);
-/// How many changes are heard before other controllers have their turn: about a millisecond's work.
-const HEARD_AT_ONCE: usize = 256;
+/// How many changes are observed before the task yields to other controllers: about a millisecond of work.
+const OBSERVED_AT_ONCE: usize = 256;
 
 /// How far the collector is behind, for metrics.
 #[derive(Debug, Default)]
 pub struct Progress {
-    heard: AtomicU64,
-    to_look_at: AtomicUsize,
-    looks: AtomicU64,
+    observed: AtomicU64,
+    queued: AtomicUsize,
+    evaluations: AtomicU64,
 }
 
 impl Progress {
-    fn report(&self, heard: Revision, to_look_at: usize) {
-        self.heard.store(heard.0, Ordering::Relaxed);
-        self.to_look_at.store(to_look_at, Ordering::Relaxed);
+    fn report(&self, observed: Revision, queued: usize) {
+        self.observed.store(observed.0, Ordering::Relaxed);
+        self.queued.store(queued, Ordering::Relaxed);
     }
 
-    /// How many of the writes up to a revision the collector has not heard of; `None` where none is at work.
-    pub fn unheard(&self, head: Revision) -> Option<u64> {
-        let heard = self.heard.load(Ordering::Relaxed);
-        (heard > 0).then(|| head.0.saturating_sub(heard))
+    /// How many of the writes up to a revision the collector has not observed; `None` if no collector runs.
+    pub fn unobserved_writes(&self, head: Revision) -> Option<u64> {
+        let observed = self.observed.load(Ordering::Relaxed);
+        (observed > 0).then(|| head.0.saturating_sub(observed))
     }
 
-    /// How often the collector has looked at an object.
-    pub fn looks(&self) -> u64 {
-        self.looks.load(Ordering::Relaxed)
+    /// How many evaluations of objects there were.
+    pub fn evaluations(&self) -> u64 {
+        self.evaluations.load(Ordering::Relaxed)
     }
 
-    /// How many objects the collector is still to look at, or is changing.
-    pub fn to_look_at(&self) -> usize {
-        self.to_look_at.load(Ordering::Relaxed)
+    /// How many objects are queued for evaluation or are being written.
+    pub fn queued(&self) -> usize {
+        self.queued.load(Ordering::Relaxed)
     }
 }
 
@@ -96,8 +97,10 @@ impl Progress {
 pub async fn run(environment: Environment, shutdown: impl Future<Output = ()>) {
     until(shutdown, async {
         loop {
-            let Lost = Collector::new(&environment).work().await;
-            tracing::debug!("garbage collection begins anew: changes came too fast");
+            let FellBehind = Collector::new(&environment).work().await;
+            tracing::debug!(
+                "the garbage collector reads all objects again: it fell behind the changes"
+            );
         }
     })
     .await;
@@ -109,30 +112,35 @@ struct Collector<'e> {
     /// The number of the set of served resources that is known, and the set.
     number: Option<u64>,
     resources: Arc<[Arc<Resource>]>,
-    /// Made of the set when something is looked at: definitions come in thousands, and few own.
+    /// Built from the set on the first evaluation: there may be thousands of definitions, and few own objects.
     kinds: OnceCell<Kinds>,
-    trails: HashMap<Arc<str>, Trail>,
-    /// Every change up to here has been heard.
-    heard: Head,
+    feeds: HashMap<Arc<str>, Feed>,
+    /// Every change up to here has been observed.
+    observed: Head,
     graph: Graph,
-    gone: Gone,
-    /// Owners that are being deleted and wait for their dependents.
+    absent_owners: AbsentOwners,
+    /// Owners that are being deleted and whose dependents must be handled first.
     waiting: Waiting,
-    unresolved: BTreeSet<Place>,
-    /// Objects that have an owner whose extension API server has not told of it.
-    unobserved: BTreeSet<Place>,
-    queue: Queue<Place>,
+    /// Objects that have an owner of a kind that is not served.
+    unresolved: BTreeSet<ObjectKey>,
+    /// Objects that have an owner that its extension API server confirmed but has not reported in a watch.
+    unobserved: BTreeSet<ObjectKey>,
+    queue: Queue<ObjectKey>,
     extensions: Extensions,
-    /// What was answered about the owners of objects that are about to be looked at.
-    answers: HashMap<Place, Answers>,
-    /// How many requests to extension API servers are under way, and which objects wait for one.
+    /// What servers answered about the owners of objects that are queued.
+    answers: HashMap<ObjectKey, Answers>,
+    /// How many requests to extension API servers are under way.
     requests: usize,
-    deferred: BTreeSet<Place>,
+    /// Objects that need such a request while [`REQUESTS_MAX`] are under way.
+    deferred: BTreeSet<ObjectKey>,
 }
 
-/// What became of what was begun for an object.
+/// A feed's position is older than the oldest change in the log: deletions may have been missed.
+struct FellBehind;
+
+/// The result of an operation on an object.
 struct Done {
-    place: Place,
+    key: ObjectKey,
     is_asked: bool,
     outcome: Result<Option<Answers>, Status>,
 }
@@ -145,10 +153,10 @@ impl<'e> Collector<'e> {
             number: None,
             resources: Arc::default(),
             kinds: OnceCell::new(),
-            trails: HashMap::new(),
-            heard: environment.registry.head(),
+            feeds: HashMap::new(),
+            observed: environment.registry.head(),
             graph: Graph::default(),
-            gone: Gone::default(),
+            absent_owners: AbsentOwners::default(),
             waiting: Waiting::default(),
             unresolved: BTreeSet::new(),
             unobserved: BTreeSet::new(),
@@ -160,115 +168,109 @@ impl<'e> Collector<'e> {
         }
     }
 
-    /// Works until it has lost a trail. Taking in changes and settling take turns, so that neither starves
-    /// under steady writes.
-    async fn work(mut self) -> Lost {
+    /// Works until a feed has fallen behind. Observing changes and evaluating objects alternate, so that
+    /// neither starves under steady writes.
+    async fn work(mut self) -> FellBehind {
         let mut under_way = JoinSet::new();
         loop {
             let ready = self.ready(UNDER_WAY_MAX.saturating_sub(under_way.len()));
-            if let Err(lost) = self.listen().await {
-                return lost;
+            if let Err(fell_behind) = self.observe_changes().await {
+                return fell_behind;
             }
-            for (place, waited) in ready {
-                match self.look_at(&place, waited) {
-                    Some(deed) => self.begin(&mut under_way, deed),
-                    None => self.queue.done(&place),
+            for (key, waited) in ready {
+                match self.evaluate(&key, waited) {
+                    Some(operation) => self.begin(&mut under_way, operation),
+                    None => self.queue.done(&key),
                 }
             }
             while let Some(done) = under_way.try_join_next() {
-                self.heed(done);
+                self.handle_result(done);
             }
             self.environment
                 .collector
-                .report(self.heard.revision, self.queue.len() + under_way.len());
+                .report(self.observed.revision, self.queue.len() + under_way.len());
             let has_room = under_way.len() < UNDER_WAY_MAX;
             if has_room && self.queue.due().is_some() {
-                tokio::task::yield_now().await; // other controllers have their turn
+                tokio::task::yield_now().await; // to other controllers
                 continue;
             }
             tokio::select! {
                 changed = self.heads.changed() => {
                     if changed.is_err() {
-                        return std::future::pending().await; // the registry is gone, and we with it
+                        return std::future::pending().await; // the server stops
                     }
                 }
-                Some(done) = under_way.join_next() => self.heed(done),
-                event = self.extensions.next() => self.hear_of_extensions(event).await,
+                Some(done) = under_way.join_next() => self.handle_result(done),
+                event = self.extensions.next() => self.observe_extensions(event).await,
                 _ = self.queue.next(), if has_room => {}
             }
         }
     }
 
-    /// Takes up what is due: so many objects at most, each with whether it is known to wait for its
-    /// dependents, and all of these are known.
-    fn ready(&mut self, count_max: usize) -> Vec<(Place, bool)> {
+    /// Takes at most `count_max` due objects from the queue, each with whether it is an owner that waits and
+    /// whose dependents are all known.
+    fn ready(&mut self, count_max: usize) -> Vec<(ObjectKey, bool)> {
         let mut ready = Vec::new();
         while ready.len() < count_max
-            && let Some(place) = self.queue.due().cloned()
+            && let Some(key) = self.queue.due().cloned()
         {
-            self.queue.begin(&place);
-            let mut waits = self.waiting.has(&place);
+            self.queue.begin(&key);
+            let mut waits = self.waiting.has(&key);
             if waits && self.extensions.is_behind() {
-                self.queue.hasten(&place, BEHIND_DELAY);
+                self.queue.enqueue(&key, BEHIND_DELAY);
                 waits = false;
             }
-            ready.push((place, waits));
+            ready.push((key, waits));
         }
         ready
     }
 
-    /// Hears everything that has happened up to now.
-    async fn listen(&mut self) -> Result<(), Lost> {
+    /// Observes every change up to now.
+    async fn observe_changes(&mut self) -> Result<(), FellBehind> {
         self.heads.mark_unchanged();
         let (number, resources) = self.environment.registry.resources();
         if self.number.replace(number) != Some(number) {
             let before = std::mem::replace(&mut self.resources, resources);
             self.kinds = OnceCell::new();
-            self.begin_trails(&before).await;
-            for place in std::mem::take(&mut self.unresolved) {
-                self.bring_up(&place);
+            self.begin_feeds(&before).await;
+            for key in std::mem::take(&mut self.unresolved) {
+                self.enqueue(&key);
             }
         }
-        // Of thousands of collections few change: only they are looked at.
+        // Only the collections that changed are read: there may be thousands, and few change.
         let registry = self.environment.registry.clone();
         let head = registry.head();
-        for collection in registry.changed_since(self.heard) {
-            let Some(mut trail) = self.trails.remove(&collection) else { continue };
-            loop {
-                let changed = trail.take()?;
-                self.hear_all(&collection, &changed).await;
-                // What came meanwhile is heard the next time.
-                if changed.last().is_none_or(|last| last.revision >= head.revision) {
-                    break;
-                }
-            }
-            self.trails.insert(collection, trail);
+        for collection in registry.changed_since(self.observed) {
+            let Some(feed) = self.feeds.get_mut(&collection) else { continue };
+            let Ok(News::Changes(changes)) = feed.take() else { return Err(FellBehind) };
+            self.observe_all(&collection, &changes).await;
         }
-        self.heard = head;
+        self.observed = head;
         Ok(())
     }
 
-    /// Follows the collections that are new. Most resources stay where they were among all.
-    async fn begin_trails(&mut self, before: &[Arc<Resource>]) {
+    /// Begins to follow the collections that are new. Most resources keep their index in the list.
+    async fn begin_feeds(&mut self, before: &[Arc<Resource>]) {
         let resources = self.resources.clone();
         let same = |at: usize| before.get(at).is_some_and(|old| Arc::ptr_eq(old, &resources[at]));
         for resource in (0..resources.len()).filter(|at| !same(*at)).map(|at| &resources[at]) {
             let Some(storage) = &resource.storage else { continue };
-            if self.trails.contains_key(&storage.collection) {
+            if self.feeds.contains_key(&storage.collection) {
                 continue;
             }
-            if let Ok((objects, trail)) = self.environment.registry.trail(resource) {
-                self.hear_all(&storage.collection, &objects).await;
-                self.trails.insert(storage.collection.clone(), trail);
+            let mut feed = self.environment.registry.feed(resource);
+            if let Ok(News::State(objects)) = feed.take() {
+                self.observe_all(&storage.collection, &objects).await;
+                self.feeds.insert(storage.collection.clone(), feed);
             }
         }
     }
 
-    async fn hear_all(&mut self, collection: &Arc<str>, objects: &[Arc<Object>]) {
-        for some in objects.chunks(HEARD_AT_ONCE) {
-            some.iter().for_each(|object| self.hear(collection, object));
-            if some.len() == HEARD_AT_ONCE {
-                tokio::task::yield_now().await; // other controllers have their turn
+    async fn observe_all(&mut self, collection: &Arc<str>, objects: &[Arc<Object>]) {
+        for some in objects.chunks(OBSERVED_AT_ONCE) {
+            some.iter().for_each(|object| self.observe(collection, object));
+            if some.len() == OBSERVED_AT_ONCE {
+                tokio::task::yield_now().await; // to other controllers
             }
         }
     }
@@ -277,219 +279,226 @@ impl<'e> Collector<'e> {
         self.kinds.get_or_init(|| Kinds::of(&self.resources))
     }
 
-    /// Takes in an object's new state, or that it is gone.
-    fn hear(&mut self, collection: &Arc<str>, object: &Object) {
-        let place = Place { collection: collection.clone(), item: object.item.clone() };
+    /// Updates the graph for an object's new state or its deletion.
+    fn observe(&mut self, collection: &Arc<str>, object: &Object) {
+        let key = ObjectKey { collection: collection.clone(), item: object.item.clone() };
         if object.kind() == Kind::Deleted {
-            self.hear_of_end(&place, object);
+            self.observe_deletion(&key, object);
             return;
         }
-        // Most objects are neither owned nor leaving; a look at their bytes tells.
+        // Most objects have no owner and are not being deleted; a search in their bytes shows it cheaply.
         let says = |member: &str| memmem::find(object.json_bytes(), member.as_bytes()).is_some();
         let leaving = says("\"deletionTimestamp\"");
-        if !leaving && !says("\"ownerReferences\"") && !self.graph.has(&place) {
+        if !leaving && !says("\"ownerReferences\"") && !self.graph.has(&key) {
             return;
         }
-        // One that cannot be read stays as it is known: nothing is collected for what it might say.
-        let tree = match object.excerpt(LIFE) {
+        // An unreadable object keeps its last state in the graph, so that nothing is deleted because of it.
+        let tree = match object.excerpt(LIFECYCLE) {
             Ok(tree) => tree,
-            Err(why) => return tracing::error!(%collection, "the collector leaves out: {why}"),
+            Err(why) => {
+                return tracing::error!(%collection, item = %key.item, "the garbage collector cannot read an object and ignores the change: {why}");
+            }
         };
-        self.take_in(&place, &tree);
+        self.take_in(&key, &tree);
     }
 
-    /// Takes in what decides about an object's life.
-    fn take_in(&mut self, place: &Place, tree: &Value) {
+    /// Updates the graph for an object's finalizers and owner references.
+    fn take_in(&mut self, key: &ObjectKey, tree: &Value) {
         let reference = |owner: owners::Owner| Reference { uid: owner.uid, blocks: owner.blocks };
         let owners: Vec<Reference> = owners::owners(tree).into_iter().map(reference).collect();
-        let before = self.graph.set(place, &owners);
+        let before = self.graph.set(key, &owners);
         if *before != *owners {
-            self.bring_up(place);
+            self.enqueue(key);
         }
-        self.wake(before.iter().chain(&owners));
-        let ending = if owners::ends_with(tree, owners::ORPHAN) {
-            Ending::Orphan
+        self.enqueue_waiting(before.iter().chain(&owners));
+        let propagation = if owners::ends_with(tree, owners::ORPHAN) {
+            Propagation::Orphan
         } else if owners::ends_with(tree, owners::FOREGROUND) {
-            Ending::Foreground
+            Propagation::Foreground
         } else {
             return;
         };
         let uid = Str::from(object::uid(tree));
-        self.bring_up(place);
-        if self.waiting.add(uid.clone(), place, ending) {
-            // Once: from then on each comes up when something changes about it.
-            self.bring_up_dependents(&uid);
+        self.enqueue(key);
+        if self.waiting.add(uid.clone(), key, propagation) {
+            // Only the first time: later each dependent is enqueued when it changes.
+            self.enqueue_dependents(&uid);
         }
     }
 
-    fn hear_of_end(&mut self, place: &Place, object: &Object) {
-        self.forget(place);
+    fn observe_deletion(&mut self, key: &ObjectKey, object: &Object) {
+        self.forget(key);
         if self.graph.is_empty() && self.waiting.is_empty() {
             return;
         }
-        let uid = match object.excerpt(LIFE) {
+        let uid = match object.excerpt(LIFECYCLE) {
             Ok(tree) => Str::from(object::uid(&tree)),
-            Err(why) => return tracing::error!("the collector leaves out: {why}"),
+            Err(why) => {
+                return tracing::error!(collection = %key.collection, item = %key.item, "the garbage collector cannot read a deleted object; its dependents may stay: {why}");
+            }
         };
         self.waiting.remove(&uid);
-        if self.bring_up_dependents(&uid) {
-            self.gone.add(uid, place);
+        if self.enqueue_dependents(&uid) {
+            self.absent_owners.add(uid, key);
         }
     }
 
-    /// Takes in what extension API servers tell.
-    async fn hear_of_extensions(&mut self, event: Event) {
+    /// Updates the graph for an event of an extension API server.
+    async fn observe_extensions(&mut self, event: Event) {
         let (resource, news) = match event {
             Event::News(resource, news) => (resource, news),
             Event::Served => {
-                for (place, tree) in self.extensions.refresh() {
-                    self.forget(&place);
+                for (key, tree) in self.extensions.refresh() {
+                    self.forget(&key);
                     self.waiting.remove(object::uid(&tree));
                 }
-                for place in std::mem::take(&mut self.unresolved) {
-                    self.bring_up(&place);
+                for key in std::mem::take(&mut self.unresolved) {
+                    self.enqueue(&key);
                 }
                 return;
             }
         };
-        if matches!(news, News::All(_)) {
-            for place in std::mem::take(&mut self.unobserved) {
-                self.bring_up(&place);
+        if matches!(news, ExtensionNews::All(_)) {
+            for key in std::mem::take(&mut self.unobserved) {
+                self.enqueue(&key);
             }
         }
         let changes = self.extensions.take(&resource, news);
         for (at, change) in changes.into_iter().enumerate() {
             match change {
-                Change::Seen(place, tree) => self.take_in(&place, &tree),
-                Change::Ended(place, tree) => {
-                    // What has named it as an owner asks about it before anything is done.
-                    self.forget(&place);
+                Change::Seen(key, tree) => self.take_in(&key, &tree),
+                Change::Ended(key, tree) => {
+                    // Its dependents are not deleted before their evaluation has asked for this owner.
+                    self.forget(&key);
                     self.waiting.remove(object::uid(&tree));
-                    self.bring_up_dependents(&Str::from(object::uid(&tree)));
+                    self.enqueue_dependents(&Str::from(object::uid(&tree)));
                 }
             }
-            if at % HEARD_AT_ONCE == HEARD_AT_ONCE - 1 {
-                tokio::task::yield_now().await; // other controllers have their turn
+            if at % OBSERVED_AT_ONCE == OBSERVED_AT_ONCE - 1 {
+                tokio::task::yield_now().await; // to other controllers
             }
         }
     }
 
-    /// Forgets an object that is gone.
-    fn forget(&mut self, place: &Place) {
-        let owners = self.graph.remove(place);
-        self.wake(&owners);
-        self.unresolved.remove(place);
-        self.unobserved.remove(place);
-        self.answers.remove(place);
-        self.deferred.remove(place);
+    /// Removes a deleted object from the graph.
+    fn forget(&mut self, key: &ObjectKey) {
+        let owners = self.graph.remove(key);
+        self.enqueue_waiting(&owners);
+        self.unresolved.remove(key);
+        self.unobserved.remove(key);
+        self.answers.remove(key);
+        self.deferred.remove(key);
     }
 
-    /// An object is to be looked at, also if that is under way.
-    fn bring_up(&mut self, place: &Place) {
-        self.queue.hasten(place, Duration::ZERO);
+    /// Has an object evaluated; once more if it is being evaluated.
+    fn enqueue(&mut self, key: &ObjectKey) {
+        self.queue.enqueue(key, Duration::ZERO);
     }
 
-    /// The objects that name an owner are to be looked at; whether there are any.
-    fn bring_up_dependents(&mut self, uid: &Str) -> bool {
+    /// Has the dependents of an owner evaluated; returns whether there are any.
+    fn enqueue_dependents(&mut self, uid: &Str) -> bool {
         let dependents = self.graph.dependents(uid);
         let any = dependents.len() > 0;
-        dependents.for_each(|dependent| self.queue.hasten(dependent, Duration::ZERO));
+        dependents.for_each(|dependent| self.queue.enqueue(dependent, Duration::ZERO));
         any
     }
 
-    /// Owners that wait for their dependents are to be looked at again.
-    fn wake<'u>(&mut self, owners: impl IntoIterator<Item = &'u Reference>) {
+    /// Has those of some owners evaluated that wait for their dependents.
+    fn enqueue_waiting<'u>(&mut self, owners: impl IntoIterator<Item = &'u Reference>) {
         for owner in owners {
-            if let Some(place) = self.waiting.get(&owner.uid) {
-                self.queue.hasten(place, Duration::ZERO);
+            if let Some(key) = self.waiting.get(&owner.uid) {
+                self.queue.enqueue(key, Duration::ZERO);
             }
         }
     }
 
-    /// Decides about an object.
-    fn look_at(&mut self, place: &Place, waited: bool) -> Option<Deed> {
-        self.unobserved.remove(place);
-        self.environment.collector.looks.fetch_add(1, Ordering::Relaxed);
-        // They are true now, and not the next time.
-        let answers = self.answers.remove(place).unwrap_or_default();
+    /// Decides what to do about an object.
+    fn evaluate(&mut self, key: &ObjectKey, waited: bool) -> Option<Operation> {
+        self.unobserved.remove(key);
+        self.environment.collector.evaluations.fetch_add(1, Ordering::Relaxed);
+        // Answers are used once: they may be outdated at the next evaluation.
+        let answers = self.answers.remove(key).unwrap_or_default();
         let registry = &*self.environment.registry;
-        let (kinds, graph, gone) = (self.kinds(), &self.graph, &self.gone);
+        let (kinds, graph, absent_owners) = (self.kinds(), &self.graph, &self.absent_owners);
         let (waiting, extensions) = (&self.waiting, &self.extensions);
         let answers = &answers;
-        let judge = Judge { registry, kinds, graph, gone, waiting, extensions, answers };
-        let judgement = match judge.look_at(place, waited) {
-            Ok(judgement) => judgement,
+        let evaluator =
+            Evaluator { registry, kinds, graph, absent_owners, waiting, extensions, answers };
+        let decision = match evaluator.evaluate(key, waited) {
+            Ok(decision) => decision,
             Err(why) => {
-                tracing::error!(object = %place.item, collection = %place.collection, "cannot collect: {why}");
-                self.queue.done(place);
-                self.queue.retry(place);
+                tracing::error!(object = %key.item, collection = %key.collection, "the garbage collector cannot read an object and will try again: {why}");
+                self.queue.done(key);
+                self.queue.retry(key);
                 return None;
             }
         };
-        if judgement.unresolved {
-            self.unresolved.insert(place.clone());
+        if decision.unresolved {
+            self.unresolved.insert(key.clone());
         }
-        if judgement.unobserved {
-            self.unobserved.insert(place.clone());
-            self.queue.hasten(place, UNOBSERVED_DELAY);
+        if decision.unobserved {
+            self.unobserved.insert(key.clone());
+            self.queue.enqueue(key, UNOBSERVED_DELAY);
         }
-        judgement.deed
+        decision.operation
     }
 
-    /// Begins what is to be done; or puts it off where extension API servers have enough to do.
-    fn begin(&mut self, under_way: &mut JoinSet<Done>, deed: Deed) {
-        let place = deed.place().clone();
+    /// Begins an operation, or defers it if too many requests to extension API servers are under way.
+    fn begin(&mut self, under_way: &mut JoinSet<Done>, operation: Operation) {
+        let key = operation.key().clone();
         let is_extension =
             |q: &extensions::Question| matches!(q.resource, OwnerResource::Extension(_));
-        let is_asked = match &deed {
-            Deed::Ask(_, questions) => questions.iter().any(is_extension),
-            Deed::Delete(..) | Deed::Patch(..) => self.extensions.resource_of(&place).is_some(),
+        let is_asked = match &operation {
+            Operation::Ask(_, questions) => questions.iter().any(is_extension),
+            Operation::Delete(..) | Operation::Patch(..) => {
+                self.extensions.resource_of(&key).is_some()
+            }
         };
         if is_asked && self.requests >= REQUESTS_MAX {
-            self.queue.done(&place);
-            self.deferred.insert(place);
+            self.queue.done(&key);
+            self.deferred.insert(key);
             return;
         }
         self.requests += usize::from(is_asked);
-        let holder = self.holder(&place);
+        let served_by = self.served_by(&key);
         let environment = self.environment.clone();
         under_way.spawn(async move {
-            let outcome = perform(&environment, holder, &deed).await;
-            Done { place, is_asked, outcome }
+            let outcome = perform(&environment, served_by, &operation).await;
+            Done { key, is_asked, outcome }
         });
     }
 
-    fn holder(&self, place: &Place) -> Option<Holder> {
-        if let Some(resource) = self.extensions.resource_of(place) {
-            return Some(Holder::Extension(resource.clone()));
+    fn served_by(&self, key: &ObjectKey) -> Option<ServedBy> {
+        if let Some(resource) = self.extensions.resource_of(key) {
+            return Some(ServedBy::Extension(resource.clone()));
         }
-        let (namespace, name) = place.split();
-        let resource = self.kinds().kept_in(&place.collection)?;
-        Some(Holder::Registry(target(resource, namespace, name, "")))
+        let (namespace, name) = key.split();
+        let resource = self.kinds().of_collection(&key.collection)?;
+        Some(ServedBy::Registry(target(resource, namespace, name, "")))
     }
 
-    /// Takes in what became of what was begun. What it changed is heard of like any other change.
-    fn heed(&mut self, done: Result<Done, JoinError>) {
-        let Ok(Done { place, is_asked, outcome }) = done else { return };
+    /// Handles the result of an operation. Its own writes are observed like any other change.
+    fn handle_result(&mut self, done: Result<Done, JoinError>) {
+        let Ok(Done { key, is_asked, outcome }) = done else { return };
         if is_asked {
             self.requests = self.requests.saturating_sub(1);
             if let Some(next) = self.deferred.pop_first() {
-                self.bring_up(&next);
+                self.enqueue(&next);
             }
         }
         match outcome {
             Ok(answers) => {
-                self.queue.done(&place);
+                self.queue.done(&key);
                 if let Some(answers) = answers {
-                    self.bring_up(&place);
-                    self.answers.insert(place, answers);
+                    self.enqueue(&key);
+                    self.answers.insert(key, answers);
                 }
             }
             Err(status) => {
                 if !matches!(status.reason, Some(Reason::Conflict)) {
-                    tracing::warn!(object = %place.item, collection = %place.collection, %status, "cannot collect");
+                    tracing::warn!(object = %key.item, collection = %key.collection, %status, "the garbage collector cannot change an object and will try again");
                 }
-                self.queue.retry(&place);
+                self.queue.retry(&key);
             }
         }
     }

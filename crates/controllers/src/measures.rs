@@ -68,8 +68,8 @@ impl QueueMeasures {
     pub(crate) fn end(&self, began: Instant) {
         self.worked.took(began.elapsed());
         let mut under_way = self.under_way.lock();
-        if let Some(place) = under_way.iter().position(|one| *one == began) {
-            under_way.swap_remove(place);
+        if let Some(index) = under_way.iter().position(|one| *one == began) {
+            under_way.swap_remove(index);
         }
     }
 

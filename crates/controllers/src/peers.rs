@@ -63,9 +63,9 @@ impl Peer {
     /// Renews the server's record, and makes the endpoints those of all servers.
     pub async fn tell(&self) -> Result<(), Status> {
         let address = self.address.to_string();
-        let place = ("", address.as_str());
+        let namespaced_name = ("", address.as_str());
         self.registry()
-            .put_record(&self.records, place, |before| renewed(&address, before))
+            .put_record(&self.records, namespaced_name, |before| renewed(&address, before))
             .await?;
         self.reconcile(&self.alive()).await
     }

@@ -109,13 +109,13 @@ pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler)
         // None of these comes first: under steady changes the names that they bring up are settled, too.
         tokio::select! {
             names = follow(environment, &sources, &mut watches) => {
-                names.iter().for_each(|name| queue.hasten(name, reconciler.delay()));
+                names.iter().for_each(|name| queue.enqueue(name, reconciler.delay()));
             }
             names = reconciler.further_names() => {
-                names.iter().for_each(|name| queue.hasten(name, FURTHER_NAMES_DELAY));
+                names.iter().for_each(|name| queue.enqueue(name, FURTHER_NAMES_DELAY));
             }
             Some((name, outcome)) = under_way.next() => {
-                heed(reconciler, &mut queue, &name, outcome);
+                handle_result(reconciler, &mut queue, &name, outcome);
             }
             name = queue.next(), if under_way.len() < UNDER_WAY_MAX => {
                 queue.begin(&name);
@@ -129,7 +129,7 @@ pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler)
 }
 
 /// Takes in what became of a name.
-fn heed(
+fn handle_result(
     reconciler: &dyn Reconciler,
     queue: &mut Queue<Str>,
     name: &Str,
@@ -139,7 +139,7 @@ fn heed(
         Ok(Progress::Done) => queue.done(name),
         Ok(Progress::Waiting) => queue.retry(name),
         Ok(Progress::After(delay)) => {
-            queue.hasten(name, delay);
+            queue.enqueue(name, delay);
             queue.done(name);
         }
         Err(status) => {
@@ -171,20 +171,20 @@ async fn follow(
         }
     }
     let next = watches.iter_mut().flatten().map(|watch| Box::pin(watch.next()));
-    let (events, place, _) = select_all(next).await;
+    let (events, index, _) = select_all(next).await;
     let mut names = Vec::new();
     let mut is_over = events.is_none();
     for event in events.into_iter().flatten() {
         match event {
             Event::Added(object) | Event::Modified(object) | Event::Deleted(object) => {
-                names.extend((sources[place].name)(&object));
+                names.extend((sources[index].name)(&object));
             }
             Event::Bookmark { .. } => {}
             Event::Error(_) => is_over = true,
         }
     }
     if is_over {
-        watches[place] = None;
+        watches[index] = None;
     }
     names
 }

@@ -56,7 +56,7 @@ impl<N: Clone + Eq + Hash + Ord> Queue<N> {
     }
 
     /// Makes a name due after a while at the latest; one that is begun comes up again when it is done.
-    pub(crate) fn hasten(&mut self, name: &N, delay: Duration) {
+    pub(crate) fn enqueue(&mut self, name: &N, delay: Duration) {
         let due = Instant::now() + delay;
         match self.entries.get_mut(name) {
             None => self.set(name.clone(), Entry::at(due, 0)),
@@ -151,8 +151,8 @@ mod tests {
     async fn names_are_due_in_order_and_later_each_time() {
         let start = Instant::now();
         let mut queue = Queue::default();
-        queue.hasten(&"a", Duration::ZERO);
-        queue.hasten(&"a", Duration::ZERO);
+        queue.enqueue(&"a", Duration::ZERO);
+        queue.enqueue(&"a", Duration::ZERO);
         assert_eq!(queue.next().await, "a");
         let mut delays = Vec::new();
         for _ in 0..12 {
@@ -164,10 +164,10 @@ mod tests {
         assert_eq!(delays, [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5000, 5000, 5000]);
 
         queue.retry(&"a");
-        queue.hasten(&"b", Duration::ZERO);
+        queue.enqueue(&"b", Duration::ZERO);
         assert_eq!(queue.next().await, "b", "what is due comes first");
         queue.forget(&"b");
-        queue.hasten(&"a", Duration::ZERO);
+        queue.enqueue(&"a", Duration::ZERO);
         let before = Instant::now();
         assert_eq!(queue.next().await, "a");
         assert_eq!(before.elapsed().as_secs(), 0, "it does not wait any longer");
@@ -178,20 +178,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_begun_comes_up_again_when_it_is_done() {
         let mut queue = Queue::default();
-        queue.hasten(&"a", Duration::ZERO);
-        queue.hasten(&"b", Duration::from_secs(1));
+        queue.enqueue(&"a", Duration::ZERO);
+        queue.enqueue(&"b", Duration::from_secs(1));
         assert_eq!(queue.next().await, "a");
         queue.begin(&"a");
         assert_eq!(queue.next().await, "b", "what is begun is not due");
-        queue.hasten(&"a", Duration::from_secs(2));
-        queue.hasten(&"a", Duration::ZERO);
+        queue.enqueue(&"a", Duration::from_secs(2));
+        queue.enqueue(&"a", Duration::ZERO);
         queue.done(&"a");
         assert_eq!(queue.next().await, "a");
         queue.begin(&"a");
         queue.done(&"a");
         assert_eq!(queue.next().await, "b");
         queue.begin(&"b");
-        queue.hasten(&"b", Duration::ZERO);
+        queue.enqueue(&"b", Duration::ZERO);
         queue.retry(&"b");
         let before = Instant::now();
         assert_eq!(queue.next().await, "b");

@@ -180,7 +180,7 @@ fn has_active_pods(environment: &Environment, group: &Value) -> Result<bool, Sta
 
 /// Whether a claim or volume is of a class, or is to be.
 fn is_referred_to(environment: &Environment, class: &Value) -> Result<bool, Status> {
-    let places: [&[&str]; 3] = [
+    let paths: [&[&str]; 3] = [
         &["spec", "volumeAttributesClassName"],
         &["status", "currentVolumeAttributesClassName"],
         &["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"],
@@ -189,7 +189,7 @@ fn is_referred_to(environment: &Environment, class: &Value) -> Result<bool, Stat
         let Some(resource) = environment.resource("", "v1", resource) else { continue };
         for object in environment.registry.objects(&resource) {
             let tree = object.tree()?;
-            if places.iter().any(|place| tree.str_at(place) == Some(object::name(class))) {
+            if paths.iter().any(|path| tree.str_at(path) == Some(object::name(class))) {
                 return Ok(true);
             }
         }

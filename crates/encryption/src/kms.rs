@@ -165,11 +165,11 @@ impl Envelope {
 
     /// What keys come from: remembered, or asked for.
     fn source(&self, sealed: SealedSource, kind: i32) -> Result<Arc<Source>, Error> {
-        let place = (sealed, kind);
-        if let Some(source) = self.sources.lock().get(&place) {
+        let id = (sealed, kind);
+        if let Some(source) = self.sources.lock().get(&id) {
             return Ok(source.clone());
         }
-        let unsealed = self.service.unseal(&place.0);
+        let unsealed = self.service.unseal(&id.0);
         let unsealed = unsealed
             .map_err(|why| Error::KeyService(format!("failed to decrypt DEK, error: {why}")))?;
         let source = Arc::new(match kind {
@@ -180,16 +180,16 @@ impl Envelope {
                 Source::Key(Box::new(key))
             }
         });
-        self.remember(place, source.clone());
+        self.remember(id, source.clone());
         Ok(source)
     }
 
-    fn remember(&self, place: (SealedSource, i32), source: Arc<Source>) {
+    fn remember(&self, id: (SealedSource, i32), source: Arc<Source>) {
         let mut sources = self.sources.lock();
         if sources.len() >= SOURCES_MAX {
             sources.clear(); // the few that are in use are asked for again
         }
-        sources.insert(place, source);
+        sources.insert(id, source);
     }
 }
 

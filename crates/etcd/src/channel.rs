@@ -1,7 +1,7 @@
 //! A connection to one of several endpoints, made anew where it fails.
 //!
 //! Purpose: failover. A call goes to the endpoint that the last one went to; when that cannot be
-//! connected to, or its answers get lost, the next one takes its place.
+//! connected to, or its answers get lost, the next one replaces it.
 //!
 //! Must not know: what is called, but for whether it may be repeated.
 //!
@@ -138,7 +138,7 @@ impl Channel {
         stream
     }
 
-    /// A connection that is open as far as is known, and its place in the order of all.
+    /// A connection that is open as far as is known, and its number among all.
     async fn connection(&self, deadline: Instant) -> Result<(Connection, u64), Error> {
         if let Some(open) = self.open_connection() {
             return Ok(open);

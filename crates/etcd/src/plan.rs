@@ -51,8 +51,8 @@ pub(crate) struct Planned {
     pub(crate) follows: bool,
     /// Another write of the group follows it.
     pub(crate) is_followed: bool,
-    /// Its place in the group.
-    pub(crate) place: usize,
+    /// Its index in the group.
+    pub(crate) index: usize,
 }
 
 impl Plan {
@@ -60,7 +60,7 @@ impl Plan {
     pub(crate) fn new(group: Group, grouping: Grouping) -> Result<Self, Error> {
         let Group { first, rest, unchanged } = group;
         let mut writes: Vec<Planned> = Vec::with_capacity(1 + rest.len());
-        for (place, write) in std::iter::once(first).chain(rest).enumerate() {
+        for (index, write) in std::iter::once(first).chain(rest).enumerate() {
             if write.expect == Expect::Left {
                 let before = writes.last_mut().filter(|before| before.leaves(&write.key));
                 match before {
@@ -68,7 +68,7 @@ impl Plan {
                     None => return Err(Error::CompanionConflict { key: write.key }),
                 }
             }
-            writes.push(Planned::new(place, write));
+            writes.push(Planned::new(index, write));
         }
         let unchanged: Vec<_> = unchanged
             .into_iter()
@@ -100,14 +100,14 @@ impl Plan {
 }
 
 impl Planned {
-    fn new(place: usize, write: Write) -> Self {
+    fn new(index: usize, write: Write) -> Self {
         let (kind, expected) = match (&write.change, write.expect) {
             (Change::Put(_), Expect::Absent) => (Kind::Created, 0),
             (Change::Put(_), expect) => (Kind::Updated, expected(expect)),
             (Change::Delete(_), expect) => (Kind::Deleted, expected(expect)),
         };
         let follows = write.expect == Expect::Left;
-        Self { write, kind, expected, follows, is_followed: false, place }
+        Self { write, kind, expected, follows, is_followed: false, index }
     }
 
     /// Expects the revision that the write before it in the group has left, where it follows one.
@@ -172,7 +172,7 @@ mod tests {
             let text = planned.iter().map(|planned| {
                 let Planned { write: Write { key, .. }, kind, expected, follows, .. } = planned;
                 let expected = if *follows { "left".to_owned() } else { expected.to_string() };
-                format!("{} {}/{} {kind:?} {expected}", planned.place, key.collection, key.item)
+                format!("{} {}/{} {kind:?} {expected}", planned.index, key.collection, key.item)
             });
             text.collect::<Vec<_>>().join(", ")
         };

@@ -22,8 +22,8 @@ pub(crate) struct Ready {
 /// What stood in a transaction's way.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Refusal {
-    /// The place of the write that expects something else, or of the unchanged key behind the writes.
-    pub(crate) place: usize,
+    /// The index of the write that expects something else, or of the unchanged key behind the writes.
+    pub(crate) index: usize,
     /// What the key has instead.
     pub(crate) current: Option<KeyValue>,
 }
@@ -63,11 +63,11 @@ pub(crate) fn refusal(
         .map(|response| response.range.and_then(|range| range.kvs.into_iter().next()))
         .collect();
     found.resize(expected.len(), None);
-    let place = found.iter().zip(&expected).position(|(found, expected)| {
+    let index = found.iter().zip(&expected).position(|(found, expected)| {
         found.as_ref().map_or(0, |found| found.mod_revision) != *expected
     });
-    let place = place.unwrap_or(0);
-    Refusal { place, current: found.swap_remove(place) }
+    let index = index.unwrap_or(0);
+    Refusal { index, current: found.swap_remove(index) }
 }
 
 /// Puts a key back to what it was, if nobody wrote it since `written`; 0 for deletions.

@@ -86,7 +86,7 @@ impl Writing {
         for planned in after {
             records.push(self.commit_after(planned).await);
         }
-        records.sort_by_key(|(place, _)| *place);
+        records.sort_by_key(|(index, _)| *index);
         Ok(records.into_iter().map(|(_, record)| record).collect())
     }
 
@@ -117,16 +117,16 @@ impl Writing {
     /// Deletes a key after its group was committed. One that somebody else wrote meanwhile stays: it is no
     /// longer the group's.
     async fn commit_after(&self, planned: Planned) -> (usize, Record) {
-        let place = planned.place;
+        let index = planned.index;
         let head = self.horizon.head();
         let record = planned.record(head);
         match self.transact(vec![planned], &[]).await.map(|written| written.into_iter().next()) {
             Ok(Some(written)) => written,
-            Ok(None) => (place, record),
+            Ok(None) => (index, record),
             Err(error) => {
                 let Key { collection, item } = &record.key;
                 tracing::warn!(%collection, %item, %error, "what belonged to an object stays");
-                (place, record)
+                (index, record)
             }
         }
     }
@@ -160,7 +160,7 @@ impl Writing {
         }
     }
 
-    /// Commits writes in one transaction; gives their records with their places.
+    /// Commits writes in one transaction; gives their records with their indices.
     async fn transact(
         &self,
         planned: Vec<Planned>,
@@ -183,9 +183,9 @@ impl Writing {
             Ok(response) => {
                 let head = revision(response.header.revision);
                 let refusal = refusal(&writes, &conditions, response);
-                let key = match planned.get(refusal.place) {
+                let key = match planned.get(refusal.index) {
                     Some(planned) => &planned.write.key,
-                    None => unchanged[refusal.place - planned.len()].2,
+                    None => unchanged[refusal.index - planned.len()].2,
                 };
                 return Err(self.conflict(refusal, key, head).await);
             }
@@ -199,7 +199,7 @@ impl Writing {
         Ok(planned
             .into_iter()
             .zip(own)
-            .map(|(planned, own)| (planned.place, own.record(at)))
+            .map(|(planned, own)| (planned.index, own.record(at)))
             .collect())
     }
 
@@ -273,12 +273,12 @@ impl Writing {
     /// The error of a transaction that was refused. Followers have what stood in its way by then, so that
     /// whoever tries again finds it.
     async fn conflict(&self, refusal: Refusal, key: &Key, head: Revision) -> Error {
-        let Refusal { place, current } = refusal;
+        let Refusal { index, current } = refusal;
         let at = current.as_ref().map_or(head, |current| revision(current.mod_revision));
         if !self.horizon.reached(at, FOLLOWERS_PATIENCE).await {
             tracing::warn!(revision = %at, "a conflict is told before followers have its reason");
         }
-        if place > 0 {
+        if index > 0 {
             return Error::CompanionConflict { key: key.clone() };
         }
         let current = current.and_then(|current| self.reading.translation.record(&current));
@@ -294,10 +294,10 @@ impl Writing {
         // Without the rest of the events there may still be enough of them.
         let _ = self.horizon.reached(revision(header.revision), SETTLE_PATIENCE).await;
         let fates: Vec<_> = writes.iter().map(|write| write.own.fate.lock().clone()).collect();
-        if let Some(place) = fates.iter().position(|fate| matches!(fate, Fate::Outrun)) {
-            let key = &writes[place].own.key;
+        if let Some(index) = fates.iter().position(|fate| matches!(fate, Fate::Outrun)) {
+            let key = &writes[index].own.key;
             let Ok((current, header)) = self.reading.key(key, None).await else { return unknown };
-            let (refusal, head) = (Refusal { place, current }, revision(header.revision));
+            let (refusal, head) = (Refusal { index, current }, revision(header.revision));
             return Err(self.conflict(refusal, key, head).await);
         }
         let told = fates.iter().map(|fate| match fate {

@@ -166,16 +166,16 @@ impl Registry {
         begin(self, resource, &mut tree, now);
         let (namespace, name): (Str, Str) =
             (object::namespace(&tree).into(), object::name(&tree).into());
-        let place = (namespace.as_str(), name.as_str());
-        let write = encode(resource, place, &tree, Expect::Absent, Kind::Created)?;
+        let namespaced_name = (namespace.as_str(), name.as_str());
+        let write = encode(resource, namespaced_name, &tree, Expect::Absent, Kind::Created)?;
         Ok(Companion(Part::Write(write)))
     }
 
     /// The deletion of an object, without regard to finalizers and grace.
     pub fn removal(&self, resource: &Resource, object: &Arc<Object>) -> Result<Companion, Status> {
-        let place = (object.namespace(), object.name());
+        let namespaced_name = (object.namespace(), object.name());
         let expect = Expect::At(object.revision);
-        let write = encode(resource, place, &object.tree()?, expect, Kind::Deleted)?;
+        let write = encode(resource, namespaced_name, &object.tree()?, expect, Kind::Deleted)?;
         Ok(Companion(Part::Write(write)))
     }
 }

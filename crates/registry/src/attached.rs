@@ -1,11 +1,11 @@
-//! What those who serve a resource keep with it.
+//! Data of a server that is attached to a resource.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// A place on a [`Resource`](crate::Resource) for something that a user of the registry would otherwise look
-/// up by the resource's name at each request. The first one who wants it has it.
+/// One value on a [`Resource`](crate::Resource) that a user of the registry would otherwise look up by the
+/// resource's name at each request. The first call sets its type.
 #[derive(Default)]
 pub struct Attached(OnceLock<Arc<dyn Any + Send + Sync>>);
 

@@ -1,7 +1,7 @@
 //! A resource definition: everything the engine needs to serve a resource, built-in or custom.
 //!
-//! Definitions are made in two places only (`pintle-kinds` and `pintle-crd`); the engine, discovery,
-//! OpenAPI and the handlers read them and never ask which place one came from.
+//! Only `pintle-kinds` and `pintle-crd` make definitions; the engine, discovery, OpenAPI and the handlers read
+//! them and never ask which crate made one.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,42 +1,61 @@
-//! A feed: all that an index over a resource's objects needs to follow them.
+//! A feed: the objects of a resource, and then their changes, for an index or a controller that must see every
+//! change.
 //!
-//! Unlike a watch it is asked, and does not wait: who holds an index asks it before each use, so that
-//! the index shows every write that was acknowledged before.
+//! Unlike a watch, a feed has no selection and no other versions, and never waits: its owner calls
+//! [`Feed::take`] when it needs to be up to date. The owner of many feeds waits for the
+//! [head](Registry::heads), and then asks only the collections that [changed](Registry::changed_since).
+//!
+//! Invariant: [`Feed::take`] returns every write that was acknowledged before the call.
 
 use std::sync::Arc;
 
 use pintle_meta::Status;
+use tokio::sync::watch;
 
-use crate::cache::{Cache, Cursor, Lagged};
-use crate::{Object, Resource};
+use crate::cache::{Cache, Cursor, Head, Lagged};
+use crate::{Object, Registry, Resource};
 
-/// A position in a resource's history.
+/// A position in the log of a resource's collection.
 pub struct Feed {
     cache: Arc<Cache>,
     resource: Arc<Resource>,
-    /// `None` before the first look.
+    /// `None` before the first call of [`Feed::take`].
     cursor: Option<Cursor>,
 }
 
-/// What is new.
+/// What [`Feed::take`] returns.
 pub enum News {
-    /// Forget what you know: these are the objects.
+    /// All objects; they replace everything that was returned before.
     State(Vec<Arc<Object>>),
-    /// What became of some objects, in order; [`Object::kind`] says what.
+    /// New states and deletions of objects, in order; [`Object::kind`] says which.
     Changes(Vec<Arc<Object>>),
 }
 
-impl Feed {
-    pub(crate) const fn new(cache: Arc<Cache>, resource: Arc<Resource>) -> Self {
-        Self { cache, resource, cursor: None }
+impl Registry {
+    /// A feed of a resource's objects.
+    pub fn feed(&self, resource: &Arc<Resource>) -> Feed {
+        Feed { cache: self.cache.clone(), resource: resource.clone(), cursor: None }
     }
 
-    /// Whether there is nothing new.
+    /// The names of the collections that changed after a head: of many feeds, those that have changes.
+    pub fn changed_since(&self, head: Head) -> Vec<Arc<str>> {
+        self.cache.changed_since(head)
+    }
+
+    /// The revision up to which reads see writes, and every later one.
+    pub fn heads(&self) -> watch::Receiver<Head> {
+        self.cache.heads()
+    }
+}
+
+impl Feed {
+    /// Whether [`Feed::take`] would return no changes.
     pub fn is_current(&self) -> bool {
         self.cursor.as_ref().is_some_and(Cursor::caught_up)
     }
 
-    /// What is new since the last call: at first, and when the history is no longer known, everything.
+    /// The changes since the last call. The first call returns all objects; so does a call after the log was
+    /// trimmed past the feed's position.
     ///
     /// # Errors
     /// If the resource is virtual.

@@ -26,7 +26,6 @@ mod revision;
 mod select;
 mod strategy;
 pub mod table;
-pub mod trail;
 pub mod watch;
 pub mod webhook;
 pub mod work;

@@ -111,16 +111,16 @@ impl PhaseDurations {
 
     /// Counts a duration.
     pub fn took(&self, phase: Phase, operation: Operation, rejected: bool, took: Duration) {
-        let cell = &self.0[place(phase, operation, rejected)];
+        let cell = &self.0[index(phase, operation, rejected)];
         cell.get_or_init(|| Distribution::new(&ADMISSION_BOUNDS)).took(took);
     }
 
     /// What was counted, if anything was.
     pub fn observed(&self, phase: Phase, operation: Operation, rejected: bool) -> Option<Observed> {
-        self.0[place(phase, operation, rejected)].get().map(Distribution::observed)
+        self.0[index(phase, operation, rejected)].get().map(Distribution::observed)
     }
 }
 
-fn place(phase: Phase, operation: Operation, rejected: bool) -> usize {
+fn index(phase: Phase, operation: Operation, rejected: bool) -> usize {
     (phase as usize * Operation::ALL.len() + operation as usize) * 2 + usize::from(rejected)
 }

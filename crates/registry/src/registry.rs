@@ -24,7 +24,7 @@ use crate::revision;
 use crate::select::Selection;
 use crate::watch::Watch;
 use crate::write::{RetryQueues, Tills, Write};
-use crate::{Feed, Object, Resource, ResourceDefinition};
+use crate::{Object, Resource, ResourceDefinition};
 
 /// How many objects of a collection are deleted at the same time: together they share the store's
 /// batches.
@@ -280,11 +280,6 @@ impl Registry {
         let mut list = list::list(self, target, options).await?;
         list.objects = target.resource.answered(list.objects).await?;
         Ok(list)
-    }
-
-    /// What an index over a resource's objects follows.
-    pub fn feed(&self, resource: &Arc<Resource>) -> Feed {
-        Feed::new(self.cache.clone(), resource.clone())
     }
 
     /// What becomes of a collection from now on, or from a resource version on.

@@ -30,7 +30,7 @@ struct FieldTest {
 enum Field {
     Name,
     Namespace,
-    /// At this place in the object's index.
+    /// Its position in the object's index.
     Indexed(usize),
 }
 

@@ -1,73 +1,74 @@
-//! How much computing a request has ahead of it, said where it becomes known: a body's size, a stored
-//! object's, a collection's.
+//! Announces how much computing a request has ahead, where it becomes known: from the size of a body, of a
+//! stored object or of a collection.
 //!
-//! Nothing interrupts a future while it is polled, and the threads that poll are few. So whoever runs a
-//! request [watches](watched) its polls, and runs those with much work ahead elsewhere; code with such work
-//! ahead says so first ([`ahead`]), and breaks long work into stretches ([`pause`]). Neither does anything
-//! where nobody watches.
+//! Nothing interrupts a future while it is polled, and the threads that poll are few. So the server
+//! [watches](watched) the polls of a request, and moves requests with much work ahead to a separate thread.
+//! Code announces such work first ([`ahead`]) and divides long work ([`pause`]). Both do nothing outside of
+//! [`watched`].
 
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// What is worked on in one poll between connections' other tasks, in bytes that are read, compared or
-/// encoded: about 4 ms of the slowest kind of work.
+/// How many bytes one poll may read, compare or encode on a shared thread: about 4 ms of the slowest kind of
+/// work.
 pub const SHARED_BYTES_MAX: usize = 32 * 1024;
 
-/// After so many bytes long work makes way for others: about 10 ms of the slowest kind of work.
+/// After how many bytes long work yields: about 10 ms of the slowest kind of work.
 pub const STRETCH_BYTES: usize = 128 * 1024;
 
-/// Where a poll takes place.
+/// The thread of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// On a thread that serves other connections too.
+pub enum Thread {
+    /// It serves other connections, too.
     Shared,
-    /// On a thread of its own.
-    Apart,
+    /// It runs nothing else during the poll.
+    Separate,
 }
 
 thread_local! {
-    /// Where the poll that is watched takes place, and whether it has asked for another place.
-    static WATCHED: Cell<Option<(Place, bool)>> = const { Cell::new(None) };
+    /// The thread of the watched poll, and whether the poll has asked for a separate one.
+    static WATCHED: Cell<Option<(Thread, bool)>> = const { Cell::new(None) };
 }
 
-/// Polls a future that takes place somewhere; true if it wants its next poll [apart](Place::Apart).
-pub fn watched<T>(place: Place, poll: impl FnOnce() -> T) -> (T, bool) {
-    let before = WATCHED.replace(Some((place, false)));
+/// Runs a poll on a thread of that sort; true if the future asks for a [separate](Thread::Separate) one for its
+/// next poll.
+pub fn watched<T>(thread: Thread, poll: impl FnOnce() -> T) -> (T, bool) {
+    let before = WATCHED.replace(Some((thread, false)));
     let done = poll();
     let wants_apart = WATCHED.replace(before).is_some_and(|(_, wants_apart)| wants_apart);
     (done, wants_apart)
 }
 
-/// Says that work on so many bytes comes next. More than [`SHARED_BYTES_MAX`] goes on apart from others'
-/// tasks.
+/// Announces work on so many bytes. More than [`SHARED_BYTES_MAX`] continue on a separate thread.
 pub async fn ahead(bytes: usize) {
     if bytes > SHARED_BYTES_MAX {
-        leave(|place| place == Place::Shared).await;
+        leave(|thread| thread == Thread::Shared).await;
     }
 }
 
-/// Says that work comes next whose length no size tells: users' expressions may run up to their budget.
+/// Announces the evaluation of users' expressions, which may use their whole cost budget.
 pub async fn ahead_of_expressions() {
     ahead(usize::MAX).await;
 }
 
-/// Lets others have their turn, in the midst of long work.
+/// Yields to other requests in the middle of long work.
 pub async fn pause() {
     leave(|_| true).await;
 }
 
-/// Ends the poll if it is watched and takes place where `from` says; goes on in the next one, apart.
-async fn leave(from: impl Fn(Place) -> bool) {
+/// Ends the poll if it is watched and its thread is one that `from` selects; the next poll is on a separate
+/// thread.
+async fn leave(from: impl Fn(Thread) -> bool) {
     let mut left = false;
     poll_fn(|context: &mut Context<'_>| {
         if left {
             return Poll::Ready(());
         }
         match WATCHED.get() {
-            Some((place, _)) if from(place) => {
+            Some((thread, _)) if from(thread) => {
                 left = true;
-                WATCHED.set(Some((place, true)));
+                WATCHED.set(Some((thread, true)));
                 context.waker().wake_by_ref();
                 Poll::Pending
             }
@@ -84,38 +85,38 @@ mod tests {
 
     use super::*;
 
-    /// The places where a future was polled until it was done.
-    fn places(future: impl Future<Output = ()>) -> Vec<Place> {
+    /// The thread of each poll of a future.
+    fn threads(future: impl Future<Output = ()>) -> Vec<Thread> {
         let mut future = pin!(future);
         let mut context = Context::from_waker(Waker::noop());
-        let (mut place, mut places) = (Place::Shared, Vec::new());
+        let (mut thread, mut threads) = (Thread::Shared, Vec::new());
         loop {
-            places.push(place);
-            let (polled, apart) = watched(place, || future.as_mut().poll(&mut context));
+            threads.push(thread);
+            let (polled, separate) = watched(thread, || future.as_mut().poll(&mut context));
             if polled.is_ready() {
-                return places;
+                return threads;
             }
-            assert!(apart, "it waits for nothing else");
-            place = Place::Apart;
+            assert!(separate, "it waits for nothing else");
+            thread = Thread::Separate;
         }
     }
 
     #[test]
-    fn much_work_goes_on_apart() {
-        use Place::{Apart, Shared};
-        assert_eq!(places(ahead(SHARED_BYTES_MAX)), [Shared]);
-        assert_eq!(places(ahead(SHARED_BYTES_MAX + 1)), [Shared, Apart]);
-        assert_eq!(places(pause()), [Shared, Apart]);
+    fn much_work_continues_on_a_separate_thread() {
+        use Thread::{Separate, Shared};
+        assert_eq!(threads(ahead(SHARED_BYTES_MAX)), [Shared]);
+        assert_eq!(threads(ahead(SHARED_BYTES_MAX + 1)), [Shared, Separate]);
+        assert_eq!(threads(pause()), [Shared, Separate]);
         let twice = async {
             ahead(usize::MAX).await;
-            ahead(usize::MAX).await; // is apart already
+            ahead(usize::MAX).await; // already on a separate thread
             pause().await;
         };
-        assert_eq!(places(twice), [Shared, Apart, Apart]);
+        assert_eq!(threads(twice), [Shared, Separate, Separate]);
     }
 
     #[test]
-    fn nothing_waits_where_nobody_watches() {
+    fn unwatched_polls_do_not_yield() {
         let mut future = pin!(async {
             ahead(usize::MAX).await;
             pause().await;

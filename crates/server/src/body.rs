@@ -327,7 +327,9 @@ impl HttpBody for Body {
                 std::mem::take(newline).then_some(Bytes::from_static(NEWLINE))
             }),
             Source::Pieces(pieces) => match &mut this.lane {
-                Some(lane) if pieces.takes_work() => lane.poll_apart(context, |_| pieces.next()),
+                Some(lane) if pieces.takes_work() => {
+                    lane.poll_separately(context, |_| pieces.next())
+                }
                 _ if this.in_a_row == PIECES_IN_A_ROW => {
                     this.in_a_row = 0;
                     context.waker().wake_by_ref();

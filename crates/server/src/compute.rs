@@ -1,16 +1,15 @@
-//! Long computing, kept off the threads that serve connections.
+//! Runs long computations on separate threads, so that they do not delay other connections.
 //!
 //! Nothing interrupts a future while it is polled, and the runtime has about as many threads as there are
 //! processors: a few long polls would stall every connection. So requests run on those threads while
-//! their work is small, and polls with [much work ahead](pintle_registry::work) take place apart: another
-//! thread takes over the tasks of the one that computes ([`tokio::task::block_in_place`]). The operating
+//! their work is small, and polls with [much work ahead](pintle_registry::work) run on a separate thread: another
+//! thread takes over the other tasks of the one that computes ([`tokio::task::block_in_place`]). The operating
 //! system then shares the processors between the two.
 //!
 //! Invariants:
-//! - As many polls take place apart at a time as there are slots, and no more.
-//! - Users take turns at the slots: however many requests one user has, another's next poll waits for no
-//!   more than one poll of each.
-//! - A slot is held for one poll, never while a request waits for something else than the processor.
+//! - At most as many such polls run at a time as there are slots.
+//! - Slots are given to users in round robin: between two polls of one user, each other user who waits has one.
+//! - A slot is held for one poll, never while a request waits for anything but the processor.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -21,22 +20,22 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use pintle_auth::User;
-use pintle_registry::work::{self, Place};
+use pintle_registry::work::{self, Thread};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
-/// A request of which one poll took longer goes on apart, whatever it said of its work.
+/// A request continues on a separate thread after one poll that took longer, whatever work it announced.
 const SHARED_TIME_MAX: Duration = Duration::from_millis(4);
 
-/// What computes apart.
+/// Runs polls on separate threads.
 pub(crate) struct Compute(Arc<Slots>);
 
-/// A user's way to the slots, for one request.
+/// One request's access to its user's share of the slots.
 pub(crate) struct Lane {
     slots: Arc<Slots>,
     user: Arc<User>,
-    /// The place in the queue, while a poll waits for its slot.
-    turn: Option<oneshot::Receiver<Slot>>,
+    /// Receives the slot, while a poll waits for one.
+    receiver: Option<oneshot::Receiver<Slot>>,
 }
 
 struct Slots(Mutex<Queues>);
@@ -45,38 +44,38 @@ struct Queues {
     free: usize,
     /// The users of whom polls wait, the next one first.
     turns: VecDeque<String>,
-    /// The polls that wait, by user. No queue is empty, and each user who has one has a turn.
+    /// The polls that wait, by user. No queue is empty, and each user who has one has a receiver.
     waiting: HashMap<String, VecDeque<oneshot::Sender<Slot>>>,
 }
 
-/// The right to compute; goes to the next in turn when dropped.
+/// The right to compute; goes to the next in receiver when dropped.
 struct Slot(Option<Arc<Slots>>);
 
 impl Compute {
-    /// So many polls may take place apart at the same time.
+    /// Lets as many polls run on separate threads at a time as there are slots.
     pub(crate) fn new(slots: usize) -> Self {
         let queues = Queues { free: slots, turns: VecDeque::new(), waiting: HashMap::new() };
         Self(Arc::new(Slots(Mutex::new(queues))))
     }
 
-    /// A user's way to the slots.
+    /// A request's access to its user's share of the slots.
     pub(crate) fn lane(&self, user: &Arc<User>) -> Lane {
-        Lane { slots: self.0.clone(), user: user.clone(), turn: None }
+        Lane { slots: self.0.clone(), user: user.clone(), receiver: None }
     }
 
-    /// Runs a user's request: apart, from when it has much work ahead.
+    /// Runs a user's request; on a separate thread once it has much work ahead.
     pub(crate) async fn run<T>(&self, user: &Arc<User>, request: impl Future<Output = T>) -> T {
         let mut request = pin!(request);
         let mut lane = None;
         poll_fn(|context| {
             if let Some(lane) = &mut lane {
                 let poll = |context: &mut Context<'_>| request.as_mut().poll(context);
-                return ready!(Lane::poll_apart(lane, context, poll));
+                return ready!(Lane::poll_separately(lane, context, poll));
             }
             let began = Instant::now();
             let poll = || request.as_mut().poll(context);
-            let (polled, wants_apart) = work::watched(Place::Shared, poll);
-            if wants_apart || began.elapsed() > SHARED_TIME_MAX {
+            let (polled, wants_separate) = work::watched(Thread::Shared, poll);
+            if wants_separate || began.elapsed() > SHARED_TIME_MAX {
                 lane = Some(self.lane(user));
             }
             polled
@@ -86,30 +85,30 @@ impl Compute {
 }
 
 impl Lane {
-    /// Does work apart, as soon as there is a slot for it.
-    pub(crate) fn poll_apart<T>(
+    /// Does work on a separate thread, as soon as there is a slot for it.
+    pub(crate) fn poll_separately<T>(
         &mut self,
         context: &mut Context<'_>,
         work: impl FnOnce(&mut Context<'_>) -> T,
     ) -> Poll<T> {
         let slot = ready!(self.poll_slot(context));
-        let (done, _) = apart(|| work::watched(Place::Apart, || work(context)));
+        let (done, _) = on_separate_thread(|| work::watched(Thread::Separate, || work(context)));
         drop(slot);
         Poll::Ready(done)
     }
 
     fn poll_slot(&mut self, context: &mut Context<'_>) -> Poll<Slot> {
         loop {
-            let turn = match &mut self.turn {
-                Some(turn) => turn,
+            let receiver = match &mut self.receiver {
+                Some(receiver) => receiver,
                 None => match self.slots.enter(&self.user.name) {
                     Ok(slot) => return Poll::Ready(slot),
-                    Err(turn) => self.turn.insert(turn),
+                    Err(receiver) => self.receiver.insert(receiver),
                 },
             };
-            let told = ready!(Pin::new(turn).poll(context));
-            self.turn = None;
-            // A queue is never dropped before what waits in it; if it were, the next one serves as well.
+            let told = ready!(Pin::new(receiver).poll(context));
+            self.receiver = None;
+            // A sender is always used before it is dropped; if one were not, the poll would wait again.
             if let Ok(slot) = told {
                 return Poll::Ready(slot);
             }
@@ -118,37 +117,37 @@ impl Lane {
 }
 
 impl Slots {
-    /// A slot, or a place in the queue of a user.
+    /// A slot, or what receives one when the user's turn comes.
     fn enter(self: &Arc<Self>, user: &str) -> Result<Slot, oneshot::Receiver<Slot>> {
         let mut queues = self.0.lock();
         if queues.free > 0 {
             queues.free -= 1;
             return Ok(Slot(Some(self.clone())));
         }
-        let (place, turn) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         match queues.waiting.get_mut(user) {
-            Some(queue) => queue.push_back(place),
+            Some(queue) => queue.push_back(sender),
             None => {
-                queues.waiting.insert(user.to_owned(), VecDeque::from([place]));
+                queues.waiting.insert(user.to_owned(), VecDeque::from([sender]));
                 queues.turns.push_back(user.to_owned());
             }
         }
-        Err(turn)
+        Err(receiver)
     }
 }
 
 impl Queues {
-    /// The poll that is next in turn, if one waits.
+    /// The poll that is next in receiver, if one waits.
     fn next(&mut self) -> Option<oneshot::Sender<Slot>> {
         let user = self.turns.pop_front()?;
         let queue = self.waiting.get_mut(&user)?;
-        let place = queue.pop_front();
+        let sender = queue.pop_front();
         if queue.is_empty() {
             self.waiting.remove(&user);
         } else {
             self.turns.push_back(user);
         }
-        place
+        sender
     }
 }
 
@@ -162,10 +161,10 @@ impl Drop for Slot {
                 queues.free += usize::from(next.is_none());
                 next
             };
-            let Some(place) = next else { return };
-            match place.send(Self(Some(slots.clone()))) {
+            let Some(sender) = next else { return };
+            match sender.send(Self(Some(slots.clone()))) {
                 Ok(()) => return,
-                // Who waited there has left: the slot is given to the next.
+                // That request was cancelled: the next one gets the slot.
                 Err(mut refused) => refused.0 = None,
             }
         }
@@ -173,7 +172,7 @@ impl Drop for Slot {
 }
 
 /// Computes while another thread takes over this one's tasks.
-fn apart<T>(work: impl FnOnce() -> T) -> T {
+fn on_separate_thread<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
         // A runtime of one thread, as some tests have it, has no other to take over.

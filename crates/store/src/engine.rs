@@ -92,22 +92,21 @@ pub(crate) trait Engine: Send + Sync {
     fn reopen(&self) -> Result<(), Failure>;
 }
 
-/// Where a database lies, which one process uses.
-pub(crate) trait Place: Debug + Send + Sync {
+/// The storage location of a database, used by one process.
+pub(crate) trait Location: Debug + Send + Sync {
     /// Whether there is no database yet.
     fn is_new(&self) -> bool;
 
-    /// What the database is read from and written to.
+    /// The medium of the database.
     fn storage(&self) -> Result<Box<dyn Medium>, Failure>;
 
-    /// Says that the new database is whole: a crash before this leaves no store, not half of one.
+    /// Marks the new database as complete: after a crash before this call there is no store.
     fn keep(&self) -> Result<(), Failure>;
 
-    /// What a database is written to that is to replace this one. What was in it before is gone.
+    /// An empty medium for the database that will replace this one.
     fn replacement(&self) -> Result<Box<dyn Medium>, Failure>;
 
-    /// Puts the replacement, which is whole and on disk, in the database's place. A crash leaves one or the
-    /// other.
+    /// Replaces the database by the replacement, which is complete and on disk. A crash leaves one or the other.
     fn replace(&self) -> Result<(), Failure>;
 
     /// Removes a replacement that a crash left.

@@ -181,8 +181,8 @@ impl Index {
         debug_assert!(at >= self.base, "states before the base are forgotten");
         let mut version = newest;
         while version.revision() > at {
-            let place = version.revision().0 - self.base.0 - 1;
-            version = self.history.get(usize::try_from(place).ok()?)?.before()?;
+            let index = version.revision().0 - self.base.0 - 1;
+            version = self.history.get(usize::try_from(index).ok()?)?.before()?;
         }
         Some(version)
     }

@@ -16,7 +16,7 @@
 //! - A write is acknowledged when the followers of this process have it. Followers of another process
 //!   on the same database have it later: [`Store::fresh`] says how far a reader must wait for them.
 //! - A write whose future resolved to [`Error::Unknown`], or was dropped, has happened or not: followers
-//!   see it later in its place in the order, or never. After any other error it has not happened and
+//!   see it later at its revision, or never. After any other error it has not happened and
 //!   never will.
 //! - After a failure of the medium nothing is written until the medium was opened again, which makes
 //!   all that is then read durable first. The store tries that by itself.

@@ -40,7 +40,7 @@ pub enum Kind {
 /// One committed write.
 #[derive(Clone)]
 pub struct Record {
-    /// Its place in the order of all writes.
+    /// Its number in the order of all writes.
     pub revision: Revision,
     /// What was written.
     pub key: Key,

@@ -1,8 +1,8 @@
 //! A value that is complete but for its own revision.
 //!
-//! An object's bytes hold its resource version, which is known only once the write has its place in
-//! the order. So a writer encodes with a hole, and the store fills it in while it copies the bytes to
-//! where they stay: an object is encoded once, and those bytes are stored, cached, and sent.
+//! An object's bytes hold its resource version, which is known only once the write has its revision.
+//! So a writer encodes the object with a hole, and the store fills the hole in while it copies the bytes to
+//! their final memory: an object is encoded once, and those bytes are stored, cached, and sent.
 
 use std::ops::Range;
 

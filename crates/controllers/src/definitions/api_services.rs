@@ -25,7 +25,7 @@ impl Definitions {
     pub(super) fn expect_api_services(&mut self) {
         for known in self.known.values() {
             for version in &known.versions {
-                self.queue.hasten(&Due::ApiService(name(&known.group, version)), Duration::ZERO);
+                self.queue.enqueue(&Due::ApiService(name(&known.group, version)), Duration::ZERO);
             }
         }
     }

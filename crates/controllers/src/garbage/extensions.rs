@@ -1,7 +1,8 @@
-//! Objects of extension API servers in the collector: what is known of them, and what has to be asked.
+//! Objects of extension API servers in the garbage collector: what watches said of them, and questions to
+//! their servers.
 //!
-//! Invariant: what a server does not say is never a reason to delete. An owner that such a server keeps is
-//! absent only if the server says so of that very object when it is asked.
+//! Invariant: silence of a server never deletes an object. An owner at such a server counts as absent only if
+//! the server says so when it is asked for that owner.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use pintle_registry::Resource;
 use pintle_value::{Str, Value};
 use tokio::sync::watch;
 
-use super::graph::Place;
-use super::judge::Standing;
+use super::evaluator::OwnerState;
+use super::graph::ObjectKey;
 use super::owners::{self, Owner};
 use crate::Environment;
 use crate::extensions::{
@@ -22,41 +23,41 @@ use crate::extensions::{
 
 /// What the collector needs of a resource to follow it (upstream: `GetDeletableResources`).
 const VERBS: [&str; 3] = ["delete", "list", "watch"];
-/// How long questions about the owners of one object may take together.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the questions about the owners of one object may take together.
+const QUESTIONS_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What is known of extension API servers and their objects.
 pub(super) struct Extensions {
     servers: Arc<dyn ExtensionServers>,
     changes: watch::Receiver<u64>,
     followers: Followers,
-    /// Whom owner references mean, by `apiVersion` and `kind`.
+    /// The resources that owner references name, by `apiVersion` and `kind`.
     by_name: HashMap<(Str, Str), Arc<ExtensionResource>>,
-    /// Versions of groups of which nothing is known now.
+    /// Group versions whose server does not answer.
     silent: HashSet<String>,
     collections: HashMap<Arc<str>, Collection>,
 }
 
-/// The objects of a resource as they were seen last.
+/// The objects of a resource as its watch reported them last.
 struct Collection {
     resource: Arc<ExtensionResource>,
     objects: HashMap<Arc<str>, Value>,
 }
 
-/// What happened.
+/// What [`Extensions::next`] waits for.
 pub(super) enum Event {
     /// Other resources are served.
     Served,
     News(GroupVersionResource, News),
 }
 
-/// What became of an object: its state now, or the last one before it was gone.
+/// A change of an object: its new state, or its last state before it was deleted.
 pub(super) enum Change {
-    Seen(Place, Value),
-    Ended(Place, Value),
+    Seen(ObjectKey, Value),
+    Ended(ObjectKey, Value),
 }
 
-/// An owner of which only its server can tell whether it is there.
+/// The question whether an owner exists, for the server that serves it.
 pub(super) struct Question {
     pub(super) owner: Owner,
     /// `""` where the owner is not in a namespace.
@@ -64,15 +65,15 @@ pub(super) struct Question {
     pub(super) resource: OwnerResource,
 }
 
-/// Who keeps an owner.
+/// The resource of an owner, and who serves it.
 pub(super) enum OwnerResource {
     Extension(Arc<ExtensionResource>),
-    /// The registry, which may not have seen yet what an extension API server saw of another server's writes.
+    /// The registry, after it has caught up with what other servers wrote to a shared database.
     Registry(Arc<Resource>),
 }
 
-/// What owners are, each as an object names it.
-pub(super) type Answers = HashMap<Owner, Standing>;
+/// The states of owners, each as an object names it.
+pub(super) type Answers = HashMap<Owner, OwnerState>;
 
 impl Extensions {
     pub(super) fn new(environment: &Environment) -> Self {
@@ -90,7 +91,7 @@ impl Extensions {
         }
     }
 
-    /// What happens next; for ever where there are no extension API servers. Cancel safe.
+    /// The next event; waits for ever if there are no extension API servers. Cancel safe.
     pub(super) async fn next(&mut self) -> Event {
         tokio::select! {
             Ok(()) = self.changes.changed() => Event::Served,
@@ -98,8 +99,9 @@ impl Extensions {
         }
     }
 
-    /// Follows what is served now. Returns the objects that are no longer followed: they may be there still.
-    pub(super) fn refresh(&mut self) -> Vec<(Place, Value)> {
+    /// Follows the resources that are served now. Returns the objects that are no longer followed; they may
+    /// still exist.
+    pub(super) fn refresh(&mut self) -> Vec<(ObjectKey, Value)> {
         let served: Served = self.servers.served();
         let is_followed = |resource: &&ExtensionResource| {
             resource.is_preferred && VERBS.iter().all(|verb| resource.has(verb))
@@ -109,8 +111,8 @@ impl Extensions {
         let mut objects = Vec::new();
         for collection in gone.iter().filter_map(|gone| self.collections.remove(&name(gone))) {
             let name: Arc<str> = name(&collection.resource.resource);
-            let place = |item| Place { collection: name.clone(), item };
-            objects.extend(collection.objects.into_iter().map(|(item, tree)| (place(item), tree)));
+            let key = |item| ObjectKey { collection: name.clone(), item };
+            objects.extend(collection.objects.into_iter().map(|(item, tree)| (key(item), tree)));
         }
         for resource in followed() {
             self.collections.entry(name(&resource.resource)).or_insert_with(|| Collection {
@@ -123,11 +125,11 @@ impl Extensions {
         objects
     }
 
-    /// Takes in what a server told.
+    /// Updates the objects of a resource; returns what changed.
     pub(super) fn take(&mut self, resource: &GroupVersionResource, news: News) -> Vec<Change> {
         let name = name(resource);
         let Some(collection) = self.collections.get_mut(&name) else { return Vec::new() };
-        let place = |item: &Arc<str>| Place { collection: name.clone(), item: item.clone() };
+        let key = |item: &Arc<str>| ObjectKey { collection: name.clone(), item: item.clone() };
         let objects = &mut collection.objects;
         match news {
             News::All(all) => {
@@ -136,8 +138,8 @@ impl Extensions {
                 let missing = before.into_iter().filter(|(item, tree)| {
                     all.get(item).is_none_or(|now| object::uid(now) != object::uid(tree))
                 });
-                let ended = missing.map(|(item, tree)| Change::Ended(place(&item), tree));
-                let seen = all.iter().map(|(item, tree)| Change::Seen(place(item), tree.clone()));
+                let ended = missing.map(|(item, tree)| Change::Ended(key(&item), tree));
+                let seen = all.iter().map(|(item, tree)| Change::Seen(key(item), tree.clone()));
                 let changes = ended.chain(seen).collect();
                 *objects = all;
                 changes
@@ -145,45 +147,46 @@ impl Extensions {
             News::Changed(tree) => {
                 let item = item(&tree);
                 objects.insert(item.clone(), tree.clone());
-                vec![Change::Seen(place(&item), tree)]
+                vec![Change::Seen(key(&item), tree)]
             }
             News::Deleted(tree) => {
                 let item = item(&tree);
                 objects.remove(&item);
-                vec![Change::Ended(place(&item), tree)]
+                vec![Change::Ended(key(&item), tree)]
             }
         }
     }
 
-    /// Whether a server may soon tell of objects that are not known yet.
+    /// Whether some watch has not reported all objects yet.
     pub(super) fn is_behind(&self) -> bool {
         self.followers.is_behind()
     }
 
-    /// Whose collection it is, if it is an extension API server's.
-    pub(super) fn resource_of(&self, place: &Place) -> Option<&Arc<ExtensionResource>> {
-        self.collections.get(&place.collection).map(|collection| &collection.resource)
+    /// The resource of an object of an extension API server; `None` for any other object.
+    pub(super) fn resource_of(&self, key: &ObjectKey) -> Option<&Arc<ExtensionResource>> {
+        self.collections.get(&key.collection).map(|collection| &collection.resource)
     }
 
-    /// What decides about an object's life, as it was seen last.
-    pub(super) fn life(&self, place: &Place) -> Option<&Value> {
-        self.collections.get(&place.collection)?.objects.get(&place.item)
+    /// An object as its watch reported it last.
+    pub(super) fn lifecycle(&self, key: &ObjectKey) -> Option<&Value> {
+        self.collections.get(&key.collection)?.objects.get(&key.item)
     }
 
     /// The resource that an owner reference means.
     pub(super) fn named(&self, owner: &Owner) -> Option<&Arc<ExtensionResource>> {
         if self.by_name.is_empty() {
-            return None; // as almost always: nothing is put together
+            return None; // the usual case, without the allocations below
         }
         self.by_name.get(&(owner.api_version.clone(), owner.kind.clone()))
     }
 
-    /// Whether nothing is known now of a version of a group.
+    /// Whether the server of a group version does not answer.
     pub(super) fn is_silent(&self, api_version: &str) -> bool {
         self.silent.contains(api_version)
     }
 
-    /// Whether an owner was alive when it was seen last. When it goes, its dependents are looked at again.
+    /// Whether an owner existed and was not being deleted when its watch reported it last. When the watch
+    /// reports its deletion, its dependents are evaluated again.
     pub(super) fn was_alive(&self, of: &ExtensionResource, namespace: &str, owner: &Owner) -> bool {
         let Some(collection) = self.collections.get(&name(&of.resource)) else { return false };
         let item = item_of(namespace, &owner.name);
@@ -194,7 +197,7 @@ impl Extensions {
     }
 }
 
-/// The name under which the collector knows the objects of a resource, as no collection here is called.
+/// The collector's name for the objects of a resource; no collection of the registry has such a name.
 fn name(of: &GroupVersionResource) -> Arc<str> {
     format!("extension:{}/{}", of.group, of.resource).into()
 }
@@ -214,7 +217,7 @@ fn item_of(namespace: &str, name: &str) -> Arc<str> {
     }
 }
 
-/// Asks who keeps the owners what has become of them. All must answer.
+/// Asks the servers of owners for the owners' states. Fails if one does not answer.
 pub(super) async fn ask(
     environment: &Environment,
     user: &User,
@@ -223,17 +226,17 @@ pub(super) async fn ask(
     let asking = async {
         let mut answers = Answers::new();
         for question in questions {
-            let standing = question.ask(environment, user).await?;
-            answers.insert(question.owner.clone(), standing);
+            let owner_state = question.ask(environment, user).await?;
+            answers.insert(question.owner.clone(), owner_state);
         }
         Ok(answers)
     };
     let late = |_| Err(Status::internal("the servers of an object's owners do not answer"));
-    tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(late)
+    tokio::time::timeout(QUESTIONS_TIMEOUT, asking).await.unwrap_or_else(late)
 }
 
 impl Question {
-    async fn ask(&self, environment: &Environment, user: &User) -> Result<Standing, Status> {
+    async fn ask(&self, environment: &Environment, user: &User) -> Result<OwnerState, Status> {
         let (namespace, name) = (self.namespace.as_str(), self.owner.name.as_str());
         let uid = self.owner.uid.as_str();
         match &self.resource {
@@ -241,19 +244,19 @@ impl Question {
                 let request = ExtensionRequest::Get { namespace, name };
                 match environment.extensions.ask(user, resource, request).await {
                     Ok(tree) if object::name(&tree) == name && !object::uid(&tree).is_empty() => {
-                        Ok(Standing::of(&tree, uid))
+                        Ok(OwnerState::of(&tree, uid))
                     }
                     Ok(_) => Err(Status::internal("the answer is another object")),
-                    Err(status) if status.code == 404 => Ok(Standing::Absent),
+                    Err(status) if status.code == 404 => Ok(OwnerState::Absent),
                     Err(status) => Err(status),
                 }
             }
             OwnerResource::Registry(resource) => {
                 environment.registry.catch_up().await?;
                 let Some(object) = environment.registry.peek(resource, namespace, name) else {
-                    return Ok(Standing::Absent);
+                    return Ok(OwnerState::Absent);
                 };
-                Ok(Standing::of(&object.excerpt(owners::LIFE)?, uid))
+                Ok(OwnerState::of(&object.excerpt(owners::LIFECYCLE)?, uid))
             }
         }
     }

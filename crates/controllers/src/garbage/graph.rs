@@ -1,19 +1,20 @@
-//! Who owns whom: only objects that name owners cost anything.
+//! The graph of owners and dependents. Objects without owner references take no memory in it.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use pintle_registry::request::Propagation;
 use pintle_value::Str;
 
-/// Where an object is kept: its collection, and its key in it.
+/// An object's collection, and its key in the collection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct ObjectKey {
     pub(super) collection: Arc<str>,
     /// `namespace/name`, or `name`.
     pub(super) item: Arc<str>,
 }
 
-impl Place {
+impl ObjectKey {
     /// The namespace, `""` where there is none, and the name.
     pub(super) fn split(&self) -> (&str, &str) {
         self.item.split_once('/').unwrap_or(("", &self.item))
@@ -24,11 +25,11 @@ impl Place {
     }
 }
 
-/// What an object says of an owner.
+/// What an owner reference says, as far as the graph needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reference {
     pub(super) uid: Str,
-    /// Whether the owner's deletion in the foreground waits for the object.
+    /// Whether a foreground deletion of the owner waits for the object (`blockOwnerDeletion`).
     pub(super) blocks: bool,
 }
 
@@ -36,43 +37,43 @@ pub(super) struct Reference {
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     dependents: HashMap<Str, Dependents>,
-    owners: HashMap<Place, Box<[Reference]>>,
+    owners: HashMap<ObjectKey, Box<[Reference]>>,
 }
 
-/// The objects that name an owner; never none.
+/// The dependents of an owner; at least one.
 #[derive(Debug, Default)]
 struct Dependents {
-    all: BTreeSet<Place>,
-    blocking: BTreeSet<Place>,
+    all: BTreeSet<ObjectKey>,
+    blocking: BTreeSet<ObjectKey>,
 }
 
 impl Graph {
-    /// Says which owners an object names now; returns those that it named before.
-    pub(super) fn set(&mut self, place: &Place, owners: &[Reference]) -> Box<[Reference]> {
-        if let Some(before) = self.owners.get(place).filter(|before| ***before == *owners) {
+    /// Sets the owners of an object; returns those before.
+    pub(super) fn set(&mut self, key: &ObjectKey, owners: &[Reference]) -> Box<[Reference]> {
+        if let Some(before) = self.owners.get(key).filter(|before| ***before == *owners) {
             return before.clone();
         }
-        let before = self.remove(place);
+        let before = self.remove(key);
         for owner in owners {
             let dependents = self.dependents.entry(owner.uid.clone()).or_default();
-            dependents.all.insert(place.clone());
+            dependents.all.insert(key.clone());
             if owner.blocks {
-                dependents.blocking.insert(place.clone());
+                dependents.blocking.insert(key.clone());
             }
         }
         if !owners.is_empty() {
-            self.owners.insert(place.clone(), owners.into());
+            self.owners.insert(key.clone(), owners.into());
         }
         before
     }
 
-    /// Forgets an object; returns the owners that it named.
-    pub(super) fn remove(&mut self, place: &Place) -> Box<[Reference]> {
-        let owners = self.owners.remove(place).unwrap_or_default();
+    /// Removes an object; returns the owners that it had.
+    pub(super) fn remove(&mut self, key: &ObjectKey) -> Box<[Reference]> {
+        let owners = self.owners.remove(key).unwrap_or_default();
         for owner in &owners {
             if let Some(dependents) = self.dependents.get_mut(&owner.uid) {
-                dependents.all.remove(place);
-                dependents.blocking.remove(place);
+                dependents.all.remove(key);
+                dependents.blocking.remove(key);
                 if dependents.all.is_empty() {
                     self.dependents.remove(&owner.uid);
                 }
@@ -81,111 +82,103 @@ impl Graph {
         owners
     }
 
-    /// Whether an object names owners.
-    pub(super) fn has(&self, place: &Place) -> bool {
-        self.owners.contains_key(place)
+    /// Whether an object has owner references.
+    pub(super) fn has(&self, key: &ObjectKey) -> bool {
+        self.owners.contains_key(key)
     }
 
-    /// The owners that an object names.
-    pub(super) fn owners(&self, place: &Place) -> &[Reference] {
-        self.owners.get(place).map_or(&[], |owners| owners)
+    /// The owners of an object.
+    pub(super) fn owners(&self, key: &ObjectKey) -> &[Reference] {
+        self.owners.get(key).map_or(&[], |owners| owners)
     }
 
-    /// Whether no object names an owner.
+    /// Whether no object has an owner.
     pub(super) fn is_empty(&self) -> bool {
         self.owners.is_empty()
     }
 
-    /// The objects that name an owner.
-    pub(super) fn dependents(&self, uid: &str) -> impl ExactSizeIterator<Item = &Place> {
+    /// The dependents of an owner.
+    pub(super) fn dependents(&self, uid: &str) -> impl ExactSizeIterator<Item = &ObjectKey> {
         self.dependents.get(uid).map_or(&NONE, |dependents| &dependents.all).iter()
     }
 
-    /// The objects for which an owner waits that is deleted in the foreground.
-    pub(super) fn blocking(&self, uid: &str) -> impl ExactSizeIterator<Item = &Place> {
+    /// The dependents for which a foreground deletion of the owner waits.
+    pub(super) fn blocking(&self, uid: &str) -> impl ExactSizeIterator<Item = &ObjectKey> {
         self.dependents.get(uid).map_or(&NONE, |dependents| &dependents.blocking).iter()
     }
 }
 
-static NONE: BTreeSet<Place> = BTreeSet::new();
+static NONE: BTreeSet<ObjectKey> = BTreeSet::new();
 
-/// How an owner's deletion treats its dependents, while the owner waits for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// They stay, and forget it.
-    Orphan,
-    /// Those that block it go first.
-    Foreground,
-}
-
-/// Owners that are being deleted and wait for their dependents.
+/// Owners that are being deleted and whose dependents must be handled first: they lose their reference
+/// (orphan), or those that block go first (foreground).
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    by_uid: HashMap<Str, (Place, Ending)>,
-    places: HashSet<Place>,
+    by_uid: HashMap<Str, (ObjectKey, Propagation)>,
+    keys: HashSet<ObjectKey>,
 }
 
 impl Waiting {
-    /// Says that an owner waits; whether that is new.
-    pub(super) fn add(&mut self, uid: Str, place: &Place, ending: Ending) -> bool {
-        self.places.insert(place.clone());
-        let before = self.by_uid.insert(uid, (place.clone(), ending));
-        before.is_none_or(|(_, before)| before != ending)
+    /// Adds an owner, or sets its propagation; returns whether either is new.
+    pub(super) fn add(&mut self, uid: Str, key: &ObjectKey, propagation: Propagation) -> bool {
+        self.keys.insert(key.clone());
+        let before = self.by_uid.insert(uid, (key.clone(), propagation));
+        before.is_none_or(|(_, before)| before != propagation)
     }
 
-    /// Forgets an owner.
+    /// Removes an owner.
     pub(super) fn remove(&mut self, uid: &str) {
-        if let Some((place, _)) = self.by_uid.remove(uid) {
-            self.places.remove(&place);
+        if let Some((key, _)) = self.by_uid.remove(uid) {
+            self.keys.remove(&key);
         }
     }
 
     /// The owner of that uid, if it waits.
-    pub(super) fn get(&self, uid: &str) -> Option<&Place> {
-        self.by_uid.get(uid).map(|(place, _)| place)
+    pub(super) fn get(&self, uid: &str) -> Option<&ObjectKey> {
+        self.by_uid.get(uid).map(|(key, _)| key)
     }
 
-    /// Whether an object waits.
-    pub(super) fn has(&self, place: &Place) -> bool {
-        self.places.contains(place)
+    /// Whether an object is an owner that waits.
+    pub(super) fn has(&self, key: &ObjectKey) -> bool {
+        self.keys.contains(key)
     }
 
-    /// Whether the dependents of the owner of that uid are to forget it.
+    /// Whether the dependents of the owner of that uid are to lose their reference to it.
     pub(super) fn orphans(&self, uid: &str) -> bool {
-        self.by_uid.get(uid).is_some_and(|(_, ending)| *ending == Ending::Orphan)
+        self.by_uid.get(uid).is_some_and(|(_, propagation)| *propagation == Propagation::Orphan)
     }
 
-    /// Whether nobody waits.
+    /// Whether no owner waits.
     pub(super) fn is_empty(&self) -> bool {
         self.by_uid.is_empty()
     }
 }
 
-/// The uids of owners that are known to be gone: enough of the last ones to finish their dependents
-/// though their kind be no longer served.
+/// The uids of the last owners that were deleted (upstream: `absentOwnerCache`). With them, dependents are
+/// deleted even if the owner's kind is no longer served.
 #[derive(Debug, Default)]
-pub(super) struct Gone {
-    /// With whether the owner was in a namespace.
+pub(super) struct AbsentOwners {
+    /// Each with whether the owner was in a namespace.
     uids: HashMap<Str, bool>,
     order: VecDeque<Str>,
 }
 
-const GONE_MAX: usize = 4096;
+const ABSENT_OWNERS_MAX: usize = 4096;
 
-impl Gone {
-    pub(super) fn add(&mut self, uid: Str, place: &Place) {
-        if self.uids.insert(uid.clone(), place.is_in_namespace()).is_none() {
+impl AbsentOwners {
+    pub(super) fn add(&mut self, uid: Str, key: &ObjectKey) {
+        if self.uids.insert(uid.clone(), key.is_in_namespace()).is_none() {
             self.order.push_back(uid);
         }
-        if self.order.len() > GONE_MAX
+        if self.order.len() > ABSENT_OWNERS_MAX
             && let Some(oldest) = self.order.pop_front()
         {
             self.uids.remove(&oldest);
         }
     }
 
-    /// Whether an owner of a dependent is gone. What is of the cluster has no owner in a namespace.
-    pub(super) fn has(&self, uid: &str, dependent: &Place) -> bool {
+    /// Whether an owner of a dependent was deleted. A cluster-scoped object has no owner in a namespace.
+    pub(super) fn has(&self, uid: &str, dependent: &ObjectKey) -> bool {
         let was_in_namespace = self.uids.get(uid).copied();
         was_in_namespace.is_some_and(|was| !was || dependent.is_in_namespace())
     }

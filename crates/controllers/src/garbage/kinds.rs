@@ -1,4 +1,4 @@
-//! The served kinds: which collection is whose, and whom an owner reference means.
+//! The served kinds: the resource of a collection, and the resource that an owner reference names.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pintle_registry::Resource;
 use pintle_value::Str;
 
-/// The resources whose objects are kept.
+/// The resources that have a collection.
 #[derive(Default)]
 pub(super) struct Kinds {
     /// One resource of each collection.
@@ -23,20 +23,20 @@ impl Kinds {
             kinds.by_name.insert(name, resource.clone());
             // Of several versions the storage version, which needs no conversion.
             let collection = kinds.by_collection.entry(storage.collection.clone());
-            let kept = collection.or_insert_with(|| resource.clone());
+            let stored = collection.or_insert_with(|| resource.clone());
             if resource.is_storage_version() {
-                *kept = resource.clone();
+                *stored = resource.clone();
             }
         }
         kinds
     }
 
-    /// The resource whose objects a collection holds.
-    pub(super) fn kept_in(&self, collection: &str) -> Option<&Arc<Resource>> {
+    /// The resource of a collection's objects, in the storage version.
+    pub(super) fn of_collection(&self, collection: &str) -> Option<&Arc<Resource>> {
         self.by_collection.get(collection)
     }
 
-    /// The resource that an owner reference means.
+    /// The resource that an owner reference names.
     pub(super) fn named(&self, api_version: &Str, kind: &Str) -> Option<&Arc<Resource>> {
         self.by_name.get(&(api_version.clone(), kind.clone()))
     }

@@ -1,17 +1,17 @@
-//! Owner references: what an object says of its owners, and patches that say something else.
+//! Owner references: reads them from objects, and makes patches that change them.
 
 use std::collections::HashSet;
 
 use pintle_meta::object;
 use pintle_value::{Map, Str, Value};
 
-/// The finalizer of an owner whose dependents are to stay.
+/// The finalizer of an owner whose dependents stay.
 pub(super) const ORPHAN: &str = "orphan";
-/// The finalizer of an owner whose dependents go first.
+/// The finalizer of an owner whose blocking dependents are deleted first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
-/// What decides about an object's life: the rest of it is not decoded.
-pub(super) const LIFE: &[&[&str]] = &[
+/// The members of an object on which decisions depend; the others are not decoded.
+pub(super) const LIFECYCLE: &[&[&str]] = &[
     &["metadata", "uid"],
     &["metadata", "resourceVersion"],
     &["metadata", "deletionTimestamp"],
@@ -26,7 +26,7 @@ pub(super) struct Owner {
     pub(super) kind: Str,
     pub(super) name: Str,
     pub(super) uid: Str,
-    /// Whether the owner's deletion in the foreground waits for this object.
+    /// Whether a foreground deletion of the owner waits for this object (`blockOwnerDeletion`).
     pub(super) blocks: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn ends_with(object: &Value, finalizer: &str) -> bool {
     object::is_terminating(object) && object::finalizers(object).any(|f| f == finalizer)
 }
 
-/// A merge patch that takes owners away.
+/// A merge patch that removes owners.
 pub(super) fn without(object: &Value, uids: &[Str]) -> Value {
     let uids: HashSet<&str> = uids.iter().map(Str::as_str).collect();
     let named = |reference: &&Value| uids.contains(reference.str_at(&["uid"]).unwrap_or_default());
@@ -69,13 +69,13 @@ pub(super) fn unblocking(object: &Value) -> Value {
     patch(object, "ownerReferences", references)
 }
 
-/// A merge patch that takes a finalizer away.
+/// A merge patch that removes a finalizer.
 pub(super) fn without_finalizer(object: &Value, finalizer: &str) -> Value {
     let rest = object::finalizers(object).filter(|f| *f != finalizer).map(Value::from);
     patch(object, "finalizers", rest.collect())
 }
 
-/// Sets a list in the metadata of the very object that was looked at, in the state that was looked at.
+/// A merge patch that sets a list in the metadata, with `uid` and `resourceVersion` as preconditions.
 fn patch(object: &Value, member: &str, list: Vec<Value>) -> Value {
     let mut metadata = Map::new();
     metadata.insert("uid", object::uid(object));

@@ -1,4 +1,4 @@
-//! What is to be done about an object is done, by whoever keeps it.
+//! Carries out an operation on an object, in the registry or at an extension API server.
 
 use std::sync::Arc;
 
@@ -7,29 +7,31 @@ use pintle_registry::request::{PatchType, Target, WriteOptions, granted};
 use pintle_value::json;
 
 use super::USER;
+use super::evaluator::Operation;
 use super::extensions::{self, Answers};
-use super::judge::Deed;
 use crate::Environment;
 use crate::extensions::{ExtensionRequest, ExtensionResource};
 
-/// Who keeps an object.
-pub(super) enum Holder {
+/// Who serves an object.
+pub(super) enum ServedBy {
     Registry(Target),
     Extension(Arc<ExtensionResource>),
 }
 
-/// Does it. An object that is gone is as good as done.
+/// Carries out an operation. An object that no longer exists is no error.
 pub(super) async fn perform(
     environment: &Environment,
-    holder: Option<Holder>,
-    deed: &Deed,
+    served_by: Option<ServedBy>,
+    operation: &Operation,
 ) -> Result<Option<Answers>, Status> {
-    if let Deed::Ask(_, questions) = deed {
+    if let Operation::Ask(_, questions) = operation {
         return extensions::ask(environment, &environment.account(USER), questions).await.map(Some);
     }
-    let outcome = match holder {
-        Some(Holder::Registry(target)) => write(environment, &target, deed).await,
-        Some(Holder::Extension(resource)) => write_elsewhere(environment, &resource, deed).await,
+    let outcome = match served_by {
+        Some(ServedBy::Registry(target)) => write(environment, &target, operation).await,
+        Some(ServedBy::Extension(resource)) => {
+            write_elsewhere(environment, &resource, operation).await
+        }
         None => Ok(()),
     };
     match outcome {
@@ -38,31 +40,37 @@ pub(super) async fn perform(
     }
 }
 
-async fn write(environment: &Environment, target: &Target, deed: &Deed) -> Result<(), Status> {
+async fn write(
+    environment: &Environment,
+    target: &Target,
+    operation: &Operation,
+) -> Result<(), Status> {
     let (registry, context) = (&environment.registry, environment.context(USER));
-    match deed {
-        Deed::Delete(_, options) => registry.delete(target, options, &context).await.map(|_| ()),
-        Deed::Patch(_, patch) => {
+    match operation {
+        Operation::Delete(_, options) => {
+            registry.delete(target, options, &context).await.map(|_| ())
+        }
+        Operation::Patch(_, patch) => {
             let (patch, options) = (json::to_string(patch), WriteOptions::default());
             let patch = patch.as_bytes();
             let patched =
                 registry.patch(target, patch, PatchType::Merge, &options, &context, &granted);
             patched.await.map(|_| ())
         }
-        Deed::Ask(..) => Ok(()),
+        Operation::Ask(..) => Ok(()),
     }
 }
 
 async fn write_elsewhere(
     environment: &Environment,
     resource: &ExtensionResource,
-    deed: &Deed,
+    operation: &Operation,
 ) -> Result<(), Status> {
-    let (namespace, name) = deed.place().split();
-    let request = match deed {
-        Deed::Delete(_, options) => ExtensionRequest::Delete { namespace, name, options },
-        Deed::Patch(_, patch) => ExtensionRequest::Patch { namespace, name, patch },
-        Deed::Ask(..) => return Ok(()),
+    let (namespace, name) = operation.key().split();
+    let request = match operation {
+        Operation::Delete(_, options) => ExtensionRequest::Delete { namespace, name, options },
+        Operation::Patch(_, patch) => ExtensionRequest::Patch { namespace, name, patch },
+        Operation::Ask(..) => return Ok(()),
     };
     environment.extensions.ask(&environment.account(USER), resource, request).await.map(|_| ())
 }

@@ -226,7 +226,7 @@ async fn a_large_family_goes() {
     .await;
 }
 
-/// How often the collector looks at objects grows with their number, not with the number of pairs: an owner
+/// How often the collector evaluations at objects grows with their number, not with the number of pairs: an owner
 /// that waits for many is not the reason to look at all of them whenever one changes.
 #[tokio::test]
 async fn an_owner_of_many_is_no_reason_to_look_at_all_of_them_each_time() {
@@ -246,8 +246,8 @@ async fn an_owner_of_many_is_no_reason_to_look_at_all_of_them_each_time() {
                 crate::cluster::next(&mut watch).await;
             }
             // When it is made, when its owner goes, when it changes for that, and the owner each time.
-            let looks = cluster.environment.collector.looks();
-            assert!(looks <= 6 * DEPENDENTS, "{looks} looks, {propagation:?}");
+            let evaluations = cluster.environment.collector.evaluations();
+            assert!(evaluations <= 6 * DEPENDENTS, "{evaluations} evaluations, {propagation:?}");
         })
         .await;
     }

@@ -101,12 +101,12 @@ async fn run(seed: u64) {
         followed.push((store, calls));
     }
     let mut tasks = Vec::new();
-    for (place, (store, calls)) in followed.iter().enumerate() {
+    for (index, (store, calls)) in followed.iter().enumerate() {
         for writer in 0..3 {
             let campaign = campaign.clone();
             let (store, calls) = (store.clone(), calls.clone());
-            let chance = Chance::new(seed ^ (1 + place as u64) << 32 ^ (1 + writer) << 40);
-            let name = format!("{place}{writer}");
+            let chance = Chance::new(seed ^ (1 + index as u64) << 32 ^ (1 + writer) << 40);
+            let name = format!("{index}{writer}");
             tasks.push(tokio::spawn(campaign.write(store, calls, chance, name)));
         }
     }
@@ -226,8 +226,8 @@ impl Campaign {
             }
             _ => {}
         }
-        for (place, write) in sent.into_iter().enumerate() {
-            let outcome = outcome.clone().map(|records| records[place].clone());
+        for (index, write) in sent.into_iter().enumerate() {
+            let outcome = outcome.clone().map(|records| records[index].clone());
             let value = String::from_utf8(write.change.template().value().to_vec()).unwrap();
             self.answered.lock().push(Answered { key: write.key, value, outcome });
         }
@@ -297,7 +297,7 @@ fn check_told(model: &Model, calls: &Calls) {
     let calls = calls.0.lock();
     // A history is that of the present as far as it was told after the last reset.
     let last_reset = calls.iter().rposition(|call| matches!(call, Call::Reset(..)));
-    for (place, call) in calls.iter().enumerate() {
+    for (index, call) in calls.iter().enumerate() {
         let (records, next) = match call {
             Call::Reset(records, next) => {
                 state.clear();
@@ -321,7 +321,7 @@ fn check_told(model: &Model, calls: &Calls) {
         }
         // The state at the floor comes in several calls, of which only the first is known to be one.
         let is_history = matches!(call, Call::Apply(..)) && !is_state;
-        if is_history && last_reset.is_none_or(|last| place > last) && model.restorations() == 0 {
+        if is_history && last_reset.is_none_or(|last| index > last) && model.restorations() == 0 {
             let revisions = head.0.cast_signed() + 1..next.0.cast_signed() + 1;
             let count =
                 histories[0].range(revisions).map(|(_, events)| events.len()).sum::<usize>();

@@ -45,7 +45,7 @@ impl Write<'_> {
         tree.make_object().insert("kind", kind.kind.clone());
         tree.make_object().insert("apiVersion", api_version.clone());
         self.record_as(&tree, &resource.schema, ty);
-        self.place(&mut tree)?;
+        self.set_namespace(&mut tree)?;
         let name = if self.target.name.is_empty() {
             object::name(&tree).to_owned()
         } else {

@@ -59,9 +59,9 @@ impl Registry {
         change: &mut (impl FnMut(&mut Value) -> Result<(), Status> + Send),
     ) -> Result<Attempt, Status> {
         let resource = &target.resource;
-        let place = (target.namespace.as_str(), target.name.as_str());
+        let namespaced_name = (target.namespace.as_str(), target.name.as_str());
         let existing = self
-            .peek(resource, place.0, place.1)
+            .peek(resource, namespaced_name.0, namespaced_name.1)
             .ok_or_else(|| Status::not_found(&resource.group_resource(), &target.name))?;
         let old = resource.current(&existing).await?;
         let mut new = old.clone();
@@ -72,7 +72,7 @@ impl Registry {
         let companions = self.companions(resource, Some(&old), Some(&new), context.now)?;
         let stored = resource.to_storage(&new).await?;
         let (expect, kind) = (Expect::At(existing.revision), Kind::Updated);
-        match self.commit(resource, place, &stored, expect, kind, companions).await? {
+        match self.commit(resource, namespaced_name, &stored, expect, kind, companions).await? {
             Committed::Done(object) => Ok(Attempt::Committed(resource.current(&object).await?)),
             Committed::Conflict | Committed::CompanionConflict => Ok(Attempt::Raced),
         }

@@ -53,7 +53,7 @@ impl Write<'_> {
         if is_new {
             self.check_no_uid(&draft.tree)?;
         }
-        self.place(&mut draft.tree)?;
+        self.set_namespace(&mut draft.tree)?;
         self.check_name(&draft.tree)?;
         match &existing {
             // The version is the one that was merged into, unless the client says another.

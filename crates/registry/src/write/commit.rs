@@ -43,13 +43,14 @@ impl Registry {
     pub(super) async fn commit(
         &self,
         resource: &Resource,
-        place: (&str, &str),
+        namespaced_name: (&str, &str),
         tree: &Value,
         expect: Expect,
         kind: Kind,
         companions: Vec<Companion>,
     ) -> Result<Committed, Status> {
-        self.commit_encoded(encode(resource, place, tree, expect, kind)?, companions).await
+        self.commit_encoded(encode(resource, namespaced_name, tree, expect, kind)?, companions)
+            .await
     }
 
     pub(crate) async fn commit_encoded(
@@ -163,15 +164,15 @@ impl Write<'_> {
         companions: Vec<Companion>,
     ) -> Result<Committed, Status> {
         let (registry, resource) = (self.registry, &self.target.resource);
-        let place = (self.target.namespace.as_str(), name);
-        let write = match encode(resource, place, tree, expect, kind) {
+        let namespaced_name = (self.target.namespace.as_str(), name);
+        let write = match encode(resource, namespaced_name, tree, expect, kind) {
             Err(refusal) if is_too_large(&refusal) => {
                 let mut bare = tree.clone();
                 let managers = object::metadata_mut(&mut bare).remove("managedFields");
                 if self.applies || managers.is_none() {
                     return Err(refusal);
                 }
-                encode(resource, place, &bare, expect, kind)?
+                encode(resource, namespaced_name, &bare, expect, kind)?
             }
             write => write?,
         };

@@ -159,7 +159,7 @@ impl Write<'_> {
 
     /// The namespace in the body must be the one in the URL, or none (META-32). A cluster-scoped object
     /// loses what it says of one.
-    pub(super) fn place(&self, tree: &mut Value) -> Result<(), Status> {
+    pub(super) fn set_namespace(&self, tree: &mut Value) -> Result<(), Status> {
         let wanted = &self.target.namespace;
         let said: Str = pintle_meta::object::namespace(tree).into();
         if !said.is_empty() && said != *wanted && self.target.resource.namespaced() {

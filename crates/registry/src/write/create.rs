@@ -44,7 +44,7 @@ impl Write<'_> {
         work::ahead(self.target.resource.work(body.bytes.len())).await;
         let mut draft = self.decode(body)?;
         self.record(&draft.tree);
-        self.place(&mut draft.tree)?;
+        self.set_namespace(&mut draft.tree)?;
         // It is upstream's storage that refuses, and a dry run ends before it: what is said stays.
         if !object::resource_version(&draft.tree).is_empty() && !self.options.dry_run {
             return Err(Status::failure(

@@ -76,10 +76,13 @@ impl Registry {
     ) -> Result<Option<Outcome>, Status> {
         let resource = &target.resource;
         if !options.dry_run {
-            let place = (target.namespace.as_str(), target.name.as_str());
+            let namespaced_name = (target.namespace.as_str(), target.name.as_str());
             let (expect, identity) = (Expect::At(existing.revision), existing.identity(resource));
             let kind = Kind::Deleted;
-            match self.commit(resource, place, &identity, expect, kind, Vec::new()).await? {
+            match self
+                .commit(resource, namespaced_name, &identity, expect, kind, Vec::new())
+                .await?
+            {
                 Committed::Done(_) => {}
                 Committed::Conflict | Committed::CompanionConflict => return Ok(None),
             }
@@ -199,7 +202,7 @@ impl Registry {
             resource.to_served(&mut state);
             Answer::Value(state, resource.schema.get(resource.ty).name.to_string())
         } else {
-            let place = (target.namespace.as_str(), target.name.as_str());
+            let namespaced_name = (target.namespace.as_str(), target.name.as_str());
             let expect = Expect::At(existing.revision);
             let mut companions = Vec::new();
             if gone {
@@ -214,9 +217,9 @@ impl Registry {
                 false => resource.to_storage(&state).await?,
             };
             let told = if marked { Kind::Updated } else { kind };
-            let write = encode(resource, place, &stored, expect, told)?;
+            let write = encode(resource, namespaced_name, &stored, expect, told)?;
             if marked {
-                let end = encode(resource, place, &stored, Expect::Left, kind)?;
+                let end = encode(resource, namespaced_name, &stored, Expect::Left, kind)?;
                 companions.insert(0, Companion(Part::Write(end)));
             }
             match self.commit_encoded(write, companions).await? {

@@ -84,8 +84,8 @@ impl Write<'_> {
         memories: &mut BTreeMap<usize, Memory>,
         again: bool,
     ) -> Result<(), Status> {
-        for (place, mutator) in self.registry.admission.mutators().iter().enumerate() {
-            let mut memory = memories.remove(&place).unwrap_or_default();
+        for (index, mutator) in self.registry.admission.mutators().iter().enumerate() {
+            let mut memory = memories.remove(&index).unwrap_or_default();
             if again {
                 memory.begin_again(object);
             }
@@ -105,7 +105,7 @@ impl Write<'_> {
                 *object = read(changed, object)?;
             }
             memory.leave(object);
-            memories.insert(place, memory);
+            memories.insert(index, memory);
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Write<'_> {
             ..self.options.clone()
         };
         let Draft { mut tree, .. } = Write { options: &options, ..*self }.decode(&body)?;
-        self.place(&mut tree)?;
+        self.set_namespace(&mut tree)?;
         self.store_form(&mut tree, false);
         if let Some(old) = old {
             tree = self.confine(tree, old);

@@ -92,7 +92,7 @@ impl Write<'_> {
     ) -> Result<Draft, Status> {
         let resource = &self.target.resource;
         let (manager, now) = (self.manager(), self.context.now.unix_micros);
-        let place = (object::namespace(applied), object::name(applied));
+        let namespaced_name = (object::namespace(applied), object::name(applied));
         let force = self.options.force;
         let mut versions = self.versions();
         let merged = if versions.may_ask(live.as_ref()) {
@@ -105,7 +105,7 @@ impl Write<'_> {
         };
         let mut tree = merged.map_err(|error| error.status())?;
         pintle_schema::conform(&resource.schema, resource.ty, &mut tree).map_err(|error| {
-            let (version, (namespace, name)) = (resource.api_version(), place);
+            let (version, (namespace, name)) = (resource.api_version(), namespaced_name);
             let slash = if version.contains('/') { "" } else { "/" };
             let failed = format!(
                 "failed to convert new object ({namespace}/{name}; {slash}{version}, Kind={}) to \

@@ -33,14 +33,14 @@ impl Write<'_> {
             work::ahead(resource.work(existing.size().saturating_add(patch.len()))).await;
             let mut current = resource.current(&existing).await?;
             resource.to_served(&mut current);
-            let place = (&*resource.schema, resource.ty);
-            let mut draft = self.patched(&current, patch, algorithm, place)?;
+            let schema = (&*resource.schema, resource.ty);
+            let mut draft = self.patched(&current, patch, algorithm, schema)?;
             // A strategic merge patch is not read anew, so nobody looks at the kind in it.
             if algorithm != Algorithm::StrategicMerge {
                 self.check_patched(&draft.tree)?;
             }
             resource.stamp(&mut draft.tree);
-            self.place(&mut draft.tree)?;
+            self.set_namespace(&mut draft.tree)?;
             self.check_name(&draft.tree)?;
             let conditional =
                 object::resource_version(&draft.tree) != object::resource_version(&current);

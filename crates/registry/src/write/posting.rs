@@ -202,9 +202,9 @@ impl Shared {
                 track_own(resource, "status", Some(&old), &mut tree, *now);
             }
         });
-        let place = (object.namespace(), object.name());
+        let namespaced_name = (object.namespace(), object.name());
         let expect = Expect::At(object.revision);
-        let write = || encode(resource, place, &tree, expect, Kind::Updated);
+        let write = || encode(resource, namespaced_name, &tree, expect, Kind::Updated);
         Some(tracked.map_err(Status::from).and_then(|()| write()))
     }
 }

@@ -14,41 +14,46 @@ impl Registry {
     pub async fn put_record(
         &self,
         resource: &Resource,
-        place: (&str, &str),
+        namespaced_name: (&str, &str),
         make: impl Fn(Option<Value>) -> Value + Send,
     ) -> Result<(), Status> {
         for _ in 0..ATTEMPTS_MAX {
             self.catch_up().await?;
-            let existing = self.peek(resource, place.0, place.1);
+            let existing = self.peek(resource, namespaced_name.0, namespaced_name.1);
             let (expect, kind) = match &existing {
                 Some(existing) => (Expect::At(existing.revision), Kind::Updated),
                 None => (Expect::Absent, Kind::Created),
             };
             let mut tree = make(existing.map(|existing| existing.tree()).transpose()?);
             resource.stamp(&mut tree);
-            match self.commit(resource, place, &tree, expect, kind, Vec::new()).await? {
+            match self.commit(resource, namespaced_name, &tree, expect, kind, Vec::new()).await? {
                 Committed::Done(_) => return Ok(()),
                 Committed::Conflict | Committed::CompanionConflict => {}
             }
         }
-        Err(Status::stale(&resource.group_resource(), place.1))
+        Err(Status::stale(&resource.group_resource(), namespaced_name.1))
     }
 
     /// Removes a record, if it is there.
     pub async fn remove_record(
         &self,
         resource: &Resource,
-        place: (&str, &str),
+        namespaced_name: (&str, &str),
     ) -> Result<(), Status> {
         for _ in 0..ATTEMPTS_MAX {
             self.catch_up().await?;
-            let Some(existing) = self.peek(resource, place.0, place.1) else { return Ok(()) };
+            let Some(existing) = self.peek(resource, namespaced_name.0, namespaced_name.1) else {
+                return Ok(());
+            };
             let (expect, tree) = (Expect::At(existing.revision), existing.tree()?);
-            match self.commit(resource, place, &tree, expect, Kind::Deleted, Vec::new()).await? {
+            match self
+                .commit(resource, namespaced_name, &tree, expect, Kind::Deleted, Vec::new())
+                .await?
+            {
                 Committed::Done(_) => return Ok(()),
                 Committed::Conflict | Committed::CompanionConflict => {}
             }
         }
-        Err(Status::stale(&resource.group_resource(), place.1))
+        Err(Status::stale(&resource.group_resource(), namespaced_name.1))
     }
 }

@@ -130,9 +130,9 @@ impl Write<'_> {
         paths: &ScalePaths,
     ) -> Result<Outcome, Status> {
         let schema = &*self.target.resource.schema;
-        let place = (schema, self.scale_type()?);
+        let schema = (schema, self.scale_type()?);
         let patched = |current: &Value, _: &Ownership<'_>| {
-            let draft = self.patched(current, patch, algorithm, place)?;
+            let draft = self.patched(current, patch, algorithm, schema)?;
             let version = object::resource_version;
             let conditional = version(&draft.tree) != version(current);
             Ok((draft, conditional))

@@ -36,7 +36,7 @@ impl Write<'_> {
         work::ahead(self.target.resource.work(body.bytes.len())).await;
         let mut draft = self.decode(body)?;
         self.record(&draft.tree);
-        self.place(&mut draft.tree)?;
+        self.set_namespace(&mut draft.tree)?;
         self.check_name(&draft.tree)?;
         let create =
             self.target.resource.strategy.create_on_update() && self.target.subresource.is_empty();

@@ -24,10 +24,9 @@ use crate::Resource;
 /// The versions of a resource's kind.
 pub(super) struct KindVersions<'a> {
     resource: &'a Resource,
-    /// All that is served: the versions of a kind are the resources that keep their objects in one
-    /// place.
+    /// All served versions of the kind: the resources that share its collection.
     all: Arc<[Arc<Resource>]>,
-    /// What was asked for, and what came of it.
+    /// The conversions that were asked for, and their results.
     known: Vec<(Wanted, Result<Value, String>)>,
     /// What is to be asked for.
     wanted: Mutex<Vec<Wanted>>,

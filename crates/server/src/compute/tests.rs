@@ -13,7 +13,7 @@ fn user(name: &str) -> Arc<User> {
 /// Does something apart, once.
 async fn apart_in<T>(compute: &Compute, name: &str, work: impl Fn() -> T) -> T {
     let mut lane = compute.lane(&user(name));
-    poll_fn(|context| lane.poll_apart(context, |_| work())).await
+    poll_fn(|context| lane.poll_separately(context, |_| work())).await
 }
 
 fn runtime(threads: usize) -> tokio::runtime::Runtime {

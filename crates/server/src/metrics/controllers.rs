@@ -37,9 +37,9 @@ fn write_queues(queues: &Queues, collector: &Progress, head: Revision, page: &mu
     queues.iter().for_each(|([name], queue)| depth.value(&[name], queue.depth.get()));
     // The collector has no queue of names. What it tells is how far it is behind: the changes that it has
     // not taken in, and the objects that it is still to look at; nothing where it is not at work.
-    if let Some(unheard) = collector.unheard(head) {
-        depth.value(&["garbage_collector_graph_changes"], unheard);
-        depth.value(&["garbage_collector_attempt_to_delete"], collector.to_look_at());
+    if let Some(unobserved_writes) = collector.unobserved_writes(head) {
+        depth.value(&["garbage_collector_graph_changes"], unobserved_writes);
+        depth.value(&["garbage_collector_attempt_to_delete"], collector.queued());
     }
     let mut waited = page.family(&f::QUEUE_WAITED);
     queues.iter().for_each(|([name], q)| waited.distribution(&[name], &q.waited.observed()));

@@ -2,7 +2,7 @@
 //!
 //! redb leaves the old content of pages that are no longer used in its file until they are used again. So a
 //! store whose values are to be encrypted, or encrypted otherwise, is written to a new file, which then
-//! takes the old one's place: nothing of the old content is left in the directory.
+//! replaces the old one: nothing of the old content is left in the directory.
 
 use std::sync::Arc;
 
@@ -10,15 +10,19 @@ use redb::{Builder, Database, ReadableDatabase, ReadableTable};
 
 use super::cipher::Cipher;
 use super::disk::{CACHE_BYTES, ENCRYPTION, LOG, NUMBERS, Observed, failure};
-use super::{Failure, Place};
+use super::{Failure, Location};
 use crate::Revision;
 
 /// Bytes of records that are written in one transaction.
 const PORTION_BYTES: usize = 8 << 20;
 
-/// Writes what a database holds to the place's replacement, as the cipher stores it.
-pub(super) fn convert(from: &Database, place: &dyn Place, cipher: &Cipher) -> Result<(), Failure> {
-    let storage = Observed { storage: place.replacement()?, synced: Arc::default() };
+/// Writes what a database holds to the replacement at its location, as the cipher stores it.
+pub(super) fn convert(
+    from: &Database,
+    location: &dyn Location,
+    cipher: &Cipher,
+) -> Result<(), Failure> {
+    let storage = Observed { storage: location.replacement()?, synced: Arc::default() };
     let to = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(storage);
     let to = to.map_err(failure)?;
     let read = from.begin_read().map_err(failure)?;

@@ -21,7 +21,7 @@ use redb::StorageBackend;
 use redb::backends::FileBackend;
 
 use super::rewrite::{self, Medium};
-use super::{Failure, Place};
+use super::{Failure, Location};
 use crate::{Durability, Error};
 
 /// The storage format of a store whose values are plain, and of one whose values may be encrypted. They do
@@ -176,7 +176,7 @@ impl Directory {
     }
 }
 
-impl Place for Directory {
+impl Location for Directory {
     fn is_new(&self) -> bool {
         self.is_new.load(Ordering::Relaxed)
     }

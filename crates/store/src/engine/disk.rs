@@ -17,7 +17,7 @@ use super::cipher::Cipher;
 use super::conversion::convert;
 use super::directory::Directory;
 use super::rewrite::{Medium, rewrite};
-use super::{Batch, Engine, Failure, Moved, Place, Visitor};
+use super::{Batch, Engine, Failure, Location, Moved, Visitor};
 use crate::{Durability, Error, Record, Revision, Transformer};
 
 /// Each record, under its revision.
@@ -46,7 +46,7 @@ const TRIM_FACTOR_MIN: u64 = 8;
 pub(crate) struct DiskEngine {
     /// `None` while the database is opened again, and after that failed.
     database: RwLock<Option<Open>>,
-    place: Box<dyn Place>,
+    location: Box<dyn Location>,
     cipher: Cipher,
     /// What the file says of its [`ENCRYPTION`].
     encryption: AtomicU64,
@@ -69,21 +69,21 @@ impl DiskEngine {
         Ok(Self::at(Directory::claim(path, durability)?, transformer)?)
     }
 
-    /// Opens the log at a place, or begins one.
+    /// Opens the log at a location, or begins one.
     pub(crate) fn at(
-        place: impl Place + 'static,
+        location: impl Location + 'static,
         transformer: Option<Arc<dyn Transformer>>,
     ) -> Result<Self, Failure> {
-        let is_new = place.is_new();
-        let is_on_disk = place.enter()?;
-        let open = Open::at(&place, is_on_disk)?;
+        let is_new = location.is_new();
+        let is_on_disk = location.enter()?;
+        let open = Open::at(&location, is_on_disk)?;
         // redb cannot open what a crash leaves of a database that was being made.
         if is_new {
-            place.keep()?;
+            location.keep()?;
         }
         let encryption = AtomicU64::new(open.number(ENCRYPTION)?);
-        let (database, place) = (RwLock::new(Some(open)), Box::new(place));
-        Ok(Self { database, place, cipher: Cipher::new(transformer), encryption })
+        let (database, location) = (RwLock::new(Some(open)), Box::new(location));
+        Ok(Self { database, location, cipher: Cipher::new(transformer), encryption })
     }
 
     /// Moves the records together and makes the file as small as it can be.
@@ -122,14 +122,14 @@ impl Drop for DiskEngine {
         let Some(Open { database, synced }) = self.database.get_mut().take() else { return };
         drop(database);
         if synced.is_all() {
-            self.place.leave();
+            self.location.leave();
         }
     }
 }
 
 impl Open {
-    fn at(place: &(impl Place + ?Sized), is_on_disk: bool) -> Result<Self, Failure> {
-        let (storage, is_new) = (place.storage()?, place.is_new());
+    fn at(location: &(impl Location + ?Sized), is_on_disk: bool) -> Result<Self, Failure> {
+        let (storage, is_new) = (location.storage()?, location.is_new());
         // redb would begin a new database in it.
         if !is_new && storage.len().map_err(failure)? == 0 {
             return Err(Failure("its database has lost its content: it has 0 bytes".to_owned()));
@@ -166,7 +166,7 @@ impl Open {
 
 impl Engine for DiskEngine {
     fn disk_bytes(&self) -> Option<u64> {
-        self.place.size().ok()
+        self.location.size().ok()
     }
 
     fn commit(&self, batch: &Batch) -> Result<Moved, Failure> {
@@ -228,15 +228,15 @@ impl Engine for DiskEngine {
         let wanted = self.cipher.fingerprint();
         let is_as_wanted = self.encryption.load(Ordering::Relaxed) == wanted;
         if !self.cipher.is_on() || is_as_wanted && !self.cipher.found_stale() {
-            return self.place.discard_replacement();
+            return self.location.discard_replacement();
         }
         let mut open = self.database.write();
         let Open { database, .. } = open.as_ref().ok_or_else(not_open)?;
         tracing::info!("the store is written again, as its encryption is configured now");
-        convert(database, &*self.place, &self.cipher)?;
+        convert(database, &*self.location, &self.cipher)?;
         drop(open.take()); // its file is about to lose its name
-        let replaced = self.place.replace();
-        *open = Some(Open::at(&*self.place, true)?);
+        let replaced = self.location.replace();
+        *open = Some(Open::at(&*self.location, true)?);
         replaced?;
         self.encryption.store(wanted, Ordering::Relaxed);
         Ok(())
@@ -250,7 +250,7 @@ impl Engine for DiskEngine {
     }
 
     fn trim(&self, record_bytes: u64) -> Result<(), Failure> {
-        let size = self.place.size()?;
+        let size = self.location.size()?;
         if size > TRIM_BYTES_MIN && size > TRIM_FACTOR_MIN * record_bytes {
             self.shrink()?;
         }
@@ -258,10 +258,10 @@ impl Engine for DiskEngine {
     }
 
     fn reopen(&self) -> Result<(), Failure> {
-        self.place.check_room()?;
+        self.location.check_room()?;
         // After a failure redb writes nothing any more, neither now.
         drop(self.database.write().take());
-        let open = Open::at(&*self.place, false)?;
+        let open = Open::at(&*self.location, false)?;
         *self.database.write() = Some(open);
         Ok(())
     }

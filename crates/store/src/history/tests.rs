@@ -20,7 +20,7 @@ fn the_oldest_part_goes_when_there_is_too_much() {
     // Parts of 11 bytes: the first to pass a sixteenth of 160.
     assert_eq!(floors(160, &[(160, 1)]), []);
     assert_eq!(floors(160, &[(183, 1)]), [(161, 11), (172, 22), (183, 33)]);
-    // One that is as large as all may be takes the place of all.
+    // One that is as large as all may be replaces them all.
     assert_eq!(floors(160, &[(99, 1), (1, 160)]), [(100, 99)]);
     assert_eq!(floors(160, &[(99, 1), (1, 161)]), [(100, 100)]);
     assert_eq!(floors(160, &[(1, u64::MAX), (1, u64::MAX)]), [(1, 1), (2, 2)]);

@@ -214,17 +214,17 @@ pub async fn nobody_is_left_in_what_is_gone(store: Arc<dyn Store>) {
     assert!(all.iter().all(|record| record.revision < gone), "{:?}", texts(&all));
 }
 
-/// Everyone wants one of a few places along with a key of their own: a place is never taken twice, and
+/// Everyone wants one of a few slots along with a key of their own: a slot is never taken twice, and
 /// whoever gets none leaves nothing behind.
 pub async fn one_of_many_groups_takes_what_they_share(store: Arc<dyn Store>) {
     let tasks: Vec<_> = (0..64)
         .map(|n| {
             let store = store.clone();
             tokio::spawn(async move {
-                for place in 0..16 {
-                    let place = create(&format!("place/{}", (n + place) % 16), "taken");
-                    let own = create(&format!("own/{n}"), "has a place");
-                    let group = Group { first: own, rest: vec![place], unchanged: Vec::new() };
+                for slot in 0..16 {
+                    let slot = create(&format!("slot/{}", (n + slot) % 16), "taken");
+                    let own = create(&format!("own/{n}"), "has a slot");
+                    let group = Group { first: own, rest: vec![slot], unchanged: Vec::new() };
                     match store.commit_together(group).await {
                         Ok(_) => return true,
                         Err(Error::CompanionConflict { .. }) => {}
@@ -240,7 +240,7 @@ pub async fn one_of_many_groups_takes_what_they_share(store: Arc<dyn Store>) {
         winners += usize::from(task.await.unwrap());
     }
     let count = async |prefix| store.list("things", prefix, At::Head).await.unwrap().len();
-    assert_eq!((winners, count("own/").await, count("place/").await), (16, 16, 16));
+    assert_eq!((winners, count("own/").await, count("slot/").await), (16, 16, 16));
     assert_eq!(store.head(), Revision(32));
 }
 

@@ -400,13 +400,13 @@ async fn damage_is_refused() {
     drop(store);
     let file = dir.path().join("store.redb");
     let sound = fs::read(&file).unwrap();
-    let places = sound.windows(16).enumerate().filter(|(_, bytes)| bytes == b"0123456789abcdef");
-    let places: Vec<_> = places.map(|(place, _)| place).step_by(331).collect();
-    assert!(places.len() > 5);
+    let offsets = sound.windows(16).enumerate().filter(|(_, bytes)| bytes == b"0123456789abcdef");
+    let offsets: Vec<_> = offsets.map(|(offset, _)| offset).step_by(331).collect();
+    assert!(offsets.len() > 5);
     let mut refused = 0;
-    for place in places {
+    for offset in offsets {
         let mut damaged = sound.clone();
-        damaged[place] ^= 1;
+        damaged[offset] ^= 1;
         fs::write(&file, damaged).unwrap();
         match open(dir.path()) {
             // Pages that are no longer in use hold values too.

@@ -165,7 +165,7 @@ async fn a_medium_that_fails() {
     }
 }
 
-/// What was under way when the medium failed is there wholly, in its place in the order, or not at all.
+/// What was under way when the medium failed is there wholly, at its revision, or not at all.
 #[tokio::test]
 async fn a_medium_that_is_well_again() {
     for end in [End::Refuse, End::Lie] {
@@ -239,7 +239,7 @@ async fn a_medium_that_panics() {
     store.close().await;
 }
 
-/// Storage that fails, once or until it is repaired, at every place where it can, under the real engine.
+/// Storage that fails, once or until it is repaired, at every call that can fail, under the real engine.
 #[tokio::test]
 async fn storage_that_fails() {
     for at in (1..30).chain((30..200).step_by(13)) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use redb::StorageBackend;
 
-use crate::engine::{Failure, Medium, Place};
+use crate::engine::{Failure, Location, Medium};
 
 /// What a disk writes at once: of a write that was not synchronised, each of these is there or not.
 const SECTOR: usize = 512;
@@ -262,7 +262,7 @@ impl Medium for Storage {
     }
 }
 
-impl Place for Storage {
+impl Location for Storage {
     fn is_new(&self) -> bool {
         self.0.lock().memory.is_empty()
     }

@@ -1,0 +1,303 @@
+//! Decides what the garbage collector does about one object, from the present state of its owners and
+//! dependents.
+//!
+//! The decisions are those of upstream's collector (`pkg/controller/garbagecollector`). Unlike upstream's,
+//! they read owners from the registry. [`perform`](super::perform) carries them out.
+
+use std::sync::Arc;
+
+use memchr::memmem;
+use pintle_meta::object;
+use pintle_registry::request::{DeleteOptions, Propagation};
+use pintle_registry::{Object, Registry, Unreadable};
+use pintle_value::{Str, Value};
+
+use super::extensions::{Answers, Extensions, OwnerResource, Question};
+use super::graph::{AbsentOwners, Graph, ObjectKey, Waiting};
+use super::kinds::Kinds;
+use super::owners::{self, FOREGROUND, LIFECYCLE, ORPHAN, Owner};
+
+/// Everything that a decision depends on.
+pub(super) struct Evaluator<'a> {
+    pub(super) registry: &'a Registry,
+    pub(super) kinds: &'a Kinds,
+    pub(super) graph: &'a Graph,
+    pub(super) absent_owners: &'a AbsentOwners,
+    pub(super) waiting: &'a Waiting,
+    pub(super) extensions: &'a Extensions,
+    /// What servers answered about the owners of the object that is evaluated.
+    pub(super) answers: &'a Answers,
+}
+
+/// The result of an evaluation.
+#[derive(Default)]
+pub(super) struct Decision {
+    pub(super) operation: Option<Operation>,
+    /// The object has an owner of a kind that is not served: evaluate it again when the served kinds change.
+    pub(super) unresolved: bool,
+    /// An owner exists, but no watch has reported it yet, so a watch may never report its deletion.
+    pub(super) unobserved: bool,
+}
+
+/// A write, which fails if the object changed after the evaluation; or questions that must be answered before
+/// the next evaluation.
+pub(super) enum Operation {
+    Delete(ObjectKey, DeleteOptions),
+    /// A merge patch.
+    Patch(ObjectKey, Value),
+    Ask(ObjectKey, Vec<Question>),
+}
+
+impl Operation {
+    pub(super) const fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Delete(key, _) | Self::Patch(key, _) | Self::Ask(key, _) => key,
+        }
+    }
+}
+
+/// The state of an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OwnerState {
+    Alive,
+    /// No object has that uid.
+    Absent,
+    /// It is being deleted in the foreground and waits for its dependents.
+    Waiting,
+    /// Its kind is not served.
+    Unknown,
+}
+
+impl OwnerState {
+    /// The state of the owner with that uid, where `tree` is the object under the owner's name.
+    pub(super) fn of(tree: &Value, uid: &str) -> Self {
+        if object::uid(tree) != uid {
+            Self::Absent
+        } else if owners::ends_with(tree, FOREGROUND) {
+            Self::Waiting
+        } else {
+            Self::Alive
+        }
+    }
+}
+
+/// What is known of an owner.
+enum Known {
+    Is(OwnerState),
+    /// Unknown until the question is answered.
+    Open(Question),
+}
+
+impl Decision {
+    const fn of(operation: Operation) -> Self {
+        Self { operation: Some(operation), unresolved: false, unobserved: false }
+    }
+}
+
+impl Evaluator<'_> {
+    /// Decides about one object. The cost depends on the number of its owners, not of dependents.
+    ///
+    /// `waited` says whether the object was known to wait for its dependents before the last changes were
+    /// observed: only then are all of its dependents known.
+    pub(super) fn evaluate(&self, key: &ObjectKey, waited: bool) -> Result<Decision, Unreadable> {
+        let Some(tree) = self.lifecycle(key)? else { return Ok(Decision::default()) };
+        Ok(if let Some(patch) = self.forgetting(key, &tree) {
+            Decision::of(Operation::Patch(key.clone(), patch))
+        } else if owners::ends_with(&tree, ORPHAN) && waited {
+            self.release(key, &tree, ORPHAN, self.graph.dependents(object::uid(&tree)))
+        } else if owners::ends_with(&tree, FOREGROUND) && waited {
+            self.release(key, &tree, FOREGROUND, self.graph.blocking(object::uid(&tree)))
+        } else if object::is_terminating(&tree) {
+            Decision::default()
+        } else {
+            self.weigh(key, &tree)?
+        })
+    }
+
+    /// A patch that removes the references to owners that are deleted with the propagation `Orphan`.
+    fn forgetting(&self, key: &ObjectKey, tree: &Value) -> Option<Value> {
+        let owners = self.graph.owners(key).iter();
+        let leaving: Vec<Str> =
+            owners.filter(|o| self.waiting.orphans(&o.uid)).map(|o| o.uid.clone()).collect();
+        (!leaving.is_empty()).then(|| owners::without(tree, &leaving))
+    }
+
+    /// Removes an owner's finalizer when no dependent is left for which it waits. The dependents are evaluated
+    /// by themselves: when the owner begins to wait, and when they change.
+    fn release<'p>(
+        &self,
+        key: &ObjectKey,
+        tree: &Value,
+        finalizer: &str,
+        awaited: impl ExactSizeIterator<Item = &'p ObjectKey>,
+    ) -> Decision {
+        if awaited.len() > 0 {
+            return Decision::default();
+        }
+        Decision::of(Operation::Patch(key.clone(), owners::without_finalizer(tree, finalizer)))
+    }
+
+    /// Decides about a dependent: it stays as long as one of its owners does.
+    fn weigh(&self, key: &ObjectKey, tree: &Value) -> Result<Decision, Unreadable> {
+        let owners = owners::owners(tree);
+        let mut owner_states = Vec::with_capacity(owners.len());
+        let mut open = Vec::new();
+        for owner in &owners {
+            match self.owner_state(key, owner)? {
+                // The object cannot have such an owner; upstream does not collect it either.
+                None => return Ok(Decision::default()),
+                Some(Known::Is(OwnerState::Unknown)) => {
+                    return Ok(Decision { unresolved: true, ..Decision::default() });
+                }
+                Some(Known::Is(owner_state)) => owner_states.push(owner_state),
+                Some(Known::Open(question)) => open.push(question),
+            }
+        }
+        if !open.is_empty() {
+            return Ok(Decision::of(Operation::Ask(key.clone(), open)));
+        }
+        if owners.is_empty() {
+            return Ok(Decision::default());
+        }
+        let is = |owner_state| owner_states.contains(&owner_state);
+        if !is(OwnerState::Alive) {
+            return self.collect(key, tree, is(OwnerState::Waiting));
+        }
+        let unobserved = owners.iter().any(|owner| self.is_unobserved(key, owner));
+        let leaving: Vec<Str> = owners
+            .into_iter()
+            .zip(&owner_states)
+            .filter(|(_, owner_state)| **owner_state != OwnerState::Alive)
+            .map(|(owner, _)| owner.uid)
+            .collect();
+        let operation = (!leaving.is_empty())
+            .then(|| Operation::Patch(key.clone(), owners::without(tree, &leaving)));
+        Ok(Decision { operation, unresolved: false, unobserved })
+    }
+
+    /// Deletes an object none of whose owners stays; in the foreground if an owner waits for it.
+    fn collect(
+        &self,
+        key: &ObjectKey,
+        tree: &Value,
+        awaited: bool,
+    ) -> Result<Decision, Unreadable> {
+        let uid = object::uid(tree);
+        let propagation = if awaited && self.graph.dependents(uid).len() > 0 {
+            if self.any_in_foreground(self.graph.dependents(uid))? {
+                // There may be a cycle of owners, in which each would wait for ever: so no owner waits for this
+                // object.
+                let patch = owners::unblocking(tree);
+                return Ok(Decision::of(Operation::Patch(key.clone(), patch)));
+            }
+            Propagation::Foreground
+        } else if object::finalizers(tree).any(|f| f == ORPHAN) {
+            Propagation::Orphan
+        } else if object::finalizers(tree).any(|f| f == FOREGROUND) {
+            Propagation::Foreground
+        } else {
+            Propagation::Background
+        };
+        let options = DeleteOptions {
+            uid: Some(uid.into()),
+            resource_version: Some(object::resource_version(tree).into()),
+            propagation: Some(propagation),
+            ..DeleteOptions::default()
+        };
+        Ok(Decision::of(Operation::Delete(key.clone(), options)))
+    }
+
+    /// Whether one of these objects waits for its own dependents. They are read from the registry, as owners
+    /// are: the collector may not have observed yet that one began to wait.
+    fn any_in_foreground<'p>(
+        &self,
+        mut keys: impl Iterator<Item = &'p ObjectKey>,
+    ) -> Result<bool, Unreadable> {
+        let waits = |key: &ObjectKey| {
+            if self.extensions.resource_of(key).is_some() {
+                return Ok(self
+                    .lifecycle(key)?
+                    .is_some_and(|tree| owners::ends_with(&tree, FOREGROUND)));
+            }
+            let Some(object) = self.stored(key) else { return Ok(false) };
+            let says = memmem::find(object.json_bytes(), FOREGROUND.as_bytes()).is_some();
+            Ok(says && owners::ends_with(&object.excerpt(LIFECYCLE)?, FOREGROUND))
+        };
+        keys.try_fold(false, |any, key| Ok(any || waits(key)?))
+    }
+
+    /// The state of an owner; `None` if the object cannot have it: a cluster-scoped object has no owner in a
+    /// namespace.
+    fn owner_state(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<Known>, Unreadable> {
+        if self.absent_owners.has(&owner.uid, key) {
+            return Ok(Some(Known::Is(OwnerState::Absent)));
+        }
+        if let Some(answer) = self.answers.get(owner) {
+            return Ok(Some(Known::Is(*answer)));
+        }
+        if let Some(resource) = self.extensions.named(owner) {
+            let Some(namespace) = namespace_of_owner(key, resource.namespaced) else {
+                return Ok(None);
+            };
+            if self.extensions.was_alive(resource, namespace, owner) {
+                return Ok(Some(Known::Is(OwnerState::Alive)));
+            }
+            let resource = OwnerResource::Extension(resource.clone());
+            return Ok(Some(question(owner, namespace, resource)));
+        }
+        if self.extensions.is_silent(&owner.api_version) {
+            return Ok(Some(Known::Is(OwnerState::Unknown)));
+        }
+        let Some(resource) = self.kinds.named(&owner.api_version, &owner.kind) else {
+            return Ok(Some(Known::Is(OwnerState::Unknown)));
+        };
+        let Some(namespace) = namespace_of_owner(key, resource.namespaced()) else {
+            return Ok(None);
+        };
+        if self.extensions.resource_of(key).is_some() {
+            // The object's server may have seen an owner that another server created in the shared database and
+            // that this server has not read yet.
+            return Ok(Some(question(owner, namespace, OwnerResource::Registry(resource.clone()))));
+        }
+        let object = self.registry.peek(resource, namespace, &owner.name);
+        let tree = object.map(|object| object.excerpt(LIFECYCLE)).transpose()?;
+        let owner_state = tree.map_or(OwnerState::Absent, |tree| OwnerState::of(&tree, &owner.uid));
+        Ok(Some(Known::Is(owner_state)))
+    }
+
+    /// Whether an extension API server confirmed an owner that it has not reported in a watch.
+    fn is_unobserved(&self, key: &ObjectKey, owner: &Owner) -> bool {
+        self.answers.contains_key(owner)
+            && self.extensions.named(owner).is_some_and(|resource| {
+                let namespace = namespace_of_owner(key, resource.namespaced).unwrap_or_default();
+                !self.extensions.was_alive(resource, namespace, owner)
+            })
+    }
+
+    /// The members of an object on which decisions depend; `None` if it does not exist.
+    fn lifecycle(&self, key: &ObjectKey) -> Result<Option<Value>, Unreadable> {
+        if self.extensions.resource_of(key).is_some() {
+            return Ok(self.extensions.lifecycle(key).cloned());
+        }
+        self.stored(key).map(|object| object.excerpt(LIFECYCLE)).transpose()
+    }
+
+    fn stored(&self, key: &ObjectKey) -> Option<Arc<Object>> {
+        let (namespace, name) = key.split();
+        self.registry.peek(self.kinds.of_collection(&key.collection)?, namespace, name)
+    }
+}
+
+/// The namespace of an object's owner, `""` for a cluster-scoped one; `None` if it cannot have such an owner.
+fn namespace_of_owner(key: &ObjectKey, is_in_namespace: bool) -> Option<&str> {
+    let (namespace, _) = key.split();
+    match (is_in_namespace, namespace) {
+        (false, _) => Some(""),
+        (true, "") => None,
+        (true, namespace) => Some(namespace),
+    }
+}
+
+fn question(owner: &Owner, namespace: &str, resource: OwnerResource) -> Known {
+    Known::Open(Question { owner: owner.clone(), namespace: namespace.into(), resource })
+}
