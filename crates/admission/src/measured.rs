@@ -115,7 +115,7 @@ struct Meter {
 impl Meter {
     fn answered(&self, rejected: bool) {
         let took = self.began.elapsed();
-        let durations = &self.measures.plugins[self.row.place()];
+        let durations = &self.measures.plugins[self.row.index()];
         durations.took(self.phase, self.operation, rejected, took);
     }
 }

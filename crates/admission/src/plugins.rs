@@ -184,7 +184,7 @@ impl Plugins {
         let all = own.into_iter().chain(others);
         let known = all.filter_map(|(name, plugin)| Some((rows::row(name)?, plugin)));
         let mut plugins: Vec<_> = known.filter(|(row, _)| self.has(row.name)).collect();
-        plugins.sort_by_key(|(row, _)| row.place());
+        plugins.sort_by_key(|(row, _)| row.index());
         let measures = measures.clone();
         plugins.into_iter().map(move |(row, plugin)| -> Box<dyn Admission> {
             Box::new(Measured::new(row, plugin, &measures))

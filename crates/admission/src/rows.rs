@@ -77,7 +77,7 @@ pub(crate) fn row(name: &str) -> Option<&'static Row> {
 
 impl Row {
     /// Where it is among all.
-    pub(crate) fn place(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         ALL.iter().position(|row| row.name == self.name).unwrap_or_default()
     }
 

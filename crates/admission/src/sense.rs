@@ -42,13 +42,14 @@ impl Admission for Sense {
             return;
         }
         let known = KINDS.iter().find(|(resource, ..)| *resource == of.resource);
-        let (Some((_, place, problems)), Some(new)) = (known, write.object) else { return };
-        if write.old.is_some_and(|old| old.get(place) == new.get(place)) {
+        let (Some((_, member, problems)), Some(new)) = (known, write.object) else { return };
+        if write.old.is_some_and(|old| old.get(member) == new.get(member)) {
             return;
         }
         for problem in problems(new) {
             if !errors.iter().any(|error| makes_moot(error, &problem)) {
-                let at = errors.iter().rposition(|error| place_of(error) <= place_of(&problem));
+                let at =
+                    errors.iter().rposition(|error| position_of(error) <= position_of(&problem));
                 errors.insert(at.map_or(0, |at| at + 1), problem);
             }
         }
@@ -65,24 +66,24 @@ fn makes_moot(error: &Error, problem: &Error) -> bool {
 }
 
 /// Where upstream tells of an error: the webhook, the list, the item and its member.
-fn place_of(error: &Error) -> [usize; 4] {
-    let mut place = [0; 4];
+fn position_of(error: &Error) -> [usize; 4] {
+    let mut position = [0; 4];
     let mut list = None;
     for step in error.field.split('.') {
         let (name, index) = step.split_once('[').unwrap_or((step, ""));
         let index = index.trim_end_matches(']').parse().map_or(0, |index: usize| index + 1);
         if name == "webhooks" {
-            place[0] = index;
+            position[0] = index;
         } else if LAST.contains(&name) {
-            place[1] = LISTS.len() + 1;
+            position[1] = LISTS.len() + 1;
         } else if let Some(found) = list {
             let members: &[&str] = found;
-            place[3] = members.iter().position(|member| *member == name).map_or(0, |at| at + 1);
+            position[3] = members.iter().position(|member| *member == name).map_or(0, |at| at + 1);
             break;
         } else if let Some(at) = LISTS.iter().position(|(list, _)| *list == name) {
             list = Some(LISTS[at].1);
-            (place[1], place[2]) = (at + 1, index);
+            (position[1], position[2]) = (at + 1, index);
         }
     }
-    place
+    position
 }

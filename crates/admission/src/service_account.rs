@@ -190,7 +190,7 @@ fn wants_token(pod: &Value, account: &Value) -> bool {
 }
 
 /// Gives every container the account's token, the cluster's authority and the namespace's name, unless it
-/// has something else in their place.
+/// replaces them by something else.
 fn mount_token(pod: &mut Value, new_name: impl FnOnce() -> String) {
     let prefix = format!("{VOLUME}-");
     let volumes = items(pod, &["spec", "volumes"]).iter();
@@ -264,20 +264,20 @@ fn limit_secrets(pod: &Value, account: &Value, lists: &[&str]) -> Result<(), Str
     };
     let (name, mountable, pull) = (object::name(account), own("secrets"), own("imagePullSecrets"));
     let why = "because service account";
-    for (place, secret) in secrets(pod, lists) {
+    for (found_in, secret) in secrets(pod, lists) {
         if !mountable.contains(secret) {
             let quoted = format!("secret.secretName=\"{secret}\"");
-            return Err(match place {
-                Place::Volume => {
+            return Err(match found_in {
+                SecretUse::Volume => {
                     format!(
                         "volume with {quoted} is not allowed {why} {name} does not reference that secret"
                     )
                 }
-                Place::Environment { container, variable } => format!(
+                SecretUse::Environment { container, variable } => format!(
                     "{container} with envVar {variable} referencing {quoted} is not allowed {why} {name} does \
                      not reference that secret"
                 ),
-                Place::Whole { container } => format!(
+                SecretUse::Whole { container } => format!(
                     "{container} with envFrom referencing {quoted} is not allowed {why} {name} does not \
                      reference that secret"
                 ),
@@ -298,29 +298,32 @@ fn limit_secrets(pod: &Value, account: &Value, lists: &[&str]) -> Result<(), Str
 }
 
 /// Where a pod uses a secret.
-enum Place<'a> {
+enum SecretUse<'a> {
     Volume,
     Environment { container: String, variable: &'a str },
     Whole { container: String },
 }
 
 /// The secrets that a pod uses in volumes and in the environments of the containers of some lists.
-fn secrets<'p>(pod: &'p Value, lists: &[&str]) -> Vec<(Place<'p>, &'p str)> {
+fn secrets<'p>(pod: &'p Value, lists: &[&str]) -> Vec<(SecretUse<'p>, &'p str)> {
     let volumes = if lists == NEW { items(pod, &["spec", "volumes"]) } else { &[] };
     let volumes = volumes.iter().filter_map(|volume| volume.str_at(&["secret", "secretName"]));
-    let mut found: Vec<_> = volumes.map(|secret| (Place::Volume, secret)).collect();
+    let mut found: Vec<_> = volumes.map(|secret| (SecretUse::Volume, secret)).collect();
     for (list, what) in CONTAINERS.into_iter().filter(|(list, _)| lists.contains(list)) {
         for container in items(pod, &["spec", list]) {
             let named = format!("{what} {}", container.str_at(&["name"]).unwrap_or_default());
             for variable in items(container, &["env"]) {
                 if let Some(secret) = variable.str_at(&["valueFrom", "secretKeyRef", "name"]) {
                     let variable = variable.str_at(&["name"]).unwrap_or_default();
-                    found.push((Place::Environment { container: named.clone(), variable }, secret));
+                    found.push((
+                        SecretUse::Environment { container: named.clone(), variable },
+                        secret,
+                    ));
                 }
             }
             for source in items(container, &["envFrom"]) {
                 if let Some(secret) = source.str_at(&["secretRef", "name"]) {
-                    found.push((Place::Whole { container: named.clone() }, secret));
+                    found.push((SecretUse::Whole { container: named.clone() }, secret));
                 }
             }
         }

@@ -408,8 +408,8 @@ pub(crate) fn problems(configuration: &Value) -> field::Errors {
     let mut problems = field::Errors::new();
     for (index, hook) in Hook::all(configuration).iter().enumerate() {
         let path = Path::new("webhooks").index(index).field("matchConditions");
-        for (place, condition) in hook.conditions.expressions().enumerate() {
-            let path = path.index(place).field("expression");
+        for (index, condition) in hook.conditions.expressions().enumerate() {
+            let path = path.index(index).field("expression");
             let text = Value::from(condition.text.as_str());
             let wrong = condition.problem().map(|why| field::Error::invalid(&path, &text, why));
             problems.extend(wrong);

@@ -72,14 +72,14 @@ impl Attributes<'_> {
                 } else {
                     format!("{resource}/{subresource}")
                 };
-                let place = if namespace.is_empty() {
+                let scope = if namespace.is_empty() {
                     "at the cluster scope".to_owned()
                 } else {
                     format!("in the namespace {}", quoted(namespace))
                 };
                 let (resource, group) = (quoted(&resource), quoted(group));
                 format!(
-                    "User {user} cannot {verb} resource {resource} in API group {group} {place}"
+                    "User {user} cannot {verb} resource {resource} in API group {group} {scope}"
                 )
             }
         }

@@ -55,8 +55,8 @@ fn obey((command_line, told): (Pintle, Told)) -> anyhow::Result<()> {
         Command::Certificates(certificates) => certificates.run(),
         Command::Convert(convert) => convert.run(),
         Command::EnvtestAssets { directory } => {
-            let place = guise::assets::lay_out(&directory)?;
-            writeln!(std::io::stdout(), "export KUBEBUILDER_ASSETS={}", place.display())?;
+            let assets = guise::assets::lay_out(&directory)?;
+            writeln!(std::io::stdout(), "export KUBEBUILDER_ASSETS={}", assets.display())?;
             Ok(())
         }
     }

@@ -239,7 +239,7 @@ impl Api {
         // A short answer is bytes and nothing else. A long one is made as it is sent, or large, so
         // it counts until then, as upstream's handlers do; how long is bounded. So does a session.
         if !response.body().is_long() && !response.body().is_session() {
-            progress.place = None;
+            progress.permit = None;
         }
         response.body_mut().hold(Box::new(progress));
         response
@@ -383,7 +383,7 @@ impl Api {
         })
     }
 
-    /// Takes a place for a request, where it is one that needs one, or for a session.
+    /// Takes a permit for a session, or for a request that is neither long-running nor a health check.
     fn enter(
         &self,
         info: &RequestInfo,
@@ -394,12 +394,12 @@ impl Api {
         if info.long_running() {
             progress.runs_long();
         }
-        let place = match info.long_running() || info.is_health_check() {
+        let permit = match info.long_running() || info.is_health_check() {
             _ if is_session => self.limits.enter_session(user),
             false => self.limits.enter(info.read_only(), user),
             true => return Ok(()),
         };
-        progress.place = Some(place.inspect_err(|_| progress.was_rejected())?);
+        progress.permit = Some(permit.inspect_err(|_| progress.was_rejected())?);
         Ok(())
     }
 

@@ -209,15 +209,15 @@ fn groups<'a>(resources: &'a [Arc<Resource>], extensions: &'a [Extension]) -> Ve
     groups
 }
 
-/// Adds a version of another server, in the place of an own one of that name.
+/// Adds a version of another server, in the index of an own one of that name.
 fn add<'a>(groups: &mut Vec<Group<'a>>, extension: &'a Extension) {
     let name = extension.group.as_str();
-    let place = groups.iter().position(|group| group.name == name);
-    let place = place.unwrap_or_else(|| {
+    let index = groups.iter().position(|group| group.name == name);
+    let index = index.unwrap_or_else(|| {
         groups.push(Group { name, versions: Vec::new() });
         groups.len() - 1
     });
-    let versions = &mut groups[place].versions;
+    let versions = &mut groups[index].versions;
     versions.retain(|version| version.name != extension.version.as_str());
     versions.push(Version { name: &extension.version, source: Source::Extension(extension) });
     let priority = |version: &Version<'_>| match &version.source {

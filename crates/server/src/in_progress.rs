@@ -9,7 +9,7 @@ use pintle_measure::Counter;
 use crate::api::Api;
 use crate::audit::Record;
 use crate::body::Guard;
-use crate::limits::Place;
+use crate::limits::Permit;
 use crate::metrics::{Answered, Key, Route};
 use crate::query::Query;
 use crate::request_info::RequestInfo;
@@ -34,8 +34,8 @@ pub(crate) struct InProgress {
     pub(crate) record: Option<Arc<Record>>,
     /// Its line of the log, if requests are logged.
     pub(crate) log: Option<Box<RequestLog>>,
-    /// Given back when the handler has returned; for a long answer, when that has been sent.
-    pub(crate) place: Option<Place>,
+    /// Returned when the handler has returned; for a long answer, when the answer was sent.
+    pub(crate) permit: Option<Permit>,
 }
 
 impl InProgress {
@@ -52,7 +52,7 @@ impl InProgress {
             sent_bytes: 0,
             record: None,
             log: None,
-            place: None,
+            permit: None,
         }
     }
 
@@ -83,12 +83,12 @@ impl InProgress {
         self.long_running.iter().for_each(|route| route.runs_long(1));
     }
 
-    /// There was no room for it.
+    /// The request got no permit.
     pub(crate) fn was_rejected(&self) {
         self.route.iter().for_each(|route| route.rejected.add(1));
     }
 
-    /// It took too long.
+    /// The request timed out.
     pub(crate) fn timed_out(&self) {
         self.route.iter().for_each(|route| route.timed_out.add(1));
     }
@@ -96,7 +96,7 @@ impl InProgress {
 
 impl Drop for InProgress {
     fn drop(&mut self) {
-        drop(self.place.take());
+        drop(self.permit.take());
         self.record.iter().for_each(|record| record.ended());
         self.long_running.iter().for_each(|route| route.runs_long(-1));
         let waited = self.waited.get().map_or(0, |waited| waited.get());

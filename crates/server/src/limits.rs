@@ -1,9 +1,8 @@
-//! How many requests are worked on at the same time, how many sessions there are, and how many of both are one
-//! user's. Watches do not count.
+//! Limits on the requests in flight and on the sessions, in total and of one user. Watches do not count.
 //!
-//! Nobody holds more places than they leave to others: a user gets a further place as long as more places
-//! are free than this user holds. One alone can have half of them; beside that one, another has half of
-//! what is left. All requests without credentials are one user's.
+//! A user gets a further permit as long as more permits are free than this user holds. So one user alone can
+//! have half of all permits, and a second one half of the rest. All requests without credentials count as one
+//! user's.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -15,7 +14,7 @@ use parking_lot::Mutex;
 use pintle_auth::User;
 use pintle_meta::Status;
 
-/// The limits, and how far they are used.
+/// The limits and their use.
 pub(crate) struct Limits {
     read_only: Arc<Lane>,
     mutating: Arc<Lane>,
@@ -25,25 +24,25 @@ pub(crate) struct Limits {
 struct Lane {
     /// 0 for no limit.
     max: usize,
-    /// All requests, also of those who have no limit.
+    /// The permits of all users, with and without a limit.
     used: AtomicUsize,
-    /// How many places each user holds who has a limit.
+    /// The number of permits of each user with a limit.
     held: Mutex<HashMap<ByName, usize>>,
 }
 
-/// A place among the requests that are worked on, or among the sessions; given back when dropped.
-pub(crate) struct Place {
+/// The permit of a request in flight or of a session; returned when dropped.
+pub(crate) struct Permit {
     lane: Arc<Lane>,
-    /// Who has a limit.
+    /// `None` for a user without a limit.
     user: Option<ByName>,
 }
 
-/// A user, known by name.
+/// A user, compared by name.
 #[derive(Clone)]
 struct ByName(Arc<User>);
 
 impl Limits {
-    /// Limits for requests that change nothing, for those that do, and for sessions; 0 is none.
+    /// Limits on read-only requests, on mutating requests and on sessions; 0 is no limit.
     pub(crate) fn new(read_only_max: usize, mutating_max: usize, sessions_max: usize) -> Self {
         Self {
             read_only: Lane::new(read_only_max),
@@ -52,23 +51,23 @@ impl Limits {
         }
     }
 
-    /// A place for a request, or 429. Who may do everything is always let in, so that an overloaded
-    /// server can be mended.
-    pub(crate) fn enter(&self, read_only: bool, user: &Arc<User>) -> Result<Place, Status> {
+    /// A permit for a request, or 429. Members of `system:masters` have no limit, so that an administrator can
+    /// repair an overloaded server.
+    pub(crate) fn enter(&self, read_only: bool, user: &Arc<User>) -> Result<Permit, Status> {
         if read_only { self.read_only.enter(user) } else { self.mutating.enter(user) }
     }
 
-    /// A place for a session, likewise.
-    pub(crate) fn enter_session(&self, user: &Arc<User>) -> Result<Place, Status> {
+    /// A permit for a session, by the same rules.
+    pub(crate) fn enter_session(&self, user: &Arc<User>) -> Result<Permit, Status> {
         self.sessions.enter(user)
     }
 
-    /// How many requests that change nothing are worked on.
+    /// The number of read-only requests in flight.
     pub(crate) fn read_only(&self) -> usize {
         self.read_only.used.load(Ordering::Relaxed)
     }
 
-    /// How many requests that change something are worked on.
+    /// The number of mutating requests in flight.
     pub(crate) fn mutating(&self) -> usize {
         self.mutating.used.load(Ordering::Relaxed)
     }
@@ -79,38 +78,38 @@ impl Lane {
         Arc::new(Self { max, used: AtomicUsize::new(0), held: Mutex::default() })
     }
 
-    fn enter(self: &Arc<Self>, user: &Arc<User>) -> Result<Place, Status> {
+    fn enter(self: &Arc<Self>, user: &Arc<User>) -> Result<Permit, Status> {
         if self.max == 0 || user.is_master() {
             self.used.fetch_add(1, Ordering::Relaxed);
-            return Ok(Place { lane: self.clone(), user: None });
+            return Ok(Permit { lane: self.clone(), user: None });
         }
         let mut held = self.held.lock();
         let free = self.max.saturating_sub(self.used.load(Ordering::Relaxed));
-        let places = held.get_mut(user.name.as_str());
-        if places.as_ref().map_or(0, |places| **places) >= free {
+        let permits = held.get_mut(user.name.as_str());
+        if permits.as_ref().map_or(0, |permits| **permits) >= free {
             let why = "Too many requests, please try again later.";
             return Err(Status::too_many_requests(why, 1)); // ST-11
         }
         let user = ByName(user.clone());
-        match places {
-            Some(places) => *places += 1,
+        match permits {
+            Some(permits) => *permits += 1,
             None => {
                 held.insert(user.clone(), 1);
             }
         }
         self.used.fetch_add(1, Ordering::Relaxed);
-        Ok(Place { lane: self.clone(), user: Some(user) })
+        Ok(Permit { lane: self.clone(), user: Some(user) })
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.lane.used.fetch_sub(1, Ordering::Relaxed);
         let Some(user) = &self.user else { return };
         let mut held = self.lane.held.lock();
-        if let Some(places) = held.get_mut(user) {
-            *places -= 1;
-            if *places == 0 {
+        if let Some(permits) = held.get_mut(user) {
+            *permits -= 1;
+            if *permits == 0 {
                 held.remove(user);
             }
         }
@@ -145,8 +144,8 @@ mod tests {
         Arc::new(User { name: name.to_owned(), ..User::default() })
     }
 
-    /// As many places as a user gets.
-    fn fill(limits: &Limits, name: &str) -> Vec<Place> {
+    /// All permits that a user can get.
+    fn fill(limits: &Limits, name: &str) -> Vec<Permit> {
         let user = user(name);
         std::iter::from_fn(|| limits.enter(true, &user).ok()).collect()
     }
@@ -167,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_many_places_leaves_as_many_to_others() {
+    fn a_user_leaves_as_many_permits_free_as_it_holds() {
         let limits = Limits::new(400, 200, 100);
-        let shares: Vec<Vec<Place>> =
+        let shares: Vec<Vec<Permit>> =
             ["a", "b", "c", "d"].into_iter().map(|name| fill(&limits, name)).collect();
         assert_eq!(shares.iter().map(Vec::len).collect::<Vec<_>>(), [200, 100, 50, 25]);
         drop(shares);
@@ -179,19 +178,19 @@ mod tests {
     }
 
     #[test]
-    fn masters_are_always_let_in() {
+    fn masters_have_no_limit() {
         let limits = Limits::new(1, 1, 1);
         let master = User { groups: vec!["system:masters".to_owned()], ..User::default() };
-        let _place = limits.enter(false, &user("a")).unwrap();
+        let _permit = limits.enter(false, &user("a")).unwrap();
         assert!(limits.enter(false, &Arc::new(master)).is_ok());
     }
 
     #[test]
-    fn no_limit_is_none() {
+    fn zero_is_no_limit() {
         let limits = Limits::new(0, 0, 0);
         let anonymous = Arc::new(User::anonymous());
-        let places: Vec<_> =
+        let permits: Vec<_> =
             (0..1000).map(|_| limits.enter(true, &anonymous).ok().unwrap()).collect();
-        assert_eq!(limits.read_only(), places.len());
+        assert_eq!(limits.read_only(), permits.len());
     }
 }

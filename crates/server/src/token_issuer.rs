@@ -141,11 +141,11 @@ pub(crate) fn key_set(keys: &[PublicKey]) -> String {
 
 /// What the request says of its name and namespace must be that of the URL.
 fn check_place(asked: &Asked<'_>, request: &Value) -> Result<(), Status> {
-    let places = [
+    let checks = [
         ("name", asked.name, object::name(request)),
         ("namespace", asked.namespace, object::namespace(request)),
     ];
-    for (member, wanted, said) in places {
+    for (member, wanted, said) in checks {
         if !said.is_empty() && said != wanted {
             let path = Path::new("metadata").field(member);
             let why = format!("must match the service account {member} if specified");

@@ -171,7 +171,7 @@ impl Webhooks {
         let (authority, way) = match &endpoint.service {
             None => (format!("{host}:{}", uri.port_u16().unwrap_or(443)), &self.ways.control_plane),
             Some((namespace, name, port)) => {
-                (self.services.place(namespace, name, *port)?, &self.ways.cluster)
+                (self.services.authority(namespace, name, *port)?, &self.ways.cluster)
             }
         };
         let tls = Some(user.tls(Some(&endpoint.ca_bundle))?);

@@ -40,7 +40,7 @@ pub(super) fn collect(
     let (Some(resource), Some(wanted)) = (kind, &binding.params) else {
         return Ok(vec![Value::Null]);
     };
-    let namespace = place(resource, wanted, write)?;
+    let namespace = namespace_of(resource, wanted, write)?;
     let shown = |tree: Value| {
         let mut tree = tree;
         resource.to_served(&mut tree);
@@ -70,7 +70,11 @@ pub(super) fn collect(
 }
 
 /// The namespace of parameters.
-fn place(resource: &Resource, wanted: &ParamRef, write: &Attributes<'_>) -> Result<Str, String> {
+fn namespace_of(
+    resource: &Resource,
+    wanted: &ParamRef,
+    write: &Attributes<'_>,
+) -> Result<Str, String> {
     let why = match (resource.namespaced(), wanted.namespace.as_str(), write.namespace) {
         (true, "", "") => {
             "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"

@@ -112,8 +112,8 @@ impl Kind {
 pub struct Graph {
     objects: Objects,
     /// What is on a node.
-    placed: HashMap<Id, Placed>,
-    /// What each node reads, and how many of its placed objects say so.
+    scheduled: HashMap<Id, Scheduled>,
+    /// What each node reads, and how many of its scheduled objects say so.
     nodes: HashMap<Id, HashMap<Id, u32>>,
     /// The volumes that are bound.
     bound: HashMap<Id, Bound>,
@@ -123,7 +123,7 @@ pub struct Graph {
 
 /// An object that is on a node.
 #[derive(Debug)]
-struct Placed {
+struct Scheduled {
     node: Id,
     /// What the node may read for it, itself included; each once.
     reads: Box<[Id]>,
@@ -157,7 +157,7 @@ impl Graph {
             _ => Vec::new(),
         };
         reads.push(this.clone());
-        self.place(this, Object::new(Sort::Node, "", node), reads);
+        self.schedule(this, Object::new(Sort::Node, "", node), reads);
     }
 
     /// Forgets an object, and what followed from it.
@@ -169,7 +169,7 @@ impl Graph {
 
     /// Forgets all objects of a kind.
     pub fn clear(&mut self, kind: Kind) {
-        let all = self.placed.keys().chain(self.bound.keys());
+        let all = self.scheduled.keys().chain(self.bound.keys());
         let is_of = |id: &&Id| self.objects.sort(**id) == Some(kind.sort());
         let ids: Vec<Id> = all.filter(is_of).copied().collect();
         ids.into_iter().for_each(|id| self.forget(id));
@@ -201,18 +201,18 @@ impl Graph {
         let Objects { ids, free, held } = &self.objects;
         let tables = self.nodes.is_empty() && self.claims.is_empty();
         tables
-            && self.placed.is_empty()
+            && self.scheduled.is_empty()
             && self.bound.is_empty()
             && ids.is_empty()
             && free.len() == held.len()
     }
 
-    fn place(&mut self, object: Object, node: Object, reads: Vec<Object>) {
+    fn schedule(&mut self, object: Object, node: Object, reads: Vec<Object>) {
         let (id, node) = (self.objects.hold(object), self.objects.hold(node));
         let reads = self.hold_each(reads);
         let of_node = self.nodes.entry(node).or_default();
         reads.iter().for_each(|read| *of_node.entry(*read).or_default() += 1);
-        self.placed.insert(id, Placed { node, reads });
+        self.scheduled.insert(id, Scheduled { node, reads });
     }
 
     fn bind(&mut self, volume: Object, claim: Object, secrets: Vec<Object>) {
@@ -239,7 +239,7 @@ impl Graph {
     }
 
     fn forget(&mut self, id: Id) {
-        if let Some(Placed { node, reads }) = self.placed.remove(&id) {
+        if let Some(Scheduled { node, reads }) = self.scheduled.remove(&id) {
             reads.iter().for_each(|read| uncount(&mut self.nodes, node, *read));
             reads.iter().for_each(|read| self.objects.release(*read));
             [node, id].into_iter().for_each(|held| self.objects.release(held));
@@ -312,12 +312,12 @@ impl Objects {
     }
 
     fn release(&mut self, id: Id) {
-        let place = &mut self.held[id.0 as usize];
-        let Some(held) = place else { return };
+        let slot = &mut self.held[id.0 as usize];
+        let Some(held) = slot else { return };
         held.times -= 1;
         if held.times == 0 {
             self.ids.remove(&held.object);
-            *place = None;
+            *slot = None;
             self.free.push(id);
         }
     }

@@ -68,9 +68,9 @@ pub(super) fn of_volume(volume: &Value) -> Option<(Object, Vec<Object>)> {
     let of = |value: &Value, member: &str| value.str_at(&[member]).unwrap_or_default().to_owned();
     let namespace = of(claim, "namespace");
     let mut secrets = Vec::new();
-    let mut add = |place: &str, name: &str| {
+    let mut add = |namespace: &str, name: &str| {
         if !name.is_empty() {
-            secrets.push(Object::new(Sort::Secret, place, name));
+            secrets.push(Object::new(Sort::Secret, namespace, name));
         }
     };
     if let Some(azure) = volume.at(&["spec", "azureFile"]) {
@@ -80,8 +80,8 @@ pub(super) fn of_volume(volume: &Value) -> Option<(Object, Vec<Object>)> {
     for (path, may_be_of_claim) in SECRETS_OF_PERSISTENT_VOLUMES {
         let Some(reference) = volume.get("spec").and_then(|spec| spec.at(path)) else { continue };
         let own = of(reference, "namespace");
-        let place = if own.is_empty() && *may_be_of_claim { &namespace } else { &own };
-        add(place, &of(reference, "name"));
+        let of_secret = if own.is_empty() && *may_be_of_claim { &namespace } else { &own };
+        add(of_secret, &of(reference, "name"));
     }
     Some((Object::new(Sort::Claim, &namespace, &of(claim, "name")), secrets))
 }

@@ -45,7 +45,7 @@ pub fn missing_rights(owned: &[Rule], wanted: &[Rule]) -> Missing {
                 search.uncovered(&axes, &owned.every, &mut Vec::new());
             }
             search.found.sort_unstable();
-            missing.extend(search.found.drain(..).map(|place| parts.single(&place)));
+            missing.extend(search.found.drain(..).map(|indices| parts.single(&indices)));
         }
     }
     Missing { rights: compacted(missing).iter().map(shown).collect(), more: search.more }
@@ -132,7 +132,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// One list of a wanted rule: its texts' places, by the owner's rules that cover them.
+/// One list of a wanted rule: the indices of its texts, by the owner's rules that cover them.
 struct Axis {
     count: usize,
     classes: BTreeMap<Rules, Vec<usize>>,
@@ -141,8 +141,8 @@ struct Axis {
 impl Axis {
     fn new(texts: &[Str], covering: impl Fn(&str) -> Rules) -> Self {
         let mut classes: BTreeMap<Rules, Vec<usize>> = BTreeMap::new();
-        for (place, text) in texts.iter().enumerate() {
-            classes.entry(covering(text)).or_default().push(place);
+        for (index, text) in texts.iter().enumerate() {
+            classes.entry(covering(text)).or_default().push(index);
         }
         Self { count: texts.len(), classes }
     }
@@ -175,8 +175,9 @@ fn of_paths<'a>(owned: &Owned<'_>, rule: &'a Rule) -> (Parts<'a>, Vec<Axis>) {
 
 impl Parts<'_> {
     /// The rule of one verb on one thing.
-    fn single(&self, place: &[usize]) -> Rule {
-        let one = |list: &[Str], axis: usize| list.get(place[axis]).cloned().into_iter().collect();
+    fn single(&self, indices: &[usize]) -> Rule {
+        let one =
+            |list: &[Str], axis: usize| list.get(indices[axis]).cloned().into_iter().collect();
         match self {
             Self::Resources(rule) => Rule {
                 api_groups: one(&rule.api_groups, 0),
@@ -196,7 +197,7 @@ impl Parts<'_> {
 struct Search {
     work: usize,
     told: usize,
-    /// The places in the lists of a wanted rule of what nobody covers.
+    /// For each combination that no rule covers, its indices in the lists of the wanted rule.
     found: Vec<Vec<usize>>,
     more: bool,
 }
@@ -208,21 +209,21 @@ impl Search {
             return self.tell(chosen, axes, &mut Vec::new());
         }
         let Some((axis, rest)) = axes.split_first() else { return };
-        for (covering, places) in &axis.classes {
+        for (covering, indices) in &axis.classes {
             self.work += 1 + rules.len();
             if self.work > WORK_MAX {
                 self.more = true;
                 return;
             }
             let both = rules.iter().zip(covering).map(|(a, b)| a & b).collect();
-            chosen.push(places);
+            chosen.push(indices);
             self.uncovered(rest, &both, chosen);
             chosen.pop();
         }
     }
 
     /// Notes every combination of what was chosen with all that is left, as long as it will be told of.
-    fn tell(&mut self, chosen: &[&[usize]], rest: &[Axis], place: &mut Vec<usize>) {
+    fn tell(&mut self, chosen: &[&[usize]], rest: &[Axis], indices: &mut Vec<usize>) {
         let all: Vec<usize>;
         let (next, chosen, rest) = match (chosen.split_first(), rest.split_first()) {
             (Some((next, chosen)), _) => (*next, chosen, rest),
@@ -234,7 +235,7 @@ impl Search {
                 self.more |= self.told == TOLD_MAX;
                 if self.told < TOLD_MAX {
                     self.told += 1;
-                    self.found.push(place.clone());
+                    self.found.push(indices.clone());
                 }
                 return;
             }
@@ -243,9 +244,9 @@ impl Search {
             if self.more {
                 return;
             }
-            place.push(*one);
-            self.tell(chosen, rest, place);
-            place.pop();
+            indices.push(*one);
+            self.tell(chosen, rest, indices);
+            indices.pop();
         }
     }
 }
@@ -272,8 +273,8 @@ fn compacted(rules: Vec<Rule>) -> Vec<Rule> {
         if rule.paths.is_empty() {
             let Rule { api_groups, resources, resource_names, .. } = &rule;
             let thing = (api_groups.clone(), resources.clone(), resource_names.clone());
-            let place = *known.entry(thing).or_insert(compacted.len());
-            if let Some(other) = compacted.get_mut(place) {
+            let index = *known.entry(thing).or_insert(compacted.len());
+            if let Some(other) = compacted.get_mut(index) {
                 other.verbs.append(&mut rule.verbs);
                 continue;
             }

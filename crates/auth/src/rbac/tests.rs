@@ -42,8 +42,8 @@ fn asked<'a>(user: &'a User, question: &'a str) -> Attributes<'a> {
     }
     let (what, group) = what.split_once('.').unwrap_or((what, ""));
     let (resource, subresource) = what.split_once('/').unwrap_or((what, ""));
-    let place = words.next().unwrap_or_default();
-    let (namespace, name) = place.split_once('/').unwrap_or(("", place));
+    let item = words.next().unwrap_or_default();
+    let (namespace, name) = item.split_once('/').unwrap_or(("", item));
     Attributes {
         user,
         verb,

@@ -18,8 +18,9 @@ const WHOLE: World =
 impl Objects for World {
     fn find(&self, kind: KeptKind, namespace: &str, name: &str) -> Option<Kept> {
         let known = name == "builder" || kind != KeptKind::ServiceAccount && name == "x";
-        let placed = if kind == KeptKind::Node { namespace.is_empty() } else { namespace == "ns" };
-        let there = known && placed && self.without != Some(kind);
+        let in_scope =
+            if kind == KeptKind::Node { namespace.is_empty() } else { namespace == "ns" };
+        let there = known && in_scope && self.without != Some(kind);
         let (deleted, token) = (self.deleted, self.token.clone().into_bytes());
         let is_invalidated = self.is_invalidated && kind == KeptKind::Secret;
         let uid = self.uid.into();

@@ -11,71 +11,74 @@ pub(crate) fn lay_out(directory: &Path) -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot tell where this program is")?;
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
-    let places = ["kube-apiserver", "etcd"].map(|name| directory.join(name));
-    for place in &places {
-        check_place(&program, place)?;
+    let link_paths = ["kube-apiserver", "etcd"].map(|name| directory.join(name));
+    for link_path in &link_paths {
+        check_link_path(&program, link_path)?;
     }
-    for place in &places {
-        replace(&program, place)?;
+    for link_path in &link_paths {
+        replace(&program, link_path)?;
     }
     if let Some(kubectl) = find("kubectl") {
-        let place = directory.join("kubectl");
-        if !place.exists() {
-            link(&kubectl, &place).with_context(|| format!("cannot make {}", place.display()))?;
+        let link_path = directory.join("kubectl");
+        if !link_path.exists() {
+            link(&kubectl, &link_path)
+                .with_context(|| format!("cannot make {}", link_path.display()))?;
         }
     }
     Ok(std::path::absolute(directory)?)
 }
 
 /// Only what an earlier call made is replaced, never a real `etcd` or `kube-apiserver`.
-fn check_place(program: &Path, place: &Path) -> anyhow::Result<()> {
-    let is_free = match fs::symlink_metadata(place) {
+fn check_link_path(program: &Path, link_path: &Path) -> anyhow::Result<()> {
+    let is_free = match fs::symlink_metadata(link_path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-        Err(error) => return Err(error).context(format!("cannot read {}", place.display())),
-        Ok(_) => is_own(program, place),
+        Err(error) => return Err(error).context(format!("cannot read {}", link_path.display())),
+        Ok(_) => is_own(program, link_path),
     };
     anyhow::ensure!(
         is_free,
         "{} is another program and is left as it is; choose another directory, or remove it",
-        place.display()
+        link_path.display()
     );
     Ok(())
 }
 
-/// Whether a place has a link to this program, or to one of its name: another build, maybe gone by now.
+/// Whether a link leads to this program or to one of its name: another build, which may no longer exist.
 #[cfg(unix)]
-fn is_own(program: &Path, place: &Path) -> bool {
-    let Ok(target) = fs::read_link(place) else { return false };
+fn is_own(program: &Path, link_path: &Path) -> bool {
+    let Ok(target) = fs::read_link(link_path) else { return false };
     target == program || target.file_stem().is_some_and(|name| name == NAME)
 }
 
-/// Whether a place has a copy of this program.
+/// Whether a file is a copy of this program.
 #[cfg(not(unix))]
-fn is_own(program: &Path, place: &Path) -> bool {
-    matches!((fs::read(program), fs::read(place)), (Ok(ours), Ok(theirs)) if ours == theirs)
+fn is_own(program: &Path, link_path: &Path) -> bool {
+    matches!((fs::read(program), fs::read(link_path)), (Ok(ours), Ok(theirs)) if ours == theirs)
 }
 
 /// What the program is called where nobody renamed it.
 #[cfg(unix)]
 const NAME: &str = "pintle";
 
-fn replace(program: &Path, place: &Path) -> anyhow::Result<()> {
-    match fs::remove_file(place) {
+fn replace(program: &Path, link_path: &Path) -> anyhow::Result<()> {
+    match fs::remove_file(link_path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot replace {}", place.display()))
+            Err(error).with_context(|| format!("cannot replace {}", link_path.display()))
         }
-        _ => link(program, place).with_context(|| format!("cannot make {}", place.display())),
+        _ => {
+            link(program, link_path).with_context(|| format!("cannot make {}", link_path.display()))
+        }
     }
 }
 
 #[cfg(unix)]
-fn link(program: &Path, place: &Path) -> io::Result<()> {
-    std::os::unix::fs::symlink(program, place)
+fn link(program: &Path, link_path: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(program, link_path)
 }
 
 #[cfg(not(unix))]
-fn link(program: &Path, place: &Path) -> io::Result<()> {
-    fs::copy(program, place).map(|_| ())
+fn link(program: &Path, link_path: &Path) -> io::Result<()> {
+    fs::copy(program, link_path).map(|_| ())
 }
 
 /// A program on the path.

@@ -89,8 +89,8 @@ pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
             add(&format!("--data-dir={directory}"));
         }
         Some(Keeper::Pintle(store)) => {
-            let place = store.directory.join(subdirectory(flags));
-            add(&format!("--data-dir={}", place.display()));
+            let data_dir = store.directory.join(subdirectory(flags));
+            add(&format!("--data-dir={}", data_dir.display()));
             if !store.sync {
                 add("--unsafe-no-fsync");
             }
@@ -125,7 +125,7 @@ fn rewrite(flags: &[Flag], serve: &Command, has_etcd: bool) -> anyhow::Result<Tr
     for (name, is_known) in LISTS_OF_THE_TIME {
         keep_known(&mut flags, name, is_known, &mut translation.warnings);
     }
-    for (place, flag @ Flag { name, .. }) in flags.iter().enumerate() {
+    for (index, flag @ Flag { name, .. }) in flags.iter().enumerate() {
         if !has_etcd && ETCD_FLAGS.contains(&name.as_str()) {
             continue;
         }
@@ -142,7 +142,7 @@ fn rewrite(flags: &[Flag], serve: &Command, has_etcd: bool) -> anyhow::Result<Tr
             continue;
         };
         let repeats = matches!(argument.get_action(), ArgAction::Append);
-        if !repeats && flags[place + 1..].iter().any(|later| later.name == *name) {
+        if !repeats && flags[index + 1..].iter().any(|later| later.name == *name) {
             continue; // the last one counts
         }
         translation.arguments.push(shown(flag));

@@ -43,17 +43,17 @@ pub(crate) struct Plane {
 impl Plane {
     pub(crate) fn new(harness: &Harness) -> Self {
         let directory = TempDir::new().expect("a directory");
-        let place = |name: &str| directory.path().join(name);
+        let path = |name: &str| directory.path().join(name);
         for name in ["pki", "bin"] {
-            fs::create_dir(place(name)).expect("made");
+            fs::create_dir(path(name)).expect("made");
         }
         for name in ["etcd", "kube-apiserver"] {
-            symlink(program(), place("bin").join(name)).expect("linked");
+            symlink(program(), path("bin").join(name)).expect("linked");
         }
         if harness.self_signed {
-            pki::self_signed(&place("pki"));
+            pki::self_signed(&path("pki"));
         } else {
-            pki::signed(&place("pki"));
+            pki::signed(&path("pki"));
         }
         let [(etcd_port, a), (peer, b), (port, c)] = [(); 3].map(|()| free_port());
         let fill = |line: &str| -> Vec<String> {
@@ -61,8 +61,8 @@ impl Plane {
                 word.replace("{etcd}", &etcd_port.to_string())
                     .replace("{peer}", &peer.to_string())
                     .replace("{port}", &port.to_string())
-                    .replace("{pki}", &place("pki").to_string_lossy())
-                    .replace("{data}", &place("data").to_string_lossy())
+                    .replace("{pki}", &path("pki").to_string_lossy())
+                    .replace("{data}", &path("data").to_string_lossy())
             });
             words.collect()
         };
@@ -73,7 +73,7 @@ impl Plane {
             port,
             arguments: [fill(harness.etcd), fill(harness.kube_apiserver)],
             running: [None, None],
-            cluster: cluster(&place("pki"), port),
+            cluster: cluster(&path("pki"), port),
             _claims: [a, b, c],
             directory,
         }
@@ -300,8 +300,8 @@ fn free_port() -> (u16, UdpSocket) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(997); // other test runs begin elsewhere
     loop {
-        let place = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
-        let port = u16::try_from(FIRST + place).expect("it is below 2^16");
+        let offset = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
+        let port = u16::try_from(FIRST + offset).expect("it is below 2^16");
         let Ok(claim) = UdpSocket::bind(("127.0.0.1", port)) else { continue };
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return (port, claim);

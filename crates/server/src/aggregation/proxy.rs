@@ -55,7 +55,7 @@ impl Aggregation {
         }
         let backend = match self.backend(service) {
             Ok(backend) => backend,
-            Err(Unreachable::Place(why)) => {
+            Err(Unreachable::Address(why)) => {
                 tracing::debug!(name = %service.name, why, "cannot find an extension API server");
                 return unavailable("service unavailable");
             }

@@ -1,6 +1,6 @@
-//! Connections to backends, made when they are needed, and kept for the next request for a while.
+//! Connections to backends: opened when a request needs one, then idle for a while, for the next request.
 //!
-//! Invariant: a connection is kept only after its last answer was read to the end and its last request was
+//! Invariant: a connection is idle only after its last answer was read to the end and its last request was
 //! sent to the end, so that the next answer on it is the next request's. Who asks is said by each request.
 
 use std::io;
@@ -22,10 +22,10 @@ use tokio::time::Instant;
 
 use super::{Answer, Backend, Failure, Response, dial};
 
-/// How many are kept.
-const KEPT_MAX: usize = 64;
-/// How long one is kept without a request: less than Go's servers wait.
-const KEPT_FOR: Duration = Duration::from_secs(60);
+/// How many connections may be idle.
+const IDLE_MAX: usize = 64;
+/// After how long an idle connection is closed: earlier than Go's servers close one.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the end of a request is waited for whose answer was read.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -90,12 +90,12 @@ impl Connections {
 
     /// The one that was used last of those that go there.
     fn take(&self, to: &Backend) -> Option<Connection> {
-        let mut kept = self.0.lock();
-        kept.retain(|(_, connection, since)| {
-            since.elapsed() < KEPT_FOR && connection.sender.is_ready()
+        let mut idle = self.0.lock();
+        idle.retain(|(_, connection, since)| {
+            since.elapsed() < IDLE_TIMEOUT && connection.sender.is_ready()
         });
-        let place = kept.iter().rposition(|(other, _, _)| other == to)?;
-        Some(kept.remove(place).1)
+        let index = idle.iter().rposition(|(other, _, _)| other == to)?;
+        Some(idle.remove(index).1)
     }
 
     /// Keeps one whose answer has been read, as soon as its request is over, too.
@@ -112,13 +112,13 @@ impl Connections {
         });
     }
 
-    /// Keeps one in place of the oldest, if there are too many.
+    /// Adds an idle connection; closes the oldest one if there are too many.
     fn keep(&self, to: Backend, connection: Connection) {
-        let mut kept = self.0.lock();
-        if kept.len() >= KEPT_MAX {
-            kept.remove(0);
+        let mut idle = self.0.lock();
+        if idle.len() >= IDLE_MAX {
+            idle.remove(0);
         }
-        kept.push((to, connection, Instant::now()));
+        idle.push((to, connection, Instant::now()));
     }
 }
 

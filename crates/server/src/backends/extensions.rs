@@ -69,7 +69,8 @@ impl Extensions {
         port: u16,
         trust: &Trust,
     ) -> Result<Backend, Unreachable> {
-        let authority = self.services.place(namespace, name, port).map_err(Unreachable::Place)?;
+        let authority =
+            self.services.authority(namespace, name, port).map_err(Unreachable::Address)?;
         let tls = self.tls(trust).map_err(Unreachable::Trust)?;
         let name = Some(format!("{name}.{namespace}.svc"));
         Ok(Backend { authority, name, tls: Some(tls), addresses: None, way: self.way.clone() })
@@ -114,13 +115,13 @@ impl Extensions {
     }
 }
 
-/// Why there is nobody to ask.
+/// Why an extension API server cannot be called.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreachable {
-    /// It is not known where.
+    /// Its address is unknown.
     #[error("{0}")]
-    Place(String),
-    /// It is not known who it must be.
+    Address(String),
+    /// The certificate that it must present is unknown.
     #[error("{0}")]
     Trust(String),
 }

@@ -39,7 +39,12 @@ impl Services {
     }
 
     /// `host:port` of a service's port, or why there is none.
-    pub(crate) fn place(&self, namespace: &str, name: &str, port: u16) -> Result<String, String> {
+    pub(crate) fn authority(
+        &self,
+        namespace: &str,
+        name: &str,
+        port: u16,
+    ) -> Result<String, String> {
         if (namespace, name, port) == OWN {
             return Ok(self.own.clone());
         }

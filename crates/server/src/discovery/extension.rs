@@ -118,13 +118,13 @@ impl ResourceList {
                 Kind { group: listed.group, version: listed.version, kind: listed.kind };
             let scope = if listed.namespaced { "Namespaced" } else { "Cluster" }.to_owned();
             let (name, part) = listed.name.split_once('/').unwrap_or((&listed.name, ""));
-            let place = resources.iter().position(|known| known.resource == name);
-            let place = place.unwrap_or_else(|| {
+            let index = resources.iter().position(|known| known.resource == name);
+            let index = index.unwrap_or_else(|| {
                 let resource = name.to_owned();
                 resources.push(ResourceDiscovery { resource, scope, ..Default::default() });
                 resources.len() - 1
             });
-            let resource = &mut resources[place];
+            let resource = &mut resources[index];
             if part.is_empty() {
                 resource.response_kind = response_kind;
                 resource.singular_resource = listed.singular_name;

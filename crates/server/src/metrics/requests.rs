@@ -162,27 +162,27 @@ impl ResourceRequests {
 
     /// The route with this key; a new one where there is room for it.
     fn route(&self, key: &Key<'_>, has_room: impl Fn() -> bool) -> Option<Arc<Route>> {
-        let mut place = &self.first;
+        let mut slot = &self.first;
         loop {
-            let link = match place.get() {
+            let link = match slot.get() {
                 Some(link) => link,
-                None if has_room() => place.get_or_init(|| Box::new(Link::new(key))),
+                None if has_room() => slot.get_or_init(|| Box::new(Link::new(key))),
                 None => return None,
             };
             // Whoever was faster may have put another one there.
             if link.route.labels.are(key) {
                 return Some(link.route.clone());
             }
-            place = &link.next;
+            slot = &link.next;
         }
     }
 
     /// Every route that was taken.
     pub(super) fn routes(&self) -> impl Iterator<Item = &Arc<Route>> {
-        let mut place = &self.first;
+        let mut slot = &self.first;
         std::iter::from_fn(move || {
-            let link = place.get()?;
-            place = &link.next;
+            let link = slot.get()?;
+            slot = &link.next;
             Some(&link.route)
         })
     }

@@ -136,12 +136,12 @@ pub(crate) fn rewritten(
 fn with_links(page: &[u8], rewriting: &Rewriting) -> Vec<u8> {
     let mut out = Vec::with_capacity(page.len());
     let mut end = 0;
-    for (place, link) in links(page, rewriting) {
+    for (range, link) in links(page, rewriting) {
         // Places come in their order, each behind the last.
-        if let Some(between) = page.get(end..place.start) {
+        if let Some(between) = page.get(end..range.start) {
             out.extend_from_slice(between);
             out.extend_from_slice(link.as_bytes());
-            end = place.end;
+            end = range.end;
         }
     }
     out.extend_from_slice(page.get(end..).unwrap_or_default());
@@ -251,8 +251,8 @@ mod tests {
             .take(200)
             .collect();
             let made = links(&page, &rewriting());
-            assert!(made.is_sorted_by_key(|(place, _)| place.start), "{page:?}");
-            assert!(made.iter().all(|(place, _)| place.end <= page.len()), "{page:?}");
+            assert!(made.is_sorted_by_key(|(range, _)| range.start), "{page:?}");
+            assert!(made.iter().all(|(range, _)| range.end <= page.len()), "{page:?}");
             let page = with_links(&page, &rewriting());
             assert!(made.is_empty() || page.windows(3).any(|part| part == b"/p/"), "{page:?}");
         }

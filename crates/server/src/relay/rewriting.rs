@@ -23,10 +23,10 @@ pub(crate) struct InvalidUrl(String);
 impl InvalidUrl {
     /// Names the first escape that is none.
     fn in_path(path: &str) -> Self {
-        let places = path.match_indices('%').map(|(place, _)| &path.as_bytes()[place..]);
+        let escapes = path.match_indices('%').map(|(start, _)| &path.as_bytes()[start..]);
         let is_none =
             |rest: &&[u8]| rest.len() < 3 || !rest[1..3].iter().all(u8::is_ascii_hexdigit);
-        let escape = places.map(|rest| &rest[..rest.len().min(3)]).find(is_none);
+        let escape = escapes.map(|rest| &rest[..rest.len().min(3)]).find(is_none);
         Self(lossy(escape.unwrap_or_default()).into_owned())
     }
 }
@@ -44,7 +44,7 @@ impl Rewriting {
         join(&self.prefix, encoded)
     }
 
-    /// Where a link leads, if that is another place than it says.
+    /// Where a link leads, if it must be rewritten.
     pub(crate) fn rewritten(&self, link: &str) -> Result<Option<String>, InvalidUrl> {
         let link = Link::read(link);
         let path = percent_decode(link.path).ok_or_else(|| InvalidUrl::in_path(link.path))?;
@@ -53,20 +53,20 @@ impl Rewriting {
             return Ok(None);
         }
         // A client finds the server under the name by which it asked.
-        let place = if link.host == Some(&self.host) { link.place } else { "" };
+        let origin = if link.host == Some(&self.host) { link.origin } else { "" };
         let path = if path.starts_with(&self.prefix) {
             path.into_owned()
         } else {
             join(&self.prefix, &path)
         };
-        Ok(Some(format!("{place}{}{}", encode_path(&path), link.rest)))
+        Ok(Some(format!("{origin}{}{}", encode_path(&path), link.rest)))
     }
 }
 
 /// A URL, taken apart as far as it must be (RFC 3986, 3).
 struct Link<'a> {
     /// With its scheme and slashes.
-    place: &'a str,
+    origin: &'a str,
     host: Option<&'a str>,
     path: &'a str,
     /// Query and fragment, with the signs before them.
@@ -86,14 +86,14 @@ impl<'a> Link<'a> {
         let hierarchy = &before[scheme_end..];
         let authority = hierarchy.strip_prefix("//");
         let Some(authority) = authority.filter(|authority| !authority.starts_with('/')) else {
-            return Self { place: &before[..scheme_end], host: None, path: hierarchy, rest };
+            return Self { origin: &before[..scheme_end], host: None, path: hierarchy, rest };
         };
         let path_start =
             before.len() - authority.len() + authority.find('/').unwrap_or(authority.len());
-        let (place, path) = before.split_at(path_start);
+        let (origin, path) = before.split_at(path_start);
         let named = &authority[..authority.len() - path.len()];
         let host = named.rsplit_once('@').map_or(named, |(_, host)| host);
-        Self { place, host: Some(host).filter(|host| !host.is_empty()), path, rest }
+        Self { origin, host: Some(host).filter(|host| !host.is_empty()), path, rest }
     }
 }
 

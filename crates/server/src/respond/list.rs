@@ -385,9 +385,9 @@ impl Around {
             yaml::write(&tree, &mut head);
             // Members of the document itself are the only lines that begin like this.
             let (line, none) = (format!("\n{key}: []\n"), " []".len());
-            let place = head.windows(line.len()).position(|part| part == line.as_bytes());
-            if let Some(place) = place.filter(|_| items > 0) {
-                let end = place + line.len();
+            let start = head.windows(line.len()).position(|part| part == line.as_bytes());
+            if let Some(start) = start.filter(|_| items > 0) {
+                let end = start + line.len();
                 tail = head.split_off(end);
                 head.truncate(end - none - 1);
                 head.push(b'\n');

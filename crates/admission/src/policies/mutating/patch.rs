@@ -39,13 +39,13 @@ pub(super) fn patched(
     if let Some(why) = expression.problem() {
         return Err(Problem::Policy(why.to_owned()));
     }
-    let place = place(seen, kind)?;
+    let typed = schema_of(seen, kind)?;
     let evaluation = Evaluation::new(seen.facts(policy, params), &policy.variables);
     let made = evaluation.of(expression, &mut Budget::new(COST_MAX));
     let made = made.map_err(|why| Problem::Policy(why.into_text()))?;
     let mut object = match mutation {
-        Mutation::Apply(_) => apply(place, &seen.object, made)?,
-        Mutation::Patch(_) => patch(place, &seen.object, &made)?,
+        Mutation::Apply(_) => apply(typed, &seen.object, made)?,
+        Mutation::Patch(_) => patch(typed, &seen.object, &made)?,
     };
     if kind.is_none() {
         seen.version.set_defaults(&mut object);
@@ -54,7 +54,7 @@ pub(super) fn patched(
 }
 
 /// The type of the object.
-fn place<'s>(
+fn schema_of<'s>(
     seen: &'s Seen,
     kind: Option<&GroupVersionKind>,
 ) -> Result<(&'s Schema, TypeId), Problem> {

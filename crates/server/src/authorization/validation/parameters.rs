@@ -161,8 +161,8 @@ impl Asker<'_> {
 }
 
 /// A member that is there.
-fn set<'v>(object: &'v Value, place: &[&str]) -> Option<&'v Value> {
-    object.at(place).filter(|value| !value.is_null())
+fn set<'v>(object: &'v Value, path: &[&str]) -> Option<&'v Value> {
+    object.at(path).filter(|value| !value.is_null())
 }
 
 /// A user as Go prints one: the name, the uid, the groups and what else is known.

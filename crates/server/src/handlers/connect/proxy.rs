@@ -33,7 +33,7 @@ pub(super) async fn proxy(
     found: &Found,
     body: Upload<impl RequestBody + Send + 'static>,
 ) -> Result<Response, Status> {
-    let to = place(call, found).await?;
+    let to = remote(call, found).await?;
     let path = call.info.resource.as_ref().map_or("", |info| info.subpath.as_str());
     let path = if path.is_empty() { String::new() } else { join("", path) };
     if let Some(client) = upgrade::client(call.head) {
@@ -49,33 +49,33 @@ pub(super) async fn proxy(
     relay(call, to, &path, body).await
 }
 
-/// Who answers.
-struct Place {
+/// The backend of a proxied request.
+struct Remote {
     backend: Backend,
-    /// By this host it calls itself in its links.
+    /// The backend's host in its own links.
     host: String,
 }
 
-/// Where a request goes, looked up.
-async fn place(call: &Call<'_>, found: &Found) -> Result<Place, Status> {
+/// Looks up the backend of a request.
+async fn remote(call: &Call<'_>, found: &Found) -> Result<Remote, Status> {
     let kubelets = &call.api.kubelets;
     let preferred = &kubelets.preferred_address_types;
-    let place = match destination(&call.api.registry, &found.target, "", preferred)? {
+    let remote = match destination(&call.api.registry, &found.target, "", preferred)? {
         Destination::Nothing => return Err(failed("a pod without a node".to_owned())),
-        Destination::Kubelet { kubelet, .. } => Place {
+        Destination::Kubelet { kubelet, .. } => Remote {
             host: kubelet.authority(),
             backend: kubelets.backend(&kubelet, Verification::Configured).await,
         },
         Destination::Address { host, tls } => {
-            Place { backend: kubelets.neighbour(with_port(&host, tls), tls).await, host }
+            Remote { backend: kubelets.neighbour(with_port(&host, tls), tls).await, host }
         }
     };
-    let backend = call.api.settings.proxied_addresses.find(place.backend).await;
+    let backend = call.api.settings.proxied_addresses.find(remote.backend).await;
     let backend = backend.map_err(|why| match why {
         Unallowed::Address | Unallowed::Unknown(_) => Status::bad_request(why.to_string()),
         Unallowed::Port(_) => unreachable(&why),
     })?;
-    Ok(Place { backend, ..place })
+    Ok(Remote { backend, ..remote })
 }
 
 /// `host:port`, with the port of the scheme where none is said.
@@ -103,7 +103,7 @@ fn redirect(call: &Call<'_>) -> Result<Response, Status> {
 /// Hands a request on, and its answer back.
 async fn relay(
     call: &Call<'_>,
-    to: Place,
+    to: Remote,
     path: &str,
     body: Upload<impl RequestBody + Send + 'static>,
 ) -> Result<Response, Status> {

@@ -38,7 +38,7 @@ pub(super) async fn stream(
         return Err(failed("a pod without a node".to_owned()));
     };
     let part = found.target.subresource.as_str();
-    let place = Place {
+    let remote = Remote {
         backend: kubelets.backend(&kubelet, Verification::Configured).await,
         path: path(found, &container, options),
     };
@@ -49,25 +49,25 @@ pub(super) async fn stream(
         "portforward" => {
             let protocols = tunnel::protocols(&call.head.headers);
             if !protocols.is_empty() {
-                return tunnel::tunnel(call, place, &protocols).await;
+                return tunnel::tunnel(call, remote, &protocols).await;
             }
         }
         _ if translate::is_wanted(&call.head.headers) => {
-            return translate::translate(call, place, options);
+            return translate::translate(call, remote, options);
         }
         _ => {}
     }
-    hand_on(call, &place).await
+    hand_on(call, &remote).await
 }
 
-/// Where a stream goes.
-struct Place {
+/// The kubelet and the path of a stream.
+struct Remote {
     backend: Backend,
     /// With its query.
     path: String,
 }
 
-/// A client that opens a WebSocket asks with GET, and may not do by that what it may not do with POST
+/// A client that opens a WebSocket sends GET; it needs the right to POST, too
 /// (`AuthorizePodWebsocketUpgradeCreatePermission`).
 fn authorize(call: &Call<'_>, found: &Found) -> Result<(), Status> {
     if call.info.verb == "create" {
@@ -84,17 +84,17 @@ fn authorize(call: &Call<'_>, found: &Found) -> Result<(), Status> {
 /// The kubelet's path, with the options under its own names, in the order in which upstream writes them.
 fn path(found: &Found, container: &str, options: &Value) -> String {
     let (namespace, pod) = (&found.target.namespace, &found.target.name);
-    let (place, pairs) = match found.target.subresource.as_str() {
+    let (action, pairs) = match found.target.subresource.as_str() {
         "portforward" => ("portForward", ports(options)),
         part => (part, streams(options)),
     };
-    let mut path = format!("/{place}/{namespace}/{pod}");
+    let mut path = format!("/{action}/{namespace}/{pod}");
     if !container.is_empty() {
         path.push('/');
         path.push_str(container);
     }
-    for (place, (name, value)) in pairs.iter().enumerate() {
-        path.push(if place == 0 { '?' } else { '&' });
+    for (index, (name, value)) in pairs.iter().enumerate() {
+        path.push(if index == 0 { '?' } else { '&' });
         path.push_str(&format!("{name}={}", percent_encode(value)));
     }
     path
@@ -124,16 +124,16 @@ fn ports(options: &Value) -> Vec<(&'static str, String)> {
 }
 
 /// Lets the kubelet answer the client's own upgrade.
-async fn hand_on(call: &Call<'_>, place: &Place) -> Result<Response, Status> {
+async fn hand_on(call: &Call<'_>, remote: &Remote) -> Result<Response, Status> {
     let client = upgrade::client(call.head);
     let client = client.ok_or_else(|| Status::bad_request("Upgrade request required"))?;
-    let mut request = Request::builder().method(&call.head.method).uri(&place.path);
+    let mut request = Request::builder().method(&call.head.method).uri(&remote.path);
     let headers = relayed_headers(call);
     request.headers_mut().into_iter().for_each(|to| to.clone_from(&headers));
     let request = request.body(Empty::<Bytes>::new());
     let request = request.map_err(|why| Status::bad_request(why.to_string()))?;
     let stopping = call.api.lifecycle.stopping();
-    upgrade::hand_on(client, &place.backend, request, stopping).await.map_err(failed)
+    upgrade::hand_on(client, &remote.backend, request, stopping).await.map_err(failed)
 }
 
 /// The client's headers as a kubelet gets them.

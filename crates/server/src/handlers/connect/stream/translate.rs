@@ -18,7 +18,7 @@ use pintle_value::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::tunnel::{self, PROTOCOL_VERSION, SPDY};
-use super::{Place, is_on};
+use super::{Remote, is_on};
 use crate::api::Api;
 use crate::backends;
 use crate::handlers::Call;
@@ -47,7 +47,7 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 /// Opens the client's WebSocket; the rest is [`session`]'s.
 pub(super) fn translate(
     call: &Call<'_>,
-    place: Place,
+    remote: Remote,
     options: &Value,
 ) -> Result<Response, Status> {
     let chosen = Handshake::read(call.head);
@@ -62,11 +62,11 @@ pub(super) fn translate(
         resize: tty,
     };
     let api = call.api.clone();
-    Ok(handshake.accept(subprotocol, move |client| session(api, client, place, wanted)))
+    Ok(handshake.accept(subprotocol, move |client| session(api, client, remote, wanted)))
 }
 
 /// Runs the command, and tells the client what became of it.
-async fn session(api: Arc<Api>, mut client: TokioIo<Upgraded>, place: Place, wanted: Wanted) {
+async fn session(api: Arc<Api>, mut client: TokioIo<Upgraded>, remote: Remote, wanted: Wanted) {
     let greet = async {
         client.write_all_buf(&mut wanted.greeting()).await?;
         client.flush().await
@@ -76,7 +76,7 @@ async fn session(api: Arc<Api>, mut client: TokioIo<Upgraded>, place: Place, wan
     }
     let mut stopping = api.lifecycle.stopping();
     let opened = tokio::select! {
-        opened = open(&place) => opened,
+        opened = open(&remote) => opened,
         () = stopping.wait() => Err("the server stops".to_owned()),
     };
     let streams = &api.metrics.streams;
@@ -108,12 +108,12 @@ async fn session(api: Arc<Api>, mut client: TokioIo<Upgraded>, place: Place, wan
 
 /// Opens a SPDY connection to the kubelet; also gives the version of the protocol above it. The error is
 /// told in upstream's words.
-async fn open(place: &Place) -> Result<(TokioIo<Upgraded>, u8), String> {
-    let authority = &place.backend.authority;
+async fn open(remote: &Remote) -> Result<(TokioIo<Upgraded>, u8), String> {
+    let authority = &remote.backend.authority;
     let failed = |why: &dyn std::fmt::Display| {
-        format!("error sending request: Post \"https://{authority}{}\": {why}", place.path)
+        format!("error sending request: Post \"https://{authority}{}\": {why}", remote.path)
     };
-    let mut request = Request::post(&place.path)
+    let mut request = Request::post(&remote.path)
         .header(HOST, authority)
         .header(CONNECTION, "Upgrade")
         .header(UPGRADE, SPDY);
@@ -121,7 +121,7 @@ async fn open(place: &Place) -> Result<(TokioIo<Upgraded>, u8), String> {
         request = request.header(PROTOCOL_VERSION, version);
     }
     let request = request.body(Empty::<Bytes>::new()).map_err(|why| failed(&why))?;
-    let mut answer = place.backend.ask(request).await.map_err(|why| failed(&why))?;
+    let mut answer = remote.backend.ask(request).await.map_err(|why| failed(&why))?;
     if answer.status().is_redirection() && answer.headers().contains_key(LOCATION) {
         return Err(failed(&"redirect not allowed"));
     }
@@ -129,8 +129,8 @@ async fn open(place: &Place) -> Result<(TokioIo<Upgraded>, u8), String> {
         return Err(format!("unable to upgrade connection: {}", refusal(answer).await));
     }
     let chosen = answer.headers().get(PROTOCOL_VERSION).map(header_text::text);
-    let place = VERSIONS.iter().position(|version| chosen.as_deref() == Some(*version));
-    let version = place.map_or(1, |place| (VERSIONS.len() - place) as u8);
+    let index = VERSIONS.iter().position(|version| chosen.as_deref() == Some(*version));
+    let version = index.map_or(1, |index| (VERSIONS.len() - index) as u8);
     let backend = hyper::upgrade::on(&mut answer).await.map_err(|why| failed(&why))?;
     Ok((TokioIo::new(backend), version))
 }

@@ -11,7 +11,7 @@ use pintle_meta::Status;
 use pintle_streams::Tunnel;
 
 use super::super::failed;
-use super::{Place, relayed_headers};
+use super::{Remote, relayed_headers};
 use crate::backends;
 use crate::handlers::Call;
 use crate::header_text;
@@ -36,13 +36,13 @@ pub(super) fn protocols(headers: &HeaderMap) -> Vec<String> {
 /// Opens the tunnel, once the kubelet speaks SPDY.
 pub(super) async fn tunnel(
     call: &Call<'_>,
-    place: Place,
+    remote: Remote,
     protocols: &[String],
 ) -> Result<Response, Status> {
     let streams = &call.api.metrics.streams;
     let handshake = Handshake::read(call.head);
     let handshake = handshake.inspect_err(|status| streams.tunnelled(status.code))?;
-    let asked = upgrade::ask(&place.backend, request(call, &place.path, protocols)?).await;
+    let asked = upgrade::ask(&remote.backend, request(call, &remote.path, protocols)?).await;
     let answer = match asked.map_err(failed)? {
         Answer::Refused(response) => {
             streams.tunnelled(response.status().as_u16());
