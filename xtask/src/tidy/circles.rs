@@ -18,7 +18,7 @@ const KNOWN: &[(&str, usize)] = &[
     ("crd", 10),
     ("encryption", 5),
     ("kinds", 2),
-    ("registry", 20),
+    ("registry", 19),
     ("schema", 6),
     ("server", 30),
     ("store", 5),
