@@ -307,11 +307,11 @@ fn no_other_server_is_told_who_asks() {
     ] {
         asked.append("sec-websocket-protocol", HeaderValue::from_static(names));
     }
-    let kept = authentication(true, Some(proxy)).without_credentials(&asked);
-    let mut kept: Vec<_> =
-        kept.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
-    kept.sort_unstable();
+    let relayed = authentication(true, Some(proxy)).without_credentials(&asked);
+    let mut relayed: Vec<_> =
+        relayed.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+    relayed.sort_unstable();
     let rest =
         [("accept", "text/html"), ("cookie", "of the backend"), ("sec-websocket-protocol", "a, b")];
-    assert_eq!(kept, rest);
+    assert_eq!(relayed, rest);
 }

@@ -138,10 +138,10 @@ async fn hand_on(call: &Call<'_>, remote: &Remote) -> Result<Response, Status> {
 
 /// The client's headers as a kubelet gets them.
 pub(super) fn relayed_headers(call: &Call<'_>) -> HeaderMap {
-    let mut kept = call.api.authentication.without_credentials(&call.head.headers);
-    headers::leave_body(&mut kept);
-    headers::forward_for(call.from, &mut kept);
-    kept
+    let mut headers = call.api.authentication.without_credentials(&call.head.headers);
+    headers::leave_body(&mut headers);
+    headers::forward_for(call.from, &mut headers);
+    headers
 }
 
 #[cfg(test)]
