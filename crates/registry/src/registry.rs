@@ -354,7 +354,7 @@ impl Registry {
         body: &'a Body,
         options: &'a WriteOptions,
         context: &'a Context,
-        may_create: &'a MayCreate<'a>,
+        may_create: &'a dyn MayCreate,
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
             let write = self.write(target, options, context, may_create);
@@ -371,7 +371,7 @@ impl Registry {
         patch_type: PatchType,
         options: &'a WriteOptions,
         context: &'a Context,
-        may_create: &'a MayCreate<'a>,
+        may_create: &'a dyn MayCreate,
     ) -> Waited<'a, Outcome> {
         Box::pin(async move {
             let applies = matches!(patch_type, PatchType::Apply(_));
@@ -387,7 +387,7 @@ impl Registry {
         target: &'a Target,
         options: &'a WriteOptions,
         context: &'a Context,
-        may_create: &'a MayCreate<'a>,
+        may_create: &'a dyn MayCreate,
     ) -> Write<'a> {
         Write { registry: self, target, options, context, applies: false, scale: None, may_create }
     }

@@ -46,7 +46,7 @@ impl Write<'_> {
                 if create {
                     // Who knows its uid means an object that was there: it does not come back.
                     self.check_uid(&draft.tree, &Value::Null)?;
-                    (self.may_create)()?;
+                    self.may_create.ask().await?;
                     return self.create_draft(draft).await;
                 }
                 return Err(self.not_found());
