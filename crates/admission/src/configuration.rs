@@ -9,10 +9,11 @@ use crate::event_rate::EventLimit;
 use crate::image_policy::ImagePolicy;
 use crate::pod_security;
 use crate::quota::Limited;
+use crate::strict::{self, Format, Is};
 use crate::webhooks;
 
 /// The configurations of plugins that have one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Configuration {
     /// Of PodSecurity.
     pub pod_security: pod_security::Configuration,
@@ -28,6 +29,13 @@ pub struct Configuration {
 
 /// The versions that the file may be of.
 const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
+
+const FORMAT: Format = &[
+    ("plugins", Is::Objects),
+    ("plugins[].name", Is::Text),
+    ("plugins[].path", Is::Text),
+    ("plugins[].configuration", Is::Other),
+];
 
 /// The plugins that can be told something: the kind of it, and its versions.
 const KINDS: [(&str, &str, &[&str]); 6] = [
@@ -72,6 +80,7 @@ impl Configuration {
                 text(said, "kind")
             ));
         }
+        strict::check(said, FORMAT)?;
         let mut configuration = Self::default();
         let mut unused = Vec::new();
         let plugins = said.get("plugins").and_then(Value::as_array).unwrap_or_default();
@@ -100,7 +109,7 @@ impl Configuration {
                     let own = pod_security::Configuration::read(&own).map_err(wrong)?;
                     configuration.pod_security = own;
                 }
-                "ResourceQuota" => configuration.limited = Limited::all(&own),
+                "ResourceQuota" => configuration.limited = Limited::all(&own).map_err(wrong)?,
                 "EventRateLimit" => {
                     configuration.event_limits = EventLimit::all(&own).map_err(wrong)?;
                 }
@@ -211,6 +220,36 @@ mod tests {
                 ),
                 "couldn't init admission plugin \"MutatingAdmissionWebhook\": strict decoding error: unknown \
                  field \"kubeConfig\"",
+            ),
+            (
+                file("[{name: X, other: 2, unknown: 3}]\nnope: 1"),
+                "strict decoding error: unknown field \"nope\", unknown field \"plugins[0].other\", \
+                 unknown field \"plugins[0].unknown\"",
+            ),
+            (
+                file(
+                    "[{name: PodSecurity, configuration: {kind: PodSecurityConfiguration, \
+                     apiVersion: pod-security.admission.config.k8s.io/v1, \
+                     defaults: {enforced: baseline}, exemptions: {users: [a]}}}]",
+                ),
+                "couldn't init admission plugin \"PodSecurity\": strict decoding error: unknown field \
+                 \"defaults.enforced\", unknown field \"exemptions.users\"",
+            ),
+            (
+                file(
+                    "[{name: ResourceQuota, configuration: {kind: ResourceQuotaConfiguration, \
+                     apiVersion: apiserver.config.k8s.io/v1, \
+                     limitedResources: [{resource: pods, matchContains: [a], nope: 1}], unknown: 1}}]",
+                ),
+                "couldn't init admission plugin \"ResourceQuota\": strict decoding error: unknown field \
+                 \"limitedResources[0].nope\", unknown field \"unknown\"",
+            ),
+            (
+                file(
+                    "[{name: PodSecurity, configuration: {kind: PodSecurityConfiguration, \
+                     apiVersion: pod-security.admission.config.k8s.io/v1, defaults: [enforce]}}]",
+                ),
+                "couldn't init admission plugin \"PodSecurity\": defaults: must be an object",
             ),
             (
                 file(

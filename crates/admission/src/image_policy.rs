@@ -12,10 +12,15 @@ use pintle_value::{Map, Value, json};
 
 pub use configuration::ImagePolicy;
 
+use crate::annotations::annotate;
 use crate::forbidden;
 use crate::lru_cache::LruCache;
 use crate::pods::items;
 
+/// What the keys of the annotations for the audit log begin with.
+const ANNOTATION_PREFIX: &str = "imagepolicywebhook.image-policy.k8s.io/";
+/// Annotates pods that pass although the webhook failed.
+const FAILED_OPEN: &str = "failed-open";
 const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
 const KIND: &str = "ImageReview";
 /// How many verdicts are cached.
@@ -43,6 +48,8 @@ pub struct ImagePolicyWebhook {
 struct Verdict {
     allowed: bool,
     reason: String,
+    /// What the webhook wants the audit log to say, by keys without the prefix.
+    annotations: Vec<(String, String)>,
 }
 
 struct Cached {
@@ -59,7 +66,8 @@ impl ImagePolicyWebhook {
         Self { policy, reviewer, verdicts: Mutex::new(LruCache::new(VERDICTS_MAX)) }
     }
 
-    async fn judge(&self, spec: Value) -> Result<(), String> {
+    /// Whether the images may run, and why not. `annotate` gets the annotations for the audit log.
+    async fn judge(&self, spec: Value, annotate: impl Fn(&str, &str)) -> Result<(), String> {
         let key = json::to_string(&spec).into_bytes();
         let verdict = match self.cached(&key) {
             Some(verdict) => verdict,
@@ -67,11 +75,13 @@ impl ImagePolicyWebhook {
                 Ok(verdict) => self.cache(&key, verdict),
                 Err(why) if self.policy.default_allow => {
                     tracing::warn!(%why, "the image policy webhook failed; defaultAllow lets the pod pass");
+                    annotate(FAILED_OPEN, "true");
                     return Ok(());
                 }
                 Err(why) => return Err(why),
             },
         };
+        verdict.annotations.iter().for_each(|(key, value)| annotate(key, value));
         match (verdict.allowed, verdict.reason.as_str()) {
             (true, _) => Ok(()),
             (false, "") => Err("one or more images rejected by webhook backend".to_owned()),
@@ -123,7 +133,10 @@ impl Admission for ImagePolicyWebhook {
         let pod = write.object.filter(|_| is_pod && is_new)?;
         let spec = spec(pod, containers, write.namespace);
         Some(Box::pin(async move {
-            let judged = self.judge(spec).await;
+            let judged = self.judge(spec, |key, value| {
+                annotate(write, &format!("{ANNOTATION_PREFIX}{key}"), || value.to_owned());
+            });
+            let judged = judged.await;
             judged.map(|()| Vec::new()).map_err(|why| forbidden(write, pod, &why))
         }))
     }
@@ -164,7 +177,11 @@ fn verdict(answer: &[u8]) -> Result<Verdict, String> {
     if version != API_VERSION || kind != KIND {
         return Err(format!("no kind {kind:?} is registered for version {version:?}"));
     }
+    let annotations = answer.at(&["status", "auditAnnotations"]).and_then(Value::as_object);
+    let annotations = annotations.into_iter().flat_map(Map::iter);
+    let text_of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     Ok(Verdict {
+        annotations: annotations.map(|(key, value)| (key.to_string(), text_of(value))).collect(),
         allowed: answer.at(&["status", "allowed"]) == Some(&Value::Bool(true)),
         reason: text(&["status", "reason"]).to_owned(),
     })

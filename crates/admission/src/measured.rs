@@ -151,11 +151,7 @@ impl Admission for Measured {
         self.waited(Question::Mutate, write, || self.inner.mutate(write, registry, memory))
     }
 
-    fn authorize<'a>(
-        &'a self,
-        write: &'a Attributes<'a>,
-        registry: &'a Registry,
-    ) -> Option<Waited<'a, ()>> {
+    fn authorize(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         self.inner.authorize(write, registry)
     }
 

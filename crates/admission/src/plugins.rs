@@ -32,7 +32,7 @@ use crate::topology::PodTopologyLabels;
 use crate::{NamespaceLifecycle, refusals, service_account};
 
 /// The plugins that run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Plugins {
     on: Vec<&'static str>,
     configuration: Configuration,

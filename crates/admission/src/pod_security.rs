@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use pintle_meta::quote::quote;
-use pintle_meta::{GroupVersionResource, Status, object};
+use pintle_meta::{GroupVersionResource, Status, field, object};
 use pintle_registry::admission::{Admission, Attributes, Operation};
 use pintle_registry::{Object, Registry, Unreadable};
 use pintle_value::Value;
@@ -36,6 +36,7 @@ use policy::{Level, PREFIX, PRIVILEGED, Policies, Policy};
 const ENFORCED: &str = "pod-security.kubernetes.io/enforce-policy";
 const VIOLATIONS: &str = "pod-security.kubernetes.io/audit-violations";
 const EXEMPT: &str = "pod-security.kubernetes.io/exempt";
+const ERROR: &str = "pod-security.kubernetes.io/error";
 
 /// How many pods of a namespace are looked at when what it enforces changes.
 const PODS_MAX: usize = 3000;
@@ -92,14 +93,14 @@ impl PodSecurity {
         if self.is_exempt(write, pod, &asked) {
             return Ok(Vec::new());
         }
-        let policies = match self.policies(registry, write.namespace) {
+        let (policies, errors) = match self.policies(registry, write.namespace) {
             Ok(policies) => policies.unwrap_or_default(),
             Err(status) => {
                 self.measures.pod_security.failed(true, &asked);
                 return Err(status);
             }
         };
-        if policies.are_privileged() {
+        if errors.is_empty() && policies.are_privileged() {
             self.count(Verdict::Allow, Mode::Enforce, policies.enforce, &asked);
             annotate(write, ENFORCED, || PRIVILEGED.to_string());
             return Ok(Vec::new());
@@ -107,6 +108,7 @@ impl PodSecurity {
         if write.old.is_some_and(|old| !is_significant(pod, old)) {
             return Ok(Vec::new());
         }
+        self.tell_of_wrong_labels(write, &errors, &asked);
         let found = violations(policies.enforce, pod);
         let verdict = if found.is_empty() { Verdict::Allow } else { Verdict::Deny };
         self.count(verdict, Mode::Enforce, policies.enforce, &asked);
@@ -131,6 +133,21 @@ impl PodSecurity {
     fn count(&self, verdict: Verdict, mode: Mode, policy: Policy, asked: &Asked<'_>) {
         let [level, version] = policy.labels();
         self.measures.pod_security.evaluated(verdict, mode, [&level, &version], asked);
+    }
+
+    /// Tells the audit log which labels of the namespace cannot be understood. They were there before the
+    /// plugin was switched on: nobody can add them.
+    fn tell_of_wrong_labels(
+        &self,
+        write: &Attributes<'_>,
+        errors: &field::Errors,
+        asked: &Asked<'_>,
+    ) {
+        if !errors.is_empty() {
+            self.measures.pod_security.failed(false, asked);
+            let why = || format!("Failed to parse policy: {}", field::aggregate(errors));
+            annotate(write, ERROR, why);
+        }
     }
 
     /// Tells the audit log what is wrong with a pod.
@@ -162,17 +179,24 @@ impl PodSecurity {
         if self.is_exempt(write, pod, &asked) {
             return Ok(Vec::new());
         }
-        let policies = self.policies(registry, write.namespace)?.unwrap_or_default();
-        if policies.warn.is_privileged() && policies.audit.is_privileged() {
+        let (policies, errors) = self.policies(registry, write.namespace)?.unwrap_or_default();
+        let is_privileged = policies.warn.is_privileged() && policies.audit.is_privileged();
+        if errors.is_empty() && is_privileged {
             return Ok(Vec::new());
         }
+        self.tell_of_wrong_labels(write, &errors, &asked);
         self.audit(write, policies.audit, pod, &asked);
         Ok(self.warning(policies.warn, pod, &asked))
     }
 
-    /// What a namespace asks for; `None` where that is nothing, or it is not there. Its labels are what
-    /// namespaces are selected by, so that they need not be read out of the object.
-    fn policies(&self, registry: &Registry, namespace: &str) -> Result<Option<Policies>, Status> {
+    /// What a namespace asks for, and what is wrong with its labels; `None` where it asks for nothing, or is
+    /// not there. Its labels are what namespaces are selected by, so that they need not be read out of the
+    /// object.
+    fn policies(
+        &self,
+        registry: &Registry,
+        namespace: &str,
+    ) -> Result<Option<(Policies, field::Errors)>, Status> {
         let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"));
         let Some(namespaces) = namespaces else { return Ok(None) };
         let Some(namespace) = registry.peek(&namespaces, "", namespace) else { return Ok(None) };
@@ -180,8 +204,8 @@ impl PodSecurity {
         let asks = index.labels.iter().any(|(key, _)| key.starts_with(PREFIX));
         let usual = self.configuration.usual;
         Ok(match asks {
-            true => Some(Policies::of(usual, |key| index.label(key)).0),
-            false => (!usual.are_privileged()).then_some(usual),
+            true => Some(Policies::of(usual, |key| index.label(key))),
+            false => (!usual.are_privileged()).then(|| (usual, field::Errors::new())),
         })
     }
 

@@ -82,6 +82,28 @@ impl ResourceQuota {
         let names: Vec<&str> = bare.into_iter().collect();
         Err(format!("insufficient quota to consume: {}", names.join(",")))
     }
+
+    /// Refuses what is within limited scopes where no quota has a scope of the same name that the object is
+    /// within.
+    fn require_scopes(&self, charge: &Charge<'_>, quotas: &[Arc<Quota>]) -> Result<(), String> {
+        let amounts = |held: &'_ Held<'_>| held.as_ref().map(|(_, amounts)| amounts.clone());
+        let Some((object, _)) = charge.new.as_ref().filter(|_| charge.is_limited) else {
+            return Ok(());
+        };
+        if amounts(&charge.new) == amounts(&charge.old) {
+            return Ok(());
+        }
+        let limited = self.limited.iter().flat_map(|one| one.scopes_of(&charge.resource, object));
+        let is_bare = |limited: &usage::Requirement<'_>| {
+            let mut all = quotas.iter().flat_map(|quota| usage::requirements(&quota.tree));
+            !all.any(|one| one.scope == limited.scope && one.holds(&charge.resource, object))
+        };
+        let bare: Vec<String> = limited.filter(is_bare).map(|scope| scope.to_string()).collect();
+        if bare.is_empty() {
+            return Ok(());
+        }
+        Err(format!("insufficient quota to match these scopes: [{}]", bare.join(" ")))
+    }
 }
 
 impl Admission for ResourceQuota {
@@ -101,9 +123,10 @@ impl Admission for ResourceQuota {
         let all = &quotas;
         let quotas = || quotas.iter().filter(|quota| !is_itself(write, quota));
         let refuse = |why: String| forbidden(write, write.object.unwrap_or(&Value::Null), &why);
-        self.require_cover(&charge, all).map_err(refuse)?;
         // What an object must say, each quota says before any tells of its room.
         quotas().try_for_each(|quota| quota.require(&charge)).map_err(refuse)?;
+        self.require_cover(&charge, all).map_err(refuse)?;
+        self.require_scopes(&charge, all).map_err(Status::without_reason)?;
         let mut companions = Vec::new();
         for quota in quotas() {
             if let Some(entry) = quota.entry(&charge) {

@@ -28,9 +28,9 @@ pub mod review;
 pub mod token;
 pub mod token_review;
 
-pub use attributes::{Attributes, Objects, OwnedAttributes, Subject};
+pub use attributes::{Attributes, Objects, Subject};
 pub use authorizer::{
-    Answer, Authorizer, Chain, Decision, NonResourceRule, Reason, ResourceRule, Rules, Ruling,
+    Asking, Authorizer, Chain, Decision, NonResourceRule, Reason, ResourceRule, Rules, Ruling,
 };
 pub use mode::{AlwaysAllow, AlwaysDeny, Masters, Mode};
 pub use pintle_meta::User;

@@ -4,8 +4,7 @@
 use std::str::FromStr;
 
 use crate::{
-    Answer, Attributes, Authorizer, Decision, Error, NonResourceRule, ResourceRule, Rules, Ruling,
-    User,
+    Attributes, Authorizer, Decision, Error, NonResourceRule, ResourceRule, Rules, Ruling, User,
 };
 
 /// An authorizer's name.
@@ -78,11 +77,11 @@ impl FromStr for Mode {
 pub struct Masters;
 
 impl Authorizer for Masters {
-    fn authorize<'a>(&self, attributes: &'a Attributes<'a>) -> Answer<'a> {
+    fn authorize(&self, attributes: &Attributes<'_>) -> Ruling {
         if attributes.user.is_master() {
-            Ruling::new(Decision::Allow, "").into()
+            Ruling::new(Decision::Allow, "")
         } else {
-            Ruling::NO_OPINION.into()
+            Ruling::NO_OPINION
         }
     }
 
@@ -97,8 +96,8 @@ impl Authorizer for Masters {
 pub struct AlwaysAllow;
 
 impl Authorizer for AlwaysAllow {
-    fn authorize<'a>(&self, _: &'a Attributes<'a>) -> Answer<'a> {
-        Ruling::new(Decision::Allow, "").into()
+    fn authorize(&self, _: &Attributes<'_>) -> Ruling {
+        Ruling::new(Decision::Allow, "")
     }
 
     fn rules(&self, _: &User, _: &str) -> Rules {
@@ -121,8 +120,8 @@ impl Authorizer for AlwaysAllow {
 pub struct AlwaysDeny;
 
 impl Authorizer for AlwaysDeny {
-    fn authorize<'a>(&self, _: &'a Attributes<'a>) -> Answer<'a> {
-        Ruling::new(Decision::NoOpinion, "Everything is forbidden.").into()
+    fn authorize(&self, _: &Attributes<'_>) -> Ruling {
+        Ruling::new(Decision::NoOpinion, "Everything is forbidden.")
     }
 
     fn rules(&self, _: &User, _: &str) -> Rules {

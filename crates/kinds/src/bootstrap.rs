@@ -59,29 +59,30 @@ pub struct RequestHeader<'a> {
 pub struct BootstrapObject {
     /// Its resource.
     pub resource: GroupVersionResource,
-    /// The wanted state. A status in it must be written to `/status`, as a create drops it.
+    /// As it is to be. A status in it has to be written to `/status`: creating drops it.
     pub object: Value,
-    /// What to do if the object exists.
-    pub reconcile: Reconcile,
+    /// What becomes of one that exists.
+    pub keep: Keep,
 }
 
-/// How an existing object is reconciled with the wanted state.
+/// What becomes of an object that exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reconcile {
-    /// It is not changed.
-    CreateOnly,
-    /// Missing rules, subjects, labels and annotations are added, unless its annotation
-    /// `rbac.authorization.kubernetes.io/autoupdate` is `false`; a binding to another role is replaced.
+pub enum Keep {
+    /// It is left alone.
+    AsItIs,
+    /// It gets the rules, subjects, labels and annotations that it lacks, unless its annotation
+    /// `rbac.authorization.kubernetes.io/autoupdate` says otherwise; a binding to another role is
+    /// made anew.
     AtLeast,
-    /// Its spec is set to the wanted one.
+    /// Its spec is made what it should be.
     Exactly,
-    /// Its spec is set to the wanted one while its annotation `apf.kubernetes.io/autoupdate-spec` is `true` (or,
-    /// without the annotation, until somebody else changes it).
+    /// So is its spec, but only while its annotation `apf.kubernetes.io/autoupdate-spec` says so (or,
+    /// without the annotation, until someone else changes it).
     WhileOurs,
-    /// Missing certificates and list items are added to each entry of its data; those of other servers of the
-    /// cluster stay.
+    /// Each entry of its data gets the certificates, or the items of a list, that it lacks: what other
+    /// servers of the cluster need stays.
     United,
-    /// These members are set to the wanted ones; others stay.
+    /// These members are made what they should be; others stay.
     WithMembers(&'static [&'static str]),
 }
 
@@ -115,9 +116,9 @@ pub fn objects(settings: &Settings<'_>) -> Vec<BootstrapObject> {
 }
 
 impl BootstrapObject {
-    fn new(resource: [&'static str; 3], object: Value, reconcile: Reconcile) -> Self {
+    fn new(resource: [&'static str; 3], object: Value, keep: Keep) -> Self {
         let [group, version, plural] = resource;
-        Self { resource: GroupVersionResource::new(group, version, plural), object, reconcile }
+        Self { resource: GroupVersionResource::new(group, version, plural), object, keep }
     }
 
     /// Who it says made it; `""` for the server itself.
@@ -131,19 +132,19 @@ impl BootstrapObject {
     /// What to do about the object, given what is stored.
     pub fn step(&self, stored: Option<&Value>) -> Step {
         let Some(stored) = stored else { return Step::Create };
-        let updated = match self.reconcile {
-            Reconcile::CreateOnly => return Step::Nothing,
-            Reconcile::AtLeast if is_annotated(stored, rbac::AUTO_UPDATE) == Some(false) => {
+        let updated = match self.keep {
+            Keep::AsItIs => return Step::Nothing,
+            Keep::AtLeast if is_annotated(stored, rbac::AUTO_UPDATE) == Some(false) => {
                 return Step::Nothing;
             }
-            Reconcile::AtLeast if stored.get("roleRef") != self.object.get("roleRef") => {
+            Keep::AtLeast if stored.get("roleRef") != self.object.get("roleRef") => {
                 return Step::Replace;
             }
-            Reconcile::AtLeast => self.at_least(stored),
-            Reconcile::WhileOurs if !is_ours(stored) => return Step::Nothing,
-            Reconcile::Exactly | Reconcile::WhileOurs => self.exactly(stored),
-            Reconcile::United => self.united(stored),
-            Reconcile::WithMembers(members) => {
+            Keep::AtLeast => self.at_least(stored),
+            Keep::WhileOurs if !is_ours(stored) => return Step::Nothing,
+            Keep::Exactly | Keep::WhileOurs => self.exactly(stored),
+            Keep::United => self.united(stored),
+            Keep::WithMembers(members) => {
                 let mut updated = stored.clone();
                 for member in members {
                     let wanted = self.object.get(member).cloned().unwrap_or_default();

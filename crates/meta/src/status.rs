@@ -147,6 +147,13 @@ impl Status {
         }
     }
 
+    /// 500 without a reason, for what upstream's plugins refuse by an error that is no status.
+    pub fn without_reason(message: impl Into<String>) -> Self {
+        let mut status = Self::failure(Reason::InternalError, message);
+        status.reason = None;
+        status
+    }
+
     /// 404.
     pub fn not_found(resource: &GroupResource, name: &str) -> Self {
         let message = format!("{resource} {} not found", quote(name));

@@ -51,7 +51,7 @@ async fn answers_count_and_failures_as_configured() {
         ("defaultAllow: true", Ok("no JSON"), Ok(())),
     ] {
         let (plugin, _) = plugin(members, &[answer]);
-        let judged = plugin.judge(Value::object()).await;
+        let judged = plugin.judge(Value::object(), |_, _| {}).await;
         assert_eq!(judged, expected.map_err(str::to_owned), "{members} {answer:?}");
     }
 }
@@ -69,8 +69,29 @@ async fn verdicts_are_cached_by_question_and_failures_never() {
         ("a", true, 4),
         ("b", true, 4),
     ] {
-        assert_eq!(plugin.judge(spec(image)).await.is_ok(), expected, "{image}");
+        assert_eq!(plugin.judge(spec(image), |_, _| {}).await.is_ok(), expected, "{image}");
         assert_eq!(webhook.asked.lock().len(), times, "{image}");
+    }
+}
+
+/// Upstream: `AuditKeyPrefix` and `ImagePolicyFailedOpenKeySuffix`. A cached verdict annotates each pod.
+#[tokio::test]
+async fn the_audit_log_is_told_what_the_webhook_says_and_that_it_failed() {
+    let said = r#"{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview",
+        "status":{"auditAnnotations":{"who":"scanner","what":"old"}}}"#;
+    for (answer, expected) in [
+        (Ok(said), &["what=old", "who=scanner"][..]),
+        (Ok(YES), &[]),
+        (Err(500), &["failed-open=true"]),
+    ] {
+        let (plugin, _) = plugin("defaultAllow: true", &[answer]);
+        for _ in 0..2 {
+            let annotations = Mutex::new(Vec::new());
+            let annotate =
+                |key: &str, value: &str| annotations.lock().push(format!("{key}={value}"));
+            let _ = plugin.judge(Value::object(), annotate).await; // whether it passes is asked elsewhere
+            assert_eq!(*annotations.lock(), expected, "{answer:?}");
+        }
     }
 }
 

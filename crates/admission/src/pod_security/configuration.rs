@@ -6,6 +6,21 @@ use pintle_value::{Str, Value};
 
 use super::policy::{Level, Policies, Policy, Version};
 use crate::matching::texts;
+use crate::strict::{self, Format, Is};
+
+const FORMAT: Format = &[
+    ("defaults", Is::Object),
+    ("defaults.enforce", Is::Text),
+    ("defaults.enforce-version", Is::Text),
+    ("defaults.audit", Is::Text),
+    ("defaults.audit-version", Is::Text),
+    ("defaults.warn", Is::Text),
+    ("defaults.warn-version", Is::Text),
+    ("exemptions", Is::Object),
+    ("exemptions.usernames", Is::Texts),
+    ("exemptions.namespaces", Is::Texts),
+    ("exemptions.runtimeClasses", Is::Texts),
+];
 
 /// The configuration of the plugin; nothing is exempt, and who says nothing is privileged, where nothing is
 /// said.
@@ -20,6 +35,7 @@ pub struct Configuration {
 impl Configuration {
     /// Reads a `PodSecurityConfiguration`; the error says what is wrong with it.
     pub fn read(said: &Value) -> Result<Self, String> {
+        strict::check(said, FORMAT)?;
         let defaults = said.get("defaults").unwrap_or(&Value::Null);
         let policy = |mode: &str| {
             let (level, version) = (said_of(defaults, mode), format!("{mode}-version"));

@@ -4,28 +4,58 @@ use pintle_meta::GroupResource;
 use pintle_value::{Str, Value};
 
 use crate::matching::texts;
-use crate::pods::Amounts;
+use crate::pods::{Amounts, items};
+use crate::quota::usage::Requirement;
+use crate::strict::{self, Format, Is};
+
+const FORMAT: Format = &[
+    ("limitedResources", Is::Objects),
+    ("limitedResources[].apiGroup", Is::Text),
+    ("limitedResources[].resource", Is::Text),
+    ("limitedResources[].matchContains", Is::Texts),
+    ("limitedResources[].matchScopes", Is::Objects),
+    ("limitedResources[].matchScopes[].scopeName", Is::Text),
+    ("limitedResources[].matchScopes[].operator", Is::Text),
+    ("limitedResources[].matchScopes[].values", Is::Texts),
+];
 
 /// Something that is limited though no quota says so.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Limited {
     group: Str,
     resource: Str,
     /// Parts of the names by which quotas call it.
     names: Vec<Str>,
+    /// Scopes of which an object that is within them must be within one of a quota's.
+    scopes: Vec<Value>,
 }
 
 impl Limited {
     /// Those of a `ResourceQuotaConfiguration`.
-    pub(crate) fn all(configuration: &Value) -> Vec<Self> {
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn all(configuration: &Value) -> Result<Vec<Self>, String> {
+        strict::check(configuration, FORMAT)?;
         let all = configuration.get("limitedResources").and_then(Value::as_array);
         let text = |one: &Value, member| Str::from(one.str_at(&[member]).unwrap_or_default());
         let read = |one: &Value| Self {
             group: text(one, "apiGroup"),
             resource: text(one, "resource"),
             names: texts(one, "matchContains"),
+            scopes: items(one, &["matchScopes"]).to_vec(),
         };
-        all.unwrap_or_default().iter().map(read).collect()
+        Ok(all.unwrap_or_default().iter().map(read).collect())
+    }
+
+    /// The scopes that an object is within, of whatever resource, as upstream has it.
+    pub(super) fn scopes_of<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        object: &'a Value,
+    ) -> impl Iterator<Item = Requirement<'a>> {
+        let scopes = self.scopes.iter().map(Requirement::of);
+        scopes.filter(move |scope| scope.holds(resource, object))
     }
 
     /// What of an object's amounts it is about.

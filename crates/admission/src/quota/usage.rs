@@ -1,5 +1,7 @@
 //! What objects take of a quota (upstream: the evaluators).
 
+use std::fmt;
+
 use pintle_meta::GroupResource;
 use pintle_meta::quantity::{Format, Quantity};
 use pintle_value::Value;
@@ -214,30 +216,42 @@ pub fn missing(resource: &GroupResource, names: &[&String], pod: &Value) -> Opti
 
 /// Whether an object is of those that a quota is about. Only pods and claims are told apart.
 pub fn in_scope(resource: &GroupResource, quota: &Value, object: &Value) -> bool {
-    let is_in: fn(&Value, &Requirement<'_>) -> bool =
-        match (resource.group.as_str(), resource.resource.as_str()) {
-            ("", "pods") => pod_is_in,
-            ("", "persistentvolumeclaims") => claim_is_in,
-            _ => |_, _| false,
-        };
-    let plain = items(quota, &["spec", "scopes"]).iter().filter_map(Value::as_str);
-    let plain = plain.map(|scope| Requirement { scope, operator: "Exists", values: &[] });
-    let chosen = items(quota, &["spec", "scopeSelector", "matchExpressions"]).iter().map(|one| {
-        let text = |member: &str| one.str_at(&[member]).unwrap_or_default();
-        let (scope, operator) = (text("scopeName"), text("operator"));
-        Requirement { scope, operator, values: items(one, &["values"]) }
-    });
-    plain.chain(chosen).all(|requirement| is_in(object, &requirement))
+    requirements(quota).all(|requirement| requirement.holds(resource, object))
 }
 
-/// What a quota demands of those that it is about.
-struct Requirement<'a> {
-    scope: &'a str,
+/// What a quota demands of the objects that it is about.
+pub fn requirements(quota: &Value) -> impl Iterator<Item = Requirement<'_>> {
+    let plain = items(quota, &["spec", "scopes"]).iter().filter_map(Value::as_str);
+    let plain = plain.map(|scope| Requirement { scope, operator: "Exists", values: &[] });
+    let chosen = items(quota, &["spec", "scopeSelector", "matchExpressions"]);
+    plain.chain(chosen.iter().map(Requirement::of))
+}
+
+/// What an object must be to be within a scope (upstream: `ScopedResourceSelectorRequirement`).
+pub struct Requirement<'a> {
+    /// The scope's name.
+    pub scope: &'a str,
     operator: &'a str,
     values: &'a [Value],
 }
 
-impl Requirement<'_> {
+impl<'a> Requirement<'a> {
+    /// Reads one.
+    pub fn of(said: &'a Value) -> Self {
+        let text = |member: &str| said.str_at(&[member]).unwrap_or_default();
+        let (scope, operator) = (text("scopeName"), text("operator"));
+        Self { scope, operator, values: items(said, &["values"]) }
+    }
+
+    /// Whether an object is within the scope.
+    pub fn holds(&self, resource: &GroupResource, object: &Value) -> bool {
+        match (resource.group.as_str(), resource.resource.as_str()) {
+            ("", "pods") => pod_is_in(object, self),
+            ("", "persistentvolumeclaims") => claim_is_in(object, self),
+            _ => false,
+        }
+    }
+
     /// Whether a name is one of those that are meant; `""` is no name.
     fn means(&self, name: &str) -> bool {
         let is_named = || self.values.iter().any(|value| value.as_str() == Some(name));
@@ -247,6 +261,14 @@ impl Requirement<'_> {
             "DoesNotExist" => name.is_empty(),
             _ => !name.is_empty(),
         }
+    }
+}
+
+/// As Go prints the struct.
+impl fmt::Display for Requirement<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values: Vec<&str> = self.values.iter().filter_map(Value::as_str).collect();
+        write!(f, "{{{} {} [{}]}}", self.scope, self.operator, values.join(" "))
     }
 }
 

@@ -11,12 +11,12 @@ use pintle_value::{Path, Str, Value};
 use crate::{
     checks::{Frozen, IMMUTABLE, frozen, invalid_text, path, same, unchanged},
     conversion::event::{from_core, to_core},
-    kind::{Collection, Form, Kind, kind},
+    kind::{Form, Kept, Kind, kind},
     strategy::{PLAIN, Strategy, selectable, text},
 };
 
 pub(crate) const KINDS: &[Kind] = &[Kind {
-    collection: Collection::Shared("events"),
+    kept: Kept::With("events"),
     conversions: &[Form { version: "v1", to_stored: to_core, from_stored: from_core }],
     ..kind("events.k8s.io", "events", EVENT)
 }];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pintle_admission::forbidden;
 use pintle_auth::{Attributes, Authorizer, Objects, Subject};
 use pintle_meta::{GroupVersion, Status};
-use pintle_registry::admission::{self, Admission, Operation, Waited};
+use pintle_registry::admission::{self, Admission, Operation};
 use pintle_registry::{Registry, Resource};
 use pintle_value::Value;
 
@@ -22,36 +22,22 @@ impl Owners {
 }
 
 impl Admission for Owners {
-    fn review<'a>(
-        &'a self,
-        write: &'a admission::Attributes<'a>,
-        registry: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
-        let new = write.object.filter(|_| write.operation != Operation::Delete)?;
+    fn judge(
+        &self,
+        write: &admission::Attributes<'_>,
+        registry: &Registry,
+    ) -> Result<Vec<String>, Status> {
+        let Some(new) = write.object.filter(|_| write.operation != Operation::Delete) else {
+            return Ok(Vec::new());
+        };
         let of = &write.resource.resource;
         // Who writes a pod's status cannot write its owners, and old kubelets send them wrong.
         let is_pod_status =
             of.group.is_empty() && of.resource == "pods" && write.subresource == "status";
         let (owners, before) = (owners(new), write.old.map(owners).unwrap_or_default());
         if is_pod_status || owners == before {
-            return None;
+            return Ok(Vec::new());
         }
-        Some(Box::pin(async move {
-            self.check(write, registry, (owners, before)).await?;
-            Ok(Vec::new())
-        }))
-    }
-}
-
-impl Owners {
-    /// Whether the writer may change the owners from those before.
-    async fn check(
-        &self,
-        write: &admission::Attributes<'_>,
-        registry: &Registry,
-        (owners, before): (&[Value], &[Value]),
-    ) -> Result<(), Status> {
-        let of = &write.resource.resource;
         // Who creates an object could have left it out.
         if write.operation != Operation::Create {
             let subject = Subject::Resource(Objects {
@@ -64,19 +50,19 @@ impl Owners {
                 ..Objects::default()
             });
             let why = "cannot set an ownerRef on a resource you can't delete";
-            self.ask(write, "delete", subject, why).await?;
+            self.ask(write, "delete", subject, why)?;
         }
-        let blocking = owners.iter().filter(|owner| blocks(owner) && !blocked(owner, before));
-        if blocking.clone().next().is_some() && !self.may_block_anything(write).await {
-            for owner in blocking {
-                self.may_block(write, owner, registry).await?;
-            }
+        let mut blocking = owners.iter().filter(|owner| blocks(owner) && !blocked(owner, before));
+        if blocking.clone().next().is_some() && !self.may_block_anything(write) {
+            blocking.try_for_each(|owner| self.may_block(write, owner, registry))?;
         }
-        Ok(())
+        Ok(Vec::new())
     }
+}
 
+impl Owners {
     /// Whether the writer may set finalizers of everything, so that nobody looks for the owners' kinds.
-    async fn may_block_anything(&self, write: &admission::Attributes<'_>) -> bool {
+    fn may_block_anything(&self, write: &admission::Attributes<'_>) -> bool {
         let subject = Subject::Resource(Objects {
             group: "*",
             resource: "*",
@@ -86,11 +72,11 @@ impl Owners {
             ..Objects::default()
         });
         let asked = Attributes { user: write.user, verb: "update", subject };
-        self.authorizer.authorize(&asked).await.allowed()
+        self.authorizer.authorize(&asked).allowed()
     }
 
     /// An owner that waits for its dependents has a finalizer more: it takes leave to set one.
-    async fn may_block(
+    fn may_block(
         &self,
         write: &admission::Attributes<'_>,
         owner: &Value,
@@ -125,12 +111,12 @@ impl Owners {
             });
             let why = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you \
                        can't set finalizers on";
-            self.ask(write, "update", subject, why).await?;
+            self.ask(write, "update", subject, why)?;
         }
         Ok(())
     }
 
-    async fn ask(
+    fn ask(
         &self,
         write: &admission::Attributes<'_>,
         verb: &str,
@@ -138,7 +124,7 @@ impl Owners {
         why: &str,
     ) -> Result<(), Status> {
         let asked = Attributes { user: write.user, verb, subject };
-        let ruling = self.authorizer.authorize(&asked).await;
+        let ruling = self.authorizer.authorize(&asked);
         if ruling.allowed() {
             return Ok(());
         }

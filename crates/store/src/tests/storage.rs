@@ -271,7 +271,7 @@ impl Location for Storage {
         Ok(Box::new(self.clone()))
     }
 
-    fn mark_complete(&self) -> Result<(), Failure> {
+    fn keep(&self) -> Result<(), Failure> {
         Ok(())
     }
 

@@ -49,21 +49,20 @@ impl Objection {
 }
 
 /// Everything that a policy has against a request. Where it cannot decide, that is an objection, of no
-/// weight for a lenient one. With it comes what the policy says for the audit log.
+/// weight for a lenient one. What it says for the audit log is added to `said`.
 pub(super) fn objections<'a>(
     policy: &'a Policy,
     facts: Facts<'a>,
     measured: (&Measures, Operation),
-) -> (Vec<Objection>, Values) {
+    said: &mut Values,
+) -> Vec<Objection> {
     let head = &policy.head;
     let weight = if head.lenient { Weight::None } else { Weight::AsBound };
     let began = Instant::now();
     match is_wanted(head, facts, measured) {
         Ok(true) => {}
-        Ok(false) => return Default::default(),
-        Err(why) => {
-            return (vec![Objection::failure(why, weight, began.elapsed())], Values::default());
-        }
+        Ok(false) => return Vec::new(),
+        Err(why) => return vec![Objection::failure(why, weight, began.elapsed())],
     }
     let evaluation = Evaluation::new(facts, &head.variables);
     let mut budget = Budget::new(COST_MAX);
@@ -84,14 +83,12 @@ pub(super) fn objections<'a>(
                 objections.push(Objection { index, ..failure });
             }
             Err(why) => {
-                let failure = Objection::failure(why.into_text(), weight, began.elapsed());
-                return (vec![failure], Values::default());
+                return vec![Objection::failure(why.into_text(), weight, began.elapsed())];
             }
         }
     }
-    let mut said = Values::default();
-    objections.extend(annotations(policy, &evaluation, &mut said));
-    (objections, said)
+    objections.extend(annotations(policy, &evaluation, said));
+    objections
 }
 
 /// What is said where a validation does not hold: what its expression makes of it, its text, or the

@@ -5,6 +5,7 @@ use pintle_value::{Value, json};
 
 use super::decision::{Weight, objections};
 use super::policy::Policy;
+use crate::annotations::Values;
 use crate::expressions::Facts;
 use crate::measures::Measures;
 use crate::permissions::strict;
@@ -31,7 +32,8 @@ fn said(spec: &str) -> Vec<(String, Reason)> {
         resource: &ResourceCheck::default(),
     };
     let measures = Measures::default();
-    let mut found = objections(&policy, facts, (&measures, Operation::Create)).0;
+    let mut found =
+        objections(&policy, facts, (&measures, Operation::Create), &mut Values::default());
     found.retain(|objection| objection.weight != Weight::None);
     found.into_iter().map(|objection| (objection.message, objection.reason)).collect()
 }

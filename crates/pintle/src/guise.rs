@@ -1,7 +1,7 @@
-//! Compatibility with harnesses: called as `kube-apiserver` or `etcd`, the program replaces these for test harnesses
+//! The program under other names: as `kube-apiserver` and `etcd` it takes their place for test harnesses
 //! (envtest, fabric8's kube-api-test, kwokctl), which start two binaries by those names.
 //!
-//! The `etcd` owns the directory in which the `kube-apiserver` that names it has its store, so that
+//! The `etcd` keeps the directory in which the `kube-apiserver` that names it has its store, so that
 //! either can be stopped and started again without the other. There is no etcd protocol between them.
 
 pub(crate) mod arguments;
@@ -12,15 +12,15 @@ pub(crate) mod kube_apiserver;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The program by whose name Pintle was called.
+/// A name that the program was called by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Program {
+pub(crate) enum Guise {
     KubeApiserver,
     Etcd,
 }
 
-impl Program {
-    /// The program that the first argument names.
+impl Guise {
+    /// The guise that the first argument asks for.
     pub(crate) fn of(program: &OsStr) -> Option<Self> {
         match Path::new(program).file_stem()?.to_str()? {
             "kube-apiserver" => Some(Self::KubeApiserver),
