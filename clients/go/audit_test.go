@@ -227,6 +227,37 @@ func TestAuditOfStrangers(t *testing.T) {
 	})
 }
 
+// Objects are recorded as JSON, in whatever encoding the client speaks.
+func TestAuditOfEncodings(t *testing.T) {
+	place := t.TempDir()
+	policy, file := filepath.Join(place, "policy.yaml"), filepath.Join(place, "audit.log")
+	writeFile(t, policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse, resources: [{resources: [configmaps]}], omitStages: [RequestReceived]}, {level: None}]\n")
+	config := serve(t, "--audit-policy-file="+policy, "--audit-log-path="+file, "--audit-log-mode=blocking")
+	client := kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient()
+	yaml := func(name string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\ndata: {a: '1'}\n"
+	}
+	path := "/api/v1/namespaces/default/configmaps"
+	for name, ask := range map[string]*rest.Request{
+		"yaml":     client.Post().RequestURI(path+"?as=yaml").SetHeader("Content-Type", "application/yaml").SetHeader("Accept", "application/yaml").Body([]byte(yaml("yaml"))),
+		"json":     client.Post().RequestURI(path+"?as=json").SetHeader("Content-Type", "application/yaml").SetHeader("Accept", "application/json").Body([]byte(yaml("json"))),
+		"protobuf": client.Post().RequestURI(path+"?as=protobuf").SetHeader("Content-Type", "application/yaml").SetHeader("Accept", "application/vnd.kubernetes.protobuf").Body([]byte(yaml("protobuf"))),
+	} {
+		if err := ask.Do(t.Context()).Error(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		uri := path + "?as=" + name
+		eventually(t, "the event is in the log", func() bool { return len(eventsOf(t, file, uri)) == 1 })
+		event := eventsOf(t, file, uri)[0]
+		for what, object := range map[string]json.RawMessage{"request": event.RequestObject, "response": event.ResponseObject} {
+			var found corev1.ConfigMap
+			if err := json.Unmarshal(object, &found); err != nil || found.Kind != "ConfigMap" || found.Name != name || found.Data["a"] != "1" {
+				t.Errorf("the %s of %s is recorded as %s (%v)", what, name, object, err)
+			}
+		}
+	}
+}
+
 // A log that cannot be written keeps nobody from working, unless that is wanted.
 func TestAuditOnAFullDisk(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")

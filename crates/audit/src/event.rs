@@ -129,7 +129,7 @@ pub struct Event {
     pub response: Option<Response>,
     /// The request's object in JSON, Protobuf or CBOR; any other body is taken for text.
     pub request_object: Option<Bytes>,
-    /// The answer's object, likewise.
+    /// The answer's object in JSON, YAML, Protobuf or CBOR.
     pub response_object: Option<Bytes>,
     /// Whether managed fields are left out of the objects.
     pub omits_managed_fields: bool,

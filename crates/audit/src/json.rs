@@ -3,13 +3,12 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use pintle_auth::User;
 
 use pintle_meta::status::Details;
 use pintle_meta::{Reason, time};
 use pintle_schema::{builtin, builtin_kind, encode, protobuf};
-use pintle_value::{Value, cbor, json};
+use pintle_value::{Value, cbor, json, yaml};
 
 use crate::{Event, ObjectReference, Response};
 
@@ -64,12 +63,13 @@ impl Event {
         if let Some(said) = &self.response {
             event.member("responseStatus", |out| response(said, out));
         }
-        for (name, object) in
-            [("requestObject", &self.request_object), ("responseObject", &self.response_object)]
-        {
-            if let Some(object) = object {
-                event.member(name, |out| document(object, self.omits_managed_fields, out));
-            }
+        if let Some(object) = &self.request_object {
+            let json = decoded(object);
+            event.member("requestObject", |out| document(&json, self.omits_managed_fields, out));
+        }
+        if let Some(object) = &self.response_object {
+            let json = answered(object);
+            event.member("responseObject", |out| document(&json, self.omits_managed_fields, out));
         }
         event.moment("requestReceivedTimestamp", request.received_unix_micros);
         event.moment("stageTimestamp", self.stage_unix_micros);
@@ -178,19 +178,30 @@ fn details(details: &Details, out: &mut Vec<u8>) {
     members.end();
 }
 
-/// An object in one of the API's encodings as JSON in one line; what is none as a string.
-fn document(bytes: &Bytes, omits_managed_fields: bool, out: &mut Vec<u8>) {
-    let bytes = decoded(bytes);
-    if json::check(&bytes).is_err() {
-        json::write_string(&String::from_utf8_lossy(&bytes), out);
+/// A JSON document in one line; what is none as a string.
+fn document(bytes: &[u8], omits_managed_fields: bool, out: &mut Vec<u8>) {
+    if json::check(bytes).is_err() {
+        json::write_string(&String::from_utf8_lossy(bytes), out);
         return;
     }
-    if omits_managed_fields && let Ok(mut object) = json::parse(&bytes) {
+    if omits_managed_fields && let Ok(mut object) = json::parse(bytes) {
         forget_managed_fields(&mut object);
         json::write(&object, out);
         return;
     }
-    compact(&bytes, out);
+    compact(bytes, out);
+}
+
+/// An answer's object as JSON. Only the server writes these, so what is no JSON is YAML.
+fn answered(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let bytes = decoded(bytes);
+    if json::check(&bytes).is_ok() {
+        return bytes;
+    }
+    match yaml::parse(&bytes) {
+        Ok(object) => Cow::Owned(json::to_string(&object).into_bytes()),
+        Err(_) => bytes,
+    }
 }
 
 /// Protobuf and CBOR as JSON; everything else as it is.

@@ -311,7 +311,11 @@ fn reference(named: &ResourceInfo) -> ObjectReference {
 
 /// Whether an answer is an object in an encoding from which JSON is made when the event is written.
 fn is_encoding(content_type: &HeaderValue) -> bool {
-    const ENCODINGS: [&[u8]; 3] =
-        [b"application/json", b"application/vnd.kubernetes.protobuf", b"application/cbor"];
+    const ENCODINGS: [&[u8]; 4] = [
+        b"application/json",
+        b"application/vnd.kubernetes.protobuf",
+        b"application/cbor",
+        b"application/yaml",
+    ];
     ENCODINGS.iter().any(|encoding| content_type.as_bytes().starts_with(encoding))
 }
